@@ -38,10 +38,6 @@ pub(super) fn of(
 
 type Own<'p> = dyn Fn(&str) -> Option<&'p Parameter> + 'p;
 
-fn per_page(size: Option<&Parameter>) -> u64 {
-    size.and_then(|size| size.schema.get("default")?.as_u64()).filter(|size| (1..=10_000).contains(size)).unwrap_or(100)
-}
-
 /// Recognizes a response that has `Link: <…>; rel="next"`.
 fn header(response: &Value, own: &Own<'_>) -> Option<Pages> {
     response.get("headers")?.as_object()?.keys().find(|name| name.eq_ignore_ascii_case("link"))?;
@@ -79,7 +75,7 @@ fn speakeasy(operation: &Value, own: &Own<'_>) -> Option<Pages> {
     let pagination = match (input("cursor"), input("page"), input("offset")) {
         (Some(cursor), ..) => json!({ "style": "cursor", "cursor": cursor.field, "next": output("nextCursor")? }),
         (_, Some(page), _) => {
-            let mut pagination = json!({ "style": "page", "page": page.field, "per_page": per_page(input("limit")) });
+            let mut pagination = json!({ "style": "page", "page": page.field });
             if let Some(size) = input("limit") {
                 pagination["size"] = size.field.clone().into();
             }

@@ -389,6 +389,53 @@ async fn unknown_commit(proxy: &Proxy, sql: &SqlConnection) {
     }
 }
 
+/// A pooler gives one of the server's sessions to several of ours, which then share its names of statements.
+#[tokio::test]
+async fn a_name_at_the_server_is_one_statement() {
+    let server = Server::started();
+    server.script(
+        "CREATE FUNCTION occupy(name text) RETURNS int LANGUAGE plpgsql AS
+             $$ BEGIN EXECUTE format('PREPARE %I AS SELECT 0 AS taken', name); RETURN 1; END $$;",
+    );
+    let proxy = Proxy::before(server.folder());
+    let (one, other) = (alone(&proxy.url(), false), alone(&proxy.url(), false));
+    let name = async |sql: &SqlConnection, text: &str, parameters: &str| {
+        proxy.requests();
+        query(sql, text, parameters, 1).await.expect(text);
+        let requests = proxy.requests();
+        let prepared = requests.iter().find_map(|request| parsed(request, text));
+        prepared.unwrap_or_else(|| panic!("{text} is not in {requests:?}"))
+    };
+    let (first, second) = ("SELECT 1 AS a", "SELECT 2 AS b");
+    let first_name = name(&one, first, "[]").await;
+    let second_name = name(&other, second, "[]").await;
+    assert_ne!(first_name, second_name);
+    assert_eq!(name(&one, second, "[]").await, second_name);
+    assert_eq!(name(&other, first, "[]").await, first_name);
+    // With a declared parameter the same text is another statement.
+    let given = "SELECT $1 AS a";
+    let described = Statement { options: Some(r#"{"describe":true}"#), ..statement(given, "[]", 0) };
+    proxy.requests();
+    one.query(described).await.expect("described");
+    let undeclared = proxy.requests().iter().find_map(|request| parsed(request, given)).expect("prepared");
+    let declared = name(&one, given, r#"["x"]"#).await;
+    assert_ne!(declared, undeclared);
+
+    // The name is taken at the server already, by whoever had its session before.
+    let third = alone(&proxy.url(), false);
+    let occupied = query(&third, "SELECT occupy($1::text) AS o", &format!("[{first_name:?}]"), 1).await;
+    assert_eq!(occupied.expect("occupied").records, r#"[{"o":1}]"#);
+    assert_eq!(query(&third, first, "[]", 1).await.expect("prepared anew").records, r#"[{"a":1}]"#);
+}
+
+/// Returns the name under which a request has a statement prepared.
+fn parsed(request: &[u8], text: &str) -> Option<String> {
+    let wanted = format!("\0{text}\0").into_bytes();
+    let end = request.windows(wanted.len()).position(|bytes| bytes == wanted)?;
+    let start = request[..end].windows(5).rposition(|bytes| bytes == b"weir_")?;
+    Some(String::from_utf8_lossy(&request[start..end]).into_owned())
+}
+
 /// Statements are kept up to a hundred a session; each further one makes room.
 #[tokio::test]
 async fn statements_are_kept_within_bounds() {

@@ -58,6 +58,24 @@ async fn values_come_out_as_they_are() {
     );
 }
 
+/// SQLite parses the whole schema for any statement, so a wide table must not cost the others.
+#[tokio::test]
+async fn a_wide_table_is_read_and_so_is_what_stands_beside_it() {
+    let columns: Vec<_> = (0..300).map(|at| format!("c{at} INTEGER DEFAULT {at}")).collect();
+    let (_folder, sql) = database(
+        &format!(
+            "CREATE TABLE t (a); INSERT INTO t VALUES (1);
+             CREATE TABLE wide ({}); CREATE INDEX w ON wide (c299); INSERT INTO wide DEFAULT VALUES",
+            columns.join(", ")
+        ),
+        true,
+    );
+    assert_eq!(query(&sql, "SELECT a FROM t", "[]", 9).await.expect("beside it").records, r#"[{"a":1}]"#);
+    let row = query(&sql, "SELECT * FROM wide WHERE c299 = 299", "[]", 9).await.expect("wide").records;
+    assert!(row.starts_with(r#"[{"c0":0,"#) && row.ends_with(r#","c299":299}]"#), "{row}");
+    assert_eq!(sql.execute(statement("UPDATE wide SET c299 = 1", "[]", 0)).await.expect("written"), 1);
+}
+
 /// SQLite's own searches compare at every place, in one step, which takes minutes for a value of a megabyte.
 #[tokio::test]
 async fn searches_in_texts_are_exact_and_quick() {

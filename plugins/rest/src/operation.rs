@@ -2,11 +2,13 @@
 
 use weir_plugin_sdk::records::record;
 use weir_plugin_sdk::serde_json::{Map, Value as Json, value::RawValue};
-use weir_plugin_sdk::{Change, Error, Value, http, serde_json};
+use weir_plugin_sdk::shape::Effect;
+use weir_plugin_sdk::{Change, Error, Type, Value, http, serde_json};
 
+use crate::pages::Next;
 use crate::parameters::{form, pairs, text};
 use crate::request::{path, request};
-use crate::settings::{FORM, NEXT, Operation, Pagination, Place};
+use crate::settings::{FORM, NEXT, Operation, Pagination, Param, Place};
 use crate::{Rest, answer, pages};
 
 pub(crate) fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
@@ -29,7 +31,11 @@ pub(crate) fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
     }
     let raw = answer::at(body, &operation.record)?;
     let members = raw.and_then(answer::members).unwrap_or_default();
-    let next = next(operation, given, &response)?;
+    let next = match next(operation, given, &response) {
+        // What was done is not undone by a link that leads nowhere.
+        Err(_) if operation.effect != Effect::Read && operation.method != "GET" => None,
+        next => next?,
+    };
     Ok(record(fields.iter().map(|field| {
         let found = match operation.place(&field.key) {
             Some(place) => raw.and_then(|raw| answer::inside(raw, &place)),
@@ -53,7 +59,7 @@ fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Resu
     let (mut in_path, mut in_body, mut whole) = (Map::new(), Map::new(), None);
     let mut has_body = false;
     let is_json = !operation.content_type.starts_with(FORM);
-    let is_null_meant = |param: &crate::settings::Param| match param.place {
+    let is_null_meant = |param: &Param| match param.place {
         Place::WholeBody => true,
         Place::Body => is_json && param.required,
         _ => false,
@@ -105,64 +111,53 @@ fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Resu
     Ok(request)
 }
 
-/// Returns the arguments to call again with: null on the last page, `None` if there are no pages.
+/// Returns the arguments to call again with: null behind the last page, `None` if there are no pages.
 fn next(
     operation: &Operation,
     given: &Map<String, Json>,
     response: &http::Response,
 ) -> Result<Option<Box<RawValue>>, Error> {
     let number = |name: &str| given.get(name).and_then(Json::as_u64);
-    let count = || -> Result<u64, Error> {
+    let count = || {
         let records = answer::at(&response.body, &operation.records)?;
         let records = records.and_then(|records| serde_json::from_str::<Vec<&RawValue>>(records.get()).ok());
-        Ok(records.map_or(0, |records| records.len() as u64))
+        Ok(records.map_or(0, |records| records.len()))
     };
-    let arguments = match &operation.pagination {
+    let (name, at) = match &operation.pagination {
         Pagination::None => return Ok(None),
-        Pagination::Page { page, size, per_page, first } => {
-            let full = size.as_deref().and_then(number).unwrap_or(u64::from(*per_page));
-            let count = count()?;
-            let next = number(page).unwrap_or(*first).saturating_add(1);
-            (count > 0 && (size.is_none() || count >= full)).then(|| Map::from_iter([(page.clone(), next.into())]))
-        }
-        Pagination::Offset { offset, .. } => match count()? {
-            0 => None,
-            count => {
-                let next = number(offset).unwrap_or(0).saturating_add(count);
-                Some(Map::from_iter([(offset.clone(), next.into())]))
-            }
-        },
-        Pagination::Cursor { cursor, next, .. } => {
-            let found = answer::at(&response.body, next)?.map(RawValue::get);
-            let found = found.and_then(|text| serde_json::from_str::<Json>(text).ok());
-            found
-                .filter(|found| !matches!(found, Json::Null | Json::Bool(false)) && found != "")
-                .map(|found| Map::from_iter([(cursor.clone(), found)]))
-        }
-        Pagination::Link { .. } => {
-            let link = pages::next_of(response);
-            link.map(|query| {
-                let sent = pages::parse_query(&query).into_iter().filter_map(|(name, value)| {
-                    let is_meant = |(own, param): &(&String, &crate::settings::Param)| {
-                        param.place == Place::Query && param.name.as_ref().unwrap_or(own) == &name
-                    };
-                    let (own, param) = operation.params.iter().find(is_meant)?;
-                    // A value that the caller sent already need not be repeated.
-                    (given.get(own).map(|sent| text(param, sent)) != Some(value.clone())).then(|| {
-                        let typed = match param.r#type {
-                            weir_plugin_sdk::Type::String => None,
-                            _ => serde_json::from_str(&value).ok(),
-                        };
-                        (own.clone(), typed.unwrap_or_else(|| value.into()))
-                    })
-                });
-                sent.collect::<Map<_, _>>()
-            })
-            .filter(|arguments| !arguments.is_empty())
-        }
+        Pagination::Page { page, first, .. } => (page.as_str(), number(page).unwrap_or(*first)),
+        Pagination::Offset { offset, .. } => (offset.as_str(), number(offset).unwrap_or(0)),
+        Pagination::Cursor { cursor, .. } => (cursor.as_str(), 0),
+        Pagination::Link { .. } => ("", 0),
+    };
+    let one = |value: Json| Some(Map::from_iter([(name.to_owned(), value)]));
+    let arguments = match pages::next(&operation.pagination, at, count, response)? {
+        None => None,
+        Some(Next::Number(number)) => one(number.into()),
+        Some(Next::Cursor(raw)) => one(serde_json::from_str(raw.get()).unwrap_or_default()),
+        Some(Next::Query(query)) => Some(arguments_of(operation, given, &query)?),
     };
     let next = arguments.map_or(Json::Null, Json::Object);
     serde_json::value::to_raw_value(&next)
         .map(Some)
         .map_err(|_| Error::internal("Arguments cannot be written as JSON."))
+}
+
+/// Returns the arguments that ask for the query of a link. What the caller sent already need not be repeated.
+fn arguments_of(operation: &Operation, given: &Map<String, Json>, query: &str) -> Result<Map<String, Json>, Error> {
+    let sent = pages::parse_query(query).into_iter().filter_map(|(name, value)| {
+        let is_meant = |(own, param): &(&String, &Param)| {
+            param.place == Place::Query && param.name.as_ref().unwrap_or(own) == &name
+        };
+        let (own, param) = operation.params.iter().find(is_meant)?;
+        (given.get(own).map(|sent| text(param, sent)) != Some(value.clone())).then(|| {
+            let typed = match param.r#type {
+                Type::String => None,
+                _ => serde_json::from_str(&value).ok(),
+            };
+            (own.clone(), typed.unwrap_or_else(|| value.into()))
+        })
+    });
+    let arguments: Map<_, _> = sent.collect();
+    if arguments.is_empty() { Err(pages::elsewhere()) } else { Ok(arguments) }
 }

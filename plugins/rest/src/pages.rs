@@ -1,11 +1,21 @@
 //! The pages of a list, one after the other.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use weir_plugin_sdk::serde_json::{self, value::RawValue};
 use weir_plugin_sdk::{Error, http};
 
 use crate::answer;
 use crate::request::request;
 use crate::settings::{List, Pagination, Settings};
+
+/// What the answer of one page says of the next.
+pub(crate) enum Next<'a> {
+    /// The number or the offset of the page.
+    Number(u64),
+    Cursor(&'a RawValue),
+    Query(String),
+}
 
 /// The bound on pages; a list with more never ends.
 const PAGES_MAX: usize = 900;
@@ -17,6 +27,11 @@ pub(crate) struct Pages<'a> {
     /// The next page: a page number, an offset, a cursor, or a path with its query. `None` if there is none.
     next: Option<String>,
     read: usize,
+    /// The number of records on the first page that was read.
+    first_count: Option<usize>,
+    /// The digest of the last page, if it had fewer records than were asked for: it may have been the last one, or as
+    /// many as the service gives.
+    short: Option<u64>,
 }
 
 pub(crate) struct PageOfList {
@@ -39,7 +54,15 @@ impl<'a> Pages<'a> {
         };
         let mut query: Vec<_> = list.query.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         query.extend(filters);
-        Self { settings, list, query, next: Some(from.map_or(first, str::to_owned)), read: 0 }
+        Self {
+            settings,
+            list,
+            query,
+            next: Some(from.map_or(first, str::to_owned)),
+            read: 0,
+            first_count: None,
+            short: None,
+        }
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<PageOfList>, Error> {
@@ -49,20 +72,28 @@ impl<'a> Pages<'a> {
         }
         self.read += 1;
         let response = http::send(&self.request(&position))?;
-        let body = answer::checked(&response).map_err(|error| match error.code.as_str() {
-            // The failure concerns the list itself, which no caller named.
-            "not_found" | "invalid" | "conflict" => {
-                Error { details: error.details, ..Error::upstream_error("The web service does not answer the list.") }
+        let body = match answer::checked(&response) {
+            // There is no page behind the last one. Services say so in many ways.
+            Err(error) if self.short.is_some() && (error.is("not_found") || error.is("invalid")) => return Ok(None),
+            Err(error) if ["not_found", "invalid", "conflict"].iter().any(|code| error.is(code)) => {
+                // The failure concerns the list itself, which no caller named.
+                let said = Error::upstream_error("The web service does not answer the list.");
+                return Err(Error { details: error.details, ..said });
             }
-            _ => error,
-        })?;
-        let records = answer::at(body, &self.list.records)?;
-        let records: Vec<Box<RawValue>> = match records {
-            Some(records) => serde_json::from_str(records.get())
-                .map_err(|_| Error::upstream_error("The web service's list is not where it should be."))?,
-            None => return Err(Error::upstream_error("The web service's list is not where it should be.")),
+            body => body?,
         };
-        self.next = self.following(&position, &response, records.len())?;
+        let records = answer::at(body, &self.list.records)?.map(RawValue::get);
+        if self.short.is_some() && matches!(records, None | Some("null")) {
+            return Ok(None);
+        }
+        let records: Option<Vec<Box<RawValue>>> = records.and_then(|records| serde_json::from_str(records).ok());
+        let records =
+            records.ok_or_else(|| Error::upstream_error("The web service's list is not where it should be."))?;
+        if self.short.is_some_and(|last| last == digest(&records)) {
+            // The service answers its last page for every number behind it.
+            return Ok(None);
+        }
+        self.next = self.following(&position, &response, &records)?;
         Ok(Some(PageOfList { records, position }))
     }
 
@@ -95,55 +126,95 @@ impl<'a> Pages<'a> {
         request
     }
 
-    fn following(&self, position: &str, response: &http::Response, count: usize) -> Result<Option<String>, Error> {
-        let next = match &self.list.pagination {
-            Pagination::None => None,
-            Pagination::Page { per_page, size, .. } => {
-                let full = count > 0 && (size.is_none() || count >= *per_page as usize);
-                full.then(|| position.parse::<u64>().map(|page| (page + 1).to_string()))
-                    .transpose()
-                    .map_err(|_| bad())?
+    fn following(
+        &mut self,
+        position: &str,
+        response: &http::Response,
+        records: &[Box<RawValue>],
+    ) -> Result<Option<String>, Error> {
+        let count = records.len();
+        let first_count = *self.first_count.get_or_insert(count);
+        let at = match &self.list.pagination {
+            // A service that takes a size may give fewer than it is asked for, but then on each page but the last.
+            Pagination::Page { size: Some(_), per_page, .. } if count < first_count.min(*per_page as usize) => {
+                return Ok(None);
             }
-            Pagination::Offset { .. } => match count {
-                0 => None,
-                // The records that came are counted, not those asked for, since services cap the size.
-                count => Some((position.parse::<u64>().map_err(|_| bad())? + count as u64).to_string()),
-            },
-            Pagination::Cursor { next, .. } => match answer::at(&response.body, next)?.map(RawValue::get) {
-                None | Some("null" | "\"\"") => None,
-                Some(text) => Some(serde_json::from_str::<String>(text).unwrap_or_else(|_| text.to_owned())),
-            },
-            Pagination::Link { .. } => next_of(response),
+            Pagination::Page { per_page, .. } | Pagination::Offset { per_page, .. } => {
+                self.short = (count < *per_page as usize).then(|| digest(records));
+                position.parse::<u64>().map_err(|_| bad())?
+            }
+            _ => 0,
         };
-        match next {
-            Some(next) if next == position => {
-                Err(Error::upstream_error("The web service's pages go round in a circle."))
-            }
-            next => Ok(next),
+        let next = match next(&self.list.pagination, at, || Ok(count), response)? {
+            None => return Ok(None),
+            Some(Next::Number(number)) => number.to_string(),
+            Some(Next::Query(query)) => query,
+            Some(Next::Cursor(raw)) => serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned()),
+        };
+        if next == position {
+            return Err(Error::upstream_error("The web service's pages go round in a circle."));
         }
+        Ok(Some(next))
     }
 }
 
-/// Returns the query of the next page, if a header says that there is one.
-pub(crate) fn next_of(response: &http::Response) -> Option<String> {
+/// Returns what leads from the page `at` to the next one, if there may be one. The records that came are counted, not
+/// those asked for, since services cap the size: only a page without any is surely behind the last.
+pub(crate) fn next<'a>(
+    pagination: &Pagination,
+    at: u64,
+    count: impl FnOnce() -> Result<usize, Error>,
+    response: &'a http::Response,
+) -> Result<Option<Next<'a>>, Error> {
+    Ok(match pagination {
+        Pagination::None => None,
+        Pagination::Page { .. } => (count()? > 0).then(|| Next::Number(at.saturating_add(1))),
+        Pagination::Offset { .. } => match count()? as u64 {
+            0 => None,
+            count => Some(Next::Number(at.saturating_add(count))),
+        },
+        Pagination::Cursor { next, .. } => answer::at(&response.body, next)?
+            .filter(|cursor| !matches!(cursor.get(), "null" | "false" | "\"\""))
+            .map(Next::Cursor),
+        Pagination::Link { .. } => match next_of(response) {
+            None => None,
+            Some(address) => {
+                let query = address.split_once('?').map(|(_, query)| query).filter(|query| !query.is_empty());
+                Some(Next::Query(query.ok_or_else(elsewhere)?.to_owned()))
+            }
+        },
+    })
+}
+
+/// Refuses a link to a next page that cannot be followed. Only its query is taken, since path and host stay ours.
+pub(crate) fn elsewhere() -> Error {
+    Error::upstream_error("The web service's next page is not at another query of the same address.")
+}
+
+/// Returns the address of the next page, if a header says that there is one.
+fn next_of(response: &http::Response) -> Option<&str> {
     let links = response.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("link"));
     links.filter_map(|(_, value)| next_link(value)).next()
+}
+
+fn digest(records: &[Box<RawValue>]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    records.iter().for_each(|record| record.get().hash(&mut hasher));
+    hasher.finish()
 }
 
 fn bad() -> Error {
     weir_plugin_sdk::order::bad_cursor()
 }
 
-/// Returns the query of the link whose `rel` is `next`. Only the query is taken from it: path and host stay ours.
-fn next_link(header: &str) -> Option<String> {
+/// Returns the address of the link whose `rel` is `next`.
+fn next_link(header: &str) -> Option<&str> {
     let mut links = header;
     while let Some((address, rest)) = links.split_once('<').and_then(|(_, link)| link.split_once('>')) {
         let (parameters, others) = split_outside_quotes(rest, ',');
         links = others;
-        if is_next(parameters)
-            && let Some((_, query)) = address.split_once('?')
-        {
-            return Some(query.to_owned());
+        if is_next(parameters) {
+            return Some(address);
         }
     }
     None
@@ -213,18 +284,21 @@ mod tests {
 
     #[test]
     fn the_next_page_is_found_among_links() {
-        for (header, query) in [
-            (r#"<https://api/items?page=2>; rel="next""#, Some("page=2")),
-            (r#"<https://api/items?fields=id,name&page=2>; rel="next""#, Some("fields=id,name&page=2")),
-            (r#"</x?a=1>; rel=prev, </x?a=3>; title="a, \"b\"; rel=last"; rel="last next""#, Some("a=3")),
-            (r#"</x?a=1>; title="</x?a=2>; rel=next", </x?a=3> ; Rel = NEXT"#, Some("a=3")),
-            (r#"</x>; rel=next"#, None),
+        for (header, address) in [
+            (r#"<https://api/items?page=2>; rel="next""#, Some("https://api/items?page=2")),
+            (
+                r#"<https://api/items?fields=id,name&page=2>; rel="next""#,
+                Some("https://api/items?fields=id,name&page=2"),
+            ),
+            (r#"</x?a=1>; rel=prev, </x?a=3>; title="a, \"b\"; rel=last"; rel="last next""#, Some("/x?a=3")),
+            (r#"</x?a=1>; title="</x?a=2>; rel=next", </x?a=3> ; Rel = NEXT"#, Some("/x?a=3")),
+            (r#"</x>; rel=next"#, Some("/x")),
             (r#"</x?a=1>; rel="nextcloud""#, None),
             (r#"</x?a=1>; title="rel=next"#, None),
             ("</x?a=1", None),
             ("", None),
         ] {
-            assert_eq!(next_link(header).as_deref(), query, "{header}");
+            assert_eq!(next_link(header), address, "{header}");
         }
     }
 }

@@ -182,6 +182,62 @@ fn every_pagination_walks_to_the_end_once() {
     assert_eq!(http::sent().len() - before, 2);
 }
 
+/// Services cap the size of a page, and differ in what they say behind the last one.
+#[test]
+fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
+    let settings = r#"{"connection":"blog","fields":{"id":"integer"},
+        "list":{"path":"/posts","pagination":{"style":"page","page":"_page","size":"_limit","per_page":100}}}"#;
+    let behind = [
+        (200, "[]"),
+        (200, "null"),
+        (204, ""),
+        (404, "{}"),
+        (400, r#"{"code":"invalid_page"}"#),
+        (200, "the last one again"),
+    ];
+    for (status, body) in behind {
+        for count in [0, 1, 4, 5, 11, 12] {
+            let service = service(posts(count));
+            http::answer(move |request| {
+                let page: usize = request.query[0].1.parse().unwrap();
+                let service = service.borrow();
+                let last = service.len().div_ceil(4).max(1);
+                if page > last && body != "the last one again" {
+                    return Ok(http::json(status, body));
+                }
+                let records: Vec<_> = service.iter().skip((page.min(last) - 1) * 4).take(4).collect();
+                Ok(http::json(200, &json!(records).to_string()))
+            });
+            let walked = walk(&open(settings), Query { limit: 100, ..Query::default() }, || {});
+            let ids: Vec<_> = walked.iter().map(|record| record["id"].as_u64().unwrap()).collect();
+            assert_eq!(ids, (1..=u64::from(count)).collect::<Vec<_>>(), "{count} records, then {status} {body}");
+        }
+    }
+    // A page as large as was asked for has others behind it, so that this is no end.
+    testing::reset();
+    http::answer(|request| match request.query[0].1.as_str() {
+        "1" => Ok(http::json(200, &posts(100).to_string())),
+        _ => Ok(http::json(400, "{}")),
+    });
+    let cut = open(settings).read(&Query { limit: 200, ..Query::default() }).unwrap_err();
+    assert!(cut.is("upstream_error"), "{cut}");
+}
+
+/// Only the query of a link is taken, so that a link without one leads nowhere.
+#[test]
+fn a_next_page_at_another_path_is_not_taken_for_the_end() {
+    let settings = r#"{"connection":"blog","fields":{"id":"integer"},
+        "list":{"path":"/posts","pagination":{"style":"link"}}}"#;
+    testing::reset();
+    http::answer(|_| {
+        let mut response = http::json(200, r#"[{"id":1}]"#);
+        response.headers.push(("Link".into(), r#"</posts/page/2>; rel="next""#.into()));
+        Ok(response)
+    });
+    let refused = open(settings).read(&Query { limit: 10, ..Query::default() }).unwrap_err();
+    assert!(refused.is("upstream_error") && refused.message.contains("next page"), "{refused}");
+}
+
 /// Records of equal order values are counted where no key tells them apart.
 #[test]
 fn a_list_without_a_key_is_walked_to_its_end() {
@@ -248,6 +304,51 @@ fn a_replacement_changes_its_fields_and_not_a_digit_beside_them() {
     let refused = write(&rest, Verb::Update, json!({"id": 1}), json!({"third": 3})).unwrap_err();
     assert_eq!((refused.code.as_str(), refused.field.as_deref()), ("invalid", Some("third")));
     assert_eq!(http::sent().pop().unwrap().method, "GET", "nothing is sent");
+}
+
+/// Between the reading and the replacing somebody else may change the record.
+#[test]
+fn a_replacement_does_not_undo_a_change_of_somebody_else() {
+    let settings = |update: &str| {
+        format!(
+            r#"{{"connection":"blog","fields":{{"id":"integer","title":"string"}},
+            "get":{{"path":"/posts/{{id}}"}},"update":{{"path":"{update}","method":"PUT"}}}}"#
+        )
+    };
+    let serve = |weakness: &'static str, is_changed_meanwhile: bool| {
+        let versions = Rc::new(RefCell::new(1));
+        testing::reset();
+        http::answer(move |request| {
+            let mut version = versions.borrow_mut();
+            let matches = request.headers.iter().find(|(name, _)| name == "if-match").map(|(_, tag)| tag.clone());
+            let tag = format!("{weakness}\"v{version}\"");
+            if matches.is_some_and(|wanted| wanted != tag) {
+                return Ok(http::json(412, "{}"));
+            }
+            let mut response = http::json(200, r#"{"id":1,"title":"a","note":"theirs"}"#);
+            response.headers.push(("ETag".into(), tag));
+            *version += i32::from(is_changed_meanwhile || request.method == "PUT");
+            Ok(response)
+        });
+    };
+    let change = |settings: &str| write(&open(settings), Verb::Update, json!({"id": 1}), json!({"title": "b"}));
+    let tag_sent = || {
+        let put = http::sent().into_iter().find(|request| request.method == "PUT").unwrap();
+        put.headers.into_iter().find(|(name, _)| name == "if-match").map(|(_, tag)| tag)
+    };
+    let same = settings("/posts/{id}");
+    serve("", false);
+    change(&same).unwrap();
+    assert_eq!(tag_sent().as_deref(), Some("\"v1\""));
+    serve("", true);
+    assert!(change(&same).unwrap_err().is("conflict"));
+    // A weak tag does not tell versions apart, and the tag of another address says nothing of this one.
+    serve("W/", true);
+    change(&same).unwrap();
+    assert_eq!(tag_sent(), None);
+    serve("", true);
+    change(&settings("/replace/{id}")).unwrap();
+    assert_eq!(tag_sent(), None);
 }
 
 #[test]
@@ -444,18 +545,31 @@ fn operations_lead_to_their_next_page() {
     };
     let by_page = json!({"style": "page", "page": "page", "size": "size", "per_page": 2});
     assert_eq!(next(by_page.clone(), json!({}), r#"{"items":[1,2]}"#, ""), json!({"page": 2}));
-    assert_eq!(next(by_page.clone(), json!({"page": 5, "size": 1}), r#"{"items":[1]}"#, ""), json!({"page": 6}));
-    assert_eq!(next(by_page, json!({"page": 5}), r#"{"items":[1]}"#, ""), Value::Null);
+    // The service may give fewer than the agent, or the settings, ask for.
+    assert_eq!(next(by_page.clone(), json!({"page": 5, "size": 9}), r#"{"items":[1]}"#, ""), json!({"page": 6}));
+    assert_eq!(next(by_page.clone(), json!({}), r#"{"items":[1]}"#, ""), json!({"page": 2}));
+    assert_eq!(next(by_page, json!({"page": 5}), r#"{"items":[]}"#, ""), Value::Null);
     let by_offset = json!({"style": "offset", "offset": "page", "limit": "size"});
     assert_eq!(next(by_offset.clone(), json!({"page": 4}), r#"{"items":[1,2,3]}"#, ""), json!({"page": 7}));
     assert_eq!(next(by_offset, json!({}), r#"{"items":[]}"#, ""), Value::Null);
     let by_cursor = json!({"style": "cursor", "cursor": "cursor", "next": "/next"});
     assert_eq!(next(by_cursor.clone(), json!({}), r#"{"next":"abc"}"#, ""), json!({"cursor": "abc"}));
-    assert_eq!(next(by_cursor, json!({}), r#"{"next":null}"#, ""), Value::Null);
+    for end in [r#"{"next":null}"#, r#"{"next":false}"#, r#"{"next":""}"#, "{}"] {
+        assert_eq!(next(by_cursor.clone(), json!({}), end, ""), Value::Null, "{end}");
+    }
     let by_link = json!({"style": "link", "size": "size"});
     let link = "<https://elsewhere.example/x?size=2&after=a%20b&page=3&other=1>; rel=\"next\", <…>; rel=\"last\"";
     assert_eq!(next(by_link.clone(), json!({"size": 2}), "[]", link), json!({"cursor": "a b", "page": 3}));
-    assert_eq!(next(by_link, json!({}), "[]", ""), Value::Null);
+    assert_eq!(next(by_link.clone(), json!({}), "[]", ""), Value::Null);
+    for lost in ["</x/page/2>; rel=next", "</x?token=unknown>; rel=next"] {
+        let mut operation = paged(by_link.clone());
+        let refused = gone(operation.clone(), json!({}), "[]", lost).unwrap_err();
+        assert!(refused.is("upstream_error") && refused.message.contains("next page"), "{lost}: {refused}");
+        // What was changed is answered for all that.
+        operation["method"] = json!("POST");
+        operation["effect"] = json!("create");
+        assert_eq!(gone(operation, json!({}), "[]", lost).unwrap()["next_arguments"], Value::Null, "{lost}");
+    }
 }
 
 #[test]

@@ -52,11 +52,20 @@ fn update(rest: &Rest, change: &Change) -> Result<String, Error> {
     let update = endpoint(&rest.settings.update, "update")?;
     let key = whole_key(rest, change)?;
     let method = update.method.as_deref().unwrap_or("PATCH");
-    // A PUT replaces the record, so all that is not to change goes along.
-    let held = if method == "PUT" { held(rest, &key)? } else { Body::new() };
-    let sent = with_values(held, rest, &change.record)?;
     let path = filled(update, &key)?;
-    let response = send(rest, method, path, Some(&sent))?;
+    // A PUT replaces the record, so all that is not to change goes along.
+    let held = match method {
+        "PUT" => held(rest, &key, &path)?,
+        _ => Held { record: Body::new(), version: None },
+    };
+    let sent = with_values(held.record, rest, &change.record)?;
+    let mut request = with_body(rest, method, path, Some(&sent));
+    if let Some(version) = held.version
+        && !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("if-match"))
+    {
+        request.headers.push(("if-match".to_owned(), version));
+    }
+    let response = http::send(&request)?;
     match answered(rest, &response, &update.record)? {
         Some(values) => Ok(shown(rest, &values)),
         None => {
@@ -104,12 +113,16 @@ fn filled(endpoint: &Endpoint, values: &Map<String, Json>) -> Result<String, Err
 }
 
 fn send(rest: &Rest, method: &str, path: String, body: Option<&RawValue>) -> Result<http::Response, Error> {
+    http::send(&with_body(rest, method, path, body))
+}
+
+fn with_body(rest: &Rest, method: &str, path: String, body: Option<&RawValue>) -> http::Request {
     let mut request = request(&rest.settings, method, path);
     if let Some(body) = body {
         request.headers.push(("content-type".to_owned(), "application/json".to_owned()));
         request.body = Some(body.get().as_bytes().to_vec());
     }
-    http::send(&request)
+    request
 }
 
 /// Returns the record in the answer, if it holds one: an empty body or `{}` does not.
@@ -188,12 +201,25 @@ fn whole_key(rest: &Rest, change: &Change) -> Result<Map<String, Json>, Error> {
     rest.shape.key.iter().map(part).collect()
 }
 
-/// Returns the record with everything that the service keeps in it, including what the shape does not know.
-fn held(rest: &Rest, key: &Map<String, Json>) -> Result<Body, Error> {
+/// A record as the service has it.
+struct Held {
+    /// Everything that the service keeps in it, including what the shape does not know.
+    record: Body,
+    /// Its strong entity tag: a replacement that names it is refused where somebody else changed the record meanwhile.
+    version: Option<String>,
+}
+
+/// Returns the record that is to be replaced at `path`.
+fn held(rest: &Rest, key: &Map<String, Json>, path: &str) -> Result<Held, Error> {
     let get = endpoint(&rest.settings.get, "get")?;
-    let response = send(rest, "GET", filled(get, key)?, None)?;
+    let read_from = filled(get, key)?;
+    // An entity tag is of one address.
+    let is_replaced_there = read_from == path;
+    let response = send(rest, "GET", read_from, None)?;
     let record = answer::at(answer::checked(&response)?, &get.record)?;
-    record
+    let record = record
         .and_then(Body::object)
-        .ok_or_else(|| Error::upstream_error("The web service's record is not where it should be."))
+        .ok_or_else(|| Error::upstream_error("The web service's record is not where it should be."))?;
+    let version = response.header("etag").filter(|tag| is_replaced_there && tag.starts_with('"'));
+    Ok(Held { record, version: version.map(str::to_owned) })
 }

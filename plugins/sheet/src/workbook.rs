@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use calamine::{Data, Ods, Range, Reader, Xlsx};
+use calamine::{Cell, Data, DataRef, Ods, Range, Reader, Xlsx, XlsxError};
 use weir_plugin_sdk::Error;
 use weir_plugin_sdk::files::Info;
 
@@ -31,38 +31,59 @@ pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
         bytes.extend_from_slice(piece);
         Ok(Flow::Continue)
     })?;
+    let bytes = Cursor::new(bytes);
     let range = match settings.format {
         Format::Workbook("ODS") => {
-            sheet(Ods::new(Cursor::new(bytes)).map_err(|error| broken("ODS", &error))?, settings)
+            let mut workbook: Ods<_> = Ods::new(bytes).map_err(|error| broken("ODS", &error))?;
+            let name = sheet(workbook.sheet_names(), settings)?;
+            workbook.worksheet_range(&name).map_err(|error| broken("sheet", &error))?
         }
-        _ => sheet(Xlsx::new(Cursor::new(bytes)).map_err(|error| broken("XLSX", &error))?, settings),
-    }?;
+        _ => {
+            let mut workbook: Xlsx<_> = Xlsx::new(bytes).map_err(|error| broken("XLSX", &error))?;
+            let name = sheet(workbook.sheet_names(), settings)?;
+            cells(&mut workbook, &name)?
+        }
+    };
     table(settings, &range)
 }
 
-fn sheet<R>(mut workbook: R, settings: &Settings) -> Result<Range<Data>, Error>
-where
-    R: Reader<Cursor<Vec<u8>>>,
-    R::Error: std::fmt::Display,
-{
-    let sheets = workbook.sheet_names();
-    let name = match &settings.sheet {
-        Some(name) if sheets.contains(name) => name.clone(),
+/// Returns the name of the sheet that is meant.
+fn sheet(sheets: Vec<String>, settings: &Settings) -> Result<String, Error> {
+    match &settings.sheet {
+        Some(name) if sheets.contains(name) => Ok(name.clone()),
         Some(name) => {
             let known = sheets.join(", ");
-            return Err(
-                Error::source_changed(format!("There is no sheet {name:?}; there are: {known}.")).field("sheet")
-            );
+            Err(Error::source_changed(format!("There is no sheet {name:?}; there are: {known}.")).field("sheet"))
         }
-        None => sheets.first().cloned().ok_or_else(|| Error::invalid("The workbook has no sheet."))?,
-    };
-    workbook.worksheet_range(&name).map_err(|error| broken("sheet", &error))
+        None => sheets.into_iter().next().ok_or_else(|| Error::invalid("The workbook has no sheet.")),
+    }
 }
 
-fn table(settings: &Settings, range: &Range<Data>) -> Result<Table, Error> {
-    let (Some((top, left)), Some((bottom, right))) = (range.start(), range.end()) else {
-        return Err(no_header());
+/// Returns the cells of a sheet. They are counted as they come: one stray cell in the last row makes a range larger than
+/// the memory.
+fn cells(workbook: &mut Xlsx<Cursor<Vec<u8>>>, name: &str) -> Result<Range<Data>, Error> {
+    let unreadable = |error: XlsxError| broken("sheet", &error);
+    let mut reader = match workbook.worksheet_cells_reader(name) {
+        // A sheet of a chart has no cells.
+        Err(XlsxError::NotAWorksheet(_)) => return Ok(Range::default()),
+        reader => reader.map_err(unreadable)?,
     };
+    let mut cells = Vec::new();
+    let (mut top, mut bottom, mut right) = (u32::MAX, 0, 0);
+    while let Some(cell) = reader.next_cell().map_err(unreadable)? {
+        if matches!(cell.get_value(), DataRef::Empty) {
+            continue;
+        }
+        let (row, column) = cell.get_position();
+        (top, bottom, right) = (top.min(row), bottom.max(row), right.max(column));
+        check(top, bottom, right)?;
+        cells.push(Cell::new((row, column), Data::from(cell.get_value().clone())));
+    }
+    Ok(Range::from_sparse(cells))
+}
+
+/// Checks that a sheet of these rows and columns is within bounds. Returns its width.
+fn check(top: u32, bottom: u32, right: u32) -> Result<usize, Error> {
     let width = right as usize + 1;
     if width > COLUMNS_MAX {
         return Err(Error::unsupported(format!("The sheet has more than {COLUMNS_MAX} columns.")));
@@ -70,6 +91,14 @@ fn table(settings: &Settings, range: &Range<Data>) -> Result<Table, Error> {
     if (bottom - top + 1) as usize * width > CELLS_MAX {
         return Err(Error::unsupported(format!("The sheet has more than {CELLS_MAX} cells; save it as CSV.")));
     }
+    Ok(width)
+}
+
+fn table(settings: &Settings, range: &Range<Data>) -> Result<Table, Error> {
+    let (Some((top, left)), Some((bottom, right))) = (range.start(), range.end()) else {
+        return Err(no_header());
+    };
+    let width = check(top, bottom, right)?;
     let mut table = Table::default();
     let mut header_seen = false;
     for (index, cells) in range.rows().enumerate() {
@@ -128,4 +157,61 @@ fn text_of(cell: &Data) -> String {
 
 fn broken(what: &str, error: &dyn std::fmt::Display) -> Error {
     Error::invalid(format!("The {what} cannot be read: {error}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use weir_plugin_sdk::testing::{self, files};
+    use weir_plugin_sdk::{Adapter, Shape};
+    use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+
+    use super::*;
+    use crate::Sheet;
+
+    /// Describes a workbook of one sheet with these cells.
+    fn described(cells: &[(&str, &str)]) -> Result<Shape, Error> {
+        let rows = cells.iter().map(|(place, text)| {
+            let row = place.trim_start_matches(char::is_alphabetic);
+            format!(r#"<row r="{row}"><c r="{place}" t="inlineStr"><is><t>{text}</t></is></c></row>"#)
+        });
+        let sheet = format!("<worksheet><sheetData>{}</sheetData></worksheet>", rows.collect::<String>());
+        let relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+        let root = format!(
+            r#"<Relationships><Relationship Id="r1" Type="{relation}/officeDocument" Target="xl/workbook.xml"/></Relationships>"#
+        );
+        let workbook = format!(
+            r#"<workbook xmlns:r="{relation}"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>"#
+        );
+        let relations = format!(
+            r#"<Relationships><Relationship Id="r1" Type="{relation}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>"#
+        );
+        let parts = [
+            ("_rels/.rels", root),
+            ("xl/workbook.xml", workbook),
+            ("xl/_rels/workbook.xml.rels", relations),
+            ("xl/worksheets/sheet1.xml", sheet),
+        ];
+        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, text) in parts {
+            archive
+                .start_file(name, SimpleFileOptions::default().compression_method(CompressionMethod::Stored))
+                .unwrap();
+            archive.write_all(text.as_bytes()).unwrap();
+        }
+        testing::reset();
+        files::put("data", "x.xlsx", archive.finish().unwrap().into_inner());
+        Sheet::describe(r#"{"connection":"data","path":"x.xlsx"}"#)
+    }
+
+    #[test]
+    fn a_stray_cell_is_refused_before_it_takes_the_memory() {
+        let shape = described(&[("A1", "name"), ("A2", "x")]).expect("a table");
+        assert_eq!(shape.fields[0].key, "name");
+        for (stray, said) in [("XFD1048576", "more than 2000 columns"), ("B1048576", "more than 1000000 cells")] {
+            let error = described(&[("A1", "name"), ("A2", "x"), (stray, "x")]).map(|_| ()).expect_err(stray);
+            assert!(error.is("unsupported") && error.message.contains(said), "{error}");
+        }
+    }
 }

@@ -46,11 +46,11 @@ impl<'a> Column<'a> {
             | (Type::Number, "float4" | "float8")
             | (Type::Boolean, "bool")
             | (Type::Json, "json" | "jsonb") => name,
-            (Type::Decimal, "numeric") => {
-                format!("NULLIF(NULLIF(NULLIF({name}::text, 'NaN'), 'Infinity'), '-Infinity')")
-            }
             (Type::List, _) if self.native().ends_with("[]") => format!("array_to_json({name})"),
-            _ => format!("{name}::text"),
+            _ => match self.finite() {
+                Some(finite) => format!("CASE WHEN {finite} THEN {name}::text END"),
+                None => format!("{name}::text"),
+            },
         }
     }
 
@@ -66,8 +66,44 @@ impl<'a> Column<'a> {
         Value::from_json(raw, self.field, zone)
     }
 
-    /// Returns the expression for a comparison or ORDER BY, which orders as the value table does.
+    /// Returns the expression that is ordered and looked at for nulls, as the value table does.
     pub(crate) fn compared(&self, builder: &mut Builder) -> String {
+        let plain = self.plain(builder);
+        match self.finite() {
+            Some(finite) => format!("(CASE WHEN {finite} THEN {plain} END)"),
+            None => plain,
+        }
+    }
+
+    /// Returns the condition for another comparison than `=`. `None` means that no value of the column compares with
+    /// this one.
+    pub(crate) fn compares(&self, operator: &str, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+        let plain = self.plain(builder);
+        let operand = self.operand(value, builder)?;
+        // An index serves a comparison with the column as it is.
+        Some(match self.finite() {
+            Some(finite) => format!("({plain} {operator} {operand} AND {finite})"),
+            None => format!("{plain} {operator} {operand}"),
+        })
+    }
+
+    /// Returns the condition for values that are not null to the value table, which has no infinities and no NaN; `None`
+    /// if the column holds nothing of that kind, or SQLite's own expression sees to it.
+    fn finite(&self) -> Option<String> {
+        let name = self.name();
+        match (self.dialect, self.field.kind, self.native()) {
+            // The difference of an infinity with itself is not a number.
+            (Dialect::Postgresql, Type::Number | Type::Decimal, "numeric")
+            | (Dialect::Postgresql, Type::Number, "float4" | "float8") => Some(format!("{name} - {name} = 0")),
+            (Dialect::Postgresql, Type::Date | Type::Datetime, "date" | "timestamp" | "timestamptz") => {
+                Some(format!("isfinite({name})"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the expression that is compared with a value, which is always finite.
+    fn plain(&self, builder: &mut Builder) -> String {
         let name = self.name();
         match (self.dialect, self.field.kind) {
             (Dialect::Sqlite, Type::String | Type::Date) if self.textual() => format!("{name} COLLATE BINARY"),
@@ -83,11 +119,7 @@ impl<'a> Column<'a> {
             }
             (Dialect::Sqlite, _) => name,
             (Dialect::Postgresql, Type::String) => format!("{name}::text COLLATE \"C\""),
-            // A number that is not finite is null; the difference of an infinity with itself is not a number.
-            (Dialect::Postgresql, Type::Number) => format!("(CASE WHEN {name} - {name} = 0 THEN {name} END)"),
-            (Dialect::Postgresql, Type::Decimal) if self.native() == "numeric" => {
-                format!("({}::numeric)", self.read())
-            }
+            (Dialect::Postgresql, Type::Decimal) if self.native() == "numeric" => name,
             (Dialect::Postgresql, Type::Decimal | Type::Integer) if !self.whole() => format!("({name}::numeric)"),
             (Dialect::Postgresql, Type::Date) if self.native() != "date" => format!("({name}::date)"),
             (Dialect::Postgresql, Type::Boolean) if self.native() != "bool" => format!("({name}::bool)"),
@@ -103,9 +135,10 @@ impl<'a> Column<'a> {
         let name = self.name();
         if self.dialect == Dialect::Postgresql && self.field.kind == Type::String {
             return match (self.native(), value) {
+                // The index is asked in the column's collation, to which two spellings may be equal.
                 ("text" | "varchar", value) => {
                     let operand = self.operand(value, builder)?;
-                    Some(format!("{name} = {operand}"))
+                    Some(format!("({name} = {operand} AND {} = {operand})", self.plain(builder)))
                 }
                 // Any other spelling of the same UUID is another text.
                 ("uuid", Value::Text(text)) if is_canonical_uuid(text) => {
@@ -115,13 +148,13 @@ impl<'a> Column<'a> {
                 ("uuid", _) => None,
                 _ => {
                     let operand = self.operand(value, builder)?;
-                    Some(format!("{name}::text = {operand}"))
+                    Some(format!("{} = {operand}", self.plain(builder)))
                 }
             };
         }
         let operand = self.operand(value, builder)?;
-        let compared = self.compared(builder);
-        Some(format!("{compared} = {operand}"))
+        let plain = self.plain(builder);
+        Some(format!("{plain} = {operand}"))
     }
 
     /// Binds a value of a condition or cursor. `None` means that the column's type holds no such value.
@@ -227,7 +260,9 @@ impl<'a> Column<'a> {
 
     /// Returns `true` if the expression compared may be null, so that an order has to say where nulls go.
     pub(crate) fn may_be_null(&self) -> bool {
-        self.field.nullable || matches!(self.field.kind, Type::Number | Type::Datetime | Type::Decimal)
+        self.field.nullable
+            || self.finite().is_some()
+            || matches!(self.field.kind, Type::Number | Type::Datetime | Type::Decimal)
     }
 
     fn native(&self) -> &str {

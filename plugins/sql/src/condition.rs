@@ -29,7 +29,7 @@ pub(crate) fn condition(
                 .iter()
                 .map(|value| Ok(equals(column, &matches::operand(value, column.field, zone)?, builder)))
                 .collect::<Result<Vec<_>, Error>>()?;
-            if any.is_empty() { NEVER.to_owned() } else { format!("({})", any.join(" OR ")) }
+            any_of(&any)
         }
         Comparison::Contains => partial(column, builder, text(), |whole, part, dialect| match dialect {
             Dialect::Sqlite => format!("instr({whole}, {part}) > 0"),
@@ -53,6 +53,18 @@ pub(crate) fn condition(
 
 const NEVER: &str = "1 = 0";
 
+/// Joins conditions in halves, since SQLite bounds how deep an expression is, and a chain is as deep as it is long.
+fn any_of(conditions: &[String]) -> String {
+    match conditions {
+        [] => NEVER.to_owned(),
+        [one] => one.clone(),
+        _ => {
+            let (left, right) = conditions.split_at(conditions.len() / 2);
+            format!("({} OR {})", any_of(left), any_of(right))
+        }
+    }
+}
+
 /// Returns a condition that is `=`, or that never holds.
 pub(crate) fn equals(column: &Column<'_>, value: &Value<'_>, builder: &mut Builder) -> String {
     column.equals(value, builder).unwrap_or_else(|| NEVER.to_owned())
@@ -62,11 +74,10 @@ fn compared(column: &Column<'_>, operator: &str, value: &Value<'_>, builder: &mu
     if value.is_null() {
         return NEVER.to_owned();
     }
-    let compared = column.compared(builder);
-    match column.operand(value, builder) {
-        Some(operand) => format!("{compared} {operator} {operand}"),
+    match column.compares(operator, value, builder) {
+        Some(condition) => condition,
         // A text with a NUL, which PostgreSQL cannot hold: everything differs from it.
-        None if operator == "<>" => format!("{compared} IS NOT NULL"),
+        None if operator == "<>" => format!("{} IS NOT NULL", column.compared(builder)),
         None => NEVER.to_owned(),
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
         Some(cursor) if order.total => {
             let fields: Vec<_> = order.columns.iter().map(|column| column.field).collect();
             let values = decode_cursor(cursor, &fields, zone)?;
-            conditions.push(order.behind(&values, &mut builder));
+            conditions.push(order.behind(&values, &mut builder)?);
         }
         Some(cursor) => offset = cursor.parse::<u64>().map_err(|_| bad_cursor())?,
         None => {}
@@ -101,7 +101,9 @@ impl Selected {
         let order = order(&query.order, shape);
         let by = order.iter().map(|by| place(shape, &by.column)).collect::<Result<Vec<_>, _>>()?;
         let read = |at: &usize| Column::new(shape, dialect, &shape.fields[*at]).read();
-        let mut list: Vec<_> = wanted.iter().chain(&by).map(read).collect();
+        // Pages that are counted need no order values of their last record.
+        let remembered = if shape.key.is_empty() { &[][..] } else { &by };
+        let mut list: Vec<_> = wanted.iter().chain(remembered).map(read).collect();
         if list.is_empty() {
             list.push("1".to_owned());
         }
@@ -169,7 +171,14 @@ impl Ordered<'_> {
 
     /// Returns the condition for rows behind the last one: greater in the first column, or equal there and greater in
     /// the next, and so on.
-    fn behind(&self, last: &[Value<'_>], builder: &mut Builder) -> String {
+    fn behind(&self, last: &[Value<'_>], builder: &mut Builder) -> Result<String, Error> {
+        let unfit = self.columns.iter().zip(last).find(|(_, value)| matches!(value, Value::Unfit(_)));
+        if let Some((column, _)) = unfit {
+            let key = &column.field.key;
+            let message =
+                format!("The list cannot go on behind a value of {key:?} that does not fit its column's type.");
+            return Err(Error::source_changed(message).field(key));
+        }
         let mut any = Vec::new();
         for (at, (column, descending)) in self.columns.iter().zip(self.descending).enumerate() {
             let Some(later) = later(column, &last[at], *descending, builder) else { continue };
@@ -180,7 +189,7 @@ impl Ordered<'_> {
             all.push(later);
             any.push(format!("({})", all.join(" AND ")));
         }
-        if any.is_empty() { "1 = 0".to_owned() } else { format!("({})", any.join(" OR ")) }
+        Ok(if any.is_empty() { "1 = 0".to_owned() } else { format!("({})", any.join(" OR ")) })
     }
 }
 
@@ -193,12 +202,10 @@ fn same(column: &Column<'_>, value: &Value<'_>, builder: &mut Builder) -> String
 
 /// Returns the condition for later values. Nothing comes behind a null.
 fn later(column: &Column<'_>, value: &Value<'_>, descending: bool, builder: &mut Builder) -> Option<String> {
-    let operand = column.operand(value, builder)?;
-    let compared = column.compared(builder);
-    let operator = if descending { "<" } else { ">" };
+    let later = column.compares(if descending { "<" } else { ">" }, value, builder)?;
     Some(match column.may_be_null() {
-        true => format!("({compared} {operator} {operand} OR {compared} IS NULL)"),
-        false => format!("{compared} {operator} {operand}"),
+        true => format!("({later} OR {} IS NULL)", column.compared(builder)),
+        false => later,
     })
 }
 

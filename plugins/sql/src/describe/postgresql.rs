@@ -10,22 +10,27 @@ use crate::settings::{Settings, Source};
 const TABLE: &str = "SELECT c.oid::int8 AS oid, c.relkind::text AS kind FROM pg_catalog.pg_class c \
     WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'f', 'v', 'm')";
 
-/// Domains appear as the type they stand on, as they do in an answer.
+/// Domains appear as the type they stand on, as they do in an answer. A time that is infinite unless it is given is one
+/// that is shown as null.
 const COLUMNS: &str = "SELECT a.attname::text AS name, \
     CASE WHEN b.typcategory = 'A' AND b.typelem <> 0 THEN e.typname || '[]' \
          WHEN b.typtype = 'b' AND b.typnamespace = 'pg_catalog'::regnamespace THEN b.typname::text \
          ELSE format_type(b.oid, NULL) END AS native, \
-    a.attnotnull OR t.typnotnull AS required, \
+    (a.attnotnull OR t.typnotnull) AND NOT (b.typcategory = 'D' \
+        AND coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE '%infinity%', false)) AS required, \
     (a.attidentity <> '' OR a.atthasdef OR t.typdefault IS NOT NULL) AS generated, \
     col_description(a.attrelid, a.attnum::int4) AS description \
     FROM pg_catalog.pg_attribute a \
     JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
     JOIN pg_catalog.pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END \
     LEFT JOIN pg_catalog.pg_type e ON e.oid = b.typelem \
+    LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
     WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
 
+/// An index may include columns that are not of the key; they stand behind those that are.
 const KEY: &str = "SELECT a.attname::text AS name FROM pg_catalog.pg_index i \
-    JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) \
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid \
+    AND a.attnum = ANY((i.indkey::int2[])[0:i.indnkeyatts - 1]) \
     WHERE i.indrelid = $1::int8::oid AND i.indisprimary ORDER BY array_position(i.indkey::int2[], a.attnum)";
 
 #[derive(Deserialize)]

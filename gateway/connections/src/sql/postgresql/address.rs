@@ -110,10 +110,10 @@ impl Parts {
             "dbname" => self.database = text,
             "application_name" => self.application = text,
             "options" => self.add_options(value),
-            "sslmode" | "ssl-mode" => self.tls = Some(mode(value)?),
-            "sslrootcert" | "ssl-root-cert" | "ssl-ca" => self.certificates.authorities = text,
-            "sslcert" | "ssl-cert" => self.certificates.own = text,
-            "sslkey" | "ssl-key" => self.certificates.own_key = text,
+            "sslmode" => self.tls = Some(mode(value)?),
+            "sslrootcert" => self.certificates.authorities = text,
+            "sslcert" => self.certificates.own = text,
+            "sslkey" => self.certificates.own_key = text,
             // The wait is two seconds at most in any case.
             "connect_timeout" => {
                 value.parse::<u32>().map_err(|_| "`connect_timeout` in `url` is not a number of seconds".to_owned())?;
@@ -126,8 +126,6 @@ impl Parts {
                     _ => return Err("`url` has a channel_binding that is none of disable, prefer, require".to_owned()),
                 };
             }
-            // This belonged to the library that was used before, and had no effect.
-            "statement-cache-capacity" => {}
             _ => match name.strip_prefix("options[").and_then(|name| name.strip_suffix(']')) {
                 Some(name) => {
                     let setting = format!("{name}={value}").replace('\\', "\\\\").replace(' ', "\\ ");
@@ -285,11 +283,11 @@ mod tests {
             ("sslmode=require&sslrootcert=a", Mode::VerifyCa),
             ("sslmode=prefer&sslrootcert=a", Mode::Prefer),
             ("sslmode=verify-ca", Mode::VerifyCa),
-            ("ssl-mode=VERIFY-FULL", Mode::VerifyFull),
+            ("sslmode=VERIFY-FULL", Mode::VerifyFull),
         ] {
             assert_eq!(Address::parse(&format!("postgres://u@h/d?{parameters}")).expect(parameters).tls, mode);
         }
-        for wrong in ["sslmode=verify", "sslmode=", "channel_binding=", "sslcert=a", "port=x"] {
+        for wrong in ["sslmode=verify", "sslmode=", "ssl-mode=require", "channel_binding=", "sslcert=a", "port=x"] {
             let problem = Address::parse(&format!("postgres://u:hunter2@h/d?{wrong}")).err().expect(wrong);
             assert!(!problem.contains("hunter2"), "{problem}");
         }

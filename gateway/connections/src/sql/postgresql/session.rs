@@ -22,6 +22,7 @@ use postgres_protocol::{
         frontend,
     },
 };
+use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::{
@@ -230,10 +231,13 @@ impl Session {
         }
         self.forget(text);
         self.make_room();
-        let name = format!("weir_{}", self.uses);
+        let name = name_of(text, declared);
         self.preparing = Some(name.clone());
         self.begin(Access::Read, timeout)?;
         self.write(|to| {
+            // Behind a pooler, the server may have the statement from another session. To close one that is not there
+            // is no failure.
+            frontend::close(b'S', &name, to)?;
             frontend::parse(&name, text, std::iter::repeat_n(TEXT_OID, declared), to)?;
             frontend::describe(b'S', &name, to)
         })?;
@@ -597,6 +601,14 @@ impl From<&ErrorResponseBody> for Refusal {
         }
         refusal
     }
+}
+
+/// Returns the server's name for a statement. It is made of what the statement says: behind a pooler, sessions share
+/// the server's names, and one name must never be two statements.
+fn name_of(text: &str, declared: usize) -> String {
+    let digest = Sha256::new().chain_update((declared as u64).to_be_bytes()).chain_update(text).finalize();
+    let digest = digest.first_chunk().expect("a digest has 32 bytes");
+    format!("weir_{:032x}", u128::from_be_bytes(*digest))
 }
 
 /// Binds parameters. They go in binary (so that a zero byte is refused and ends nothing), and rows come in `format`: 0

@@ -1,0 +1,178 @@
+//! Asks both databases the same, through the connections that adapters are given.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use weir_connections::{Connection, ConnectionConfig, Connections, sql};
+use weir_plugin_sdk::{
+    Adapter, Change, Error, Order, Page, Query, Shape, Verb, serde_json, serde_json::Value, testing,
+};
+use weir_sql::Sql;
+
+use crate::server::Server;
+
+/// The same rows in a database of each kind.
+pub(crate) struct Both {
+    runtime: tokio::runtime::Runtime,
+    folder: tempfile::TempDir,
+    server: Server,
+    sqlite: Arc<sql::SqlConnection>,
+    postgresql: Arc<sql::SqlConnection>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Which {
+    Sqlite,
+    Postgresql,
+}
+
+impl Both {
+    /// Makes a database of each kind and runs a script in it.
+    pub(crate) fn filled(sqlite: &str, postgresql: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("data.db");
+        rusqlite::Connection::open(&path).and_then(|database| database.execute_batch(sqlite)).expect("filled");
+        let server = Server::started();
+        server.script(postgresql);
+        let url = server.url();
+        Self {
+            runtime: tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(1)
+                .enable_all()
+                .build()
+                .expect("a runtime"),
+            folder,
+            server,
+            sqlite: connect(ConnectionConfig::Sqlite { path, write: true }),
+            postgresql: connect(ConnectionConfig::Postgresql { url, write: true, pool_max: None }),
+        }
+    }
+
+    /// Runs a script in each database, as somebody else does.
+    pub(crate) fn fill(&self, sqlite: &str, postgresql: &str) {
+        self.sqlite_file().execute_batch(sqlite).expect(sqlite);
+        self.server.script(postgresql);
+    }
+
+    pub(crate) fn sqlite_file(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.folder.path().join("data.db")).expect("opened")
+    }
+
+    /// Returns what both answer; panics if they differ.
+    pub(crate) fn same<T: PartialEq + std::fmt::Debug>(&self, act: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+        let bare = |result: Result<T, Error>| result.map_err(|error| Error { details: None, ..error });
+        let sqlite = bare(self.on(Which::Sqlite, &act));
+        let postgresql = bare(self.on(Which::Postgresql, &act));
+        assert_eq!(sqlite, postgresql, "SQLite (left) and PostgreSQL (right) differ");
+        sqlite
+    }
+
+    pub(crate) fn on<T>(&self, which: Which, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let database = match which {
+            Which::Sqlite => self.sqlite.clone(),
+            Which::Postgresql => self.postgresql.clone(),
+        };
+        let runtime = self.runtime.handle().clone();
+        testing::reset();
+        testing::sql::answer(database.dialect(), move |statement| {
+            let parameters = serde_json::to_string(&statement.parameters).expect("JSON");
+            let given = sql::Statement {
+                text: &statement.text,
+                parameters: &parameters,
+                limit: statement.limit,
+                options: statement.options.as_deref(),
+                deadline: Instant::now() + Duration::from_secs(10),
+            };
+            let writes = statement.options.as_deref().is_some_and(|options| options.contains("\"write\":true"));
+            let answer = match writes {
+                true => runtime.block_on(database.query_write(given)),
+                false => runtime.block_on(database.query(given)),
+            };
+            match answer {
+                Ok(rows) => Ok(testing::sql::Answer {
+                    rows: weir_plugin_sdk::sql::Rows { records: rows.records, truncated: rows.truncated },
+                    changed: 0,
+                }),
+                Err(error) => Err(Error {
+                    field: error.field.clone(),
+                    details: error.details.clone().map(|details| format!("{details} in {}", statement.text)),
+                    ..Error::new(error.code.word(), error.message.clone())
+                }),
+            }
+        });
+        let result = act();
+        if let Err(error) = &result {
+            eprintln!("{error} {:?}", error.details);
+        }
+        result
+    }
+}
+
+pub(crate) fn walk(both: &Both, table: &str, order: &[Order], limit: u32) -> Vec<String> {
+    let mut query = Query { order: order.to_vec(), limit, ..Query::default() };
+    let mut walked = Vec::new();
+    for _ in 0..20 {
+        let (records, next) = both.same(|| open(table).and_then(|table| table.read(&query)).map(show)).expect("a page");
+        let records: Vec<&serde_json::value::RawValue> = serde_json::from_str(&records).expect("records");
+        walked.extend(records.into_iter().map(|record| record.get().to_owned()));
+        match next {
+            Some(next) => query.cursor = Some(next),
+            None => return walked,
+        }
+    }
+    panic!("the walk does not end");
+}
+
+pub(crate) fn describe(settings: &str) -> Result<Shape, Error> {
+    Sql::describe(settings)
+}
+
+pub(crate) fn open(table: &str) -> Result<Sql, Error> {
+    let settings = format!(r#"{{"connection":"db","table":"{table}"}}"#);
+    Sql::open(&settings, &describe(&settings)?)
+}
+
+pub(crate) fn write(table: &str, verb: Verb, key: Value, record: Value) -> Result<String, Error> {
+    open(table)?.write(&Change { key: object(key), record: object(record), ..Change::new(verb) })
+}
+
+pub(crate) fn with(record: &Value, more: Value) -> Value {
+    let mut members = object(record.clone());
+    members.extend(object(more));
+    Value::Object(members)
+}
+
+pub(crate) fn object(value: Value) -> serde_json::Map<String, Value> {
+    value.as_object().expect("an object").clone()
+}
+
+pub(crate) fn show(page: Page) -> (String, Option<String>) {
+    (page.records, page.next)
+}
+
+pub(crate) fn outline(shape: &Shape) -> String {
+    let fields: Vec<_> = shape
+        .fields
+        .iter()
+        .map(|field| format!("{}:{:?}{}", field.key, field.kind, if field.nullable { "" } else { "!" }))
+        .collect();
+    format!(
+        "{} key={} write={} read_only={:?}",
+        fields.join(" "),
+        shape.key.join(","),
+        shape.capabilities.write.join(","),
+        shape.capabilities.read_only
+    )
+}
+
+fn connect(config: ConnectionConfig) -> Arc<sql::SqlConnection> {
+    let configs = BTreeMap::from([("db".to_owned(), config)]);
+    match Connections::new(&configs, Path::new("/")).expect("a database").get("db") {
+        Some(Connection::Sql(sql)) => sql.clone(),
+        _ => unreachable!("it is a database"),
+    }
+}
