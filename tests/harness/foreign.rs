@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     time::{Duration, Instant},
@@ -39,10 +40,11 @@ pub fn beside_packages(environment: &str, script: &Path) -> PathBuf {
     let name = script.file_name().expect("a script has a name").display();
     let folder = place::present(place::cache().join("clients").join(environment), INSTALLED_BY);
     let target = folder.join(name.to_string());
-    // Tests run at the same time, and clones share the cache: replaced whole, by a name of this process.
+    // Tests run at the same time, and clones share the cache: replaced whole.
     if fs::read(&target).ok().as_deref() != Some(&source) {
-        let draft = folder.join(format!("{name}.{}", std::process::id()));
-        fs::write(&draft, source).and_then(|()| fs::rename(&draft, &target)).expect("the cache can be written");
+        let mut draft = tempfile::NamedTempFile::new_in(&folder).expect("the cache can be written");
+        draft.write_all(&source).expect("the cache can be written");
+        draft.persist(&target).expect("the cache can be written");
     }
     target
 }

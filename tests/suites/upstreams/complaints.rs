@@ -454,7 +454,7 @@ async fn a_server_that_ends_again_and_again_is_not_started_for_every_call() {
 }
 
 #[tokio::test]
-async fn complaint_12_a_server_under_npx_that_dies_two_hundred_times_leaves_no_process_behind() {
+async fn complaint_12_a_server_under_npx_that_dies_again_and_again_leaves_no_process_behind() {
     let house = house(&[trusted("bad", &npx(&hostile(&["tools"])))]);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
@@ -462,7 +462,8 @@ async fn complaint_12_a_server_under_npx_that_dies_two_hundred_times_leaves_no_p
     let died = client.call("bad_die", json!({})).await;
     assert_eq!((code(&died), &died["structuredContent"]["outcome"]), ("unavailable", &json!("unknown")), "{died}");
     let mut seen = BTreeSet::new();
-    for _ in 0..200 {
+    // Starts of a server that dies are half a second apart.
+    for _ in 0..40 {
         until("another process answers", async || {
             let counted = client.call("bad_count", json!({})).await;
             let id = text(&counted).split(' ').next().unwrap_or_default().to_owned();
@@ -476,7 +477,7 @@ async fn complaint_12_a_server_under_npx_that_dies_two_hundred_times_leaves_no_p
     }
     assert!(gateway.log().contains("its process is gone"), "each end is in the log");
     let restarts = show(&house, "bad")["restarts"].as_u64();
-    assert!(restarts.is_some_and(|restarts| restarts >= 199), "{restarts:?}");
+    assert!(restarts.is_some_and(|restarts| restarts >= 39), "{restarts:?}");
     tokio::time::sleep(Duration::from_secs(5)).await;
     let all = processes();
     let children = descendants(gateway.process_id());

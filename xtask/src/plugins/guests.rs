@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     path::{Path, PathBuf},
 };
 
@@ -70,21 +71,20 @@ fn javascript(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
     for (script, build, (word, with)) in builds.into_iter().chain(others) {
         let target = folder.join(format!("{}{}{build}.wasm", script.name, if build.is_empty() { "" } else { "-" }));
         let inputs = [script.source.clone(), lock.clone(), interface(workshop, script.interface)];
-        if is_newer(&target, &inputs) {
-            continue;
-        }
-        let installed = clients::npm(workshop, &tool, "tiny-js")?;
-        let work = work_folder(workshop, script.name, script.interface)?;
-        let text = read(&script.source)?;
-        let text = if word.is_empty() { text } else { text.replacen(word, &format!("BUILD = {with:?}"), 1) };
-        write(&work.join("plugin.js"), &text)?;
-        let node = clients::node(workshop)?;
-        let mut command = workshop.command(node.join("node"));
-        command.current_dir(&work).arg(installed.join("node_modules").join(qjs_program(&installed)?));
-        command.args(["--wit", "wit", "--world", script.world, "--js", "plugin.js", "-o", "built.wasm"]);
-        command.args(["--sync", "--stub-wasi", "--opt-size", "-m"]);
-        workshop.steps.command(&format!("JavaScript guest {} {build}", script.name), &mut command)?;
-        place(&work.join("built.wasm"), &target)?;
+        make(&target, &inputs, || {
+            let installed = clients::npm(workshop, &tool, "tiny-js")?;
+            let work = work_folder(workshop, script.name, script.interface)?;
+            let text = read(&script.source)?;
+            let text = if word.is_empty() { text } else { text.replacen(word, &format!("BUILD = {with:?}"), 1) };
+            write(&work.join("plugin.js"), &text)?;
+            let node = clients::node(workshop)?;
+            let mut command = workshop.command(node.join("node"));
+            command.current_dir(&work).arg(installed.join("node_modules").join(qjs_program(&installed)?));
+            command.args(["--wit", "wit", "--world", script.world, "--js", "plugin.js", "-o", "built.wasm"]);
+            command.args(["--sync", "--stub-wasi", "--opt-size", "-m"]);
+            workshop.steps.command(&format!("JavaScript guest {} {build}", script.name), &mut command)?;
+            place(&work.join("built.wasm"), &target)
+        })?;
     }
     Ok(())
 }
@@ -111,16 +111,15 @@ fn python(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
     let source = workshop.repository.join("tests/guests/tiny-python/app.py");
     let requirements = workshop.repository.join("tests/clients/tiny-python.txt");
     let target = folder.join("tiny-python.wasm");
-    if is_newer(&target, &[source.clone(), requirements, interface(workshop, WIT)]) {
-        return Ok(());
-    }
-    let tool = clients::python(workshop, "tiny-python")?;
-    let work = work_folder(workshop, "tiny-python", WIT)?;
-    copy(&source, &work.join("app.py"))?;
-    let mut build = workshop.command(tool.join("bin/componentize-py"));
-    build.current_dir(&work).args(["-d", "wit", "-w", "adapter", "componentize", "--stub-wasi", "app", "-p", "."]);
-    workshop.steps.command("Python guest", build.args(["-o", "built.wasm"]))?;
-    place(&work.join("built.wasm"), &target)
+    make(&target, &[source.clone(), requirements, interface(workshop, WIT)], || {
+        let tool = clients::python(workshop, "tiny-python")?;
+        let work = work_folder(workshop, "tiny-python", WIT)?;
+        copy(&source, &work.join("app.py"))?;
+        let mut build = workshop.command(tool.join("bin/componentize-py"));
+        build.current_dir(&work).args(["-d", "wit", "-w", "adapter", "componentize", "--stub-wasi", "app", "-p", "."]);
+        workshop.steps.command("Python guest", build.args(["-o", "built.wasm"]))?;
+        place(&work.join("built.wasm"), &target)
+    })
 }
 
 /// Builds the guest with Debian's clang; the bindings that `wit-bindgen c` generates are those of the SDK.
@@ -128,26 +127,25 @@ fn c(workshop: &Workshop, toolchain: &Toolchain, folder: &Path) -> Result<(), Fa
     let source = workshop.repository.join("tests/guests/tiny-c");
     let target = folder.join("tiny-c.wasm");
     let generated = workshop.repository.join("plugin-sdk/c/collection");
-    let inputs =
-        [source.join("plugin.c"), generated.join("adapter.c"), generated.join("adapter.h"), interface(workshop, WIT)];
-    if is_newer(&target, &inputs) {
-        return Ok(());
-    }
-    let packages = ["clang-19", "wasi-libc", "libclang-rt-19-dev-wasm32"];
-    debian::ensure(workshop, &packages, clang_present)?;
-    let work = work_folder(workshop, "tiny-c", WIT)?;
-    for input in &inputs[..2] {
-        let object = work.join(input.file_stem().expect("both are files")).with_extension("o");
-        let mut clang = workshop.command(CLANG);
-        clang.args(CLANG_FLAGS).arg("-I").arg(&generated).arg("-c").arg(input).arg("-o").arg(object);
-        let name = format!("C guest {}", input.file_name().unwrap_or_default().to_string_lossy());
-        workshop.steps.command(&name, &mut clang)?;
-    }
-    let mut link = toolchain.linker(workshop);
-    link.current_dir(&work).args(["--no-entry", "--strip-all", "-z", "stack-size=131072", "plugin.o", "adapter.o"]);
-    link.arg(generated.join("adapter_component_type.o")).args(["-L/usr/lib/wasm32-wasi", "-lc", BUILTINS]);
-    workshop.steps.command("C guest link", link.args(["-o", "built.wasm"]))?;
-    place(&work.join("built.wasm"), &target)
+    let generated_parts = ["adapter.c", "adapter.h", "adapter_component_type.o"].map(|part| generated.join(part));
+    let inputs = [&[source.join("plugin.c")][..], &generated_parts, &[interface(workshop, WIT)]].concat();
+    make(&target, &inputs, || {
+        let packages = ["clang-19", "wasi-libc", "libclang-rt-19-dev-wasm32"];
+        debian::ensure(workshop, &packages, clang_present)?;
+        let work = work_folder(workshop, "tiny-c", WIT)?;
+        for input in &inputs[..2] {
+            let object = work.join(input.file_stem().expect("both are files")).with_extension("o");
+            let mut clang = workshop.command(CLANG);
+            clang.args(CLANG_FLAGS).arg("-I").arg(&generated).arg("-c").arg(input).arg("-o").arg(object);
+            let name = format!("C guest {}", input.file_name().unwrap_or_default().to_string_lossy());
+            workshop.steps.command(&name, &mut clang)?;
+        }
+        let mut link = toolchain.linker(workshop);
+        link.current_dir(&work).args(["--no-entry", "--strip-all", "-z", "stack-size=131072", "plugin.o", "adapter.o"]);
+        link.arg(generated.join("adapter_component_type.o")).args(["-L/usr/lib/wasm32-wasi", "-lc", BUILTINS]);
+        workshop.steps.command("C guest link", link.args(["-o", "built.wasm"]))?;
+        place(&work.join("built.wasm"), &target)
+    })
 }
 
 const CLANG: &str = "clang-19";
@@ -186,9 +184,19 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     fs::copy(from, to).map(drop).map_err(|error| format!("cannot copy {}: {error}", from.display()).into())
 }
 
-/// Returns `true` if the target was made after all its inputs.
-fn is_newer(target: &Path, inputs: &[PathBuf]) -> bool {
-    let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
-    let Some(made) = changed(target) else { return false };
-    inputs.iter().all(|input| changed(input).is_some_and(|changed| changed < made))
+/// Makes a guest, unless the one in its place was made of the same inputs by the same recipe. Their times say nothing, since
+/// clones of other ages share the cache.
+fn make(target: &Path, inputs: &[PathBuf], build: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut hasher = DefaultHasher::new();
+    include_str!("guests.rs").hash(&mut hasher);
+    for input in inputs {
+        fs::read(input).map_err(|error| format!("cannot read {}: {error}", input.display()))?.hash(&mut hasher);
+    }
+    let (made_of, stamp) = (format!("{:016x}", hasher.finish()), target.with_extension("made-of"));
+    if target.exists() && fs::read_to_string(&stamp).is_ok_and(|before| before == made_of) {
+        return Ok(());
+    }
+    let _ = fs::remove_file(&stamp);
+    build()?;
+    write(&stamp, &made_of)
 }
