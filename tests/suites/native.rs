@@ -2,12 +2,14 @@
 
 use std::{
     fs,
+    io::Cursor,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
     time::Instant,
 };
 
+use minisign::KeyPair;
 use serde_json::{Value, json};
 use weir_tests::{Gateway, House, Modern, http, place};
 
@@ -250,6 +252,49 @@ async fn another_build_is_swapped_in_under_load() {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(answered(&behave(&client, "behave").await).as_deref(), Some("2"), "{}", gateway.log());
+    }
+}
+
+/// A library that serves stops at a reload after which another has to sign it, and comes back once that one has.
+#[tokio::test]
+async fn a_library_is_held_to_its_signers_when_they_change() {
+    let [maker, other] = [(); 2].map(|()| KeyPair::generate_unencrypted_keypair().expect("a pair of keys"));
+    let bytes = fs::read(place::native("misbehaving")).expect("a library can be read");
+    let sign = |keys: &KeyPair| {
+        let signature = minisign::sign(None, &keys.sk, Cursor::new(&bytes), None, None);
+        signature.expect("a signature").into_string()
+    };
+    let house = sample::house().own_plugins(&["sheet"]).file("contracts/guest.yaml", GUEST_CONTRACT);
+    house.write("signed.so", &bytes);
+    house.write("signed.so.minisig", sign(&maker));
+    let library = house.path().join("signed.so");
+    let (digest, key) = (weir_tests::gateway::digest(&library), maker.pk.to_base64());
+    let house = house.config(&format!(
+        "[trust.maker]\nminisign = \"{key}\"\n[plugins.misbehaving]\nnative = \"{}\"\nsha256 = \"{digest}\"\n\
+         signed_by = [\"maker\"]",
+        library.display()
+    ));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    assert_eq!(behave(&client, "behave").await["isError"], false, "{}", gateway.log());
+    let reload = || {
+        let sent = Command::new("kill").args(["-HUP", &gateway.process_id().to_string()]).status();
+        assert!(sent.expect("kill").success());
+    };
+    let config = fs::read_to_string(house.path().join("weir.toml")).expect("the configuration");
+    house.write("weir.toml", config.replace(&key, &other.pk.to_base64()));
+    reload();
+    gateway.wait_for_log("its signature is not by maker");
+    let began = Instant::now();
+    while code(&behave(&client, "behave").await) != "unavailable" {
+        assert!(began.elapsed() < Duration::from_secs(10), "it serves on: {}", gateway.log());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    house.write("signed.so.minisig", sign(&other));
+    reload();
+    while behave(&client, "behave").await["isError"] != false {
+        assert!(began.elapsed() < Duration::from_secs(20), "it does not come back: {}", gateway.log());
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -15,6 +15,7 @@ use weir_admission::Overloaded;
 use crate::{
     AdapterFailure, Change, CollectionRef, GuestError, Invocation, Page, Query, ToolAnswer, ToolRef, background,
     bindings::v0_1::weir::plugin::{answers, types},
+    config::DESCRIBE_TIMES,
     engine::Size,
     guest::{Call, Meter, Profile, Stop},
     instance::{Answer, Instance},
@@ -52,9 +53,6 @@ pub(crate) enum GuestReply {
     Page(Page),
     Answer(ToolAnswer),
 }
-
-/// A description may read a whole source, and no caller waits for it: it has so many times the processor time of a call.
-const DESCRIBE_TIMES: u32 = 5;
 
 /// Runs the call in `instance`, made here when there is none. Afterwards it is to be kept only if the guest answered.
 pub(crate) async fn run(

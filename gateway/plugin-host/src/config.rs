@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-use crate::engine::{MEMORY_MAX, Size};
+use crate::engine::{LARGE_INSTANCES_MAX, MEMORY_MAX, Size};
 
 /// Components that travel inside the program: a plugin's name, the sha256 of its file in hex, and the file. A plugin named
 /// so provides the adapter of that name. The digest is not checked: with a cached compilation the file is never read.
@@ -152,6 +152,9 @@ pub enum Isolation {
     Shared,
 }
 
+/// A description may read a whole source, and no caller waits for it: it has so many times the processor time of a call.
+pub(crate) const DESCRIBE_TIMES: u32 = 5;
+
 /// The bounds of one plugin: what is configured, and the defaults for the rest.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
@@ -169,13 +172,18 @@ pub(crate) struct Limits {
     pub(crate) index_max: u64,
 }
 
+/// Calls in flight of a plugin whose instances are large, whatever is configured: one plugin cannot take the instances
+/// of all others.
+const LARGE_IN_FLIGHT_MAX: usize = LARGE_INSTANCES_MAX / 2;
+
 impl Limits {
     pub(crate) fn new(config: &PluginConfig, size: Size) -> Self {
-        let memory_mb = config.memory_max_mb.unwrap_or(match size {
-            Size::Small => 64,
-            Size::Large => 256,
-        });
-        let in_flight_max = config.in_flight_max.unwrap_or(32).max(1);
+        let (memory_mb, in_flight_most) = match size {
+            Size::Small => (64, usize::MAX),
+            Size::Large => (256, LARGE_IN_FLIGHT_MAX),
+        };
+        let memory_mb = config.memory_max_mb.unwrap_or(memory_mb);
+        let in_flight_max = config.in_flight_max.unwrap_or(32).clamp(1, in_flight_most);
         Self {
             memory_max: (memory_mb as usize).saturating_mul(1 << 20).min(MEMORY_MAX),
             cpu_max: Duration::from_millis(config.cpu_max_ms.unwrap_or(2_000)),

@@ -21,7 +21,7 @@ mod log_budget;
 mod memory;
 mod meter;
 
-pub(crate) use log_budget::LogBudget;
+pub(crate) use log_budget::{LINE_BYTES, LogBudget};
 pub(crate) use meter::Meter;
 
 use memory::MemoryLimit;
@@ -167,32 +167,27 @@ impl Guest {
 impl Call {
     /// Returns a call of the host's own.
     pub(crate) fn own(profile: &Profile, purpose: Purpose, deadline: Instant) -> Self {
+        Self::begun(profile, purpose, deadline, Arc::from(""), Arc::default())
+    }
+
+    pub(crate) fn new(profile: &Profile, purpose: Purpose, context: &CallContext, writes: &Arc<Writes>) -> Self {
         Self {
-            id: Arc::from(""),
+            cancel: Some(context.cancel.clone()),
+            events: context.events.clone(),
+            ..Self::begun(profile, purpose, context.deadline, Arc::clone(&context.call_id), Arc::clone(writes))
+        }
+    }
+
+    fn begun(profile: &Profile, purpose: Purpose, deadline: Instant, id: Arc<str>, writes: Arc<Writes>) -> Self {
+        Self {
+            id,
             purpose,
             deadline,
             cancel: None,
             events: None,
             meter: Arc::new(Meter::new(profile)),
             cpu_max: profile.limits.cpu_max,
-            writes: Arc::default(),
-            source_calls: 0,
-            other_calls: 0,
-            log_bytes: 0,
-            progress_last: None,
-        }
-    }
-
-    pub(crate) fn new(profile: &Profile, purpose: Purpose, context: &CallContext, writes: &Arc<Writes>) -> Self {
-        Self {
-            id: Arc::clone(&context.call_id),
-            purpose,
-            deadline: context.deadline,
-            cancel: Some(context.cancel.clone()),
-            events: context.events.clone(),
-            meter: Arc::new(Meter::new(profile)),
-            cpu_max: profile.limits.cpu_max,
-            writes: Arc::clone(writes),
+            writes,
             source_calls: 0,
             other_calls: 0,
             log_bytes: 0,

@@ -386,8 +386,8 @@ impl Host {
         writes: &Arc<Writes>,
         counters: &Counters,
     ) -> Result<GuestReply, AdapterFailure> {
-        // A describe is tried however often it has failed.
-        let counted = ask.key().map(Arc::clone);
+        // A describe is tried however often it has failed. Work for later calls is in no caller's way.
+        let counted = ask.key().filter(|_| purpose != Purpose::Later).map(Arc::clone);
         let attempt = match &counted {
             Some(key) => Some(generation.backoff.attempt(&context.tenant, key, Instant::now())?),
             None => None,

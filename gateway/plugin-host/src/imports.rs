@@ -98,7 +98,8 @@ impl Guest {
     }
 
     /// Runs a write in a task of its own: once begun it runs to its end or its deadline, whatever happens to the
-    /// caller. `changed` says whether the source may hold something new.
+    /// caller. It begins when the future is first polled, so that of a batch only a few are under way at a time.
+    /// `changed` says whether the source may hold something new.
     fn hand_over<T, F>(
         &self,
         write: F,
@@ -109,13 +110,13 @@ impl Guest {
         F: Future<Output = Result<T, ConnectionError>> + Send + 'static,
     {
         let writes = Arc::clone(&self.call.writes);
-        writes.begin();
-        let task = tokio::spawn(async move {
-            let answer = write.await;
-            writes.end(changed(&answer));
-            answer
-        });
         async move {
+            writes.begin();
+            let task = tokio::spawn(async move {
+                let answer = write.await;
+                writes.end(changed(&answer));
+                answer
+            });
             match task.await {
                 Ok(answer) => answer,
                 Err(error) => {
@@ -153,6 +154,11 @@ async fn side_by_side<T: Send + 'static>(
 
 async fn finish<T>(begun: Result<Running<T>, types::Error>) -> Result<T, types::Error> {
     Ok(begun?.await?)
+}
+
+/// Returns `true` unless the source refused the write.
+fn may_have_changed<T>(answer: &Result<T, ConnectionError>) -> bool {
+    answer.as_ref().err().is_none_or(|error| !refused(error))
 }
 
 /// Returns `true` if the source refused, so that nothing was changed.

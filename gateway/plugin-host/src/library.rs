@@ -23,13 +23,25 @@ mod thread;
 
 use std::{
     ffi::OsString,
+    fs,
     path::PathBuf,
     sync::{Arc, OnceLock, atomic::AtomicUsize},
+    time::Duration,
 };
+
+use crate::config::DESCRIBE_TIMES;
 
 pub(crate) use instance::LibraryInstance;
 pub(crate) use loaded::Loaded;
 pub use serve::{Bounds, serve, take_pipes};
+
+/// The function that describes a collection.
+const DESCRIBE: &str = "collections.describe";
+
+/// Returns the processor time that one call of a function may take.
+fn processor_max(function: &str, of_a_call: Duration) -> Duration {
+    if function == DESCRIBE { of_a_call * DESCRIBE_TIMES } else { of_a_call }
+}
 
 /// A library that can be run.
 pub(crate) struct LibraryCode {
@@ -37,9 +49,18 @@ pub(crate) struct LibraryCode {
     pub(crate) path: PathBuf,
     /// sha256, hex.
     pub(crate) digest: String,
+    /// The signature that lay beside the file when it was copied.
+    pub(crate) signature: Option<String>,
     pub(crate) place: Place,
     /// The interfaces that the library says it has, once it was asked.
     pub(crate) interfaces: OnceLock<Interfaces>,
+}
+
+impl LibraryCode {
+    /// Reads the copy.
+    pub(crate) fn read(&self) -> Result<Vec<u8>, String> {
+        fs::read(&self.path).map_err(|error| format!("its copy {} cannot be read: {error}", self.path.display()))
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

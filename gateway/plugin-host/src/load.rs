@@ -40,6 +40,7 @@ mod in_use;
 mod kept;
 mod libraries;
 mod promised;
+mod reconfigured;
 mod signed;
 
 use accepted::Accepted;
@@ -286,46 +287,6 @@ impl Loader {
         self.accepted.approve(digest);
         let waits = |file: &&mut File| file.held.as_deref() == Some(digest);
         self.files.values_mut().filter(waits).for_each(|file| file.settled = None);
-    }
-
-    /// Takes over other settings and connections for every plugin. Calls in flight end under those they began with; a
-    /// plugin that its pin no longer allows stops, unless the folder holds a file that the pin allows.
-    pub(crate) async fn reconfigure(
-        &mut self,
-        plugin: BTreeMap<String, PluginConfig>,
-        connections: Arc<Connections>,
-    ) -> Vec<LoadReport> {
-        self.config.plugin = plugin;
-        self.connections = connections;
-        self.forget_refusals();
-        let mut reports = self.look().await;
-        let loaded: Vec<_> = self.plugins().cloned().collect();
-        for plugin in loaded {
-            let now = plugin.generation.load_full();
-            let config = self.config.plugin.get(&now.about.name).cloned().unwrap_or_default();
-            // Others were loaded by the look.
-            if !Arc::ptr_eq(&now.profile.connections, &self.connections) {
-                let built_in = plugin.built_in.load(Ordering::Relaxed);
-                let path = self.config.plugins.join(self.place_of(&plugin));
-                let pinned = check_pin(&now.about.name, &config, &now.digest);
-                let allowed = match pinned {
-                    // The pin says which build is loaded next. If that one was refused or is held, this one serves on.
-                    _ if self.library_of(&plugin).is_some() => Ok(()),
-                    // A built-in plugin came with the program and has no signature of its own.
-                    Ok(()) if !built_in => self.check_signature(&now.about.name, &config, path, &now.digest).await,
-                    allowed => allowed,
-                };
-                if let Err(reason) = allowed {
-                    reports.push(LoadReport { built_in, ..report(self.place_of(&plugin), Err(reason)) });
-                    self.stop(&plugin);
-                    continue;
-                }
-                reports.extend(self.renew(&plugin, &now, &config).await);
-            }
-            self.renew_other(&plugin, &config);
-        }
-        reports.extend(self.fall_back(&[]).await);
-        reports
     }
 
     /// Returns the plugin's file, or the name of what is built in.

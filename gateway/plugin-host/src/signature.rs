@@ -37,12 +37,12 @@ pub fn signer(
     let wanted = config.signed_by.join(", ");
     let Some(signature) = signature else {
         return Err(format!(
-            "it has no signature, and `[plugins.{name}] signed_by` asks for one by {wanted}: put `FILE.wasm.minisig` beside it, \
-             or install it with `weir plugin install`"
+            "it has no signature, and `[plugins.{name}] signed_by` asks for one by {wanted}: put it beside the file, under \
+             the same name with `.minisig` behind it, or install a component with `weir plugin install`"
         ));
     };
     let signature = Signature::decode(signature)
-        .map_err(|_| "its signature is not one that minisign made; `FILE.wasm.minisig` has four lines".to_owned())?;
+        .map_err(|_| "its signature is not one that minisign made, whose text has four lines".to_owned())?;
     let holds = |signer: &&String| {
         let key = config.trusted.get(*signer).and_then(|key| PublicKey::from_base64(key.trim()).ok());
         key.is_some_and(|key| key.verify(bytes, &signature, false).is_ok())

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use weir_plugin_host::{CallContext, Change, CollectionRef, Host, Invocation, Page, ToolAnswer, ToolRef};
+use weir_plugin_host::{CallContext, Change, CollectionRef, Host, Invocation, Page, ToolAnswer, ToolRef, WriteFailure};
 
 use super::{
     CallError, CallRequest,
@@ -87,15 +87,19 @@ async fn write(
 ) -> Result<String, CallError> {
     let written = host.write(&context, &collection, &change).await;
     drop(slot);
-    written.map_err(|failure| {
-        let outcome = if failure.handed_over { WriteOutcome::Unknown } else { WriteOutcome::None };
-        let error = CallError::from(failure.failure);
+    written.map_err(write_failed)
+}
+
+/// Returns the error of a failed write. An adapter may write more than once: what it says of its last write tells nothing
+/// of those that a source has taken before.
+fn write_failed(failure: WriteFailure) -> CallError {
+    let error = CallError::from(failure.failure);
+    match error.code {
+        _ if failure.handed_over => error.outcome(WriteOutcome::Unknown),
         // A source that answered "no" has said so: nothing was written.
-        match error.code.nothing_changed() {
-            true => error,
-            false => error.outcome(outcome),
-        }
-    })
+        code if code.nothing_changed() => error,
+        _ => error.outcome(WriteOutcome::None),
+    }
 }
 
 async fn call(
@@ -108,4 +112,32 @@ async fn call(
     let answer = host.call_tool(&context, &tool, &invocation).await;
     drop(slot);
     answer.map_err(|failure| code::failed(failure, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_plugin_host::{AdapterFailure, GuestError};
+
+    use super::*;
+
+    #[test]
+    fn a_write_that_a_source_has_taken_is_told_whatever_the_adapter_says() {
+        for (code, handed_over, outcome) in [
+            ("conflict", true, Some(WriteOutcome::Unknown)),
+            ("conflict", false, None),
+            ("unavailable", true, Some(WriteOutcome::Unknown)),
+            ("unavailable", false, Some(WriteOutcome::None)),
+        ] {
+            let error = GuestError {
+                code: code.to_owned(),
+                message: "No.".to_owned(),
+                field: None,
+                retry_after_ms: Some(7),
+                details: None,
+            };
+            let error = write_failed(WriteFailure { failure: AdapterFailure::Guest(error), handed_over });
+            assert_eq!(error.outcome, outcome, "{code} {handed_over}");
+            assert_eq!(error.retry_after_ms.is_none(), handed_over, "{code}: an agent looks before it repeats");
+        }
+    }
 }

@@ -17,9 +17,21 @@ pub(crate) struct LogBudget {
     says: DefaultDirectRateLimiter,
 }
 
+/// The bytes that a line costs beside its text: an empty one costs something as well.
+pub(crate) const LINE_BYTES: usize = 32;
+
 impl LogBudget {
+    /// Returns `true` if a line with a text of so many bytes may be written. Where lines were dropped, the log says so.
+    pub(crate) fn passes(&self, plugin: &str, bytes: usize) -> bool {
+        let (passes, dropped) = self.take(LINE_BYTES.saturating_add(bytes));
+        if let Some(lines) = dropped {
+            tracing::warn!(target: "weir::plugin", plugin, lines, "lines were dropped: the plugin logs more than 256 KB a second");
+        }
+        passes
+    }
+
     /// Returns whether a line of so many bytes may be written, and how many lines were dropped before it.
-    pub(crate) fn take(&self, bytes: usize) -> (bool, Option<u64>) {
+    fn take(&self, bytes: usize) -> (bool, Option<u64>) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).max(1);
         let passes = NonZeroU32::new(bytes).is_some_and(|bytes| matches!(self.bytes.check_n(bytes), Ok(Ok(()))));
         if !passes {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_connections::{Connection, files::FileRoot};
 
-use super::{Access, denied, too_large, wrong_kind};
+use super::{Access, denied, may_have_changed, too_large, wrong_kind};
 use crate::{
     bindings::v0_1::weir::plugin::files::{Error, Host, Info, Listing},
     guest::Guest,
@@ -53,7 +53,7 @@ impl Host for Guest {
             Err(error) => return Ok(Err(error)),
         };
         let write = async move { root.replace(&path, if_version.as_deref(), content).await };
-        Ok(self.wait(self.hand_over(write, |_| true)).await.map_err(Error::from))
+        Ok(self.wait(self.hand_over(write, may_have_changed)).await.map_err(Error::from))
     }
 
     async fn list(

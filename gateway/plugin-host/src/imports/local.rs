@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     bindings::v0_1::weir::plugin::{clock, events, log, progress, random},
-    guest::{Guest, Stop},
+    guest::{Guest, LINE_BYTES, Stop},
     tools::Changed,
 };
 
@@ -34,24 +34,19 @@ impl log::Host for Guest {
         if self.call.log_bytes > LOG_MAX_BYTES {
             return Ok(());
         }
-        // An empty message costs a line as well.
-        let bytes = 32 + message.len() + fields.as_ref().map_or(0, String::len);
-        self.call.log_bytes += bytes;
+        let bytes = message.len() + fields.as_ref().map_or(0, String::len);
+        self.call.log_bytes += LINE_BYTES + bytes;
         let plugin = &*self.profile.name;
         let call = &*self.call.id;
         if self.call.log_bytes > LOG_MAX_BYTES {
             tracing::warn!(target: "weir::plugin", plugin, call, "logged more than 64 KB in one call; the rest is dropped");
             return Ok(());
         }
-        let (passes, dropped) = self.profile.log.take(bytes);
-        if let Some(lines) = dropped {
-            tracing::warn!(target: "weir::plugin", plugin, lines, "lines were dropped: the plugin logs more than 256 KB a second");
-        }
-        if !passes {
+        if !self.profile.log.passes(plugin, bytes) {
             return Ok(());
         }
-        let message = one_line(&message);
-        let fields = fields.as_deref().map(one_line);
+        let message = one_line(message.chars());
+        let fields = fields.map(|fields| one_line(fields.chars()));
         let fields = fields.as_deref();
         match level.as_str() {
             "error" => tracing::error!(target: "weir::plugin", plugin, call, fields, "{message}"),
@@ -98,7 +93,7 @@ impl progress::Host for Guest {
                 .is_none_or(|(last, at)| done > last && now.duration_since(at) >= PROGRESS_INTERVAL);
         if passes {
             let total = total.filter(|total| total.is_finite() && *total >= done);
-            let message: String = one_line(&message).chars().take(PROGRESS_MESSAGE_MAX_CHARS).collect();
+            let message = one_line(message.chars().take(PROGRESS_MESSAGE_MAX_CHARS));
             self.call.progress_last = Some((done, now));
             events.progress(done, total, &message);
         }
@@ -155,8 +150,8 @@ impl random::Host for Guest {
 }
 
 /// Puts a guest's text on one line, so that it cannot look like a line of ours.
-fn one_line(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+fn one_line(text: impl Iterator<Item = char>) -> String {
+    text.map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
 #[cfg(test)]

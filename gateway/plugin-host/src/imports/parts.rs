@@ -1,6 +1,6 @@
 //! `weir:plugin/parts`: parts of one file.
 
-use super::{Access, too_large};
+use super::{Access, may_have_changed, too_large};
 use crate::{
     bindings::v0_1::weir::plugin::parts::{Edit, Error, Host, Part},
     guest::Guest,
@@ -47,6 +47,6 @@ impl Host for Guest {
         };
         let edits = edits.into_iter().map(|edit| (edit.at, edit.length, edit.content)).collect();
         let write = async move { root.replace_parts(&path, &if_version, edits).await };
-        Ok(self.wait(self.hand_over(write, |_| true)).await.map_err(Error::from))
+        Ok(self.wait(self.hand_over(write, may_have_changed)).await.map_err(Error::from))
     }
 }

@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     abi::{Answer, DONE},
     message::Message,
-    wire,
+    processor_max, wire,
 };
 use crate::guest::{Profile, Stop};
 
@@ -40,7 +40,9 @@ pub(super) struct Child {
     output: BufReader<ChildStdout>,
     said: Arc<Mutex<String>>,
     listens: tokio::task::JoinHandle<()>,
-    profile: Arc<Profile>,
+    cpu_max: Duration,
+    /// The processor time that the last call had.
+    processor_max: Duration,
     message_max: usize,
 }
 
@@ -74,7 +76,8 @@ impl Child {
             process,
             said,
             listens,
-            profile: Arc::clone(profile),
+            processor_max: limits.cpu_max,
+            cpu_max: limits.cpu_max,
             message_max: limits.memory_max.saturating_add(HEAD_MAX_BYTES),
         };
         match child.receive().await? {
@@ -89,6 +92,9 @@ impl Child {
     }
 
     pub(super) async fn send(&mut self, message: &Message) -> wasmtime::Result<()> {
+        if let Message::Call { function, .. } = message {
+            self.processor_max = processor_max(function, self.cpu_max);
+        }
         match message.send(&mut self.input).await {
             Ok(()) => Ok(()),
             Err(_) => Err(self.end().await),
@@ -142,7 +148,7 @@ impl Child {
         use std::os::unix::process::ExitStatusExt as _;
         let how = match (status.code(), status.signal()) {
             (_, Some(signal)) if signal == Signal::PROF.as_raw() => {
-                return wasmtime::Error::new(Stop::Processor(self.profile.limits.cpu_max.as_millis()));
+                return wasmtime::Error::new(Stop::Processor(self.processor_max.as_millis()));
             }
             (_, Some(signal)) => format!("its process was ended by signal {signal}{}", name_of(signal)),
             (code, None) => format!("its process ended with exit code {}", code.unwrap_or_default()),
@@ -198,7 +204,7 @@ async fn listen(stderr: ChildStderr, said: Arc<Mutex<String>>, profile: Arc<Prof
             continue;
         }
         let plugin = &*profile.name;
-        if profile.log.take(32 + text.len()).0 {
+        if profile.log.passes(plugin, text.len()) {
             tracing::info!(target: "weir::plugin", plugin, "{text}");
         }
         *said.lock().unwrap_or_else(PoisonError::into_inner) = text;

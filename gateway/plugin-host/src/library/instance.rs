@@ -5,7 +5,7 @@ use std::{cell::Cell, collections::HashSet, sync::Arc};
 use serde::Serialize;
 
 use super::{
-    Interfaces, LibraryCode, Place,
+    DESCRIBE, Interfaces, LibraryCode, Place,
     abi::{Answer as Told, DONE, FAILED, PANICKED, UNKNOWN},
     child::Child,
     imports,
@@ -83,7 +83,7 @@ impl LibraryInstance {
 
     pub(crate) async fn describe(&mut self, adapter: &str, settings: &str) -> Answer<String> {
         let asked = wire::Describe { adapter: adapter.into() };
-        self.ask_text("collections.describe", &asked, settings.as_bytes().to_vec()).await
+        self.ask_text(DESCRIBE, &asked, settings.as_bytes().to_vec()).await
     }
 
     pub(crate) async fn read(&mut self, collection: &CollectionRef, query: &Query) -> Answer<Page> {

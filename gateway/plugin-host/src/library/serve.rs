@@ -20,13 +20,14 @@ use super::{
     abi::{Answer, DONE, FAILED},
     loaded::{self, Loaded},
     message::Message,
-    wire,
+    processor_max, wire,
 };
 
 /// The bounds of one call of the library.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Processor time, of all its threads together: the process ends where it is more.
+    /// Processor time, of all its threads together: the process ends where it is more. A description has five times as
+    /// much.
     pub processor: Duration,
     /// Bytes beyond what the process has before its first call: asking for more fails, as it does on a full machine.
     pub memory: usize,
@@ -66,7 +67,7 @@ pub fn serve(
     loop {
         let message = Message::read(&mut pipes.borrow_mut().0, MESSAGE_MAX_BYTES)?;
         let Some(Message::Call { function, head, body }) = message else { return Ok(()) };
-        timer::start(bounds.processor);
+        timer::start(processor_max(&function, bounds.processor));
         let answer = loaded.call(&function, &head, &body);
         timer::start(Duration::ZERO);
         Message::Answer(answer).write(&mut pipes.borrow_mut().1)?;

@@ -13,6 +13,8 @@ use crate::engine::{Engines, Size};
 
 /// The bound on compiled files; the oldest go.
 const FILES_MAX: usize = 64;
+/// What a compiled file ends in. Others of the folder are left alone.
+const ENDING: &str = "cwasm";
 
 pub(super) struct Cache {
     /// The folder; `None` if it cannot be trusted or written to, and then everything is compiled anew.
@@ -72,14 +74,14 @@ impl Cache {
     }
 
     fn path(&self, digest: &str) -> Option<PathBuf> {
-        Some(self.folder.as_ref()?.join(format!("{digest}-{}.cwasm", self.engine)))
+        Some(self.folder.as_ref()?.join(format!("{digest}-{}.{ENDING}", self.engine)))
     }
 
     fn prune(&self, newest: &Path) {
         let Some(entries) = self.folder.as_ref().and_then(|folder| fs::read_dir(folder).ok()) else { return };
         let mut files: Vec<_> = entries
             .flatten()
-            .filter(|entry| entry.path() != newest)
+            .filter(|entry| entry.path() != newest && entry.path().extension().is_some_and(|end| end == ENDING))
             .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
             .collect();
         files.sort();
@@ -137,4 +139,31 @@ fn load_file(engine: &Engine, path: &Path) -> Option<Component> {
 fn load(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: the bytes come from `precompile_component` in this process.
     unsafe { Component::deserialize(engine, code) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_compiled_files_go_and_no_other_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = Cache { folder: Some(folder.path().to_owned()), engine: "engine".to_owned() };
+        let begin = SystemTime::now() - Duration::from_secs(1_000);
+        let made = |name: &str, second: u64| {
+            let file = fs::File::create(folder.path().join(name)).expect("a file");
+            file.set_modified(begin + Duration::from_secs(second)).expect("its time");
+        };
+        made("notes.txt", 0);
+        let compiled = |at: usize| cache.path(&format!("{at:02}")).expect("a path");
+        for at in 0..=FILES_MAX {
+            made(compiled(at).file_name().and_then(|name| name.to_str()).expect("a name"), 1 + at as u64);
+        }
+        cache.prune(&compiled(FILES_MAX));
+        assert!(folder.path().join("notes.txt").exists(), "it is no compiled file");
+        let left: Vec<_> = (0..=FILES_MAX).filter(|at| compiled(*at).exists()).collect();
+        assert_eq!(left, (1..=FILES_MAX).collect::<Vec<_>>());
+    }
 }

@@ -44,7 +44,7 @@ impl Kept {
             weir_files::replace(&path, build.bytes, weir_files::Readers::Owner)?;
             for (_, old) in by_age(&folder)?.into_iter().skip(BUILDS_MAX) {
                 let _ = fs::remove_file(signature_path(&old)); // most have none
-                fs::remove_file(old)?;
+                remove(&old)?;
             }
             Ok(())
         };
@@ -97,6 +97,14 @@ pub(super) fn read(path: &Path) -> Result<(String, Vec<u8>), String> {
     Ok((digest, bytes))
 }
 
+/// Removes a file that another process over the same state may have removed already.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn touch(path: &Path) -> io::Result<()> {
     fs::File::options().append(true).open(path)?.set_modified(SystemTime::now())
 }
@@ -139,5 +147,7 @@ mod tests {
         assert_eq!(read(&even[0]).expect("as it was").1, build(8), "the newest first");
         fs::write(&even[0], "another").expect("written");
         assert!(read(&even[0]).expect_err("changed").contains("not what it was kept as"));
+        remove(&even[0]).expect("it was there");
+        remove(&even[0]).expect("another process has removed it");
     }
 }

@@ -1,6 +1,7 @@
 //! Native libraries: those that the configuration names, each with its digest. They come from nowhere else.
 
 use std::{
+    collections::{BTreeMap, HashSet},
     fs, io,
     os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
@@ -8,19 +9,22 @@ use std::{
     time::SystemTime,
 };
 
-use super::{Defines, LoadReport, Loader, Occasion, Prepared, Refused, check_pin, component, in_use, report};
+use super::{Defines, LoadReport, Loader, Occasion, Prepared, Refused, check_pin, component, in_use, kept, report};
 use crate::{
     Libraries, PluginConfig,
     engine::Size,
     library::{LibraryCode, Loaded, Place},
     plugin::{About, Code, Plugin},
+    signature,
 };
 
 /// A larger file is refused unread.
 const FILE_MAX_BYTES: u64 = 256 << 20;
 /// The bound on copies. Those that were loaded last are kept, since children of other processes over this state may
-/// still start from theirs.
+/// still start from theirs. Copies that this process runs are kept whatever their age.
 const COPIES_MAX: usize = 16;
+/// What a copy ends in. Other files of the folder are left alone.
+const COPY: &str = "so";
 
 /// The loader's knowledge about one library of the configuration, by the plugin's name.
 #[derive(Default)]
@@ -39,17 +43,19 @@ pub(super) struct Named {
     pub(super) path: PathBuf,
     sha256: Vec<String>,
     in_process: bool,
+    signed_by: Vec<String>,
+    trusted: BTreeMap<String, String>,
 }
 
 impl Named {
     fn of(config: &PluginConfig) -> Option<Self> {
-        let PluginConfig { native, sha256, in_process, .. } = config;
-        Some(Self { path: native.clone()?, sha256: sha256.clone(), in_process: *in_process })
+        Some(Self::at(config.native.clone()?, config))
     }
 
-    /// A build that was kept, run as the one is that is named now.
-    pub(super) fn kept(path: PathBuf, config: &PluginConfig) -> Self {
-        Self { path, sha256: config.sha256.clone(), in_process: config.in_process }
+    /// A library, run as the one is that is named now.
+    pub(super) fn at(path: PathBuf, config: &PluginConfig) -> Self {
+        let PluginConfig { sha256, in_process, signed_by, trusted, .. } = config.clone();
+        Self { path, sha256, in_process, signed_by, trusted }
     }
 }
 
@@ -118,7 +124,7 @@ impl Loader {
                 about.name, about.name
             )));
         }
-        self.check_signature(name, &config, named.path.clone(), &prepared.digest).await?;
+        self.note_signature(&config, &prepared.digest);
         let file = self.file_named(name);
         self.check_names(file.as_deref().unwrap_or_default(), &about)?;
         let of_file = file.as_ref().and_then(|file| self.files.get(file)?.plugin.clone());
@@ -131,7 +137,7 @@ impl Loader {
             in_use::check(&generation, old.as_deref(), &in_use, self.engines).await?;
         }
         self.admit(&generation).await?;
-        self.keep_library(&generation, &named.path).await?;
+        self.keep_library(&generation).await?;
         let plugin = self.swap(current, generation);
         plugin.built_in.store(false, Ordering::Relaxed);
         self.displace(&plugin);
@@ -147,7 +153,7 @@ impl Loader {
         Ok(plugin)
     }
 
-    /// Checks the digest of a copy of our own, which is what runs.
+    /// Checks digest and signature, and makes the copy that runs. Nothing of the library is opened before.
     pub(super) async fn prepare_library(
         &self,
         name: &str,
@@ -156,17 +162,25 @@ impl Loader {
     ) -> Result<Prepared, String> {
         let libraries = self.config.libraries.clone().ok_or("this program runs no native plugins")?;
         let (name, config, named) = (name.to_owned(), config.clone(), named.clone());
+        let running = self.running_copies();
         let copied = move || {
-            let (digest, copy) = copy(&name, &config, &named.path, &libraries)?;
+            let Copied { digest, path, signature } = copy(&name, &config, &named.path, &libraries, &running)?;
             let place = match named.in_process {
-                true => Place::Here { loaded: Loaded::load(&copy)?, overrun: Arc::<AtomicUsize>::default() },
+                true => Place::Here { loaded: Loaded::load(&path)?, overrun: Arc::<AtomicUsize>::default() },
                 false => Place::Child { runner: libraries.runner },
             };
-            let code = LibraryCode { path: copy, digest: digest.clone(), place, interfaces: OnceLock::new() };
+            let code = LibraryCode { path, digest: digest.clone(), signature, place, interfaces: OnceLock::new() };
             let code = Arc::new(Code::Library(Arc::new(code)));
             Ok(Prepared { digest, size: Size::Small, code, notes: Vec::new() })
         };
         tokio::task::spawn_blocking(copied).await.map_err(|error| format!("loading it failed: {error}"))?
+    }
+
+    /// Returns the digests of the libraries that plugins run: their children start from these copies.
+    fn running_copies(&self) -> HashSet<String> {
+        let builds = |plugin: &Arc<Plugin>| [Some(plugin.generation.load_full()), plugin.other.load_full()];
+        let builds = self.plugins().flat_map(builds).flatten();
+        builds.filter(|build| matches!(&*build.code, Code::Library(_))).map(|build| build.digest.to_string()).collect()
     }
 
     /// Returns the file of the folder that serves a plugin of this name.
@@ -192,12 +206,22 @@ impl Loader {
     }
 }
 
-fn age(copy: &Path) -> Option<(SystemTime, PathBuf)> {
-    Some((fs::metadata(copy).and_then(|metadata| metadata.modified()).ok()?, copy.to_owned()))
+/// A library that was checked and copied.
+struct Copied {
+    digest: String,
+    /// The path of the copy.
+    path: PathBuf,
+    signature: Option<String>,
 }
 
-/// Copies a library. Returns its digest, and the path of the copy.
-fn copy(name: &str, config: &PluginConfig, path: &Path, to: &Libraries) -> Result<(String, PathBuf), String> {
+/// Checks and copies a library. The copies that run now stay beside it.
+fn copy(
+    name: &str,
+    config: &PluginConfig,
+    path: &Path,
+    to: &Libraries,
+    running: &HashSet<String>,
+) -> Result<Copied, String> {
     let unreadable = |error: io::Error| format!("it cannot be read: {error}");
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if !metadata.is_file() || metadata.len() > FILE_MAX_BYTES {
@@ -211,15 +235,15 @@ fn copy(name: &str, config: &PluginConfig, path: &Path, to: &Libraries) -> Resul
         ));
     }
     check_pin(name, config, &digest)?;
-    let copy = to.folder.join(format!("{digest}.so"));
+    let signature = signature::read_signature(path)?;
+    signature::signer(name, config, &bytes, signature.as_deref())?;
+    let copy = to.folder.join(format!("{digest}.{COPY}"));
     let kept = || {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&to.folder)?;
         // A folder that was there before us may be open to others.
         fs::set_permissions(&to.folder, fs::Permissions::from_mode(0o700))?;
         weir_files::replace(&copy, &bytes, weir_files::Readers::Owner)?;
-        let mut copies: Vec<_> = fs::read_dir(&to.folder)?.filter_map(|entry| age(&entry.ok()?.path())).collect();
-        copies.sort_by(|a, b| b.cmp(a));
-        copies.iter().skip(COPIES_MAX).try_for_each(|(_, old)| fs::remove_file(old))?;
+        prune(&to.folder, |kept| kept == digest || running.contains(kept))?;
         fs::read(&copy)
     };
     let kept = kept().map_err(|error| format!("its copy {} cannot be written: {error}", copy.display()))?;
@@ -227,6 +251,47 @@ fn copy(name: &str, config: &PluginConfig, path: &Path, to: &Libraries) -> Resul
         return Err(format!("its copy {} is not what was written", copy.display()));
     }
     // Children look for the copy from another folder.
-    let copy = fs::canonicalize(&copy).map_err(unreadable)?;
-    Ok((digest, copy))
+    let path = fs::canonicalize(&copy).map_err(unreadable)?;
+    Ok(Copied { digest, path, signature })
+}
+
+/// Removes the oldest copies beyond the bound, but none whose digest `runs`.
+fn prune(folder: &Path, runs: impl Fn(&str) -> bool) -> io::Result<()> {
+    let mut copies: Vec<_> = fs::read_dir(folder)?.filter_map(|entry| age(entry.ok()?.path())).collect();
+    copies.sort_by(|a, b| b.cmp(a));
+    let runs = |copy: &Path| copy.file_stem().and_then(|stem| stem.to_str()).is_some_and(&runs);
+    let mut surplus = copies.iter().skip(COPIES_MAX).map(|(_, copy)| copy).filter(|copy| !runs(copy));
+    surplus.try_for_each(|old| kept::remove(old))
+}
+
+/// Returns when a copy was made; `None` if the file is none.
+fn age(file: PathBuf) -> Option<(SystemTime, PathBuf)> {
+    let made = fs::metadata(&file).and_then(|metadata| metadata.modified()).ok()?;
+    file.extension().is_some_and(|ending| ending == COPY).then_some((made, file))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_copies_go_but_none_that_runs_and_no_other_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let begin = SystemTime::now() - Duration::from_secs(1_000);
+        let copy = |at: usize| format!("{at:02}.{COPY}");
+        let made = |name: &str, second: u64| {
+            let file = fs::File::create(folder.path().join(name)).expect("a file");
+            file.set_modified(begin + Duration::from_secs(second)).expect("its time");
+        };
+        made("notes.txt", 0);
+        for at in 0..COPIES_MAX + 3 {
+            made(&copy(at), 1 + at as u64);
+        }
+        prune(folder.path(), |digest| digest == "01").expect("removed");
+        assert!(folder.path().join("notes.txt").exists(), "it is no copy");
+        let left: Vec<_> = (0..COPIES_MAX + 3).filter(|at| folder.path().join(copy(*at)).exists()).collect();
+        assert_eq!(left, [1].into_iter().chain(3..COPIES_MAX + 3).collect::<Vec<_>>());
+    }
 }

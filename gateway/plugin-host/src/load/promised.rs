@@ -43,36 +43,32 @@ impl Loader {
     /// Keeps an accepted build, so that it can run again later. The file is read once more: what is kept is what was
     /// loaded, or nothing.
     pub(super) async fn keep_build(&self, new: &Generation, path: &Path, stamp: Stamp) -> Result<(), String> {
-        let file = path.to_owned();
-        self.keep(new, path, move || folder::read(&file, stamp)).await
+        let path = path.to_owned();
+        self.keep(new, move || Ok((folder::read(&path, stamp)?, signature::read_signature(&path)?))).await
     }
 
-    /// Keeps a library in the same way: the copy that is run. Its signature lies beside the file that is named.
-    pub(super) async fn keep_library(&self, new: &Generation, named: &Path) -> Result<(), String> {
+    /// Keeps a library in the same way: the copy that is run, with the signature that it was checked with.
+    pub(super) async fn keep_library(&self, new: &Generation) -> Result<(), String> {
         let Code::Library(code) = &*new.code else { return Ok(()) };
-        let copy = code.path.clone();
-        let read = move || {
-            std::fs::read(&copy).map_err(|error| format!("its copy {} cannot be read: {error}", copy.display()))
-        };
-        self.keep(new, named, read).await
+        let code = Arc::clone(code);
+        self.keep(new, move || Ok((code.read()?, code.signature.clone()))).await
     }
 
+    /// `read` returns the build's bytes and its signature.
     async fn keep(
         &self,
         new: &Generation,
-        path: &Path,
-        read: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static,
+        read: impl FnOnce() -> Result<(Vec<u8>, Option<String>), String> + Send + 'static,
     ) -> Result<(), String> {
         let Some(definitions) = new.definitions.clone() else { return Ok(()) };
         let is_library = matches!(&*new.code, Code::Library(_));
-        let (kept, path) = (self.kept.clone(), path.to_owned());
+        let kept = self.kept.clone();
         let (name, digest) = (new.about.name.clone(), Arc::clone(&new.digest));
         let keep = move || {
-            let bytes = read()?;
+            let (bytes, signature) = read()?;
             if component::digest(&bytes) != *digest {
                 return Err("the file changed while it was being loaded".to_owned());
             }
-            let signature = signature::read_signature(&path)?;
             let build = kept::Build { digest: &digest, bytes: &bytes, signature: signature.as_deref(), is_library };
             kept.keep(&name, &definitions.digest, &build)
         };
@@ -234,7 +230,7 @@ impl Loader {
         }
         let checked = tokio::task::spawn_blocking(move || read().map(drop)).await;
         checked.map_err(|error| format!("reading the kept build failed: {error}"))??;
-        self.prepare_library(name, config, &Named::kept(path, config)).await
+        self.prepare_library(name, config, &Named::at(path, config)).await
     }
 
     /// Makes the builds of a plugin under other settings and connections. If its tools then differ, and nobody has

@@ -1,9 +1,12 @@
 //! Files that must be signed: checked at every load, that of a kept build too.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{Loader, component};
-use crate::{PluginConfig, signature};
+use crate::{PluginConfig, library::LibraryCode, signature};
 
 impl Loader {
     /// Reads the file once more, since what was compiled is what was signed: the digests are compared.
@@ -14,17 +17,56 @@ impl Loader {
         path: PathBuf,
         digest: &str,
     ) -> Result<(), String> {
+        let read = move || Ok((read(&path)?, signature::read_signature(&path)?));
+        self.check(name, config, digest, read).await
+    }
+
+    /// Checks a library that serves: the copy that it runs from, and the signature that was beside the copied file. What
+    /// lies there now may be another build.
+    pub(super) async fn check_library_signature(
+        &mut self,
+        name: &str,
+        config: &PluginConfig,
+        code: &Arc<LibraryCode>,
+    ) -> Result<(), String> {
+        let library = Arc::clone(code);
+        let read = move || Ok((library.read()?, library.signature.clone()));
+        self.check(name, config, &code.digest, read).await
+    }
+
+    /// `read` returns the build's bytes and its signature.
+    async fn check(
+        &mut self,
+        name: &str,
+        config: &PluginConfig,
+        digest: &str,
+        read: impl FnOnce() -> Result<(Vec<u8>, Option<String>), String> + Send + 'static,
+    ) -> Result<(), String> {
         if config.signed_by.is_empty() {
             return Ok(());
         }
-        let (name, config, digest) = (name.to_owned(), config.clone(), digest.to_owned());
-        let key = (digest.clone(), config.trusted.clone());
-        tokio::task::spawn_blocking(move || check(&name, &config, &path, &digest))
+        let (name, by, build) = (name.to_owned(), config.clone(), digest.to_owned());
+        let check = move || {
+            let (bytes, signature) = read()?;
+            if component::digest(&bytes) != build {
+                return Err("it changed while it was being loaded".to_owned());
+            }
+            signature::signer(&name, &by, &bytes, signature.as_deref()).map(drop)
+        };
+        tokio::task::spawn_blocking(check)
             .await
             .map_err(|error| format!("checking its signature failed: {error}"))??;
-        self.signed = std::mem::take(&mut self.signed).into_iter().filter(|(digest, _)| *digest != key.0).collect();
-        self.signed.push(key);
+        self.note_signature(config, digest);
         Ok(())
+    }
+
+    /// Remembers a build whose signature was found good, if it needs one.
+    pub(super) fn note_signature(&mut self, config: &PluginConfig, digest: &str) {
+        if config.signed_by.is_empty() {
+            return;
+        }
+        self.signed.retain(|(signed, _)| signed != digest);
+        self.signed.push((digest.to_owned(), config.trusted.clone()));
     }
 
     /// Returns `true` if a build that was loaded before is signed by one of those that are trusted now.
@@ -34,11 +76,6 @@ impl Loader {
     }
 }
 
-fn check(name: &str, config: &PluginConfig, path: &Path, digest: &str) -> Result<(), String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))?;
-    if component::digest(&bytes) != digest {
-        return Err("it changed while it was being loaded".to_owned());
-    }
-    let found = signature::read_signature(path)?;
-    signature::signer(name, config, &bytes, found.as_deref()).map(drop)
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))
 }

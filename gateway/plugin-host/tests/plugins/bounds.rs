@@ -1,13 +1,16 @@
 //! Every hostile thing a guest can do ends its own call, with a reason, and nobody else's.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
+use tokio::task::JoinSet;
+
 use weir_plugin_host::{AdapterFailure, CallEvents, PluginConfig};
 
-use crate::workbench::{Workbench, collection, context, query, tuned};
+use crate::workbench::{Workbench, collection, context, probe, query, tuned};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_hostile_behaviour_fails_its_call_with_the_reason() {
@@ -100,6 +103,38 @@ async fn others_are_served_while_one_plugin_hangs() {
         let ended = call.await.expect("it ran");
         assert!(matches!(ended, Err(AdapterFailure::Failed(_) | AdapterFailure::Timeout)), "{ended:?}");
     }
+}
+
+/// Instances with an interpreter are few: one plugin takes half of them at most, whatever it may have in flight.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_with_an_interpreter_are_served_while_one_hangs() {
+    let generous = PluginConfig { in_flight_max: Some(1_000), ..PluginConfig::default() };
+    let bench = Workbench::empty(BTreeMap::from([("probe".to_owned(), generous)]), BTreeMap::new());
+    bench.put("probe.wasm", &large(probe()));
+    bench.put("other.wasm", &large(tuned("other", "other", "1", "-")));
+    let reports = bench.host.load_all().await;
+    assert!(reports.iter().all(|report| report.result.is_ok()), "{reports:?}");
+    let mut hanging = JoinSet::new();
+    for tenant in 0..64 {
+        let host = Arc::clone(&bench.host);
+        let tenant = context(&format!("tenant-{tenant}"));
+        hanging.spawn(async move { host.read(&tenant, &collection(), &query(r#"{"do": "spin"}"#)).await });
+    }
+    for _ in 0..48 {
+        let ended = hanging.join_next().await.expect("64 calls").expect("it ran");
+        assert!(matches!(ended, Err(AdapterFailure::Overloaded { .. })), "{ended:?}");
+    }
+    assert_eq!(bench.host.instances().0, 16);
+    let other = crate::workbench::collection_of("other", "{}");
+    bench.host.read(&context("tenant"), &other, &query("{}")).await.expect("an answer beside a hanging plugin");
+}
+
+/// Adds a section without a meaning: a component of that size counts as one with an interpreter.
+fn large(mut component: Vec<u8>) -> Vec<u8> {
+    // A custom section of 4 MiB, whose length is a LEB128 of four bytes, with a name of one byte.
+    component.extend([0, 0x80, 0x80, 0x80, 0x02, 1, b'x']);
+    component.resize(component.len() + (4 << 20) - 2, 0);
+    component
 }
 
 /// Returns how long each of 1,000 tenants waits for the other plugin, shortest first.

@@ -5,6 +5,7 @@ mod built_in;
 mod imports;
 mod isolation;
 mod languages;
+mod libraries;
 mod loading;
 mod native;
 mod tools;

@@ -13,9 +13,11 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use weir_connections::{ConnectionConfig, Connections};
 use weir_plugin_host::{
-    AdapterFailure, BuiltIn, CallContext, Change, CollectionRef, Grant, Host, HostConfig, LoadReport, Page,
+    AdapterFailure, BuiltIn, CallContext, Change, CollectionRef, Grant, Host, HostConfig, Libraries, LoadReport, Page,
     PluginConfig, Query, WriteFailure,
 };
+
+use crate::libraries;
 
 pub(crate) struct Workbench {
     pub(crate) folder: TempDir,
@@ -127,8 +129,8 @@ impl Workbench {
             plugin,
             builds: Some(folder.path().join("builds")),
             accepted: None,
-            indexes: None,
-            libraries: None,
+            indexes: Some(folder.path().join("indexes")),
+            libraries: Some(Libraries { folder: folder.path().join("native"), runner: libraries::runner() }),
             instances_max: 64,
             parked_bytes_max: 128 << 20,
         };
