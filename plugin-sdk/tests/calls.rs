@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use weir_plugin_sdk::plugin::Plugin;
+use weir_plugin_sdk::schema::{fits, schema_of};
 use weir_plugin_sdk::serde_json::{self, Value, json};
 use weir_plugin_sdk::tools::{self, Invocation, Reply};
 use weir_plugin_sdk::{Answer, Bytes, Content, Context, Elicited, Error, Question, ToolError, data, testing, tool};
@@ -71,6 +72,23 @@ struct Page<T> {
 }
 
 #[data]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Held<T> {
+    Item(T),
+    Counts(HashMap<String, u32>),
+}
+
+#[data]
+struct Trimmed {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    #[arg(required)]
+    note: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+}
+
+#[data]
 struct Sure {
     sure: bool,
 }
@@ -98,6 +116,15 @@ fn levels(values: Vec<Level>) -> Vec<Level> {
 #[tool]
 fn pages(page: Page<Region>) -> Page<Region> {
     page
+}
+#[tool]
+fn held(values: Vec<Held<Target>>) -> Vec<Held<Target>> {
+    values
+}
+#[tool]
+fn trimmed(full: bool) -> Trimmed {
+    let some = || full.then(|| "a".to_owned());
+    Trimmed { tags: some().into_iter().collect(), note: some(), since: some() }
 }
 #[tool]
 fn numbers(a: f32, b: f64, c: u64, d: i8) -> (f32, f64, u64, i8) {
@@ -170,7 +197,7 @@ fn remove(environment: String, ctx: &Context) -> Result<Answer<bool>, ToolError>
 }
 
 weir_plugin_sdk::export!(
-    tools: steps, outside, beside, untagged, levels, pages, numbers, map, clock, bytes, defaults, who, greeting, leak,
+    tools: steps, outside, beside, untagged, levels, pages, held, trimmed, numbers, map, clock, bytes, defaults, who, greeting, leak,
     conflict, refuse, waits, show, seek, remove,
 );
 
@@ -202,6 +229,7 @@ fn what_is_read_is_printed_again() {
         ("untagged", "values", r#"[-1,"a",null]"#),
         ("levels", "values", "[1,10]"),
         ("pages", "page", r#"{"items":["north","south"],"next":"north"}"#),
+        ("held", "values", r#"[{"kind":"item","service":"a","replicas":2},{"kind":"counts","a":1}]"#),
         ("map", "values", r#"{"a":null,"b":true,"c":false}"#),
         ("clock", "value", r#""07:08:09Z""#),
         ("bytes", "value", r#""AQID""#),
@@ -212,6 +240,21 @@ fn what_is_read_is_printed_again() {
     }
     let numbers = json!({ "a": 0.1, "b": 1e21, "c": u64::MAX, "d": -3.0 });
     assert_eq!(value("numbers", numbers), "[0.1,1e+21,18446744073709551615,-3]");
+}
+
+/// What an answer leaves out is not required there, and a caller still sends it.
+#[test]
+fn an_answer_that_leaves_members_out_meets_its_schema() {
+    let definitions: Value = serde_json::from_str(&tools::definitions::<WeirPlugin>().unwrap()).unwrap();
+    let mut tools = definitions.as_array().unwrap().iter();
+    let schema = &tools.find(|tool| tool["name"] == "trimmed").unwrap()["outputSchema"];
+    for (full, told) in [(false, "{}"), (true, r#"{"tags":["a"],"note":"a","since":"a"}"#)] {
+        let answer = value("trimmed", json!({ "full": full }));
+        assert_eq!(answer, told);
+        fits(&serde_json::from_str(&answer).unwrap(), schema, schema).unwrap();
+    }
+    let sent: Value = serde_json::from_str(&schema_of::<Trimmed>()).unwrap();
+    assert_eq!(sent["required"], json!(["tags", "note"]));
 }
 
 #[test]
@@ -344,5 +387,5 @@ mod two_of_one_name {
 fn a_plugin_of_tools_is_named_like_its_crate() {
     let about: Value = serde_json::from_str(&weir_plugin_sdk::plugin::about::<WeirPlugin>()).unwrap();
     assert_eq!((&about["name"], &about["adapters"]), (&json!("weir-plugin-sdk"), &json!([])));
-    assert_eq!(WeirPlugin::tools().len(), 20);
+    assert_eq!(WeirPlugin::tools().len(), 22);
 }

@@ -1,6 +1,8 @@
-/* JSON in a component: see json.h. Without stdio, so that a component imports nothing but Weir's own interfaces. */
+/* JSON in a component: see json.h. */
 #include "json.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,6 +180,15 @@ void weir_add_integer(weir_buffer *to, int64_t number) {
     while (left /= 10);
     if (number < 0) weir_add(to, "-");
     weir_add_n(to, at, (size_t)(digits + sizeof digits - at));
+}
+
+void weir_add_number(weir_buffer *to, double number) {
+    char digits[32] = "null";
+    for (int count = 15; count <= 17 && isfinite(number); count++) {
+        snprintf(digits, sizeof digits, "%.*g", count, number);
+        if (strtod(digits, NULL) == number) break; /* the shortest that is read back as the same number */
+    }
+    weir_add(to, digits);
 }
 
 void weir_add_string(weir_buffer *to, const char *text, size_t length) {

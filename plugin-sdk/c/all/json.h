@@ -37,6 +37,7 @@ typedef struct {
 void weir_add(weir_buffer *to, const char *json);
 void weir_add_n(weir_buffer *to, const char *json, size_t length);
 void weir_add_integer(weir_buffer *to, int64_t number);
+void weir_add_number(weir_buffer *to, double number); /* JSON has no infinity and no NaN: they are null */
 void weir_add_string(weir_buffer *to, const char *text, size_t length); /* as a JSON string, quotes included */
 
 #endif

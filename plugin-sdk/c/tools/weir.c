@@ -1,4 +1,4 @@
-/* The SDK behind weir.h. Without stdio, so that a component imports nothing but Weir's own interfaces. */
+/* The SDK behind weir.h. */
 #include "weir.h"
 
 #include <stdlib.h>
@@ -19,6 +19,8 @@ struct weir_call {
 };
 
 static char *settings;
+/* A caller who listens to the log does not hear a line with these fields. */
+static const char LOG_ONLY[] = "{\"weir.log_only\":true}";
 
 static void *get(size_t bytes) {
     void *room = malloc(bytes ? bytes : 1);
@@ -55,6 +57,7 @@ weir_value weir_settings(weir_call *call) {
 void weir_print(weir_call *call, const char *json) { weir_add(&call->value, json); }
 void weir_print_text(weir_call *call, const char *text) { weir_add_string(&call->value, text, strlen(text)); }
 void weir_print_integer(weir_call *call, int64_t number) { weir_add_integer(&call->value, number); }
+void weir_print_number(weir_call *call, double number) { weir_add_number(&call->value, number); }
 
 static char *copy(const char *text) {
     size_t length = strlen(text) + 1;
@@ -67,13 +70,22 @@ void weir_content(weir_call *call, const char *json) {
 }
 
 bool weir_ask(weir_call *call, const char *requests, const char *state) {
-    call->requests = copy(requests);
-    call->state = state ? copy(state) : NULL;
+    char *asked = copy(requests), *kept = state ? copy(state) : NULL;
+    free(call->requests);
+    free(call->state);
+    call->requests = asked;
+    call->state = kept;
     return true;
 }
 
+/* The error of a call, without what was written to it before. */
+static exports_weir_plugin_tools_error_t *emptied(exports_weir_plugin_tools_error_t *error) {
+    exports_weir_plugin_tools_error_free(error);
+    return memset(error, 0, sizeof *error);
+}
+
 static bool fail(exports_weir_plugin_tools_error_t *error, const char *reason, const char *sentence, const char *field, unsigned wait) {
-    memset(error, 0, sizeof *error);
+    emptied(error);
     toolbox_string_dup(&error->code, reason);
     toolbox_string_dup(&error->message, sentence);
     error->field.is_some = field != NULL;
@@ -113,7 +125,7 @@ static weir_plugin_sql_statement_t statement(const char *connection, const char 
 bool weir_query(weir_call *call, const char *connection, const char *text, const char *parameters, uint32_t limit, weir_value *rows) {
     weir_plugin_sql_statement_t asked = statement(connection, text, parameters, limit);
     weir_plugin_sql_rows_t found;
-    if (!weir_plugin_sql_query(&asked, &found, call->error)) return false;
+    if (!weir_plugin_sql_query(&asked, &found, emptied(call->error))) return false;
     char *kept = weir_room(call, found.records.len);
     memcpy(kept, found.records.ptr, found.records.len);
     *rows = (weir_value){kept, kept + found.records.len};
@@ -123,7 +135,7 @@ bool weir_query(weir_call *call, const char *connection, const char *text, const
 
 bool weir_execute(weir_call *call, const char *connection, const char *text, const char *parameters, uint64_t *changed) {
     weir_plugin_sql_statement_t asked = statement(connection, text, parameters, 1);
-    return weir_plugin_sql_execute(&asked, changed, call->error);
+    return weir_plugin_sql_execute(&asked, changed, emptied(call->error));
 }
 
 /* ---- definitions ---- */
@@ -302,45 +314,98 @@ bool exports_weir_plugin_tools_definitions(toolbox_string_t *ret, exports_weir_p
     return true;
 }
 
-static toolbox_option_string_t option(char *text) {
-    return (toolbox_option_string_t){text != NULL, {(uint8_t *)text, text ? strlen(text) : 0}};
+/* Moves a text to the gateway, which frees it. */
+static toolbox_option_string_t moved(char **text) {
+    char *given = *text;
+    *text = NULL;
+    return (toolbox_option_string_t){given != NULL, {(uint8_t *)given, given ? strlen(given) : 0}};
+}
+
+/* A mistake of the author's: the log says what it is, and the caller reads one safe sentence. */
+static bool fail_at_fault(const weir_tool *tool, weir_call *call, const char *fault) {
+    weir_buffer line = {0};
+    weir_add(&line, "The tool failed: `");
+    weir_add(&line, tool->name);
+    weir_add(&line, fault);
+    toolbox_string_t level = borrowed("error"), text = borrowed(line.text), fields = borrowed(LOG_ONLY);
+    weir_plugin_log_write(&level, &text, &fields);
+    free(line.text);
+    return fail(call->error, "internal", "The tool failed; its operator finds the reason in the log.", NULL, 0);
+}
+
+static bool has_nul(weir_value json) {
+    for (const char *at = json.at; at && at + 6 <= json.end; at++) {
+        if (*at != '\\') continue;
+        if (memcmp(at, "\\u0000", 6) == 0) return true;
+        at++;
+    }
+    return false;
+}
+
+/* A text of C ends at a 0: what its caller wrote behind one would be lost without a word. */
+static bool refuse_nul(const weir_tool *tool, weir_call *call) {
+    const weir_parameter *at = tool->parameters;
+    while (at && at->name && !has_nul(weir_argument(call, at->name))) at++;
+    const char *field = at ? at->name : NULL;
+    weir_buffer sentence = {0};
+    weir_add(&sentence, field ? "`" : "The call");
+    weir_add(&sentence, field ? field : "");
+    weir_add(&sentence, field ? "`" : "");
+    weir_add(&sentence, " holds the character U+0000, which no text of this tool can hold: leave it out.");
+    fail(call->error, "invalid", sentence.text, field, 0);
+    free(sentence.text);
+    return false;
 }
 
 static bool run(const weir_tool *tool, weir_call *call, exports_weir_plugin_tools_answer_t *ret) {
+    if (has_nul(call->arguments) || has_nul(call->resumed)) return refuse_nul(tool, call);
     if (!tool->run(call)) {
-        free(call->value.text);
-        free(call->content);
-        return false;
+        if (call->error->code.len) return false;
+        return fail_at_fault(tool, call, "` returned false and refused nothing: return what `weir_refuse` does");
     }
+    if (!tool->returns && !call->requests && call->value.length) {
+        return fail_at_fault(tool, call, "` answered a value and declares none: write `.returns`");
+    }
+    emptied(call->error);
     memset(ret, 0, sizeof *ret);
     toolbox_string_dup(&ret->kind, call->requests ? "input-required" : "complete");
     if (call->requests) {
-        ret->requests = option(call->requests);
-        ret->state = option(call->state);
+        ret->requests = moved(&call->requests);
+        ret->state = moved(&call->state);
         return true;
     }
     if (!tool->returns && !call->content) call->content = copy("[]");
-    ret->content = option(call->content);
+    ret->content = moved(&call->content);
     ret->value.is_some = tool->returns != NULL;
     if (tool->returns) {
-        if (!call->value.text) weir_add(&call->value, "null");
+        if (!call->value.length) weir_add(&call->value, "null");
         ret->value.val = given_away(call->value);
+        call->value = (weir_buffer){0};
     }
     return true;
 }
 
+static void release(weir_call *call) {
+    while (call->pieces) {
+        piece *before = call->pieces->before;
+        free(call->pieces);
+        call->pieces = before;
+    }
+    free(call->value.text);
+    free(call->content);
+    free(call->requests);
+    free(call->state);
+}
+
 bool exports_weir_plugin_tools_call(exports_weir_plugin_tools_invocation_t *invocation,
                                     exports_weir_plugin_tools_answer_t *ret, exports_weir_plugin_tools_error_t *err) {
+    memset(err, 0, sizeof *err);
     weir_call call = {.arguments = weir_json(invocation->arguments.ptr, invocation->arguments.len), .context = weir_json(invocation->context.ptr, invocation->context.len), .error = err};
     if (invocation->resumed.is_some) call.resumed = weir_json(invocation->resumed.val.ptr, invocation->resumed.val.len);
     const weir_tool *tool = weir_this_plugin.tools;
     while (tool->name && (strlen(tool->name) != invocation->tool.len || memcmp(tool->name, invocation->tool.ptr, invocation->tool.len))) tool++;
     bool done = tool->name ? run(tool, &call, ret) : fail(err, "unsupported", "This plugin has no such tool.", NULL, 0);
-    while (call.pieces) {
-        piece *before = call.pieces->before;
-        free(call.pieces);
-        call.pieces = before;
-    }
+    release(&call);
     exports_weir_plugin_tools_invocation_free(invocation);
     return done;
 }

@@ -33,7 +33,7 @@ typedef struct {
     const char *description;
     /* Ends with {0}. */
     const weir_parameter *parameters;
-    /* The JSON Schema of the answer; NULL: nothing is answered. */
+    /* The JSON Schema of the answer; NULL: nothing is answered, and a value that is printed is a fault. */
     const char *returns;
     weir_hint read_only, destructive, idempotent, open_world;
     /* Whether a call may go on as a task after its request was answered: "optional", or "required", which refuses modern
@@ -56,7 +56,8 @@ extern const weir_plugin weir_this_plugin;
 
 /* ---- arguments ---- */
 
-/* What to read them with stands in json.h. */
+/* What to read them with stands in json.h. No text holds a 0: a call whose arguments have one in a text is refused before
+   the tool runs. */
 weir_value weir_argument(weir_call *call, const char *name);
 /* Ends with 0 and lives as long as the call; "" where there is no text. */
 const char *weir_text(weir_call *call, weir_value value);
@@ -72,6 +73,7 @@ void *weir_room(weir_call *call, size_t bytes);
 void weir_print(weir_call *call, const char *json);
 void weir_print_text(weir_call *call, const char *text); /* as a JSON string, quotes included */
 void weir_print_integer(weir_call *call, int64_t number);
+void weir_print_number(weir_call *call, double number);
 /* MCP content blocks beside the value, or alone: a JSON array. */
 void weir_content(weir_call *call, const char *json);
 /* A question for the caller: `requests` is a JSON object, key -> {method, params}; `state` may be NULL. */

@@ -64,10 +64,11 @@ interface ToolOptions<F extends Fields, R> {
   /** Which imports the operator is asked for. */
   requests?: ("sql" | "http" | "files")[];
   parameters?: F;
+  /** The type of the value; without it the function returns none. */
   returns?: Type<R, boolean>;
   run(given: Values<F>, context: Context): NoInfer<R> | null | void | Answer<NoInfer<R>> | Question;
 }
-export function tool<F extends Fields, R>(options: ToolOptions<F, R>): Tool;
+export function tool<F extends Fields, R = undefined>(options: ToolOptions<F, R>): Tool;
 
 interface More { field?: string; retryAfterMs?: number; details?: unknown }
 export class Refusal extends Error { constructor(reason: string, sentence: string, more?: More) }

@@ -23,7 +23,7 @@ const CLI = ["positional", "aliases", "metavar"];
 const make = (schema, keywords, options = {}, inside = {}) => {
   const type = { schema, optional: false, cli: {}, ...inside };
   for (const [name, value] of Object.entries(options)) {
-    if (name === "default") type.default = value;
+    if (name === "default") type.default = held(value);
     else if (CLI.includes(name)) type.cli[name] = value;
     else if (COMMON.includes(name) || keywords.includes(name)) schema[name] = value;
     else throw new TypeError(`\`${name}\` is no option of this type; it has ${[...keywords, ...COMMON, "default", ...CLI].join(", ")}`);
@@ -43,19 +43,35 @@ export const choice = (values, options) => {
   if (kinds.size !== 1 || kinds.has("other")) throw new TypeError("a choice is among texts, or among whole numbers");
   return make({ type: [...kinds][0], enum: [...values] }, [], options);
 };
-export const list = (items, options) =>
-  make(isAnything(items) ? { type: "array" } : { type: "array", items: inner(items) }, LIST, options, { items });
-export const set = (items, options) => make({ type: "array", items: inner(items), uniqueItems: true }, LIST, options, { items });
-export const map = (values, options) =>
-  make(isAnything(values) ? { type: "object" } : { type: "object", additionalProperties: inner(values) }, MAP, options, { values });
+export const list = (items, options) => {
+  const schema = isAnything(typed(items, "what a list holds")) ? { type: "array" } : { type: "array", items: inner(items) };
+  return make(schema, LIST, options, { items });
+};
+export const set = (items, options) =>
+  make({ type: "array", items: inner(typed(items, "what a set holds")), uniqueItems: true }, LIST, options, { items });
+export const map = (values, options) => {
+  const schema = isAnything(typed(values, "what a map holds")) ? { type: "object" } : { type: "object", additionalProperties: inner(values) };
+  return make(schema, MAP, options, { values });
+};
 export const record = (fields, options) => make(properties(fields, false), [], options, { fields });
-export const anyOf = (types, options) => make({ anyOf: types.map(inner) }, [], options);
+export const anyOf = (types, options) =>
+  make({ anyOf: types.map((type) => inner(typed(type, "an alternative"))) }, [], options);
 
 /**
  * May be left out; the function gets null then. What is returned so may be null: the whole answers `not_found`, and a field
  * of a record is left out.
  */
-export const optional = (type) => ({ ...type, optional: true });
+export const optional = (type) => ({ ...typed(type, "what is optional"), optional: true });
+
+/** Refuses what is no type; a function that makes one is easily written without its parentheses. */
+const typed = (type, what) => {
+  if (typeof type?.schema === "object") return type;
+  const bare = { text, integer, number, boolean, date, datetime, anything };
+  const holding = { choice, list, set, map, record, anyOf, optional };
+  const meant = (of) => Object.keys(of).find((name) => of[name] === type);
+  const instead = meant(holding) ? `${meant(holding)}(…)` : `${meant(bare) ?? "text"}()`;
+  throw new TypeError(`${what} is no type; write \`${instead}\``);
+};
 
 const isAnything = (type) => Object.keys(type.schema).length === 0;
 
@@ -72,7 +88,7 @@ const properties = (fields, ofTool) => {
   const schema = { type: "object", properties: {} };
   const required = [];
   for (const [name, type] of Object.entries(fields)) {
-    const property = { ...type.schema };
+    const property = { ...typed(type, `\`${name}\``).schema };
     if (type.default !== undefined) property.default = type.default;
     else if (type.optional && ofTool) property.default = null;
     else if (!type.optional) required.push(name);
@@ -82,8 +98,16 @@ const properties = (fields, ofTool) => {
   return schema;
 };
 
+/** JSON knows neither a `Map` nor a `Set`, and writes both as `{}`. */
+const held = (value) => {
+  if (value instanceof Map) return Object.fromEntries(value);
+  return value instanceof Set ? [...value] : value;
+};
+const json = (value) => JSON.stringify(value, (_, inner) => held(inner));
+
 /** The value with each record in it changed by `change`, which gets a copy and its fields. What `anyOf` holds stays as it is. */
-const within = (type, value, change) => {
+const within = (type, given, change) => {
+  const value = held(given);
   if (typeof value !== "object" || value === null || typeof value.toJSON === "function") return value;
   if (Array.isArray(value)) return type.items ? value.map((each) => within(type.items, each, change)) : value;
   if (type.values) return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, within(type.values, each, change)]));
@@ -122,7 +146,7 @@ export const tool = (given) => {
   if (title ?? documented) definition.title = title ?? documented.first;
   if (documented) definition.description = documented.rest;
   definition.inputSchema = properties(parameters, true);
-  if (returns) definition.outputSchema = returns.schema;
+  if (returns) definition.outputSchema = typed(returns, "`returns`").schema;
   const annotations = known.filter((hint) => hints[hint] !== undefined).map((hint) => [`${hint}Hint`, hints[hint]]);
   if (annotations.length > 0) definition.annotations = Object.fromEntries(annotations);
   if (task === true || task === "required") {
@@ -258,7 +282,7 @@ const error = (code, message, more = {}) => ({
   message,
   field: more.field,
   retryAfterMs: more.retryAfterMs,
-  details: more.details === undefined ? undefined : JSON.stringify(more.details),
+  details: more.details === undefined ? undefined : json(more.details),
 });
 
 /** What is thrown and is no error record would trap, and a trap says nothing: every export is guarded. */
@@ -295,19 +319,28 @@ const described = (thrown) => {
   }
 };
 
+/** The type to write for a value that none was declared for. */
+const typeOf = (value) => {
+  if (Array.isArray(value) || value instanceof Set) return "list(…)";
+  if (value instanceof Map) return "map(…)";
+  if (typeof value === "number") return Number.isInteger(value) ? "integer()" : "number()";
+  return { string: "text()", boolean: "boolean()" }[typeof value] ?? "record({ … })";
+};
+
 const reply = ({ definition, returns }, value) => {
   if (value instanceof Question) {
-    return { kind: "input-required", requests: JSON.stringify(value.requests), state: value.state };
+    return { kind: "input-required", requests: json(value.requests), state: value.state };
   }
   if (typeof value?.then === "function") throw new TypeError(`\`${definition.name}\` is async: what a plugin calls has answered before it returns`);
-  const content = value instanceof Answer ? JSON.stringify(value.content) : undefined;
+  const content = value instanceof Answer ? json(value.content) : undefined;
   const plain = value instanceof Answer ? value.value : value;
+  if (!returns && plain != null) throw new TypeError(`\`${definition.name}\` returned a value and declares none: write \`returns: ${typeOf(plain)}\``);
   if (!returns) return { kind: "complete", content: content ?? "[]" };
   if (plain == null) {
     if (returns.optional) refuse("not_found", "There is nothing of that kind.");
     throw new TypeError(`\`${definition.name}\` returned nothing, against its \`returns\``);
   }
-  return { kind: "complete", value: JSON.stringify(within(returns, plain, leaveOut)), content };
+  return { kind: "complete", value: json(within(returns, plain, leaveOut)), content };
 };
 
 /** `export const { about, tools } = plugin({ name, version, tools: [deploy] });` */
@@ -322,7 +355,7 @@ export const plugin = ({ name, version, tools }) => {
       configure: guard((given) => {
         settings = given;
       }),
-      definitions: guard(() => JSON.stringify(tools.map((each) => each.definition))),
+      definitions: guard(() => json(tools.map((each) => each.definition))),
       call: guard((invocation) => {
         const called = byName.get(invocation.tool) ?? refuse("unsupported", `This plugin has no tool \`${invocation.tool}\`.`);
         const given = within({ fields: called.parameters }, JSON.parse(invocation.arguments), fill);

@@ -7,7 +7,7 @@ use syn::{Attribute, Data, DeriveInput, Fields, GenericParam, ext::IdentExt, par
 use crate::{
     fields::{Around, Payload},
     mistakes::Mistakes,
-    serde::Container,
+    serde::{Container, Place},
     variants::{Enum, Tagging},
 };
 
@@ -63,7 +63,8 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
 }
 
 fn implementation(input: &DeriveInput, mistakes: &mut Mistakes) -> TokenStream {
-    let container = Container::read(&input.attrs, mistakes);
+    let place = if matches!(input.data, Data::Enum(_)) { Place::Enum } else { Place::Struct };
+    let container = Container::read(&input.attrs, place, mistakes);
     if let Some(lifetime) = input.generics.lifetimes().next() {
         mistakes.add(lifetime, "data of a tool owns its texts: write `String` and leave the lifetime out");
         return TokenStream::new();
@@ -137,11 +138,10 @@ pub(crate) struct Parts {
 }
 
 fn of_struct(fields: &Fields, name: &Ident, container: &Container, around: &mut Around<'_>) -> Option<Parts> {
-    if container.tag.is_some() || container.content.is_some() || container.untagged {
-        around.mistakes.add(name, "`tag`, `content` and `untagged` are for enums: leave them out");
+    if container.default.is_some() && (container.transparent || !matches!(fields, Fields::Named(_))) {
+        around.mistakes.add(name, "`default` makes the fields with names that are left out: here there are none");
         return None;
     }
-    let any = quote!(::weir_plugin_sdk::schema::Kind::Any);
     if container.transparent {
         let Some(field) = fields.iter().next().filter(|_| fields.len() == 1) else {
             around.mistakes.add(name, "a transparent struct has one field, which is all of it");
@@ -179,7 +179,8 @@ fn of_struct(fields: &Fields, name: &Ident, container: &Container, around: &mut 
                 .add(name, "a struct without fields has no form in JSON: write `struct … {}`, which is an object");
             return None;
         }
-        Payload::Tuple(_) | Payload::Named(_) => any,
+        Payload::Tuple(_) => quote!(::weir_plugin_sdk::schema::Kind::FixedList),
+        Payload::Named(_) => quote!(::weir_plugin_sdk::schema::Kind::Object),
     };
     let (write, read, pattern, print) =
         (payload.write(), payload.read(&quote!(Self)), payload.pattern(), payload.print());
@@ -200,11 +201,19 @@ fn has_number_repr(attributes: &[Attribute]) -> bool {
 }
 
 /// Returns how serde marks the variants of an enum in JSON.
-pub(crate) fn tagging(container: &Container) -> Tagging {
-    match (&container.tag, &container.content) {
-        _ if container.untagged => Tagging::None,
-        (Some(tag), Some(content)) => Tagging::Beside { tag: tag.clone(), content: content.clone() },
-        (Some(tag), None) => Tagging::Inside(tag.clone()),
-        _ => Tagging::Outside,
+pub(crate) fn tagging(container: &Container, name: &Ident, mistakes: &mut Mistakes) -> Tagging {
+    match (container.untagged, &container.tag, &container.content) {
+        (true, None, None) => Tagging::None,
+        (true, ..) => {
+            mistakes.add(name, "an enum that is `untagged` has no `tag` and no `content`: leave one of them out");
+            Tagging::None
+        }
+        (false, Some(tag), Some(content)) => Tagging::Beside { tag: tag.clone(), content: content.clone() },
+        (false, Some(tag), None) => Tagging::Inside(tag.clone()),
+        (false, None, Some(_)) => {
+            mistakes.add(name, "`content` stands beside a tag: write `tag` too, or leave it out");
+            Tagging::Outside
+        }
+        (false, None, None) => Tagging::Outside,
     }
 }

@@ -1,14 +1,14 @@
 //! The fields of a struct or a variant as code.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
-use syn::{Fields, FieldsNamed, Type, ext::IdentExt};
+use quote::{format_ident, quote, quote_spanned};
+use syn::{Fields, FieldsNamed, Type, ext::IdentExt, spanned::Spanned};
 
 use crate::{
     arg::Arg,
     case::Case,
     mistakes::Mistakes,
-    rules::{Slot, slot},
+    rules::{Slot, shown, slot},
     serde, types,
 };
 
@@ -80,6 +80,28 @@ impl Around<'_> {
         self.unnamed(field)
     }
 
+    /// Refuses what a variant holds if it is no object: the tag of its enum stands among the members of one.
+    pub(crate) fn has_place_for(&mut self, tag: &str, variant: &syn::Variant, payload: &mut Payload) {
+        let instead = "write fields with names, or `content` beside `tag`";
+        match payload {
+            Payload::Unit | Payload::Named(_) => {}
+            Payload::Tuple(_) => {
+                self.mistakes.add(&variant.ident, format!("a tuple has no place for the tag `{tag}`: {instead}"));
+            }
+            Payload::Newtype(slot) => {
+                let of = &variant.fields.iter().next().expect("a newtype has one field").ty;
+                if names_any(of, &self.generics) {
+                    slot.property.extend(quote!(.object()));
+                    return;
+                }
+                let (parameter, of_span) = (&slot.parameter, of.span());
+                let message = format!("`{}` has no place for the tag `{tag}`: {instead}", shown(of));
+                self.items
+                    .extend(quote_spanned!(of_span=> const _: () = ::core::assert!(#parameter.is_object(), #message);));
+            }
+        }
+    }
+
     fn unnamed(&mut self, field: &syn::Field) -> Slot {
         let read = serde::Field::read(&field.attrs, self.mistakes);
         if read.skip || read.skip_if.is_some() || read.default.is_some() || read.rename.is_some() {
@@ -123,15 +145,20 @@ impl Around<'_> {
             }
             let parameter = &slot.parameter;
             let skip_if = match attributes.skip_if {
-                Some(path) => Some(path),
-                None if self.data => Some(quote!((#parameter.is_absent))),
-                None => None,
+                Some(path) => {
+                    slot.property.extend(quote!(.may_be_left_out()));
+                    Some(path)
+                }
+                None if self.data => {
+                    // A caller must send it, and an answer leaves it out where it is `None`.
+                    slot.property.extend(arg.required.is_some().then(|| quote!(.may_be_left_out())));
+                    Some(quote!((#parameter.is_absent)))
+                }
+                None => {
+                    slot.property.extend(quote!(.nulls_in_output()));
+                    None
+                }
             };
-            match &skip_if {
-                Some(_) if self.data => {}
-                Some(_) => slot.property.extend(quote!(.may_be_left_out())),
-                None => slot.property.extend(quote!(.nulls_in_output())),
-            }
             read.push(Field { name: ident, slot, skip: false, skip_if });
         }
         Named { fields: read, closed }

@@ -36,24 +36,55 @@ pub(crate) struct Field {
     pub(crate) skip_if: Option<TokenStream>,
 }
 
-const CONTAINER: [&str; 10] = [
-    "rename",
-    "rename_all",
-    "rename_all_fields",
-    "default",
-    "tag",
-    "content",
-    "untagged",
-    "transparent",
-    "deny_unknown_fields",
-    "skip",
+/// Where the keys of a [`Container`] stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Struct,
+    Enum,
+    Variant,
+}
+
+/// The keys of a [`Container`], and where each has a meaning.
+const CONTAINER: [(&str, &[Place]); 10] = [
+    ("rename", &[Place::Struct, Place::Enum, Place::Variant]),
+    ("rename_all", &[Place::Struct, Place::Enum, Place::Variant]),
+    ("rename_all_fields", &[Place::Enum]),
+    ("default", &[Place::Struct]),
+    ("tag", &[Place::Enum]),
+    ("content", &[Place::Enum]),
+    ("untagged", &[Place::Enum]),
+    ("transparent", &[Place::Struct]),
+    ("deny_unknown_fields", &[Place::Struct, Place::Enum, Place::Variant]),
+    ("skip", &[Place::Variant]),
 ];
 const FIELD: [&str; 4] = ["rename", "default", "skip", "skip_serializing_if"];
 
+impl Place {
+    /// Refuses a key that would be read here and change nothing.
+    fn takes(self, key: &Ident) -> syn::Result<()> {
+        let Some((_, places)) = CONTAINER.iter().find(|(name, _)| key == name) else { return Ok(()) };
+        if places.contains(&self) {
+            return Ok(());
+        }
+        let meant: Vec<&str> = places.iter().map(|place| place.name()).collect();
+        let message = format!("`{key}` is for {}, not for {}: leave it out", meant.join(" or "), self.name());
+        Err(syn::Error::new(key.span(), message))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Struct => "a struct",
+            Self::Enum => "an enum",
+            Self::Variant => "a variant",
+        }
+    }
+}
+
 impl Container {
-    pub(crate) fn read(attributes: &[Attribute], mistakes: &mut Mistakes) -> Self {
+    pub(crate) fn read(attributes: &[Attribute], place: Place, mistakes: &mut Mistakes) -> Self {
         let mut read = Self::default();
         each(attributes, mistakes, |key, meta| {
+            place.takes(key)?;
             match key.to_string().as_str() {
                 "rename" => read.rename = Some(text(meta)?.value()),
                 "rename_all" => read.rename_all = Some(Case::parse(&text(meta)?)?),
@@ -67,7 +98,7 @@ impl Container {
                 "skip" => read.skip = true,
                 // These keys say how serde's own code is made, and change nothing in JSON.
                 "crate" | "bound" => drop(meta.value()?.parse::<TokenStream>()?),
-                other => return Err(refused(key, other, &CONTAINER)),
+                other => return Err(refused(key, other, &CONTAINER.map(|(key, _)| key))),
             }
             Ok(())
         });

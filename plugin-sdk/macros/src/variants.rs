@@ -8,7 +8,7 @@ use crate::{
     data::{Parts, tagging},
     fields::{Around, Payload},
     rules::quoted,
-    serde::Container,
+    serde::{Container, Place},
 };
 
 pub(crate) enum Tagging {
@@ -46,8 +46,9 @@ impl Enum {
         around: &mut Around<'_>,
     ) -> Option<Self> {
         let (mut variants, mut skipped) = (Vec::new(), Vec::new());
+        let tagging = tagging(container, name, around.mistakes);
         for variant in &item.variants {
-            let own = Container::read(&variant.attrs, around.mistakes);
+            let own = Container::read(&variant.attrs, Place::Variant, around.mistakes);
             if own.skip {
                 skipped.push(variant.ident.clone());
                 continue;
@@ -56,21 +57,15 @@ impl Enum {
             let name =
                 own.rename.unwrap_or_else(|| container.rename_all.map_or(bare.clone(), |case| case.variant(&bare)));
             let fields = own.rename_all.or(container.rename_all_fields);
-            let payload = around.payload(&variant.fields, fields, container.closed || own.closed, None);
+            let mut payload = around.payload(&variant.fields, fields, container.closed || own.closed, None);
+            if let Tagging::Inside(tag) = &tagging {
+                around.has_place_for(tag, variant, &mut payload);
+            }
             variants.push(Variant { ident: variant.ident.clone(), name, payload });
         }
         if variants.is_empty() {
             around.mistakes.add(name, "an enum without variants has no value: write one");
             return None;
-        }
-        let tagging = tagging(container);
-        if let Tagging::Inside(tag) = &tagging {
-            for variant in variants.iter().filter(|variant| matches!(variant.payload, Payload::Tuple(_))) {
-                let message = format!(
-                    "a tuple has no place for the tag `{tag}`: write fields with names, or `content` beside `tag`"
-                );
-                around.mistakes.add(&variant.ident, message);
-            }
         }
         Some(Self { variants, skipped, tagging, numbers })
     }
@@ -184,6 +179,7 @@ impl Enum {
         });
         let skipped = self.skipped(quote!(out.push_str("null")));
         self.whole(
+            quote!(::weir_plugin_sdk::schema::Kind::Any),
             quote!(::weir_plugin_sdk::schema::write_outside(&[#(#writes),*], schema);),
             quote! {
                 let (name, payload) = ::weir_plugin_sdk::schema::variant(value)?;
@@ -214,6 +210,7 @@ impl Enum {
         });
         let skipped = self.skipped(quote!(out.push_str("null")));
         self.whole(
+            quote!(::weir_plugin_sdk::schema::Kind::Object),
             quote!(::weir_plugin_sdk::schema::write_inside(#tag, &[#(#writes),*], schema);),
             quote! {
                 let mut fields = ::weir_plugin_sdk::schema::Fields::of(value)?;
@@ -250,6 +247,7 @@ impl Enum {
         });
         let skipped = self.skipped(quote!(out.push_str("null")));
         self.whole(
+            quote!(::weir_plugin_sdk::schema::Kind::Object),
             quote!(::weir_plugin_sdk::schema::write_beside(#tag, #content, &[#(#writes),*], schema);),
             quote! {
                 let mut fields = ::weir_plugin_sdk::schema::Fields::of(value)?;
@@ -294,6 +292,7 @@ impl Enum {
         });
         let skipped = self.skipped(quote!(out.push_str("null")));
         self.whole(
+            quote!(::weir_plugin_sdk::schema::Kind::Any),
             quote!(::weir_plugin_sdk::schema::write_untagged(&[#(#writes),*], schema);),
             quote!(#(#reads)* #unknown),
             quote!(match self { #(#prints,)* #skipped }),
@@ -317,8 +316,8 @@ impl Enum {
         if idents.is_empty() { TokenStream::new() } else { quote!(#(Self::#idents { .. })|* => #does,) }
     }
 
-    fn whole(&self, write: TokenStream, read: TokenStream, print: TokenStream) -> Parts {
-        Parts { kind: quote!(::weir_plugin_sdk::schema::Kind::Any), write, read, print, beside: None }
+    fn whole(&self, kind: TokenStream, write: TokenStream, read: TokenStream, print: TokenStream) -> Parts {
+        Parts { kind, write, read, print, beside: None }
     }
 }
 

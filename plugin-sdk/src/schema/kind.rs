@@ -26,6 +26,8 @@ pub enum Kind {
     FixedList,
     /// An object with names of the caller's choice.
     Map,
+    /// An object with names of the type's own.
+    Object,
     /// Anything else, which no constraint of `#[arg(…)]` can bound.
     Any,
     /// A type without a schema, which is an error of its own: everything passes, so that it stays the only error.
@@ -59,6 +61,11 @@ impl Kind {
             Self::Integer { min, max } => min <= number && number <= max,
             _ => true,
         }
+    }
+
+    /// Returns `true` if each value is an object.
+    pub const fn is_object(self) -> bool {
+        matches!(self, Self::Map | Self::Object | Self::Unknown)
     }
 
     /// Returns `true` if a text literal can be the default.

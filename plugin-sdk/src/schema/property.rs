@@ -86,6 +86,11 @@ impl<T> Parameter<T> {
         self.optional
     }
 
+    /// Returns `true` if each value of the type is an object, so that the tag of an enum can stand among its members.
+    pub const fn is_object(&self) -> bool {
+        matches!(self.kind, Kind::Unknown) || !self.optional && self.kind.is_object()
+    }
+
     /// Returns a property of this type, with nothing said in `#[arg(…)]`.
     pub const fn property(&self, name: &'static str) -> Property {
         Property {
@@ -215,6 +220,16 @@ impl Property {
         if self.optional && !self.required && matches!(self.default, Default::None) {
             self.default = Default::Json("null");
         }
+        self
+    }
+
+    /// Refuses a type that is no object.
+    ///
+    /// # Panics
+    ///
+    /// Panics in a constant, so that it does not compile.
+    pub const fn object(self) -> Self {
+        assert!(!self.optional && self.kind.is_object(), "the tag of an enum stands among the members of an object");
         self
     }
 

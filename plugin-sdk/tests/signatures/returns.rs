@@ -25,6 +25,14 @@ struct Printed {
 }
 
 #[data]
+struct Trimmed {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    #[arg(required)]
+    note: Option<String>,
+}
+
+#[data]
 struct Tree {
     name: String,
     children: Vec<Tree>,
@@ -97,6 +105,10 @@ fn object() -> Status {
 #[tool]
 fn printed() -> Printed {
     Printed { name: "a".to_owned(), note: None, tags: Vec::new() }
+}
+#[tool]
+fn trimmed() -> Trimmed {
+    Trimmed { tags: Vec::new(), note: None }
 }
 #[tool]
 fn object_or_nothing() -> Option<Status> {
@@ -179,7 +191,7 @@ async fn asynchronous_without_end() -> u32 {
 }
 
 weir_plugin_sdk::export!(
-    tools: nothing, unit, unit_or_error, text, literal, number, integer, boolean, list, set, map, tuple, object, printed,
+    tools: nothing, unit, unit_or_error, text, literal, number, integer, boolean, list, set, map, tuple, object, printed, trimmed,
     object_or_nothing, list_of_options, object_or_error, by_another_name, standard_error, own_error, sdk_error,
     choice_of_objects, recursive, anything, any_object, bytes, shared, answer, blocks, blocks_or_error, question,
     asynchronous, asynchronous_without_end,

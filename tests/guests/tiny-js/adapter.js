@@ -25,8 +25,12 @@ const guard = (f) => (...args) => {
     return f(...args);
   } catch (error) {
     // What a call of the host has refused comes as an `Error` that carries the record.
-    const record = error?.payload ?? error;
-    throw record?.code ? record : { code: "internal", message: String(error) };
+    // Any other `Error` may have a code of its own, and is no record.
+    const record = error?.payload ?? (error instanceof Error ? undefined : error);
+    if (typeof record?.code === "string" && typeof record.message === "string") throw record;
+    // Nobody looked whether the text holds a secret: callers who listen to the log do not hear a line with this field.
+    log.write("error", `${error}\n${error?.stack ?? ""}`, '{"weir.log_only":true}');
+    throw { code: "internal", message: "The adapter failed; its operator finds the reason in the log." };
   }
 };
 

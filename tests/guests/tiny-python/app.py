@@ -38,7 +38,11 @@ def guard(function):
         except Err:
             raise
         except Exception as error:
-            raise failure("internal", repr(error)) from None
+            # Only what needs no source lines: a component has no files, and looking for them would trap. Nobody looked whether
+            # the text holds a secret: callers who listen to the log do not hear a line with this field.
+            log.write("error", f"{type(error).__name__}: {error}", '{"weir.log_only":true}')
+            message = "The adapter failed; its operator finds the reason in the log."
+            raise failure("internal", message) from None
 
     return guarded
 

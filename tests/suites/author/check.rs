@@ -17,10 +17,11 @@ fn a_check_fails_where_an_agent_would() {
 import { integer, plugin, record, sql, text, tool } from "./sdk/weir.js";
 const wrong = tool({ name: "count_things", description: "Counts all things and answers their number.", returns: record({ count: integer() }),
   run: () => ({ count: "many" }) });
+const lost = tool({ name: "greet_all", description: "Greets whoever is there, by a name.", run: () => "Hello" });
 const crash = tool({ name: "crash_always", run: () => null.x });
 const look = tool({ name: "look_up", description: "Looks up a thing and answers nothing at all.", readOnly: true, requests: ["sql"],
   parameters: { id: integer() }, run: ({ id }) => { sql.execute("db", "DELETE FROM things WHERE id = ?", [id]); } });
-export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools: [wrong, crash, look] });
+export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools: [wrong, lost, crash, look] });
 "#,
     )
     .expect("the source is written");
@@ -34,12 +35,14 @@ export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools
     assert_eq!(code, 1, "{out}\n{err}");
     for told in [
         "fail  outputs conform: count_things",
+        "fail  answers over HTTP: greet_all",
         "warn  documented: crash_always: the tool has no description",
         "warn  documented: look_up: the parameter `id` has no description",
         "fail  reads only: look_up",
     ] {
         assert!(out.contains(told), "{told}\n{out}");
     }
+    assert!(err.contains("`greet_all` returned a value and declares none: write `returns: text()`"), "{err}");
     let count = things.query_row("SELECT count(*) FROM things", [], |row| row.get::<_, i64>(0));
     assert_eq!(count.expect("a count"), 2, "nothing is changed by a check");
 }

@@ -9,10 +9,25 @@ use super::Desk;
 
 const SENTENCE: &str = "The tool failed; its operator finds the reason in the log.";
 
-const SOURCES: [(&str, &str, &str); 2] = [
+/// The tools that fail in a language, and what the log says of each.
+type Failing = &'static [(&'static str, &'static str)];
+
+const THROWN: Failing = &[
+    ("leak", "password=leaked"),
+    ("coded", "password=coded"),
+    ("details", "JSON"),
+    ("large", "cast it to text"),
+    ("many", "more than 1000 rows"),
+    ("undeclared", "declares none"),
+];
+const FORGOTTEN: Failing = &[("leak", "returned false and refused nothing"), ("undeclared", "declares none")];
+
+/// A language, where its source lies, the tools that fail, and the source.
+const SOURCES: [(&str, &str, Failing, &str); 3] = [
     (
         "js",
         "plugin.js",
+        THROWN,
         r#"
 import { integer, optional, plugin, record, refuse, sql, text, tool } from "./sdk/weir.js";
 const leak = tool({ name: "leak", run: () => { throw new Error("password=leaked"); } });
@@ -24,12 +39,14 @@ const sum = tool({ name: "sum", parameters: { of: record({ a: integer({ default:
 const large = tool({ name: "large", requests: ["sql"], run: () => void sql.query("db", "SELECT 9007199254740993 AS key") });
 const many = tool({ name: "many", requests: ["sql"], run: () => void sql.query("db",
   "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1001) SELECT i FROM n") });
-export const { about, tools } = plugin({ name: "failing", version: "0.1.0", tools: [leak, coded, details, speak, sum, large, many] });
+const undeclared = tool({ name: "undeclared", run: () => "a word" });
+export const { about, tools } = plugin({ name: "failing", version: "0.1.0", tools: [leak, coded, details, speak, sum, large, many, undeclared] });
 "#,
     ),
     (
         "python",
         "app.py",
+        THROWN,
         r#"
 import datetime
 from dataclasses import dataclass
@@ -69,15 +86,109 @@ def large() -> None:
 def many() -> None:
     sql.query("db", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1001) SELECT i FROM n")
 
-About, Tools = plugin("failing", "0.1.0", leak, coded, details, speak, sum, large, many)
+@tool
+def undeclared():
+    return "a word"
+
+About, Tools = plugin("failing", "0.1.0", leak, coded, details, speak, sum, large, many, undeclared)
+"#,
+    ),
+    (
+        "c",
+        "plugin.c",
+        FORGOTTEN,
+        r#"
+#include "sdk/weir.h"
+
+static bool leak(weir_call *call) { return false; }
+
+static bool undeclared(weir_call *call) {
+    weir_print_text(call, "a word");
+    return true;
+}
+
+static bool speak(weir_call *call) {
+    weir_log("info", "a word");
+    return true;
+}
+
+static const weir_parameter SUM[] = {{.name = "of", .schema = "{\"type\":\"object\"}"}, {0}};
+
+static bool sum(weir_call *call) {
+    weir_value a = weir_member(weir_argument(call, "of"), "a");
+    weir_print(call, "{\"a\":");
+    weir_print_integer(call, weir_is_given(a) ? weir_integer(a) : 2);
+    weir_print(call, "}");
+    return true;
+}
+
+static const weir_tool TOOLS[] = {
+    {.name = "leak", .run = leak},
+    {.name = "undeclared", .run = undeclared},
+    {.name = "speak", .run = speak},
+    {.name = "sum", .parameters = SUM, .returns = "{\"type\":\"object\"}", .run = sum},
+    {0},
+};
+const weir_plugin weir_this_plugin = {"failing", "0.1.0", TOOLS};
 "#,
     ),
 ];
 
+/// Tools that change their minds: each leaves more behind than its instance may have, if nothing is given back: in one call,
+/// or in the second (an instance is used again while it has less than 80% of its memory).
+const CHANGING: &str = r#"
+#include <string.h>
+
+#include "sdk/weir.h"
+
+static char large[300 << 10];
+
+static const char *filled(void) {
+    memset(large, ' ', sizeof large - 1);
+    memcpy(large, "[]", 2);
+    return large;
+}
+
+static bool fall_back(weir_call *call) {
+    static char name[65];
+    memset(name, 'x', sizeof name - 1);
+    weir_value rows;
+    for (int i = 0; i < 8000; i++) {
+        if (weir_query(call, name, "SELECT 1", "[]", 1, &rows)) return weir_nothing(call);
+    }
+    weir_print(call, "[]");
+    return true;
+}
+
+static bool ask_after_all(weir_call *call) {
+    static const char QUESTION[] = "{\"sure\":{\"method\":\"elicitation/create\",\"params\":{\"mode\":\"form\",\"message\":\"Sure?\","
+                                   "\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"sure\":{\"type\":\"boolean\"}}}}}}";
+    weir_print(call, filled());
+    weir_content(call, filled());
+    return weir_ask(call, QUESTION, NULL);
+}
+
+static bool refuse_after_all(weir_call *call) {
+    for (int i = 0; i < 20; i++) {
+        weir_ask(call, filled(), NULL);
+        weir_refuse(call, "busy", filled(), NULL, 0);
+    }
+    return weir_nothing(call);
+}
+
+static const weir_tool TOOLS[] = {
+    {.name = "fall_back", .returns = "{\"type\":\"array\"}", .requests = "\"sql\"", .run = fall_back},
+    {.name = "ask_after_all", .returns = "{\"type\":\"array\"}", .run = ask_after_all},
+    {.name = "refuse_after_all", .returns = "{\"type\":\"array\"}", .run = refuse_after_all},
+    {0},
+};
+const weir_plugin weir_this_plugin = {"changing", "0.1.0", TOOLS};
+"#;
+
 #[tokio::test]
 async fn the_text_of_a_failure_reaches_the_log_and_no_caller() {
     let desk = Desk::new("failing");
-    for (language, source, text) in SOURCES {
+    for (language, source, failing, text) in SOURCES {
         let name = &format!("failing-{language}");
         let folder = desk.begin(name, language, "tools");
         fs::write(folder.join(source), text).expect("the source is written");
@@ -97,13 +208,7 @@ async fn the_text_of_a_failure_reaches_the_log_and_no_caller() {
         let spoken = listen("speak").await;
         let heard = |message: &serde_json::Value| message["params"]["data"] == "a word";
         assert!(spoken.messages.iter().any(heard), "{language}: {spoken:?}");
-        for (tool, why) in [
-            ("leak", "password=leaked"),
-            ("coded", "password=coded"),
-            ("details", "JSON"),
-            ("large", "cast it to text"),
-            ("many", "more than 1000 rows"),
-        ] {
+        for &(tool, why) in failing {
             let answer = listen(tool).await;
             let told = &answer.result()["structuredContent"];
             assert_eq!(
@@ -119,5 +224,26 @@ async fn the_text_of_a_failure_reaches_the_log_and_no_caller() {
         }
         let summed = client.call("sum", json!({ "of": {} })).await;
         assert_eq!(summed["structuredContent"], json!({ "a": 2 }), "{language}: {summed}");
+    }
+}
+
+/// An instance serves many calls: in C it has back what an answer that was not given, and an error that was none, took.
+#[tokio::test]
+async fn what_a_tool_in_c_gave_up_takes_no_memory() {
+    let desk = Desk::new("changing");
+    let folder = desk.begin("changing", "c", "tools");
+    fs::write(folder.join("plugin.c"), CHANGING).expect("the source is written");
+    let config = "[plugins.changing]\ndev = true\nmemory_max_mb = 2\nhost_calls_max = 8000\n";
+    fs::write(folder.join("weir.toml"), config).expect("the configuration is written");
+    desk.succeed("changing", &["plugin", "build"]);
+    let gateway = Gateway::start(desk.weir("changing", &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
+    let client = Modern::able(gateway.url(), json!({ "elicitation": {} }));
+    for _ in 0..8 {
+        let fallen = client.call("fall_back", json!({})).await;
+        assert_eq!(fallen["structuredContent"], json!({ "result": [] }), "{fallen}");
+        let refused = client.call("refuse_after_all", json!({})).await;
+        assert_eq!(refused["structuredContent"]["code"], "not_found", "{refused}");
+        let asked = client.call("ask_after_all", json!({})).await;
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
     }
 }

@@ -152,7 +152,10 @@ impl Guest {
     async fn a_crash_ends_one_call(&self, crash: Crash) {
         let failure = self.act_as("crash", "trap").await.expect_err("it crashes");
         let told = match &failure {
-            AdapterFailure::Guest(error) => crash == Crash::IsCaught && error.code == "internal",
+            // The text of an exception may hold a secret.
+            AdapterFailure::Guest(error) => {
+                crash == Crash::IsCaught && error.code == "internal" && !error.message.contains("as asked")
+            }
             AdapterFailure::Failed(reason) => crash == Crash::Traps && reason.contains("unreachable"),
             _ => false,
         };

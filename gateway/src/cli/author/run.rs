@@ -74,7 +74,8 @@ impl Trial {
         config.folders.plugins = plugins;
         config.folders.state = folder.join("state");
         config.identity = Identity::default();
-        config.log.filter = Some("off".to_owned());
+        // Of all that is logged the author reads why a tool failed.
+        config.log.filter = Some("off,weir::plugin=error".to_owned());
         for plugin in config.plugins.values_mut() {
             // In the author's folder there is no other build that could be meant.
             plugin.dev = true;

@@ -13,7 +13,7 @@ import types
 import typing
 
 from . import schema
-from .schema import (
+from .markers import (
     Alias, Description, Examples, Ge, Gt, Le, Lt, MaxLen, Metavar, MinLen, Pattern, Positional, Title,
 )
 
@@ -141,6 +141,8 @@ class Tool:
                 continue
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise TypeError(f"{function.__name__}: `*{parameter.name}` has no schema; name each parameter")
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                raise TypeError(f"{function.__name__}: `{parameter.name}` is given by its name; leave the `/` out")
             if hint is parameter.empty:
                 raise TypeError(f"{function.__name__}: `{parameter.name}` has no type; write `{parameter.name}: str`")
             self.parameters.append(
@@ -186,8 +188,12 @@ class Tool:
         if isinstance(value, Question):
             return "input-required", None, None, compact(value.requests), value.state
         content = compact(value.content) if isinstance(value, Answer) and value.content is not None else None
-        value = value.value if isinstance(value, Answer) else value
+        answered, value = value, value.value if isinstance(value, Answer) else value
         if self.returns is None:
+            if value is not None:
+                hint = type(value).__name__
+                hint = f"Answer[{hint}]" if isinstance(answered, Answer) else hint
+                raise TypeError(f"`{self.function.__name__}` returned a value and declares none: write `-> {hint}`")
             return "complete", None, content or "[]", None, None
         if value is None:
             if schema.is_optional(self.returns):

@@ -11,48 +11,10 @@ import re
 import types
 import typing
 
+from . import markers
+from .markers import Alias, Metavar, Positional
+
 _MISSING = inspect.Parameter.empty
-
-
-@dataclasses.dataclass(frozen=True)
-class _Marker:
-    value: object
-
-
-class MinLen(_Marker): ...
-class MaxLen(_Marker): ...
-class Gt(_Marker): ...
-class Lt(_Marker): ...
-class Ge(_Marker): ...
-class Le(_Marker): ...
-class Pattern(_Marker): ...
-class Description(_Marker): ...
-class Title(_Marker): ...
-
-
-class Examples:
-    def __init__(self, *values):
-        self.value = list(values)
-
-
-class Positional:
-    """`weir call` takes the parameter without a flag."""
-
-
-class Alias:
-    """Further flags of `weir call`: `Alias("-e")`."""
-
-    def __init__(self, *flags):
-        self.value = list(flags)
-
-
-class Metavar(_Marker):
-    """The word for the value in the help of `weir call`."""
-
-
-# By the name, so that `annotated_types` and pydantic's own markers mean the same.
-_LENGTHS = {"string": ("minLength", "maxLength"), "array": ("minItems", "maxItems"), "object": ("minProperties", "maxProperties")}
-_NUMBERS = {"Gt": ("gt", "exclusiveMinimum"), "Lt": ("lt", "exclusiveMaximum"), "Ge": ("ge", "minimum"), "Le": ("le", "maximum")}
 
 
 def bare(hint):
@@ -60,7 +22,7 @@ def bare(hint):
     return typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
 
 
-def markers(hint):
+def markers_of(hint):
     return typing.get_args(hint)[1:] if typing.get_origin(hint) is typing.Annotated else ()
 
 
@@ -78,7 +40,7 @@ def present(hint):
         return hint
     arms = tuple(arm for arm in typing.get_args(bare(hint)) if arm is not type(None))
     inner = arms[0] if len(arms) == 1 else typing.Union[arms]
-    return typing.Annotated[(inner, *markers(hint))] if markers(hint) else inner
+    return typing.Annotated[(inner, *markers_of(hint))] if markers_of(hint) else inner
 
 
 def is_answer(hint, answer):
@@ -149,7 +111,8 @@ class Parameter:
     def __init__(self, name, hint, default, documented):
         self.name, self.hint, self.default, self.documented = name, hint, default, documented
         self.cli = {}
-        for marker in markers(hint):
+        markers.refuse_field(name, default)
+        for marker in markers_of(hint):
             if marker is Positional or isinstance(marker, Positional):
                 self.cli["positional"] = True
             elif isinstance(marker, Alias):
@@ -188,8 +151,7 @@ class Writer:
         return self._closed(_object(properties, required))
 
     def of(self, hint):
-        hint, marked = bare(hint), markers(hint)
-        return self._marked(self._plain(hint), marked)
+        return markers.mark(self._plain(bare(hint)), markers_of(hint))
 
     def _closed(self, schema):
         if self.definitions:
@@ -234,9 +196,11 @@ class Writer:
             return {"type": "array", "prefixItems": [self.of(each) for each in arguments], "minItems": count, "maxItems": count}
         if origin in (dict, collections.abc.Mapping):
             schema = {"type": "object"}
-            if inspect.isclass(arguments[0]) and issubclass(arguments[0], enum.Enum):
-                schema["propertyNames"] = self.of(arguments[0])
-            elif arguments[0] is not str:
+            is_choice = inspect.isclass(arguments[0]) and issubclass(arguments[0], enum.Enum)
+            names = self.of(arguments[0]) if is_choice or arguments[0] is str else {}
+            if is_choice:
+                schema["propertyNames"] = names
+            if names.get("type") != "string":
                 raise TypeError(f"the keys of `{hint}` are no texts: a JSON object has no others")
             values = self._nullable(arguments[1])
             return {**schema, "additionalProperties": values} if values else schema
@@ -280,6 +244,8 @@ class Writer:
         properties, required = {}, []
         docs = Docs(hint.__doc__ if not dataclasses.is_dataclass(hint) or not _made_doc(hint) else None)
         for field in fields(hint):
+            if not field.is_sent and self.purpose != "output":
+                continue
             # A TypedDict holds a None as it is, and a dataclass leaves it out. The fields of a form know no null.
             may_be_null = typing.is_typeddict(hint) and self.purpose != "form"
             schema = self._nullable(field.hint) if may_be_null else self.of(present(field.hint))
@@ -313,34 +279,6 @@ class Writer:
             schema = {**schema, "description": words}
         return schema
 
-    def _marked(self, schema, marked):
-        kind = schema.get("type")
-        kind = kind[0] if isinstance(kind, list) else kind
-        for marker in marked:
-            name = type(marker).__name__
-            if name in ("MinLen", "MaxLen"):
-                if kind not in _LENGTHS:
-                    raise TypeError(f"`{name}` is for texts, lists, sets and dicts, not for {schema}")
-                value = getattr(marker, "value", None)
-                value = getattr(marker, "min_length" if name == "MinLen" else "max_length", value)
-                schema[_LENGTHS[kind][name == "MaxLen"]] = value
-            elif name in _NUMBERS:
-                if kind not in ("integer", "number"):
-                    raise TypeError(f"`{name}` is for numbers, not for {schema}")
-                attribute, key = _NUMBERS[name]
-                schema[key] = getattr(marker, attribute, getattr(marker, "value", None))
-            elif isinstance(marker, Pattern):
-                if kind != "string":
-                    raise TypeError(f"`Pattern` is for texts, not for {schema}")
-                schema["pattern"] = marker.value
-            elif isinstance(marker, Description):
-                schema["description"] = marker.value
-            elif isinstance(marker, Title):
-                schema["title"] = marker.value
-            elif isinstance(marker, Examples):
-                schema["examples"] = marker.value
-        return schema
-
 
 @dataclasses.dataclass
 class Field:
@@ -348,6 +286,12 @@ class Field:
     hint: object
     required: bool
     default: object
+    # Whether a caller sends it: a dataclass may make a field by itself.
+    is_sent: bool = True
+
+
+# The default of a field that something makes anew for each value: what it made once is no promise.
+_MADE = object()
 
 
 def fields(hint):
@@ -355,16 +299,28 @@ def fields(hint):
     hinted = typing.get_type_hints(hint, include_extras=True)
     if typing.is_typeddict(hint):
         for name, inner in hinted.items():
-            if typing.get_origin(inner) in (typing.Required, typing.NotRequired):
-                inner = typing.get_args(inner)[0]
-            yield Field(name, inner, name in hint.__required_keys__, _MISSING)
+            yield Field(name, *_unqualified(inner, name in hint.__required_keys__), _MISSING)
         return
+    for name, inner in hinted.items():
+        if isinstance(inner, dataclasses.InitVar):
+            raise TypeError(f"`{name}` is sent and never answered: write a field in place of the `InitVar`")
     for field in dataclasses.fields(hint):
         inner, default = hinted[field.name], field.default
-        if default is dataclasses.MISSING and field.default_factory is not dataclasses.MISSING:
-            default = field.default_factory()
+        markers.refuse_field(field.name, default)
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory() if field.default_factory in (list, dict, set, frozenset, tuple) else _MADE
         default = _MISSING if default is dataclasses.MISSING else default
-        yield Field(field.name, inner, default is _MISSING and not is_optional(inner), default)
+        yield Field(field.name, inner, default is _MISSING and not is_optional(inner), default, field.init)
+
+
+def _unqualified(hint, required):
+    """Without `Required` and `NotRequired`, which a class does not know of where annotations are texts."""
+    if typing.get_origin(hint) in (typing.Required, typing.NotRequired):
+        return _unqualified(typing.get_args(hint)[0], typing.get_origin(hint) is typing.Required)
+    if markers_of(hint):
+        inner, required = _unqualified(bare(hint), required)
+        return typing.Annotated[(inner, *markers_of(hint))], required
+    return hint, required
 
 
 def _made_doc(hint):
@@ -439,8 +395,9 @@ def read(hint, value):
     if typing.is_typeddict(hint):
         return {field.name: read(field.hint, value[field.name]) for field in fields(hint) if field.name in value}
     if dataclasses.is_dataclass(hint):
-        given = {field.name: read(field.hint, value[field.name]) for field in fields(hint) if field.name in value}
-        for field in fields(hint):
+        sent = [field for field in fields(hint) if field.is_sent]
+        given = {field.name: read(field.hint, value[field.name]) for field in sent if field.name in value}
+        for field in sent:
             if field.name not in given and field.default is _MISSING:
                 given[field.name] = None
         return hint(**given)
@@ -486,7 +443,8 @@ def _is_kind(hint, value, is_closed):
     if isinstance(value, bool):
         return kind is bool
     if dataclasses.is_dataclass(kind) or typing.is_typeddict(kind):
-        return isinstance(value, dict) and _is_record(list(fields(kind)), value, is_closed)
+        return isinstance(value, dict) and _is_record(
+            [field for field in fields(kind) if field.is_sent], value, is_closed)
     if kind is int:
         return isinstance(value, int) or isinstance(value, float) and value.is_integer()
     if kind is float:

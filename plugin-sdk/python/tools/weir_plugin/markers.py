@@ -1,0 +1,139 @@
+"""What stands behind a type in `Annotated[…]`: bounds and words of a schema, and how `weir call` takes a parameter.
+
+Those of `annotated_types` and of pydantic mean the same. What would be passed over is refused.
+"""
+
+import dataclasses
+import inspect
+
+
+@dataclasses.dataclass(frozen=True)
+class _Marker:
+    value: object
+
+
+class MinLen(_Marker): ...
+class MaxLen(_Marker): ...
+class Gt(_Marker): ...
+class Lt(_Marker): ...
+class Ge(_Marker): ...
+class Le(_Marker): ...
+class Pattern(_Marker): ...
+class Description(_Marker): ...
+class Title(_Marker): ...
+
+
+class Examples:
+    def __init__(self, *values):
+        self.value = list(values)
+
+
+class Positional:
+    """`weir call` takes the parameter without a flag."""
+
+
+class Alias:
+    """Further flags of `weir call`: `Alias("-e")`."""
+
+    def __init__(self, *flags):
+        self.value = list(flags)
+
+
+class Metavar(_Marker):
+    """The word for the value in the help of `weir call`."""
+
+
+_OURS = {
+    MinLen: "min_length", MaxLen: "max_length", Gt: "gt", Lt: "lt", Ge: "ge", Le: "le", Pattern: "pattern",
+    Description: "description", Title: "title", Examples: "examples",
+}
+_OF_WEIR_CALL = (Positional, Alias, Metavar)
+
+# By the names of their types: neither library need be installed.
+_OTHERS = (
+    "Doc", "DocInfo", "FieldInfo", "Ge", "Gt", "Interval", "Le", "Len", "Lt", "MaxLen", "MinLen", "MultipleOf",
+    "Strict", "StringConstraints", "_PydanticGeneralMetadata",
+)
+_LENGTHS = {
+    "string": ("minLength", "maxLength"), "array": ("minItems", "maxItems"), "object": ("minProperties", "maxProperties"),
+}
+_NUMBERS = {
+    "gt": "exclusiveMinimum", "lt": "exclusiveMaximum", "ge": "minimum", "le": "maximum", "multiple_of": "multipleOf",
+}
+_WORDS = {"title": "title", "description": "description", "documentation": "description", "examples": "examples"}
+_KNOWN = (
+    *_NUMBERS, *_WORDS, "min_length", "max_length", "min_items", "max_items", "unique_items", "pattern", "regex")
+# What these say of a value is in no schema.
+_UNKNOWN = (
+    "alias", "const", "decimal_places", "discriminator", "json_schema_extra", "max_digits", "strip_whitespace", "to_lower",
+    "to_upper")
+
+
+def mark(schema, found):
+    """The schema with what the markers say."""
+    for marker in found:
+        for attribute, value in _said(marker):
+            _apply(schema, attribute, value, _name(marker, attribute))
+    return schema
+
+
+def refuse_field(name, default):
+    """pydantic takes what stands behind `=` for more than a default. A function would be given it as it is."""
+    if type(default).__name__ == "FieldInfo":
+        raise TypeError(f"`{name}`: write `Annotated[…, Field(…)]` for the type, and the default alone behind `=`")
+
+
+def _name(marker, attribute):
+    name = type(marker).__name__
+    return name if type(marker) in _OURS or name in ("Ge", "Gt", "Le", "Lt", "MaxLen", "MinLen", "MultipleOf") else attribute
+
+
+def _said(marker):
+    """What a marker says, as pairs of an attribute and its value."""
+    if marker is Positional or isinstance(marker, _OF_WEIR_CALL):
+        return []
+    if type(marker) in _OURS:
+        return [(_OURS[type(marker)], marker.value)]
+    if inspect.isclass(marker):
+        raise TypeError(f"`{marker.__name__}` says nothing without its value: write `{marker.__name__}(…)`")
+    name = type(marker).__name__
+    if name not in _OTHERS:
+        raise TypeError(f"`{marker!r}` behind a type says nothing that a schema can say: write Description, MinLen, Ge or the like")
+    members = {attribute: getattr(marker, attribute, None) for attribute in (*_KNOWN, *_UNKNOWN)}
+    pairs = [*members.items(), *(getattr(marker, "extra", None) or {}).items()]
+    if name == "FieldInfo":
+        unset = type(marker.default).__name__ in ("UndefinedType", "PydanticUndefinedType") or marker.default is ...
+        if not unset or marker.default_factory:
+            raise TypeError("a default stands behind `=`, not in `Field(…)`")
+    for inner in getattr(marker, "metadata", ()):
+        pairs += _said(inner)
+    return [(attribute, value) for attribute, value in pairs if value is not None and value is not False]
+
+
+def _apply(schema, attribute, value, name):
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if attribute in _WORDS:
+        schema[_WORDS[attribute]] = value
+    elif attribute in ("min_length", "max_length", "min_items", "max_items"):
+        if kind not in _LENGTHS:
+            raise TypeError(f"`{name}` is for texts, lists, sets and dicts, not for {schema}")
+        schema[_LENGTHS[kind][attribute.startswith("max")]] = _number(value, name)
+    elif attribute in _NUMBERS:
+        if kind not in ("integer", "number"):
+            raise TypeError(f"`{name}` is for numbers, not for {schema}")
+        schema[_NUMBERS[attribute]] = _number(value, name)
+    elif attribute in ("pattern", "regex"):
+        if kind != "string":
+            raise TypeError(f"`{name}` is for texts, not for {schema}")
+        schema["pattern"] = getattr(value, "pattern", value)
+    elif attribute == "unique_items" and kind == "array":
+        schema["uniqueItems"] = True
+    else:
+        raise TypeError(f"`{name}` has no place in the schema {schema}")
+
+
+def _number(value, name):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"`{name}` is bounded by a number, not by `{value!r}`")
+    return value

@@ -1,0 +1,16 @@
+#![allow(dead_code, unused_variables)]
+
+use weir_plugin_sdk::{data, tool};
+
+#[data]
+#[serde(content = "value")]
+enum Target {
+    Named { name: String },
+}
+
+#[tool]
+fn deploy(target: Target) {}
+
+weir_plugin_sdk::export!(tools: deploy);
+
+fn main() {}

@@ -1,0 +1,17 @@
+#![allow(dead_code, unused_variables)]
+
+use weir_plugin_sdk::{data, tool};
+
+#[data]
+#[serde(tag = "kind")]
+enum Target {
+    Named(String),
+    Nobody,
+}
+
+#[tool]
+fn deploy(target: Target) {}
+
+weir_plugin_sdk::export!(tools: deploy);
+
+fn main() {}
