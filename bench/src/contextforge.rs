@@ -1,17 +1,13 @@
 //! ContextForge: a gateway, so the echo tool stands behind it in a server of its own, on the generator's core.
 
-use std::{
-    process::Command,
-    thread::sleep,
-    time::{Duration, Instant},
-};
+use std::process::Command;
 
 use anyhow::{Context, bail};
 use serde_json::json;
 
 use crate::{
     place::{Place, free_port},
-    process::{Process, SERVER_CORE},
+    process::{Process, START_MAX},
     rows::Start,
     weir::serve_upstream,
 };
@@ -69,14 +65,8 @@ pub(crate) fn set_up(place: &Place) -> anyhow::Result<ContextForge> {
 fn register(place: &Place, start: &Start, token: &str, url: &str) -> anyhow::Result<()> {
     let port = free_port()?;
     let log = place.peer_folder("contextforge")?.join("first.log");
-    let mut gateway = Process::start(&start(place, port), SERVER_CORE, &log)?;
-    let asked = Instant::now();
-    while ureq::get(&format!("http://127.0.0.1:{port}/health")).call().is_err() {
-        if gateway.ended().is_some() || asked.elapsed() > Duration::from_secs(120) {
-            bail!("it does not start: {}", std::fs::read_to_string(&log).unwrap_or_default());
-        }
-        sleep(Duration::from_millis(100));
-    }
+    let mut gateway = Process::start(&start(place, port), &place.server_core, &log)?;
+    gateway.wait(START_MAX, || ureq::get(&format!("http://127.0.0.1:{port}/health")).call().is_ok())?;
     let body = json!({ "name": "desk", "url": url, "transport": "STREAMABLEHTTP" }).to_string();
     ureq::post(&format!("http://127.0.0.1:{port}/gateways"))
         .header("authorization", &format!("Bearer {token}"))

@@ -18,9 +18,9 @@ use weir_bench::ticket;
 
 use crate::{
     place::{Place, free_port},
-    process::{Process, SERVER_CORE},
+    process::Process,
     weir::{Backend, Holder, House},
-    wire::{Door, Era, Question},
+    wire::{Door, Era, Question, REFUSED},
 };
 
 /// A request may take this much more than its baseline says.
@@ -110,7 +110,7 @@ fn questions() -> [(&'static str, &'static str, Question, Holder); 5] {
         mark: ticket::TOOL,
     };
     let get = || call(json!({ "ticket_id": ticket::ID }), ticket::TITLE);
-    let refused = call(json!({ "ticket_id": "1001", "status": "done" }), "invalid_arguments");
+    let refused = call(json!({ "ticket_id": "1001", "status": "done" }), REFUSED);
     [
         (WIDE, "mcp", get(), Holder::Wide),
         (NARROW, "mcp", get(), Holder::Narrow),
@@ -125,9 +125,7 @@ fn count(place: &Place, path: &str, question: &Question, holder: Holder) -> anyh
     let house = House::build(place, Backend::Noop, 10)?;
     // Every request meets the same configuration, with a view of everything in it.
     house.config("[http]\npage_size = 100\n[views.bench]\n")?;
-    let (port, log) = (free_port()?, place.scratch.join("weir-bench-first.log"));
-    let mut first = Process::start(&house.serve(port), SERVER_CORE, &log)?;
-    listening(&mut first, port, &log)?;
+    let (first, _) = house.start(&place.server_core, START_MAX)?;
     let key = house.key("bench", holder)?;
     first.stop()?;
     let few = run(place, &house, (path, &key), question, FIRST)?;
@@ -149,8 +147,8 @@ fn run(
     counted.args(["--tool=callgrind", "--collect-atstart=no", &format!("--toggle-collect={COUNTED}")]);
     counted.arg(format!("--callgrind-out-file={}", counts.display()));
     counted.arg(serve.get_program()).args(serve.get_args()).current_dir(folder.path());
-    let mut server = Process::start(&counted, SERVER_CORE, &log)?;
-    listening(&mut server, port, &log)?;
+    let mut server = Process::start(&counted, &place.server_core, &log)?;
+    server.wait(START_MAX, || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
     let door = Door { url: format!("http://127.0.0.1:{port}/{path}"), key: Some(key.to_owned()) };
     for _ in 0..times {
         question.ask(&door, None)?;
@@ -167,17 +165,6 @@ fn run(
             None => sleep(Duration::from_millis(50)),
         }
     }
-}
-
-fn listening(server: &mut Process, port: u16, log: &Path) -> anyhow::Result<()> {
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        let ended = server.ended();
-        if ended.is_some() || server.started.elapsed() > START_MAX {
-            bail!("it does not listen ({ended:?}): {}", fs::read_to_string(log).unwrap_or_default());
-        }
-        sleep(Duration::from_millis(50));
-    }
-    Ok(())
 }
 
 fn rust() -> anyhow::Result<String> {

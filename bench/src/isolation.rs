@@ -17,15 +17,14 @@ use std::{
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use weir_bench::{load::quantiles, ticket};
 
 use crate::{
     machine::Machine,
     measure::{Effort, Spread},
-    place::{Place, free_port},
+    place::Place,
     pressure::{self, Pressure, Server, Target},
-    process::{BOTH_CORES, LOAD_CORE, Process, START_MAX},
+    process::{Process, START_MAX},
     report::{Table, markdown},
     weir::{Backend, Holder, House},
     wire::{self, Door, Era, Question},
@@ -107,7 +106,8 @@ struct Bench {
     house: House,
     process: Process,
     generator: PathBuf,
-    _folder: TempDir,
+    /// The core of the generator, which the server uses too.
+    load_core: String,
     /// The others, and the one whose guest is hostile.
     neighbour: Door,
     hostile: Door,
@@ -118,18 +118,12 @@ impl Bench {
         let house = House::build(place, Backend::WasmTenant, 1)?;
         house.plugin(&place.guest("misbehaving.wasm"), "misbehaving")?;
         house.contract("hostile.json", &contract())?;
-        let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.scratch)?;
-        let port = free_port()?;
-        let process = Process::start(&house.serve(port), BOTH_CORES, &folder.path().join("server.log"))?;
+        let (process, port) = house.start(&place.both_cores(), START_MAX)?;
         let url = format!("http://127.0.0.1:{port}/mcp");
-        let health = format!("http://127.0.0.1:{port}/healthz");
-        while ureq::get(&health).call().is_err() {
-            anyhow::ensure!(process.started.elapsed() < START_MAX, "the server does not answer");
-            thread::sleep(Duration::from_millis(5));
-        }
         let door = |agent: &str| anyhow::Ok(Door { url: url.clone(), key: Some(house.key(agent, Holder::Wide)?) });
         let (neighbour, hostile) = (door("bench")?, door("hostile")?);
-        Ok(Self { house, process, generator: place.binary("bench-load"), _folder: folder, neighbour, hostile })
+        let (generator, load_core) = (place.binary("bench-load"), place.load_core.clone());
+        Ok(Self { house, process, generator, load_core, neighbour, hostile })
     }
 
     fn beside(&self, guest: &'static str, behaviour: &'static str, effort: &Effort) -> anyhow::Result<Beside> {
@@ -147,7 +141,8 @@ impl Bench {
     /// Returns the 99th percentile of the neighbour's calls, in microseconds.
     fn load(&self, effort: &Effort) -> anyhow::Result<f64> {
         let server = Server { process: &self.process, door: &self.neighbour };
-        let target = Target { servers: &[server], generator: &self.generator, cores: LOAD_CORE, shares_its_core: true };
+        let target =
+            Target { servers: &[server], generator: &self.generator, cores: &self.load_core, shares_its_core: true };
         let calls = (RATE as f64 * effort.seconds) as u64;
         let pressure = Pressure { connections: CONNECTIONS, calls, rate: Some(RATE) };
         Ok(pressure::run(&target, &lookup(), pressure)?.p99_us)
@@ -278,8 +273,9 @@ impl Isolation {
         let _ = write!(
             page,
             "\n## The 99th percentile of the others\n\nThe honest tool is called {RATE} times a second over {CONNECTIONS} \
-             connections, and the hostile one as often over {HOSTILE_CALLS}, or as often as it answers (an honest answer in \
-             between, since after five failures in a row it would be left alone). The rule is at most {P99_MAX} times the \
+             connections, each call counted from the moment at which it was due, and the hostile one as often over \
+             {HOSTILE_CALLS}, or as often as it answers (an honest answer in between, since after five failures in a row it \
+             would be left alone). The rule is at most {P99_MAX} times the \
              figure alone; what as many calls of an honest guest cost stands first.\n\n{}",
             markdown(&self.others())
         );

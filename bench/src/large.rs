@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::{
     machine::Machine,
     place::{Place, free_port},
-    process::{Process, SERVER_CORE, START_MAX},
+    process::{Process, START_MAX},
     report::{Table, markdown},
     weir::{Holder, House},
     wire::{self, Door, Era, Question},
@@ -167,7 +167,7 @@ fn sheet(place: &Place, csv: &Path, rows: usize) -> anyhow::Result<Sheet> {
         peak.ended.store(true, Ordering::Relaxed);
         imported
     })?;
-    let answers = answers(&door, rows, &QUESTIONS)?;
+    let answers = answers(Caller::new(&door), rows, &QUESTIONS)?;
     let mut creates = Vec::new();
     for number in 0..CREATES {
         let arguments = json!({ "id": rows + 1 + number, "name": "somebody new", "status": "new", "amount": 1.5 });
@@ -262,8 +262,7 @@ fn service(place: &Place) -> anyhow::Result<Table> {
     let port = free_port()?;
     let mut command = std::process::Command::new(place.binary("bench-records"));
     command.args([port.to_string(), HUNDRED_THOUSAND.to_string()]);
-    let _records =
-        Process::start(&command, crate::process::LOAD_CORE, &place.peer_folder("large")?.join("records.log"))?;
+    let _records = Process::start(&command, &place.load_core, &place.peer_folder("large")?.join("records.log"))?;
     let house = House::empty(place, "weir")?;
     house.plugin(&place.repository.join("plugins/rest.wasm"), "rest")?;
     house.config(&format!(
@@ -282,12 +281,12 @@ fn service(place: &Place) -> anyhow::Result<Table> {
 fn alone(process: &Process, door: &Door, asked: &[Ask]) -> anyhow::Result<Table> {
     let idle = process.memory();
     let first = timed(&mut Caller::new(door), "get_row", arguments("get_row", 0, HUNDRED_THOUSAND))?;
-    let answers = answers(door, HUNDRED_THOUSAND, asked)?;
+    let answers = answers(Caller::new(door), HUNDRED_THOUSAND, asked)?;
     let memory_mb = process.memory().saturating_sub(idle) as f64 / 1e6;
     let head = ["", "Weir"].map(str::to_owned).to_vec();
     let line = |what: String, value: f64| vec![what, format!("{value:.2}")];
     let questions = asked.iter().zip(answers);
-    let medians = questions.map(|(ask, found)| line(format!("{}, p50 ms", ask.what), found.unwrap_or(f64::NAN)));
+    let medians = questions.filter_map(|(ask, found)| Some(line(format!("{}, p50 ms", ask.what), found?)));
     let first = line("the first call, ms".to_owned(), first);
     let memory = line("memory over idle afterwards, MB".to_owned(), memory_mb);
     Ok([head, first].into_iter().chain(medians).chain([memory]).collect())
@@ -295,22 +294,13 @@ fn alone(process: &Process, door: &Door, asked: &[Ask]) -> anyhow::Result<Table>
 
 /// Starts a house with a key, as any gateway that is reached by others has.
 fn serve(place: &Place, house: &House) -> anyhow::Result<(Process, Door)> {
-    let port = free_port()?;
-    let log = place.peer_folder("large")?.join("weir.log");
-    let mut process = Process::start(&house.serve(port), SERVER_CORE, &log)?;
-    while ureq::get(format!("http://127.0.0.1:{port}/healthz")).call().is_err() {
-        if process.ended().is_some() || process.started.elapsed() > START_MAX {
-            bail!("it does not start: {}", fs::read_to_string(&log).unwrap_or_default());
-        }
-        sleep(Duration::from_millis(20));
-    }
+    let (process, port) = house.start(&place.server_core, START_MAX)?;
     let key = house.key("bench", Holder::Wide)?;
     Ok((process, Door { url: format!("http://127.0.0.1:{port}/mcp"), key: Some(key) }))
 }
 
 /// Returns the median of each question, in milliseconds.
-pub(super) fn answers(door: &Door, rows: usize, asked: &[Ask]) -> anyhow::Result<Answers> {
-    let mut caller = Caller::new(door);
+fn answers(mut caller: Caller<'_>, rows: usize, asked: &[Ask]) -> anyhow::Result<Answers> {
     let mut answers = Answers::default();
     for (answer, ask) in answers.iter_mut().zip(asked) {
         let mut times = Vec::new();
@@ -336,20 +326,22 @@ fn arguments(tool: &str, number: usize, rows: usize) -> Value {
 }
 
 /// Someone who asks over one connection.
-pub(super) struct Caller<'a> {
+struct Caller<'a> {
     door: &'a Door,
     agent: ureq::Agent,
+    /// What stands in this server's answer when no row is found.
+    none_found: &'static str,
 }
 
 impl<'a> Caller<'a> {
-    pub(super) fn new(door: &'a Door) -> Self {
-        Self { door, agent: wire::agent() }
+    fn new(door: &'a Door) -> Self {
+        Self { door, agent: wire::agent(), none_found: r#""records":[]"# }
     }
 }
 
 /// Asks once, and returns how many milliseconds it took.
 fn timed(caller: &mut Caller<'_>, tool: &str, arguments: Value) -> anyhow::Result<f64> {
-    let mark = if tool == "list_by_no_name" { "" } else { "status" };
+    let mark = if tool == "list_by_no_name" { caller.none_found } else { "status" };
     let question = Question { era: Era::Modern, method: "tools/call", tool: tool.to_owned(), arguments, mark };
     let began = Instant::now();
     question.ask_over(&caller.agent, caller.door).with_context(|| tool.to_owned())?;
@@ -393,7 +385,7 @@ impl Large {
 const HOW: &str = "\
 `cargo xtask bench -- --only sheet --write docs/benchmarks` writes this page. Weir (one `weir serve`, with a key, limits and audit)
 and MCP Toolbox are asked over HTTP by one client, so their figures are whole requests; DuckDB is asked in its own process, with
-one thread, and has neither a protocol nor a caller to check. Each server has core 0. The rows are an id, a name, a status of
+one thread, and has neither a protocol nor a caller to check. Each server has the same core. The rows are an id, a name, a status of
 three, and an amount; Toolbox has them in SQLite with an index on the id. The record's key and every column that was asked for
 are indexed before the medians are taken; while an index is built, calls are answered from the file.
 ";

@@ -4,12 +4,51 @@
 pub mod load;
 pub mod ticket;
 
+use std::net::{Ipv4Addr, SocketAddr};
+
+use axum::{
+    Router,
+    serve::{Listener, ListenerExt as _},
+};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Serves HTTP on loopback until this process is told to end.
+pub async fn serve(port: u16, router: Router) -> std::io::Result<()> {
+    let listener = listen(port).await?;
+    exit_on_term()?;
+    axum::serve(listener, router).await
+}
+
+/// Listens as Weir does: an answer in several parts does not wait until the caller has confirmed the first one, which takes a
+/// caller up to 40 ms.
+async fn listen(port: u16) -> std::io::Result<impl Listener<Io = TcpStream, Addr = SocketAddr>> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+    Ok(listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    }))
+}
+
 /// Ends this process as one that is done, when it is told to: a build that counts writes its counts then.
-pub fn exit_on_term() -> std::io::Result<()> {
+fn exit_on_term() -> std::io::Result<()> {
     let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::spawn(async move {
         term.recv().await;
         std::process::exit(0)
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_sends_each_part_at_once() {
+        let mut listener = listen(0).await.expect("a free port");
+        let address = listener.local_addr().expect("it listens");
+        let caller = TcpStream::connect(address).await.expect("it lets everybody in");
+        let (stream, from) = listener.accept().await;
+        assert_eq!(from, caller.local_addr().expect("it is connected"));
+        assert!(stream.nodelay().expect("a socket has its options"));
+    }
 }

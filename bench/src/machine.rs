@@ -2,11 +2,11 @@
 
 use std::{fs, process::Command};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{place::Place, postgres};
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Machine {
     date: String,
     processor: String,

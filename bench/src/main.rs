@@ -50,10 +50,13 @@ struct Options {
     /// Calls a second of the run at a fixed rate
     #[arg(long, default_value_t = 1_000)]
     rate: u64,
+    /// Fails where a row was left out or is void, and where there is none
+    #[arg(long)]
+    strict: bool,
     /// Short rounds, for a look: the figures are rough
     #[arg(long)]
     quick: bool,
-    /// Where the page, the plot and the JSON file go; without it nothing is written
+    /// Where the page and the JSON file go; without it nothing is written
     #[arg(long, value_name = "FOLDER")]
     write: Option<PathBuf>,
     /// Counts the instructions of a request instead, and holds them against this baseline
@@ -74,6 +77,7 @@ fn main() -> anyhow::Result<()> {
     if let Some(baseline) = &options.instructions {
         return instructions::check(&place, baseline);
     }
+    place.keep_off_the_server_core()?;
     let mut report = Report::new(Machine::look(&place), effort);
     // A long run is not to fail at its end.
     options.write.as_deref().map_or(Ok(()), std::fs::create_dir_all)?;
@@ -100,6 +104,9 @@ fn main() -> anyhow::Result<()> {
     if !report.is_empty() {
         report.print();
         options.write.as_deref().map_or(Ok(()), |folder| report.write(folder))?;
+    }
+    if options.strict {
+        report.hold_all_rows()?;
     }
     if wanted("isolation") {
         let isolation = isolation::measure(&place, Machine::look(&place), &effort)?;

@@ -1,31 +1,35 @@
 //! Measures one row, from its first start to its figures.
 
+mod lists;
 mod threads;
+mod turns;
 
 use std::{
-    fs,
-    path::PathBuf,
     thread::sleep,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-pub(crate) use self::threads::{Cores, Threads};
+pub(crate) use self::{
+    lists::List,
+    threads::{Cores, Threads},
+    turns::{Turns, in_turns},
+};
 
 use crate::{
     place::{Place, free_port},
     pressure::{self, Loaded, Pressure, Server, Target},
-    process::{LOAD_CORE, Process, SERVER_CORE, START_MAX},
-    rows::{Also, Compared, Row, Subject, Way},
+    process::{Process, START_MAX},
+    rows::{Also, Row, Subject, Way},
     stdio::Pipes,
     wire::{Door, Era, Question},
 };
 
 /// The amount of everything that is measured.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Effort {
     pub(crate) rounds: usize,
     /// The time of one round.
@@ -43,20 +47,23 @@ pub(crate) const CONNECTIONS: usize = 16;
 const CALIBRATION: f64 = 0.4;
 
 /// The median of all rounds, and the range.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Figures {
     pub(crate) row: String,
     pub(crate) calls_per_second: Spread,
     /// The figure to trust where the machine is shared.
     pub(crate) calls_per_core_second: Spread,
     pub(crate) cpu_us: Spread,
+    /// The share of the server's first process, where it has started others.
+    #[serde(default)]
+    pub(crate) own_cpu_us: Option<Spread>,
     pub(crate) p50_us: Spread,
     pub(crate) p99_us: Spread,
     pub(crate) one_connection: Latency,
@@ -70,43 +77,34 @@ pub(crate) struct Figures {
     /// The cost of a refusal beyond an accepted call of the same server, measured in turns.
     pub(crate) beyond_accepted_us: Option<Spread>,
     pub(crate) lists: Vec<List>,
+    /// Parts of the row that could not be measured, and why.
+    #[serde(default)]
+    pub(crate) left_out: Vec<String>,
     /// Calls answered and calls on record; for Weir alone.
     pub(crate) audit: Option<Audit>,
     /// Why the row does not count.
     pub(crate) void: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Latency {
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
     pub(crate) calls_per_second: f64,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Many {
     pub(crate) calls: u64,
     pub(crate) before_bytes: u64,
     pub(crate) after_bytes: u64,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Audit {
     pub(crate) answered: u64,
     pub(crate) recorded: u64,
     pub(crate) ok: u64,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct List {
-    pub(crate) tools: usize,
-    pub(crate) page: usize,
-    pub(crate) list_bytes: f64,
-    pub(crate) lists_per_core_second: f64,
-    pub(crate) list_p50_us: f64,
-    /// One figure for each turn.
-    pub(crate) call_cpu_us: Vec<f64>,
-    pub(crate) start_ms: f64,
 }
 
 impl Spread {
@@ -128,118 +126,12 @@ pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<F
     (figures.audit, figures.void) = bench.hold_against_audit();
     for also in row.also {
         match also {
-            Also::Lists(sizes) => figures.lists = lists(place, row, sizes, effort),
+            Also::Lists(sizes) => (figures.lists, figures.left_out) = lists::measure(place, row, sizes, effort),
             Also::TwoThreads => figures.threads = threads::measure(place, row, effort)?,
             Also::Million => {}
         }
     }
     Ok(figures)
-}
-
-/// The cost of a request, measured beside others in the same moments: a machine's speed, which changes within minutes,
-/// then affects all of them.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Turns {
-    pub(crate) of: Compared,
-    /// One figure for each turn, in the order of the turns.
-    pub(crate) cpu_us: Vec<f64>,
-}
-
-const TURNS: usize = 60;
-
-/// A server that is up, and what it is asked.
-struct Asked<'a> {
-    bench: Bench<'a>,
-    running: Running,
-    question: Question,
-}
-
-/// Measures servers in turns. All are up and have the same core; one at a time is asked.
-pub(crate) fn in_turns(place: &Place, compared: &[Compared], effort: &Effort) -> anyhow::Result<Vec<Turns>> {
-    let mut up = Vec::new();
-    for of in compared {
-        let row = of.row();
-        let (tools, question) = match *of {
-            Compared::Calls(_) => (1, None),
-            Compared::Lists(_, tools) => (tools, Some(row.listing())),
-        };
-        let mut bench = Bench::new(place, row, tools)?;
-        let (running, _) = bench.start(SERVER_CORE, None)?;
-        let question = question.unwrap_or_else(|| bench.subject.question.clone());
-        up.push(Asked { bench, running, question });
-    }
-    let turns = turns(&mut up, effort)?;
-    let ended = up.into_iter().zip(compared).zip(turns).map(|((asked, of), cpu_us)| {
-        asked.bench.end(asked.running)?;
-        Ok(Turns { of: *of, cpu_us })
-    });
-    ended.collect()
-}
-
-/// Returns what each server's question takes, turn by turn.
-fn turns(up: &mut [Asked<'_>], effort: &Effort) -> anyhow::Result<Vec<Vec<f64>>> {
-    let once = Effort { rounds: 1, seconds: effort.seconds / 4.0, ..*effort };
-    let mut calls = Vec::new();
-    for Asked { bench, running, question } in &mut *up {
-        calls.push(bench.rounds(running, question, CONNECTIONS, &once)?[0].calls);
-    }
-    let mut cpu_us = vec![Vec::new(); up.len()];
-    for turn in 0..TURNS {
-        for at in 0..up.len() {
-            // Forth and back, so that nobody always comes first.
-            let at = if turn % 2 == 0 { at } else { up.len() - 1 - at };
-            let Asked { bench, running, question } = &mut up[at];
-            let pressure = Pressure { connections: CONNECTIONS, calls: calls[at], rate: None };
-            cpu_us[at].push(bench.load(running, question, pressure)?.cpu_us());
-        }
-    }
-    Ok(cpu_us)
-}
-
-/// Measures one server for each size. Their calls are measured in turns, so that what the machine does meanwhile
-/// affects all of them.
-fn lists(place: &Place, row: &Row, sizes: &[usize], effort: &Effort) -> Vec<List> {
-    let listed = |tools: &usize| {
-        let listed = list(place, row, *tools, effort);
-        listed.inspect_err(|error| eprintln!("    {} with {tools} tools: {error:#}", row.name)).ok()
-    };
-    let (mut up, lists): (Vec<_>, Vec<List>) = sizes.iter().filter_map(listed).unzip();
-    let said = |error: &anyhow::Error| eprintln!("    {}: {error:#}", row.name);
-    let turns = turns(&mut up, effort).inspect_err(said).unwrap_or_default();
-    let measured = up.into_iter().zip(lists).zip(turns).map(|((asked, list), call_cpu_us)| {
-        asked.bench.end(asked.running)?;
-        anyhow::Ok(List { call_cpu_us, ..list })
-    });
-    measured.filter_map(|list| list.inspect_err(said).ok()).collect()
-}
-
-/// Measures a listing with so many tools, and returns the server too, to be called further.
-fn list<'a>(place: &'a Place, row: &'a Row, tools: usize, effort: &Effort) -> anyhow::Result<(Asked<'a>, List)> {
-    let mut bench = Bench::new(place, row, tools)?;
-    let mut starts = Vec::new();
-    for _ in 1..effort.starts {
-        let (running, start_ms) = bench.start(SERVER_CORE, None)?;
-        starts.push(start_ms);
-        running.process.stop()?;
-    }
-    let (running, start_ms) = bench.start(SERVER_CORE, None)?;
-    starts.push(start_ms);
-    let listing = row.listing();
-    let answer = listing.ask(&running.door, None)?;
-    let page = answer["result"]["tools"].as_array().map_or(0, Vec::len);
-    let lists = bench.rounds(&running, &listing, 4, effort)?;
-    let median = |all: &[Loaded], value: fn(&Loaded) -> f64| Spread::of(all.iter().map(value)).median;
-    let list = List {
-        tools,
-        page,
-        list_bytes: median(&lists, |load| load.body_bytes as f64 / load.calls as f64),
-        lists_per_core_second: 1e6 / median(&lists, Loaded::cpu_us),
-        list_p50_us: median(&lists, |load| load.p50_us),
-        call_cpu_us: Vec::new(),
-        start_ms: Spread::of(starts).median,
-    };
-    let question = bench.subject.question.clone();
-    Ok((Asked { bench, running, question }, list))
 }
 
 /// The server of one row, started as often as is needed.
@@ -275,7 +167,7 @@ impl<'a> Bench<'a> {
         if bench.subject.house.is_some() {
             // This also fills the cache of compiled plugins and records the shapes, as the first start of any Weir
             // does.
-            let (running, _) = bench.start(SERVER_CORE, None)?;
+            let (running, _) = bench.start(&place.server_core, None)?;
             bench.key = bench.subject.house.as_ref().map(|house| house.key("bench", bench.row.holder())).transpose()?;
             running.process.stop()?;
         }
@@ -285,11 +177,11 @@ impl<'a> Bench<'a> {
     fn over_http(&mut self, effort: &Effort) -> anyhow::Result<Figures> {
         let mut starts = Vec::new();
         for _ in 1..effort.starts {
-            let (running, start_ms) = self.start(SERVER_CORE, None)?;
+            let (running, start_ms) = self.start(&self.place.server_core, None)?;
             starts.push(start_ms);
             running.process.stop()?;
         }
-        let (running, start_ms) = self.start(SERVER_CORE, None)?;
+        let (running, start_ms) = self.start(&self.place.server_core, None)?;
         starts.push(start_ms);
         sleep(Duration::from_secs(1));
         let idle_bytes = running.process.memory();
@@ -320,7 +212,7 @@ impl<'a> Bench<'a> {
         let (refused, accepted) = (self.subject.question.clone(), self.row.accepted());
         let pressure = Pressure { connections: CONNECTIONS, calls: calls / 4, rate: None };
         let mut beyond = Vec::new();
-        for _ in 0..TURNS {
+        for _ in 0..turns::TURNS {
             let accepted = self.load(running, &accepted, pressure)?;
             self.accepted += accepted.calls;
             beyond.push(self.load(running, &refused, pressure)?.cpu_us() - accepted.cpu_us());
@@ -336,14 +228,14 @@ impl<'a> Bench<'a> {
         let question = self.subject.question.clone();
         let mut starts = Vec::new();
         for _ in 1..effort.starts {
-            let mut process = Process::start_piped(&command(self))?;
+            let mut process = Process::start_piped(&command(self), &self.place.server_core)?;
             let pipes = Pipes::open(&mut process, &question)?;
             starts.push(milliseconds(process.started));
             self.answered += 1;
             drop(pipes);
             process.stop()?;
         }
-        let mut process = Process::start_piped(&command(self))?;
+        let mut process = Process::start_piped(&command(self), &self.place.server_core)?;
         let mut pipes = Pipes::open(&mut process, &question)?;
         starts.push(milliseconds(process.started));
         self.answered += 1;
@@ -380,8 +272,7 @@ impl<'a> Bench<'a> {
         if let Some(threads) = threads {
             command.env("TOKIO_WORKER_THREADS", threads.to_string());
         }
-        let log = self.log();
-        let mut process = Process::start(&command, cores, &log)?;
+        let mut process = Process::start(&command, cores, &self.folder.path().join("server.log"))?;
         let url = format!("http://127.0.0.1:{port}{}", self.subject.path);
         let door = Door { url, key: self.key.clone() };
         loop {
@@ -400,9 +291,8 @@ impl<'a> Bench<'a> {
             };
             let ended = process.ended();
             if ended.is_some() || process.started.elapsed() > START_MAX {
-                let said = fs::read_to_string(&log).unwrap_or_default();
-                let tail: String = said.chars().rev().take(1_500).collect::<Vec<_>>().into_iter().rev().collect();
-                bail!("it does not answer ({error:#}; {}): {tail}", ended.unwrap_or("still running".into()));
+                let ended = ended.unwrap_or("still running".into());
+                bail!("it does not answer ({error:#}; {ended}): {}", process.said());
             }
             sleep(Duration::from_millis(1));
         }
@@ -437,8 +327,8 @@ impl<'a> Bench<'a> {
         (0..effort.rounds).map(|_| self.load(running, question, pressure)).collect()
     }
 
-    /// Measures latency under a load that does not depend on the answers; `None` for a server that cannot keep up with
-    /// it.
+    /// Measures latency under a load that does not depend on the answers: each call counts from the moment at which it was
+    /// due, also where the one before it was late. `None` for a server that cannot keep up with it.
     fn fixed_rate(
         &mut self,
         running: &Running,
@@ -469,7 +359,8 @@ impl<'a> Bench<'a> {
 
     fn load(&mut self, running: &Running, question: &Question, pressure: Pressure) -> anyhow::Result<Loaded> {
         let generator = &self.place.binary("bench-load");
-        let target = Target { servers: &[running.server()], generator, cores: LOAD_CORE, shares_its_core: false };
+        let target =
+            Target { servers: &[running.server()], generator, cores: &self.place.load_core, shares_its_core: false };
         let loaded = pressure::run(&target, question, pressure);
         let loaded = loaded.with_context(|| format!("{} with {pressure:?}", self.row.name))?;
         if question.method == "tools/call" {
@@ -501,10 +392,6 @@ impl<'a> Bench<'a> {
             .then(|| format!("{answered} calls were answered, {recorded} are on record, {ok} of them as ok"));
         (Some(Audit { answered, recorded, ok }), void)
     }
-
-    fn log(&self) -> PathBuf {
-        self.folder.path().join("server.log")
-    }
 }
 
 fn figures(row: &str, rounds: &[Loaded], alone: &[Loaded], starts: &[f64], idle_bytes: u64) -> Figures {
@@ -514,6 +401,7 @@ fn figures(row: &str, rounds: &[Loaded], alone: &[Loaded], starts: &[f64], idle_
         calls_per_second: spread(Loaded::rate),
         calls_per_core_second: spread(|load| 1e6 / load.cpu_us()),
         cpu_us: spread(Loaded::cpu_us),
+        own_cpu_us: rounds.iter().map(Loaded::own_cpu_us).collect::<Option<Vec<_>>>().map(Spread::of),
         p50_us: spread(|load| load.p50_us),
         p99_us: spread(|load| load.p99_us),
         one_connection: latency(alone),
@@ -525,6 +413,7 @@ fn figures(row: &str, rounds: &[Loaded], alone: &[Loaded], starts: &[f64], idle_
         threads: vec![],
         beyond_accepted_us: None,
         lists: Vec::new(),
+        left_out: Vec::new(),
         audit: None,
         void: None,
     }

@@ -6,7 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use nix::{
+    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
+    unistd::Pid,
+};
 use tempfile::TempDir;
 
 use crate::postgres::Postgres;
@@ -17,6 +21,10 @@ pub(crate) struct Place {
     pub(crate) cache: PathBuf,
     /// Folders of servers, removed afterwards.
     pub(crate) scratch: PathBuf,
+    /// The core of servers, as `taskset` takes it.
+    pub(crate) server_core: String,
+    /// The core of the generator, and of everything else that is not measured.
+    pub(crate) load_core: String,
     peers: TempDir,
     postgres: Option<Postgres>,
 }
@@ -27,7 +35,32 @@ impl Place {
         let cache = env::var_os("WEIR_CACHE").context("run `cargo xtask bench`: it installs what is measured")?;
         let scratch = env::temp_dir();
         let peers = tempfile::Builder::new().prefix("weir-bench-peers-").tempdir()?;
-        Ok(Self { repository: repository.to_owned(), cache: cache.into(), scratch, peers, postgres: None })
+        let (server_core, load_core) = cores()?;
+        Ok(Self {
+            repository: repository.to_owned(),
+            cache: cache.into(),
+            scratch,
+            server_core,
+            load_core,
+            peers,
+            postgres: None,
+        })
+    }
+
+    /// Leaves the core of servers to them: this process goes to the generator's. Fails where they are one and the same.
+    pub(crate) fn keep_off_the_server_core(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.server_core != self.load_core,
+            "a server and its generator need a core each, and this process may use one (core {})",
+            self.server_core
+        );
+        let mut own = CpuSet::new();
+        own.set(self.load_core.parse()?)?;
+        Ok(sched_setaffinity(THIS_PROCESS, &own)?)
+    }
+
+    pub(crate) fn both_cores(&self) -> String {
+        format!("{},{}", self.server_core, self.load_core)
     }
 
     /// Returns a program of this workspace, built with this one.
@@ -59,7 +92,7 @@ impl Place {
 
     pub(crate) fn start_postgres(&mut self) -> anyhow::Result<()> {
         if self.postgres.is_none() {
-            self.postgres = Some(Postgres::start()?);
+            self.postgres = Some(Postgres::start(&self.load_core)?);
         }
         Ok(())
     }
@@ -73,6 +106,40 @@ impl Place {
     }
 }
 
+const THIS_PROCESS: Pid = Pid::from_raw(0);
+
+/// Returns the first two cores that this process may use; the first one twice if there is no other.
+fn cores() -> anyhow::Result<(String, String)> {
+    let allowed = sched_getaffinity(THIS_PROCESS)?;
+    let mut cores = (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false));
+    let first = cores.next().context("a process may use at least one core")?;
+    Ok((first.to_string(), cores.next().unwrap_or(first).to_string()))
+}
+
 pub(crate) fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a thread may use is its own.
+    #[test]
+    fn servers_and_the_generator_have_the_cores_that_this_process_may_use() {
+        let allowed = sched_getaffinity(THIS_PROCESS).expect("the kernel says");
+        let allowed: Vec<usize> = (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false)).collect();
+        let last = *allowed.last().expect("there is a core");
+        let one = std::thread::spawn(move || {
+            let mut one = CpuSet::new();
+            one.set(last).expect("a core");
+            sched_setaffinity(THIS_PROCESS, &one).expect("fewer cores are always allowed");
+            cores()
+        });
+        let last = last.to_string();
+        assert_eq!(one.join().expect("the thread ends").expect("a core"), (last.clone(), last));
+        let (server, load) = cores().expect("the cores of this thread");
+        assert_eq!(server, allowed[0].to_string());
+        assert_eq!(load == server, allowed.len() == 1);
+    }
 }

@@ -16,7 +16,6 @@ use tempfile::TempDir;
 
 use crate::{
     place::free_port,
-    process::LOAD_CORE,
     weir::{CREATE_TABLE, insert_rows},
 };
 
@@ -27,7 +26,8 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    pub(crate) fn start() -> anyhow::Result<Self> {
+    /// Starts it on one core.
+    pub(crate) fn start(core: &str) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("weir-bench-pg-").tempdir()?;
         if let Some((user, group)) = unprivileged() {
             chown(folder.path(), Some(user), Some(group))?;
@@ -42,7 +42,7 @@ impl Postgres {
         let port = free_port()?;
         let postgres = program("postgres")?;
         let mut server = as_database_user(Path::new("taskset"));
-        server.args(["-c", LOAD_CORE]).arg(postgres).arg("-D").arg(&data).arg("-k").arg(folder.path());
+        server.args(["-c", core]).arg(postgres).arg("-D").arg(&data).arg("-k").arg(folder.path());
         server.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
         let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let cluster = Self { folder, port, server };

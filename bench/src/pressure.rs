@@ -31,6 +31,8 @@ pub(crate) struct Loaded {
     pub(crate) calls: u64,
     pub(crate) seconds: f64,
     pub(crate) cpu_seconds: f64,
+    /// Those of the server's first process alone, where it has started others.
+    pub(crate) own_cpu_seconds: Option<f64>,
     pub(crate) body_bytes: u64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
@@ -43,6 +45,10 @@ impl Loaded {
 
     pub(crate) fn cpu_us(&self) -> f64 {
         self.cpu_seconds * 1e6 / self.calls as f64
+    }
+
+    pub(crate) fn own_cpu_us(&self) -> Option<f64> {
+        Some(self.own_cpu_seconds? * 1e6 / self.calls as f64)
     }
 }
 
@@ -82,7 +88,11 @@ pub(crate) fn run(target: &Target<'_>, question: &Question, pressure: Pressure) 
         shares_its_core: target.shares_its_core,
     };
     let cpu = || -> f64 { target.servers.iter().map(|server| server.process.cpu()).sum() };
-    let before = cpu();
+    let own_cpu = || match target.servers {
+        [alone] => alone.process.own_cpu(),
+        _ => None,
+    };
+    let (before, own_before) = (cpu(), own_cpu());
     let mut generator = Command::new("taskset")
         .args(["-c", target.cores])
         .arg(target.generator)
@@ -96,10 +106,11 @@ pub(crate) fn run(target: &Target<'_>, question: &Question, pressure: Pressure) 
     drop(to);
     let output = generator.wait_with_output()?;
     let cpu_seconds = cpu() - before;
+    let own_cpu_seconds = own_cpu().zip(own_before).map(|(after, before)| after - before);
     if !output.status.success() {
         bail!("the generator: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     let report: Report = serde_json::from_slice(&output.stdout).context("the generator's report")?;
     let Report { calls, seconds, body_bytes, p50_us, p99_us } = report;
-    Ok(Loaded { calls, seconds, cpu_seconds, body_bytes, p50_us, p99_us })
+    Ok(Loaded { calls, seconds, cpu_seconds, own_cpu_seconds, body_bytes, p50_us, p99_us })
 }

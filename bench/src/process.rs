@@ -3,24 +3,23 @@
 use std::{
     fs,
     os::unix::process::CommandExt,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    thread::sleep,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
 use nix::{time::ClockId, unistd::Pid};
 
-/// The core of servers; the generator has the other one.
-pub(crate) const SERVER_CORE: &str = "0";
-pub(crate) const LOAD_CORE: &str = "1";
-pub(crate) const BOTH_CORES: &str = "0,1";
 /// The longest that a server may take to its first answer.
 pub(crate) const START_MAX: Duration = Duration::from_secs(120);
 
 pub(crate) struct Process {
     child: Child,
     pub(crate) started: Instant,
+    /// Where its output goes, unless it speaks over pipes.
+    log: Option<PathBuf>,
 }
 
 impl Process {
@@ -32,20 +31,39 @@ impl Process {
         pinned.stdout(file.try_clone()?).stderr(file);
         let started = Instant::now();
         let child = pinned.stdin(Stdio::null()).spawn().context("setpriv cannot be run")?;
-        Ok(Self { child, started })
+        Ok(Self { child, started, log: Some(log.to_owned()) })
     }
 
     /// Starts a program with pipes instead of a log, for servers that speak over them.
-    pub(crate) fn start_piped(command: &Command) -> anyhow::Result<Self> {
-        let mut pinned = pinned(command, SERVER_CORE);
+    pub(crate) fn start_piped(command: &Command, cores: &str) -> anyhow::Result<Self> {
+        let mut pinned = pinned(command, cores);
         pinned.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let started = Instant::now();
-        let child = pinned.spawn().context("taskset cannot be run")?;
-        Ok(Self { child, started })
+        let child = pinned.spawn().context("setpriv cannot be run")?;
+        Ok(Self { child, started, log: None })
     }
 
     pub(crate) fn child(&mut self) -> &mut Child {
         &mut self.child
+    }
+
+    /// Waits until the server answers. Fails if it ends instead, or takes longer than `longest`.
+    pub(crate) fn wait(&mut self, longest: Duration, mut answers: impl FnMut() -> bool) -> anyhow::Result<()> {
+        while !answers() {
+            let ended = self.ended();
+            if ended.is_some() || self.started.elapsed() > longest {
+                bail!("it does not answer ({}): {}", ended.unwrap_or("still running".into()), self.said());
+            }
+            sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// Returns the end of what it has printed.
+    pub(crate) fn said(&self) -> String {
+        let log = self.log.as_ref().and_then(|log| fs::read_to_string(log).ok()).unwrap_or_default();
+        let before = log.chars().count().saturating_sub(1_500);
+        log.chars().skip(before).collect()
     }
 
     pub(crate) fn ended(&mut self) -> Option<String> {
@@ -55,6 +73,11 @@ impl Process {
     /// Returns the processor seconds of the process and all below it.
     pub(crate) fn cpu(&self) -> f64 {
         self.tree().iter().filter_map(|id| cpu_of(*id)).sum()
+    }
+
+    /// Returns the processor seconds of the process alone, where it has started others.
+    pub(crate) fn own_cpu(&self) -> Option<f64> {
+        if self.tree().len() > 1 { cpu_of(self.child.id()) } else { None }
     }
 
     /// Returns the resident memory of the process and all below it, in bytes.
@@ -88,7 +111,7 @@ impl Process {
             if self.child.try_wait()?.is_some() {
                 return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(5));
+            sleep(Duration::from_millis(5));
         }
         bail!("the server does not stop")
     }

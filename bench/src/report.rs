@@ -1,32 +1,34 @@
-//! Prints and keeps the results: the tables, the JSON file, the plot and the page.
+//! Prints and keeps the results: the tables, the JSON file and the page.
 
 mod page;
-mod plot;
 mod targets;
 
 pub(crate) use page::markdown;
 
 use std::{fs, path::Path};
 
-use anyhow::Context;
-use serde::Serialize;
+use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     machine::Machine,
     measure::{Cores, Effort, Figures, List, Spread, Threads, Turns},
 };
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Report {
     machine: Machine,
     effort: Effort,
+    /// In what the run differs from what the page says of every run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     rows: Vec<Figures>,
     turns: Vec<Vec<Turns>>,
     skipped: Vec<Skipped>,
 }
 
 /// A row that was not measured, and why.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Skipped {
     pub(crate) row: String,
     pub(crate) why: String,
@@ -38,7 +40,7 @@ pub(crate) type Table = Vec<Vec<String>>;
 impl Report {
     pub(crate) fn new(machine: Machine, effort: Effort) -> Self {
         println!("{}\n", machine.lines().join("\n"));
-        Self { machine, effort, rows: Vec::new(), turns: Vec::new(), skipped: Vec::new() }
+        Self { machine, effort, notes: Vec::new(), rows: Vec::new(), turns: Vec::new(), skipped: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, figures: Figures) {
@@ -48,6 +50,9 @@ impl Report {
             "{:<26} {:>8.0} calls/core-s  {:>8.2} µs CPU  {:>8.0} calls/s  {:>7.0} µs p50 alone{void}",
             f.row, f.calls_per_core_second.median, f.cpu_us.median, f.calls_per_second.median, f.one_connection.p50_us
         );
+        for why in &figures.left_out {
+            println!("{:<26} left out: {why}", figures.row);
+        }
         self.rows.push(figures);
     }
 
@@ -71,20 +76,27 @@ impl Report {
         self.rows.is_empty() && self.skipped.is_empty()
     }
 
+    /// Fails where a row was left out or is void, and where nothing was measured.
+    pub(crate) fn hold_all_rows(&self) -> anyhow::Result<()> {
+        let left_out = self.left_out();
+        ensure!(left_out.len() == 1, "left out:\n{}", aligned(&left_out));
+        ensure!(!self.rows.is_empty(), "no row was measured");
+        Ok(())
+    }
+
     pub(crate) fn print(&self) {
         for (title, table) in self.tables() {
             println!("\n{title}\n\n{}", aligned(&table));
         }
     }
 
-    /// Writes the page, the plot and the figures, each into a file of its own.
+    /// Writes the page and the figures, each into a file of its own.
     pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let put = |name: &str, text: String| {
             let path = folder.join(name);
             fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
         };
         put("figures.json", format!("{}\n", serde_json::to_string_pretty(self)?))?;
-        put("calls-per-core-second.svg", plot::bars(&self.rows))?;
         put("README.md", page::page(self))
     }
 
@@ -102,14 +114,18 @@ impl Report {
     }
 
     fn in_turns(&self) -> Table {
-        let head = ["asked", "CPU µs", "range", "beside"].map(str::to_owned).to_vec();
+        let head = ["asked", "CPU µs", "range", "p50 µs", "beside"].map(str::to_owned).to_vec();
         let lines = self.turns.iter().flat_map(|group| {
             group.iter().map(|turns| {
                 let cpu = Spread::of(turns.cpu_us.iter().copied());
                 let others = group.iter().map(|other| other.of).filter(|of| *of != turns.of);
                 let beside: Vec<_> = others.map(|of| of.to_string()).collect();
                 let range = format!("{:.1} to {:.1}", cpu.min, cpu.max);
-                vec![turns.of.to_string(), format!("{:.1}", cpu.median), range, beside.join("; ")]
+                let p50 = match turns.p50_us[..] {
+                    [] => dash(),
+                    _ => whole(Spread::of(turns.p50_us.iter().copied()).median),
+                };
+                vec![turns.of.to_string(), format!("{:.1}", cpu.median), range, p50, beside.join("; ")]
             })
         });
         std::iter::once(head).chain(lines).collect()
@@ -117,8 +133,7 @@ impl Report {
 
     fn calls(&self) -> Table {
         let head =
-            ["row", "calls per core-second", "range", "CPU µs a call", "of the floor", "calls/s", "answer bytes"];
-        let floor = self.rows.iter().find(|row| row.row == "floor").map(|row| row.calls_per_core_second.median);
+            ["row", "calls per core-second", "range", "CPU µs a call", "without children", "calls/s", "answer bytes"];
         table(&head, &self.rows, |f| {
             let c = f.calls_per_core_second;
             vec![
@@ -126,7 +141,7 @@ impl Report {
                 whole(c.median),
                 format!("{} to {}", whole(c.min), whole(c.max)),
                 format!("{:.1}", f.cpu_us.median),
-                floor.map_or_else(|| "–".into(), |floor| format!("{:.1} %", 100.0 * c.median / floor)),
+                f.own_cpu_us.map_or_else(dash, |own| format!("{:.1}", own.median)),
                 whole(f.calls_per_second.median),
                 whole(f.answer_bytes),
             ]
@@ -137,7 +152,7 @@ impl Report {
         let rate = format!("{} calls/s: p50 µs", self.effort.fixed_rate);
         let head = ["row", "16 connections: p50 µs", "p99 µs", "1 connection: p50 µs", "p99 µs", &rate, "p99 µs"];
         table(&head, &self.rows, |f| {
-            let fixed = |value: Option<f64>| value.map_or_else(|| "–".into(), whole);
+            let fixed = |value: Option<f64>| value.map_or_else(dash, whole);
             vec![
                 f.row.clone(),
                 whole(f.p50_us.median),
@@ -154,7 +169,7 @@ impl Report {
         let head = ["row", "start to first answer ms", "idle MB", "after many calls MB", "growth MB"];
         table(&head, &self.rows, |f| {
             let many = |value: fn(&crate::measure::Many) -> f64| {
-                f.many.as_ref().map_or_else(|| "–".to_owned(), |many| format!("{:.1}", value(many) / 1e6))
+                f.many.as_ref().map_or_else(dash, |many| format!("{:.1}", value(many) / 1e6))
             };
             vec![
                 f.row.clone(),
@@ -183,7 +198,8 @@ impl Report {
                 cpu(&at.one_thread_cpu_us),
                 cpu(&at.two_threads_cpu_us),
                 cpu(&at.two_processes_cpu_us),
-                format!("{:.2}", targets::by_turns(&at.two_threads_cpu_us, &at.one_thread_cpu_us)),
+                targets::by_turns(&at.two_threads_cpu_us, &at.one_thread_cpu_us)
+                    .map_or_else(dash, |times| format!("{times:.2}")),
             ]
         })
     }
@@ -201,7 +217,10 @@ impl Report {
                 whole(list.list_bytes),
                 whole(list.lists_per_core_second),
                 whole(list.list_p50_us),
-                format!("{:.1}", Spread::of(list.call_cpu_us.iter().copied()).median),
+                match list.call_cpu_us[..] {
+                    [] => dash(),
+                    _ => format!("{:.1}", Spread::of(list.call_cpu_us.iter().copied()).median),
+                },
                 whole(list.start_ms),
             ]
         })
@@ -215,14 +234,24 @@ impl Report {
         })
     }
 
+    /// Names every row, and every part of one, that was not measured, and every row that does not count.
     fn left_out(&self) -> Table {
-        table(&["row", "why"], &self.skipped, |skipped| vec![skipped.row.clone(), skipped.why.clone()])
+        let rows = self.skipped.iter().map(|skipped| [skipped.row.clone(), skipped.why.clone()]);
+        let parts = self.rows.iter().flat_map(|row| row.left_out.iter().map(|why| [row.row.clone(), why.clone()]));
+        let void = self.rows.iter().filter_map(|row| Some([row.row.clone(), format!("void: {}", row.void.as_ref()?)]));
+        let all: Vec<_> = rows.chain(parts).chain(void).collect();
+        table(&["row", "why"], &all, |cells| cells.to_vec())
     }
 }
 
 fn table<T>(head: &[&str], rows: &[T], cells: impl Fn(&T) -> Vec<String>) -> Table {
     let head = head.iter().map(|cell| (*cell).to_owned()).collect();
     std::iter::once(head).chain(rows.iter().map(cells)).collect()
+}
+
+/// What stands where there is no figure.
+fn dash() -> String {
+    "–".to_owned()
 }
 
 /// Writes `12345.6` as `12,346`.
@@ -244,4 +273,65 @@ fn aligned(table: &Table) -> String {
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     table.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks");
+
+    pub(super) fn published() -> Report {
+        let figures = fs::read_to_string(format!("{FOLDER}/figures.json")).expect("a file of the repository");
+        serde_json::from_str(&figures).expect("figures of a run")
+    }
+
+    #[test]
+    fn all_rows_hold_unless_one_is_left_out_or_void_or_there_is_none() {
+        let refused = |change: fn(&mut Report)| {
+            let mut report = published();
+            report.skipped.clear();
+            for row in &mut report.rows {
+                (row.void, row.left_out) = (None, vec![]);
+            }
+            change(&mut report);
+            report.hold_all_rows().err().map(|error| error.to_string())
+        };
+        assert_eq!(refused(|_| ()), None);
+        let left_out = refused(|report| report.skip("floor", "it is not built".to_owned())).expect("a row is missing");
+        assert!(left_out.contains("floor") && left_out.contains("it is not built"), "{left_out}");
+        let void = refused(|report| report.rows[1].void = Some("a call is not on record".to_owned()));
+        assert!(void.is_some_and(|why| why.contains("weir-noop") && why.contains("not on record")));
+        let part = refused(|report| report.rows[1].left_out.push("with 10000 tools: no answer".to_owned()));
+        assert!(part.is_some_and(|why| why.contains("with 10000 tools")));
+        assert!(refused(|report| report.rows.clear()).is_some_and(|why| why.contains("no row")));
+    }
+
+    #[test]
+    fn a_target_without_a_figure_keeps_its_line() {
+        let targets = |change: fn(&mut Report)| {
+            let mut report = published();
+            change(&mut report);
+            targets::table(&report.rows, &report.turns)
+        };
+        let unmeasured = |table: &Table| -> Vec<String> {
+            table.iter().filter(|line| line[3] == "not measured").map(|line| line[0].clone()).collect()
+        };
+        let before = targets(|_| ());
+        let failed = targets(|report| {
+            let noop = report.rows.iter_mut().find(|row| row.row == "weir-noop").expect("a row");
+            noop.lists.retain(|list| list.tools != 10_000);
+        });
+        assert_eq!(failed.len(), before.len());
+        let lost: Vec<String> =
+            unmeasured(&failed).into_iter().filter(|what| !unmeasured(&before).contains(what)).collect();
+        assert_eq!(lost, ["tools/call with 10,000 tools, CPU by with 10", "start to first answer, 10,000 tools"]);
+        // No turns are no cost of 0.
+        let failed = targets(|report| {
+            let noop = report.rows.iter_mut().find(|row| row.row == "weir-noop").expect("a row");
+            noop.lists.iter_mut().for_each(|list| list.call_cpu_us.clear());
+        });
+        assert!(unmeasured(&failed).contains(&"tools/call with 10,000 tools, CPU by with 10".to_owned()));
+        assert_eq!(targets(|report| (report.rows, report.turns) = (vec![], vec![])).len(), 1, "nothing was measured");
+    }
 }

@@ -3,7 +3,7 @@
 use std::{fmt, process::Command};
 
 use anyhow::Context;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::{Value, json};
 use weir_bench::ticket;
 
@@ -12,7 +12,7 @@ use crate::{
     place::Place,
     process::Process,
     weir::{self, Backend, Code, Holder, House, Transport},
-    wire::{Era, Question},
+    wire::{Era, Question, REFUSED},
 };
 
 #[derive(Clone, Copy)]
@@ -113,6 +113,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("weir-postgresql", Weir(Postgres), MODERN),
     row("weir-sheet", Weir(Sheet), MODERN),
     row("weir-function", Weir(Function(Code::Kept)), MODERN),
+    row("weir-function-stdio", Weir(Function(Code::Kept)), Way::Stdio),
     row("weir-function-fresh", Weir(Function(Code::Fresh)), MODERN),
     row("weir-function-child", Weir(Function(Code::Child)), MODERN),
     row("weir-function-in-process", Weir(Function(Code::InProcess)), MODERN),
@@ -162,6 +163,8 @@ pub(crate) type Start = Box<dyn Fn(&Place, u16) -> Command>;
 pub(crate) enum Compared {
     /// The calls of a row.
     Calls(&'static str),
+    /// The same, one after the other.
+    OneConnection(&'static str),
     /// The server's lists, with so many tools.
     Lists(&'static str, usize),
 }
@@ -179,13 +182,21 @@ pub(crate) const COMPARED: &[&[Compared]] = &[
     ],
     &[Compared::Calls("weir-sqlite"), Compared::Calls("toolbox-sqlite")],
     &[Compared::Calls("weir-postgresql"), Compared::Calls("toolbox-postgresql")],
-    &[Compared::Calls("weir-upstream"), Compared::Calls("rmcp-proxy"), Compared::Calls("fastmcp-proxy")],
+    &[
+        Compared::Calls("weir-upstream"),
+        Compared::Calls("rmcp-proxy"),
+        Compared::Calls("fastmcp-proxy"),
+        Compared::Calls("mcp-proxy"),
+    ],
+    &[Compared::OneConnection("floor"), Compared::OneConnection("weir-wasm")],
+    &[Compared::OneConnection("weir-noop-stateless"), Compared::OneConnection("weir-noop-session")],
+    &[Compared::OneConnection("rmcp"), Compared::OneConnection("weir-upstream")],
     &[Compared::Lists("weir-noop", 100), Compared::Lists("weir-noop", 10_000), Compared::Lists("rmcp", 100)],
 ];
 
 impl Compared {
     pub(crate) fn row(&self) -> &'static Row {
-        let (Self::Calls(name) | Self::Lists(name, _)) = self;
+        let (Self::Calls(name) | Self::OneConnection(name) | Self::Lists(name, _)) = self;
         ROWS.iter().find(|row| row.name == *name).expect("what is compared is a row")
     }
 }
@@ -194,6 +205,7 @@ impl fmt::Display for Compared {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Calls(row) => formatter.write_str(row),
+            Self::OneConnection(row) => write!(formatter, "{row}, one call after the other"),
             Self::Lists(row, tools) => write!(formatter, "{row}, a list with {tools} tools"),
         }
     }
@@ -202,6 +214,14 @@ impl fmt::Display for Compared {
 impl Serialize for Compared {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Compared {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let found = COMPARED.iter().flat_map(|group| group.iter()).find(|of| of.to_string() == text);
+        found.copied().ok_or_else(|| D::Error::custom(format_args!("nothing that is compared is called `{text}`")))
     }
 }
 
@@ -270,7 +290,7 @@ impl Row {
             Way::Refused => json!({ "ticket_id": "1001", "status": "opne", "asignee": ticket::ASSIGNEE }),
             _ => right(),
         };
-        let mark = if self.way == Way::Refused { "invalid_arguments" } else { ticket::ID };
+        let mark = if self.way == Way::Refused { REFUSED } else { ticket::ID };
         let question = Question { tool: tool.to_owned(), ..self.question("tools/call", arguments, mark) };
         let path = if matches!(self.server, ContextForge | McpProxy) { "/mcp/" } else { "/mcp" };
         Ok(Subject { start, question, house, path, key, upstream })

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use weir::{
     catalogue::{Catalogue, Endpoint},
     identity::{Access, AccessList, Caller, Identities},
@@ -23,8 +23,8 @@ use weir_state::State;
 use crate::{
     machine::Machine,
     measure::Spread,
-    place::{Place, free_port},
-    process::{Process, SERVER_CORE, START_MAX},
+    place::Place,
+    process::START_MAX,
     report::{Table, markdown},
     weir::{Backend, Holder, House},
     wire::{Door, Era, Question},
@@ -56,8 +56,8 @@ struct Grown {
     what: &'static str,
     few: String,
     many: String,
-    rule: String,
-    holds: bool,
+    /// The rule, and whether the figure is within it; `None` if it is held against nothing.
+    rule: Option<(String, bool)>,
 }
 
 pub(crate) fn measure(place: &Place, machine: Machine) -> anyhow::Result<Scale> {
@@ -137,8 +137,7 @@ fn keys(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Vec<Grown>> {
             what: "a key, bytes resident",
             few: String::new(),
             many: format!("{each:.0} (of {KEYS})"),
-            rule: format!("at most {KEY_BYTES_MAX}"),
-            holds: each <= KEY_BYTES_MAX,
+            rule: Some((format!("at most {KEY_BYTES_MAX}"), each <= KEY_BYTES_MAX)),
         };
         Ok(vec![bytes, times("a change of one key taken over, ns", few, many, KEYS)])
     })
@@ -183,15 +182,13 @@ fn tools(place: &Place) -> anyhow::Result<Vec<Grown>> {
             what: "a tool, bytes resident",
             few: String::new(),
             many: format!("{each:.0} (of {TOOLS})"),
-            rule: format!("at most {TOOL_BYTES_MAX}"),
-            holds: each <= TOOL_BYTES_MAX,
+            rule: Some((format!("at most {TOOL_BYTES_MAX}"), each <= TOOL_BYTES_MAX)),
         },
         Grown {
             what: "a start from the state, seconds",
             few: String::new(),
             many: format!("{:.1} ({TOOLS} tools)", took.as_secs_f64()),
-            rule: String::new(),
-            holds: true,
+            rule: None,
         },
     ])
 }
@@ -199,23 +196,11 @@ fn tools(place: &Place) -> anyhow::Result<Vec<Grown>> {
 /// Measures a gateway's second start, from what the first one published.
 fn serve(place: &Place, tools: usize) -> anyhow::Result<(u64, Duration)> {
     let house = House::build(place, Backend::Noop, tools)?;
-    let log = place.scratch.join("weir-bench-scale.log");
-    let start = |port| -> anyhow::Result<Process> {
-        let mut process = Process::start(&house.serve(port), SERVER_CORE, &log)?;
-        while ureq::get(format!("http://127.0.0.1:{port}/healthz")).call().is_err() {
-            if process.ended().is_some() || process.started.elapsed() > 10 * START_MAX {
-                bail!("{tools} tools are not served: {}", fs::read_to_string(&log).unwrap_or_default());
-            }
-            sleep(Duration::from_millis(50));
-        }
-        Ok(process)
-    };
-    let port = free_port()?;
-    let first = start(port)?;
+    let start = || house.start(&place.server_core, 10 * START_MAX).with_context(|| format!("with {tools} tools"));
+    let (first, _) = start()?;
     let key = house.key("bench", Holder::Wide)?;
     first.stop()?;
-    let port = free_port()?;
-    let process = start(port)?;
+    let (process, port) = start()?;
     let took = process.started.elapsed();
     let door = Door { url: format!("http://127.0.0.1:{port}/mcp"), key: Some(key) };
     let arguments = serde_json::json!({ "ticket_id": ticket::ID });
@@ -248,8 +233,7 @@ fn times(what: &'static str, few: f64, many: f64, count: usize) -> Grown {
         what,
         few: format!("{few:.0}"),
         many: format!("{many:.0} (of {count})"),
-        rule: format!("at most {TIMES_MAX} times"),
-        holds: many <= TIMES_MAX * few.max(SMALL_NS / TIMES_MAX),
+        rule: Some((format!("at most {TIMES_MAX} times"), many <= TIMES_MAX * few.max(SMALL_NS / TIMES_MAX))),
     }
 }
 
@@ -270,8 +254,12 @@ impl Scale {
         }
         let head = ["", "among a few", "among very many", "the rule", "within it"].map(str::to_owned).to_vec();
         let row = |grown: &Grown| {
-            let holds = if grown.holds { "yes" } else { "no" };
-            vec![grown.what.to_owned(), grown.few.clone(), grown.many.clone(), grown.rule.clone(), holds.to_owned()]
+            let (rule, holds) = match &grown.rule {
+                Some((rule, true)) => (rule.as_str(), "yes"),
+                Some((rule, false)) => (rule.as_str(), "no"),
+                None => ("–", "–"),
+            };
+            vec![grown.what.to_owned(), grown.few.clone(), grown.many.clone(), rule.to_owned(), holds.to_owned()]
         };
         let table: Table = std::iter::once(head).chain(self.rows.iter().map(row)).collect();
         let _ = write!(page, "\n{}", markdown(&table));

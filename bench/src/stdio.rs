@@ -2,12 +2,17 @@
 
 use std::{
     collections::HashMap,
-    io::{BufRead, BufReader, Write},
+    hint::spin_loop,
+    io::{self, BufRead, BufReader, Read, Write},
     process::{ChildStdin, ChildStdout},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
+use nix::fcntl::{
+    FcntlArg::{F_GETFL, F_SETFL},
+    OFlag, fcntl,
+};
 use serde_json::{Value, json};
 use weir_bench::load::quantiles;
 
@@ -19,7 +24,7 @@ use crate::{
 
 pub(crate) struct Pipes {
     to: ChildStdin,
-    from: BufReader<ChildStdout>,
+    from: BufReader<Asked>,
     /// The question, with the server's name for the tool.
     question: Question,
     last_id: u64,
@@ -30,7 +35,8 @@ impl Pipes {
     pub(crate) fn open(process: &mut Process, question: &Question) -> anyhow::Result<Self> {
         let child = process.child();
         let to = child.stdin.take().context("stdin is a pipe")?;
-        let from = BufReader::with_capacity(1 << 16, child.stdout.take().context("stdout is a pipe")?);
+        let from = Asked::new(child.stdout.take().context("stdout is a pipe")?)?;
+        let from = BufReader::with_capacity(1 << 16, from);
         let mut pipes = Self { to, from, question: question.clone(), last_id: 10 };
         pipes.send(&initialize())?;
         pipes.answer_to(1)?;
@@ -48,7 +54,7 @@ impl Pipes {
 
     /// Makes `calls` calls, `window` of them at once.
     pub(crate) fn run(&mut self, process: &Process, window: u64, calls: u64) -> anyhow::Result<Loaded> {
-        let cpu = process.cpu();
+        let (cpu, own_cpu) = (process.cpu(), process.own_cpu());
         let message = self.question.message(0).to_string();
         let (before, after) = message.split_once("\"id\":0").context("a message has an id")?;
         let (before, after) = (before.to_owned(), after.to_owned());
@@ -66,7 +72,7 @@ impl Pipes {
                 bail!("the server closed its output");
             }
             let Some(began) = id_of(&line).and_then(|id| under_way.remove(&id)) else { continue };
-            let took: std::time::Duration = Instant::elapsed(&began);
+            let took: Duration = Instant::elapsed(&began);
             times.push(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
             bytes += line.len() as u64;
             if asked < calls {
@@ -76,7 +82,9 @@ impl Pipes {
         }
         let seconds = began.elapsed().as_secs_f64();
         let (p50_us, p99_us) = quantiles(&mut times);
-        Ok(Loaded { calls, seconds, cpu_seconds: process.cpu() - cpu, body_bytes: bytes, p50_us, p99_us })
+        let cpu_seconds = process.cpu() - cpu;
+        let own_cpu_seconds = process.own_cpu().zip(own_cpu).map(|(after, before)| after - before);
+        Ok(Loaded { calls, seconds, cpu_seconds, own_cpu_seconds, body_bytes: bytes, p50_us, p99_us })
     }
 
     fn ask(&mut self, before: &str, after: &str, under_way: &mut HashMap<u64, Instant>) -> anyhow::Result<()> {
@@ -100,6 +108,38 @@ impl Pipes {
             if message["id"] == id {
                 return Ok(message);
             }
+        }
+    }
+}
+
+/// A pipe that is asked again and again: a generator that sleeps is woken at each answer, at the server's expense.
+struct Asked(ChildStdout);
+
+/// The pauses between two looks at a pipe in which nothing came.
+const PAUSES: usize = 100;
+/// A server that says nothing for so long has lost calls.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+impl Asked {
+    fn new(pipe: ChildStdout) -> anyhow::Result<Self> {
+        let flags = OFlag::from_bits_retain(fcntl(&pipe, F_GETFL)?);
+        fcntl(&pipe, F_SETFL(flags | OFlag::O_NONBLOCK))?;
+        Ok(Self(pipe))
+    }
+}
+
+impl Read for Asked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let asked = Instant::now();
+        loop {
+            match self.0.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+            if asked.elapsed() > SILENCE_MAX {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "the server has fallen silent"));
+            }
+            (0..PAUSES).for_each(|_| spin_loop());
         }
     }
 }

@@ -8,7 +8,6 @@ use std::{
     net::TcpStream,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    thread::sleep,
     time::Duration,
 };
 
@@ -20,7 +19,7 @@ use weir_bench::ticket;
 
 use crate::{
     place::{Place, free_port},
-    process::{LOAD_CORE, Process, START_MAX},
+    process::{Process, START_MAX},
 };
 
 /// What answers behind the gateway.
@@ -145,6 +144,14 @@ impl House {
 
     pub(crate) fn state(&self) -> PathBuf {
         self.folder.path().join("state")
+    }
+
+    /// Starts the gateway, and returns it once it answers, with its port.
+    pub(crate) fn start(&self, cores: &str, longest: Duration) -> anyhow::Result<(Process, u16)> {
+        let port = free_port()?;
+        let mut process = Process::start(&self.serve(port), cores, &self.folder.path().join("server.log"))?;
+        process.wait(longest, || ureq::get(format!("http://127.0.0.1:{port}/healthz")).call().is_ok())?;
+        Ok((process, port))
     }
 
     pub(crate) fn serve(&self, port: u16) -> Command {
@@ -305,12 +312,9 @@ pub(crate) fn serve_upstream(place: &Place) -> anyhow::Result<(Process, String)>
     let mut server = Command::new(place.binary("bench-rmcp"));
     server.args([&port.to_string(), "json", "1"]);
     let log = place.peer_folder("upstream")?.join(format!("{port}.log"));
-    let server = Process::start(&server, LOAD_CORE, &log)?;
+    let mut server = Process::start(&server, &place.load_core, &log)?;
     // A proxy that finds nothing there ends at once.
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        anyhow::ensure!(server.started.elapsed() < START_MAX, "the server behind the others does not answer");
-        sleep(Duration::from_millis(5));
-    }
+    server.wait(START_MAX, || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
     Ok((server, format!("http://127.0.0.1:{port}/mcp")))
 }
 

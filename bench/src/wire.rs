@@ -9,6 +9,8 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 pub(crate) const MODERN: &str = "2026-07-28";
+/// The mark of an answer that refuses a call for its arguments.
+pub(crate) const REFUSED: &str = "invalid_arguments";
 const LEGACY: &str = "2025-06-18";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,12 +92,22 @@ impl Question {
         self.judge(&answer)
     }
 
+    /// Fails if the answer is none, lacks the mark, or is an error where no refusal was asked for.
     pub(crate) fn judge(&self, answer: &str) -> anyhow::Result<()> {
-        if !answer.contains("\"result\"") || !answer.contains(self.mark) {
+        let is_answer = answer.contains("\"result\"") && answer.contains(self.mark);
+        if !is_answer || is_error(answer) != (self.mark == REFUSED) {
             bail!("not the answer that was asked for: {}", answer.chars().take(400).collect::<String>());
         }
         Ok(())
     }
+}
+
+/// Returns `true` if a result says that it is an error. Within a text the name has no quotes of its own.
+fn is_error(answer: &str) -> bool {
+    answer.match_indices("\"isError\"").any(|(at, name)| {
+        let value = answer[at + name.len()..].trim_start().strip_prefix(':');
+        value.is_some_and(|value| value.trim_start().starts_with("true"))
+    })
 }
 
 impl Door {
@@ -172,4 +184,23 @@ fn post(
         }
     }
     bail!("the stream ended without an answer")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_an_answer_only_where_a_refusal_is_asked_for() {
+        let judge = |mark, answer: &str| {
+            let (method, tool) = ("tools/call", "lookup_ticket".to_owned());
+            Question { era: Era::Modern, method, tool, arguments: Value::Null, mark }.judge(answer).is_ok()
+        };
+        let found =
+            r#"{"id":7,"result":{"content":[{"type":"text","text":"T-1001 \"isError\":true"}],"isError":false}}"#;
+        let failed = r#"{"id":7,"result":{"content":[{"type":"text","text":"no T-1001"}],"isError" : true}}"#;
+        let refused = r#"{"id":7,"result":{"content":[{"type":"text","text":"invalid_arguments"}],"isError":true}}"#;
+        assert!(judge("T-1001", found) && !judge("T-1001", failed));
+        assert!(judge(REFUSED, refused) && !judge(REFUSED, &refused.replace("true", "false")));
+    }
 }

@@ -136,7 +136,16 @@ async fn the_debian_package_is_installed_called_and_served() {
     assert!(listed.contains("Status: install ok unpacked"), "{listed}");
     let unit = std::fs::read_to_string(root.join("usr/lib/systemd/system/weir.service")).expect("the unit");
     assert!(unit.contains("ExecStart=/usr/bin/weir serve"), "{unit}");
+    // What it started answers the calls in flight, so a stop must not reach it; and an end that nobody asked for is none.
+    assert!(unit.contains("\nKillMode=mixed\n") && unit.contains("\nRestart=always\n"), "{unit}");
+    let script = |name: &str| std::fs::read_to_string(database.join(format!("info/weir-gateway.{name}"))).expect(name);
+    assert!(script("prerm").contains("systemctl stop weir.service"), "a removed program does not serve on");
+    assert!(script("postinst").contains("systemctl try-restart weir.service"), "an upgrade is what runs afterwards");
     let program = root.join("usr/bin/weir");
+    // The machine that packs may have a newer C library than the program asks for.
+    let newest = "objdump -T \"$0\" | grep -o 'GLIBC_[0-9.]*' | sort --version-sort | tail -n 1";
+    let glibc = said(Command::new("sh").args(["-c", newest]).arg(&program)).trim().replace("GLIBC_", "");
+    assert!(fields.contains(&format!("Depends: libc6 (>= {glibc}),")), "{glibc}: {fields}");
     calls(Command::new(&program), home.path());
     serves(Command::new(&program), home.path()).await;
 

@@ -17,13 +17,11 @@ use crate::{
     workshop::Workshop,
 };
 
-/// The folder in which a whole run leaves its page, its plot and its figures.
+/// The folder in which a whole run leaves its page and its figures.
 const PAGES: &str = "docs/benchmarks";
 /// The counts of each request when someone last accepted them.
 const BASELINE: &str = "bench/instructions.json";
 const HYPER_MCP: &str = "0.8.3";
-/// The generator has this core, and so has everything that is not a server under measurement.
-const LOAD_CORE: &str = "1";
 
 /// Runs the benchmark. `words` are options of `weir-bench`; its `--help` lists them.
 pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
@@ -67,7 +65,7 @@ fn build(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
     if wanted.any(&["weir-function-child", "weir-function-in-process"]) {
         plugins::native(workshop)?;
     }
-    let programs = dist::build(workshop)?;
+    let programs = dist::build(workshop, dist::ALL)?;
     if wanted.any(&[functions::EXTISM]) {
         left_out(functions::extism(workshop));
     }
@@ -136,8 +134,8 @@ fn hyper_mcp(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 fn measure(workshop: &Workshop, programs: &Path, words: &[&str]) -> Result<(), Failure> {
-    let mut bench = workshop.command("taskset");
-    bench.args(["-c", LOAD_CORE]).arg(programs.join("weir-bench")).args(words);
+    let mut bench = workshop.command(programs.join("weir-bench"));
+    bench.args(words);
     if !words.iter().any(|word| word.starts_with("--only") || *word == "--quick" || word.starts_with("--write")) {
         bench.args(["--write", PAGES]);
     }

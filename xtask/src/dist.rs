@@ -20,8 +20,8 @@ use crate::{
 };
 
 /// The benchmark rows that train the programs: those of our own servers, except functions in other languages, which take a
-/// program that counts many minutes to compile.
-const TRAINING: [&str; 3] = ["--quick", "--only", TRAINING_ROWS];
+/// program that counts many minutes to compile. A row that is left out would leave its code without counts.
+const TRAINING: [&str; 4] = ["--quick", "--strict", "--only", TRAINING_ROWS];
 const TRAINING_ROWS: &str = "floor,weir-noop,weir-wasm,weir-sqlite,weir-postgresql,weir-sheet,weir-upstream,rmcp";
 
 /// How the build that counts departs from the profile. Branches are counted before crates are optimized together, which for
@@ -29,12 +29,16 @@ const TRAINING_ROWS: &str = "floor,weir-noop,weir-wasm,weir-sqlite,weir-postgres
 /// since it is part of the names of functions.
 const APART: [&str; 2] = ["-Clinker-plugin-lto=no", "-Clto=off"];
 
-/// Builds the programs and says where they are. Adapters have to be built.
-pub(crate) fn build(workshop: &Workshop) -> Result<PathBuf, Failure> {
+/// Which of the workspace's programs are wanted, as cargo's options say it. Each is linked for minutes.
+pub(crate) const ALL: &[&str] = &["--bins"];
+pub(crate) const GATEWAY: &[&str] = &["--bin", "weir"];
+
+/// Builds the wanted programs and says where they are. Adapters have to be built.
+pub(crate) fn build(workshop: &Workshop, wanted: &[&str]) -> Result<PathBuf, Failure> {
     let machine = Machine::look()?;
     let counts = counts(workshop, &machine)?;
     let flag = format!("-Cprofile-use={}", counts.display());
-    optimized(workshop, "optimized build", &machine, &workshop.target, &[&flag])
+    optimized(workshop, ("optimized build", wanted), &machine, &workshop.target, &[&flag])
 }
 
 /// The machine that is built on and for.
@@ -82,7 +86,7 @@ fn count(workshop: &Workshop, machine: &Machine, to: &Path) -> Result<(), Failur
     let raw = target.join("raw");
     let counted = format!("-Cprofile-generate={}", raw.display());
     let flags = [counted.as_str(), APART[0], APART[1]];
-    let programs = optimized(workshop, "counting build", machine, &target, &flags)?;
+    let programs = optimized(workshop, ("counting build", ALL), machine, &target, &flags)?;
     let _ = fs::remove_dir_all(&raw);
     let mut training = workshop.command(programs.join("weir-bench"));
     // There is one file for each program, to which every process of it adds.
@@ -97,17 +101,18 @@ fn count(workshop: &Workshop, machine: &Machine, to: &Path) -> Result<(), Failur
     Ok(())
 }
 
-/// Builds all of the workspace's programs: a narrower selection has other features, and counts of one would not fit the
-/// other. A target of its own keeps the flag from build scripts.
+/// Builds programs of the whole workspace: a narrower selection of packages has other features, and counts of one would not
+/// fit the other. A target of its own keeps the flag from build scripts.
 fn optimized(
     workshop: &Workshop,
-    step: &str,
+    (step, wanted): (&str, &[&str]),
     machine: &Machine,
     folder: &Path,
     flags: &[&str],
 ) -> Result<PathBuf, Failure> {
-    let build = ["build", "--profile", "dist", "--workspace", "--bins", "--locked", "--target", &machine.target];
+    let build = ["build", "--profile", "dist", "--workspace", "--locked", "--target", &machine.target];
     let mut cargo = workshop.cargo(&build);
+    cargo.args(wanted);
     cargo.env("CARGO_TARGET_DIR", folder).env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     workshop.steps.command(step, &mut cargo)?;
     Ok(folder.join(&machine.target).join("dist"))

@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 5] = [
 
 pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     plugins::build(workshop)?;
-    let binary = dist::build(workshop)?.join("weir");
+    let binary = dist::build(workshop, dist::GATEWAY)?.join("weir");
     let version = version(&binary)?;
     let archive = archive(workshop, &binary, &version)?;
     show(&archive)?;
@@ -73,13 +73,22 @@ impl Release {
         }
     }
 
-    /// Returns the version of the C library that the program was linked with, such as `2.36`; an older one cannot run
-    /// it.
+    /// Returns the oldest version of the C library that can run the program, such as `2.34`. The one that it was linked with
+    /// may be newer.
     fn glibc(&self) -> Result<String, Failure> {
-        let said = said(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
-        let version = said.trim().strip_prefix("glibc ").map(str::to_owned);
-        version.ok_or_else(|| format!("`getconf GNU_LIBC_VERSION` says: {said}").into())
+        let symbols = said(Command::new("objdump").arg("-T").arg(&self.binary))?;
+        newest_glibc(&symbols).ok_or_else(|| format!("{} names no version of glibc", self.binary.display()).into())
     }
+}
+
+/// Returns the newest version of glibc among symbols as `objdump -T` prints them, each with its version: `GLIBC_2.34`.
+fn newest_glibc(symbols: &str) -> Option<String> {
+    let parsed = |name: &str| {
+        let parts: Option<Vec<u32>> = name.split('.').map(|part| part.parse().ok()).collect();
+        Some((parts?, name.to_owned()))
+    };
+    let words = symbols.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_' && letter != '.');
+    words.filter_map(|word| parsed(word.strip_prefix("GLIBC_")?)).max().map(|(_, name)| name)
 }
 
 /// Makes an empty folder.
@@ -135,4 +144,23 @@ fn show(archive: &Path) -> Result<(), Failure> {
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     fs::copy(from, to).map(drop).map_err(|error| format!("cannot copy {}: {error}", from.display()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_asks_for_the_newest_glibc_among_its_symbols() {
+        let symbols = "\
+0000000000000000      DF *UND*  0000000000000000 (GLIBC_2.2.5) memcpy
+0000000000000000  w   DF *UND*  0000000000000000 (GLIBC_2.34) pthread_create
+0000000000000000      DF *UND*  0000000000000000 (GLIBC_2.4) __stack_chk_fail
+0000000000000000      DF *UND*  0000000000000000 (GCC_3.0) _Unwind_Resume
+0000000000000000      DO *UND*  0000000000000000 (GLIBC_PRIVATE) _rtld_global
+0000000000000000      DF *UND*  0000000000000000  Base        GLIBC_2.9 written_without_brackets
+";
+        assert_eq!(newest_glibc(symbols).as_deref(), Some("2.34"));
+        assert_eq!(newest_glibc("a.out:     file format elf64-x86-64"), None);
+    }
 }

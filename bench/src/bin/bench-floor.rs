@@ -14,8 +14,5 @@ async fn main() -> anyhow::Result<()> {
         let answer = answer.clone();
         async move { ([(CONTENT_TYPE, "application/json")], answer) }
     });
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
-    weir_bench::exit_on_term()?;
-    axum::serve(listener, Router::new().route("/mcp", route)).await?;
-    Ok(())
+    Ok(weir_bench::serve(port, Router::new().route("/mcp", route)).await?)
 }

@@ -112,25 +112,30 @@ impl Load<'_> {
         let body = Bytes::from(self.plan.body.clone());
         // The calls are in equal parts: each connection makes the same number.
         for call in 0..self.plan.calls.div_ceil(of as u64) {
-            if let Some(rate) = self.plan.rate {
-                let due = (call as f64 + number as f64 / of as f64) * of as f64 / rate as f64;
-                until(began + Duration::from_secs_f64(due)).await;
-                self.moved.set(true);
-            }
+            let due = match self.plan.rate {
+                Some(rate) => {
+                    let seconds = (call as f64 + number as f64 / of as f64) * of as f64 / rate as f64;
+                    let due = began + Duration::from_secs_f64(seconds);
+                    until(due).await;
+                    self.moved.set(true);
+                    due
+                }
+                None => Instant::now(),
+            };
             let mut request = Request::builder().method(Method::POST).uri(&self.plan.path);
             let connection = &self.plan.connections[number];
             request = request.header("host", &connection.address);
             for (name, value) in &connection.headers {
                 request = request.header(name, value);
             }
-            let sent = Instant::now();
             let response = sender.send_request(request.body(Full::new(body.clone()))?).await?;
             let status = response.status();
             let answer = response.into_body().collect().await?.to_bytes();
             if !status.is_success() {
                 bail!("HTTP {status}: {}", String::from_utf8_lossy(&answer[..answer.len().min(400)]));
             }
-            self.times.borrow_mut().push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+            // A call that waits behind a late answer is late as well: its caller did not wait with asking.
+            self.times.borrow_mut().push(u32::try_from(due.elapsed().as_micros()).unwrap_or(u32::MAX));
             self.bytes.set(self.bytes.get() + answer.len() as u64);
             poll_fn(|context| sender.poll_ready(context)).await?;
         }
@@ -179,5 +184,54 @@ impl AsyncWrite for Asked<'_> {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Polled<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use weir_bench::load::Connection;
+
+    use super::*;
+
+    const RATE: u64 = 100;
+    const CALLS: u64 = 20;
+    /// As long as all of the calls take to become due.
+    const STALL: Duration = Duration::from_millis(1_000 * CALLS / RATE);
+
+    /// Answers over one connection: the first time late, and then at once.
+    fn stalled(listener: &TcpListener) {
+        let (mut stream, _) = listener.accept().expect("the generator connects");
+        for call in 0..CALLS {
+            let mut request = Vec::new();
+            while !request.ends_with(b"{}") {
+                let mut part = [0; 4_096];
+                let read = stream.read(&mut part).expect("a request");
+                assert!(read > 0, "the generator left");
+                request.extend_from_slice(&part[..read]);
+            }
+            if call == 0 {
+                sleep(STALL);
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").expect("the generator listens");
+        }
+        let _ = stream.read(&mut [0; 1]).expect("the generator leaves first");
+    }
+
+    #[test]
+    fn calls_at_a_rate_are_late_behind_a_late_answer() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let address = listener.local_addr().expect("it listens").to_string();
+        let server = std::thread::spawn(move || stalled(&listener));
+        let connections = vec![Connection { address, headers: vec![] }];
+        let (path, body, rate) = ("/mcp".to_owned(), "{}".to_owned(), Some(RATE));
+        let plan = Plan { path, connections, body, calls: CALLS, rate, shares_its_core: true };
+        let load = Load { plan: &plan, moved: Cell::default(), times: RefCell::default(), bytes: Cell::default() };
+        let report = load.run(Instant::now()).expect("every call is answered");
+        server.join().expect("the server ends");
+        assert_eq!(report.calls, CALLS);
+        // Half of them became due in the first half of the stall.
+        assert!(report.p50_us >= STALL.as_micros() as f64 / 3.0, "{report:?}");
     }
 }

@@ -35,8 +35,5 @@ async fn main() -> anyhow::Result<()> {
         found.ok_or(StatusCode::NOT_FOUND)
     };
     let router = Router::new().route("/records", get(list)).route("/records/{id}", get(one));
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port.parse::<u16>()?)).await?;
-    weir_bench::exit_on_term()?;
-    axum::serve(listener, router).await?;
-    Ok(())
+    Ok(weir_bench::serve(port.parse()?, router).await?)
 }

@@ -71,8 +71,5 @@ async fn main() -> anyhow::Result<()> {
     }
     let service =
         StreamableHttpService::new(move || Ok(echo.clone()), Arc::new(LocalSessionManager::default()), config);
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port.parse::<u16>()?)).await?;
-    weir_bench::exit_on_term()?;
-    axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await?;
-    Ok(())
+    Ok(weir_bench::serve(port.parse()?, axum::Router::new().nest_service("/mcp", service)).await?)
 }

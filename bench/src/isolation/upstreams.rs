@@ -19,9 +19,9 @@ use weir_bench::ticket;
 use super::{CONNECTIONS, HOSTILE_CALLS, RATE, question, yes};
 use crate::{
     measure::{Effort, Spread},
-    place::{Place, free_port},
+    place::Place,
     pressure::{self, Loaded, Pressure, Server, Target},
-    process::{BOTH_CORES, LOAD_CORE, Process, START_MAX},
+    process::{Process, START_MAX},
     report::Table,
     weir::{Holder, House},
     wire::{self, Door},
@@ -99,6 +99,8 @@ struct Bench {
     house: House,
     process: Process,
     generator: PathBuf,
+    /// The core of the generator, which the server uses too.
+    load_core: String,
     folder: TempDir,
     /// The entries of the healthy servers.
     healthy: String,
@@ -124,18 +126,12 @@ impl Bench {
         let hostile = [python, script].map(|path| path.display().to_string());
         let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.scratch)?;
         fs::write(folder.path().join(FILE), "Says hello.")?;
-        let port = free_port()?;
-        let process = Process::start(&house.serve(port), BOTH_CORES, &folder.path().join("server.log"))?;
-        let health = format!("http://127.0.0.1:{port}/healthz");
-        while ureq::get(&health).call().is_err() {
-            anyhow::ensure!(process.started.elapsed() < START_MAX, "the server does not answer");
-            thread::sleep(Duration::from_millis(5));
-        }
+        let (process, port) = house.start(&place.both_cores(), START_MAX)?;
         let url = format!("http://127.0.0.1:{port}/mcp");
         let door = |agent: &str| anyhow::Ok(Door { url: url.clone(), key: Some(house.key(agent, Holder::Wide)?) });
         let (neighbour, stranger, admin) = (door("bench")?, door("hostile")?, house.admin()?);
-        let generator = place.binary("bench-load");
-        let bench = Self { house, process, generator, folder, healthy, hostile, admin, neighbour, stranger };
+        let (generator, load_core) = (place.binary("bench-load"), place.load_core.clone());
+        let bench = Self { house, process, generator, load_core, folder, healthy, hostile, admin, neighbour, stranger };
         for at in 0..HEALTHY {
             bench.until("a healthy server answers", || healthy_call(at).ask(&bench.neighbour, None).is_ok())?;
         }
@@ -168,7 +164,8 @@ impl Bench {
     /// Loads one of the healthy servers.
     fn load(&self, round: usize, effort: &Effort) -> anyhow::Result<Loaded> {
         let server = Server { process: &self.process, door: &self.neighbour };
-        let target = Target { servers: &[server], generator: &self.generator, cores: LOAD_CORE, shares_its_core: true };
+        let target =
+            Target { servers: &[server], generator: &self.generator, cores: &self.load_core, shares_its_core: true };
         let calls = (RATE as f64 * effort.seconds) as u64;
         let pressure = Pressure { connections: CONNECTIONS, calls, rate: Some(RATE) };
         pressure::run(&target, &healthy_call(round % HEALTHY), pressure)

@@ -3,20 +3,20 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
+    net::TcpStream,
     path::Path,
     process::Command,
-    thread::sleep,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answers, QUESTIONS, answers};
+use super::{Answers, Caller, QUESTIONS, answers};
 use crate::{
     place::{Place, free_port},
-    process::{Process, SERVER_CORE, START_MAX},
+    process::{Process, START_MAX},
     wire::Door,
 };
 
@@ -47,7 +47,7 @@ pub(super) fn workbook(place: &Place, target: &Path, rows: usize) -> anyhow::Res
 fn script(place: &Place, words: &[&str]) -> anyhow::Result<String> {
     let python = place.peer("bench-large").join("bin/python");
     let mut command = Command::new("taskset");
-    command.args(["-c", SERVER_CORE]).arg(&python).arg(place.servers().join("large.py")).args(words);
+    command.args(["-c", &place.server_core]).arg(&python).arg(place.servers().join("large.py")).args(words);
     let output = command.output().with_context(|| format!("{} is not installed", python.display()))?;
     if !output.status.success() {
         bail!("large.py {}: {}", words[0], String::from_utf8_lossy(&output.stderr));
@@ -97,16 +97,10 @@ pub(super) fn toolbox(place: &Place, rows: usize) -> anyhow::Result<Answers> {
     let mut command = Command::new(&program);
     command.arg("--config").arg(&file).args(["--address", "127.0.0.1", "--port", &port.to_string()]);
     command.args(["--log-level", "error"]);
-    let log = folder.join("toolbox.log");
-    let mut process = Process::start(&command, SERVER_CORE, &log)?;
+    let mut process = Process::start(&command, &place.server_core, &folder.join("toolbox.log"))?;
     let door = Door { url: format!("http://127.0.0.1:{port}/mcp"), key: None };
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        if process.ended().is_some() || process.started.elapsed() > START_MAX {
-            bail!("Toolbox does not start: {}", fs::read_to_string(&log).unwrap_or_default());
-        }
-        sleep(Duration::from_millis(20));
-    }
-    let answers = answers(&door, rows, &QUESTIONS)?;
+    process.wait(START_MAX, || TcpStream::connect(("127.0.0.1", port)).is_ok()).context("Toolbox")?;
+    let answers = answers(Caller { none_found: r#""content":[]"#, ..Caller::new(&door) }, rows, &QUESTIONS)?;
     process.stop()?;
     Ok(answers)
 }

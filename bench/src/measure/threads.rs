@@ -2,13 +2,12 @@
 //! generator has both as well and sleeps, and more than two threads want two cores. What the place alone costs is seen
 //! by two processes of one thread each, which share nothing.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Bench, CONNECTIONS, Effort, Running};
 use crate::{
     place::Place,
     pressure::{self, Loaded, Pressure, Server, Target},
-    process::{BOTH_CORES, LOAD_CORE, SERVER_CORE},
     rows::Row,
 };
 
@@ -17,14 +16,14 @@ const LOADS: [usize; 2] = [CONNECTIONS, 64];
 const TURNS: usize = 20;
 
 /// The cores that the server runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Cores {
     Own,
     Both,
 }
 
 /// Microseconds of processor a call, one figure a turn.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Threads {
     pub(crate) cores: Cores,
     pub(crate) connections: usize,
@@ -34,17 +33,17 @@ pub(crate) struct Threads {
 }
 
 impl Cores {
-    fn server(self) -> &'static str {
+    fn server(self, place: &Place) -> String {
         match self {
-            Self::Own => SERVER_CORE,
-            Self::Both => BOTH_CORES,
+            Self::Own => place.server_core.clone(),
+            Self::Both => place.both_cores(),
         }
     }
 
-    fn generator(self) -> &'static str {
+    fn generator(self, place: &Place) -> String {
         match self {
-            Self::Own => LOAD_CORE,
-            Self::Both => BOTH_CORES,
+            Self::Own => place.load_core.clone(),
+            Self::Both => place.both_cores(),
         }
     }
 }
@@ -59,7 +58,7 @@ pub(super) fn measure(place: &Place, row: &Row, effort: &Effort) -> anyhow::Resu
 fn measure_on(cores: Cores, place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<Vec<Threads>> {
     let started = |threads| {
         let mut bench = Bench::new(place, row, 1)?;
-        let (running, _) = bench.start(cores.server(), Some(threads))?;
+        let (running, _) = bench.start(&cores.server(place), Some(threads))?;
         anyhow::Ok((bench, running))
     };
     let (mut one, mut other, mut two) = (started(1)?, started(1)?, started(2)?);
@@ -92,9 +91,10 @@ fn measure_on(cores: Cores, place: &Place, row: &Row, effort: &Effort) -> anyhow
 /// Puts one load on all of them, in equal parts.
 fn load(cores: Cores, servers: &mut [&mut (Bench<'_>, Running)], pressure: Pressure) -> anyhow::Result<Loaded> {
     let asked: Vec<Server<'_>> = servers.iter().map(|(_, running)| running.server()).collect();
-    let generator = &servers[0].0.place.binary("bench-load");
+    let place = servers[0].0.place;
+    let generator = &place.binary("bench-load");
     let shares_its_core = cores == Cores::Both;
-    let target = Target { servers: &asked, generator, cores: cores.generator(), shares_its_core };
+    let target = Target { servers: &asked, generator, cores: &cores.generator(place), shares_its_core };
     let loaded = pressure::run(&target, &servers[0].0.subject.question, pressure)?;
     let parts = servers.len() as u64;
     for (bench, _) in servers {

@@ -7,10 +7,14 @@ const HOW: &str = "\
 at a time, and keeps the rows that lose. The figures of the run are in [figures.json](figures.json).
 
 Calls per core-second are calls by the processor time of the server's whole process tree: the figure to trust where a machine
-is shared. Each server has core 0, the generator (`bench-load`, which never sleeps, so that no server pays for waking it) and
-a database core 1. Each row is warmed up; figures are medians over the rounds. Every server answers the same ticket, bare 600
-bytes; Weir's answer carries it twice, as text and as structured content, with a receipt. Latency is from sending to the last
-byte; at the fixed rate calls are spread over 16 connections, and a server that cannot keep up has no figure there.
+is shared. Where a server has started others, its own share stands beside it. Each server has one core; the generator
+(`bench-load`) and a database have another one. The generator never sleeps, neither over HTTP nor over pipes, so that no server
+pays for waking it. Each row is warmed up; figures are medians over the rounds. Every server answers the same ticket, bare 600
+bytes; Weir's answer carries it twice, as text and as structured content, with a receipt. An answer that says it is an error
+counts in the `refused` row alone. Latency is from sending to the last byte. At the fixed rate calls are spread over 16
+connections, and each counts from the moment at which it was due, also behind a late answer; a server that cannot keep up has no
+figure there. The floor and rmcp's servers are started by a few lines of ours, which send each part of an answer at once
+(`TCP_NODELAY`), as Weir does.
 
 Weir runs with its default configuration, an API key, and rate limits that are counted and not reached. Identity, limits,
 validation of arguments and answers, metrics and audit are on; the trail is synced to disk at an interval of 200 ms, its
@@ -19,10 +23,15 @@ void. `weir-noop` is `weir` with an adapter of the process itself that answers a
 `refused` row sends arguments that are wrong in three ways; what it takes beyond an accepted call is measured in turns, on
 one server. A server with two threads is measured beside one with one, on the core that every server has, and again on both
 cores, where the generator naps and has both as well: three threads then want two cores. What that alone costs is seen by two
-processes of one thread each, which share nothing and are asked by the same generator. What a target holds against others is
-measured once more, in turns: all the servers are up, and each is asked for a quarter of a round, sixty times, forth and
-back. The targets are medians of the turns' ratios, since a shared machine changes within minutes by more than a target
-leaves. The others:
+processes of one thread each, which share nothing and are asked by the same generator.
+
+A shared machine changes within minutes by more than a target leaves, and the rows of a table are from different moments: only
+differences of several times say something. What a target holds against something else is measured once more, in turns: all the servers are up, and each is asked for a
+quarter of a round, sixty times, forth and back. Such a target is the median of the turns' ratios; what is held against
+nothing else is the figure of its row, and says so. Neither ContextForge nor servers over pipes are asked in turns:
+hyper-mcp's rows and `weir-function-stdio` are the same work by the same generator, one after the other.
+
+The rows:
 
 | row | server |
 |---|---|
@@ -32,13 +41,13 @@ leaves. The others:
 | rmcp | rmcp's own server with one echo tool, nothing else; where tools are listed, Weir's, word for word |
 | toolbox | MCP Toolbox, the same table and lookup |
 | typescript-sdk, python-sdk, fastmcp | the SDKs' own servers, one echo tool |
-| weir-function, -fresh | the same ticket by a typed function in Rust, as a component |
+| weir-function, -fresh, -stdio | the same ticket by a typed function in Rust, as a component |
 | weir-function-child, -in-process | the same source as a native library, in a process of its own or in the gateway's |
 | weir-function-js, -python | the same function in JavaScript and in Python, as components |
 | weir-upstream, -stdio | rmcp's server with the echo tool behind Weir: over HTTP it has the generator's core and is not counted, over pipes it is a child and is; its tool says that it only reads, one that may write is announced in the trail before each call |
 | rmcp-proxy, fastmcp-proxy, mcp-proxy | what else stands before a server: a small proxy over rmcp, FastMCP's own; and mcp-proxy, whose server is a child and is counted |
 | contextforge, hyper-mcp | gateways, the same echo tool behind them |
-| hyper-mcp-function | hyper-mcp with the typed function as a plugin of Extism, in Rust |
+| hyper-mcp-function | hyper-mcp with the typed function as a plugin of Extism, in Rust: over pipes, so beside `weir-function-stdio` |
 
 `-stateless` and `-session` speak the legacy protocol, `-stdio` over pipes; all others the 2026-07-28 revision.
 What others notice of a hostile guest, how a gateway grows, and large collections have pages of their own:
@@ -55,7 +64,9 @@ pub(super) fn page(report: &Report) -> String {
     }
     let effort = &report.effort;
     page.push_str(&format!("- {} rounds of {} s, {} starts\n", effort.rounds, effort.seconds, effort.starts));
-    page.push_str("\n![Calls per core-second](calls-per-core-second.svg)\n");
+    for note in &report.notes {
+        page.push_str(&format!("- {note}\n"));
+    }
     for (title, table) in report.tables() {
         page.push_str(&format!("\n## {title}\n\n{}", markdown(&table)));
     }
@@ -73,4 +84,23 @@ pub(crate) fn markdown(table: &Table) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs, path::Path};
+
+    use super::*;
+    use crate::report::tests::{FOLDER, published};
+
+    /// `WEIR_BLESS=1` writes what is published anew, from its figures.
+    #[test]
+    fn what_is_published_follows_from_its_figures() {
+        let (folder, report) = (Path::new(FOLDER), published());
+        if env::var_os("WEIR_BLESS").is_some() {
+            report.write(folder).expect("the repository may be written");
+        }
+        let written = fs::read_to_string(folder.join("README.md")).expect("a file of the repository");
+        assert!(page(&report) == written, "the page is not that of its figures: WEIR_BLESS=1 writes it anew");
+    }
 }

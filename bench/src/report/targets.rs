@@ -35,29 +35,63 @@ struct Target {
     unit: &'static str,
     must: Bound,
     aim: Option<Bound>,
-    found: Option<f64>,
+    found: Option<Found>,
 }
 
+/// A figure, and which measurement it is from.
+#[derive(Clone, Copy)]
+enum Found {
+    /// It is the median of the turns, or of their ratios.
+    Turns(f64),
+    /// It is a figure of one row, held against nothing else.
+    Row(f64),
+}
+
+impl Found {
+    fn value(self) -> f64 {
+        let (Self::Turns(value) | Self::Row(value)) = self;
+        value
+    }
+
+    fn from(self) -> &'static str {
+        match self {
+            Self::Turns(_) => "turns",
+            Self::Row(_) => "its row",
+        }
+    }
+}
+
+/// Returns a line for each target, also for those that were not measured; none if nothing was.
 pub(super) fn table(rows: &[Figures], turns: &[Vec<Turns>]) -> Table {
-    let head = ["target", "must", "aim", "found", "met"].map(str::to_owned).to_vec();
-    let lines = targets(&Run { rows, turns }).into_iter().filter_map(|target| {
-        let found = target.found.filter(|found| found.is_finite())?;
-        let met = match (&target.aim, target.must.met(found)) {
-            (Some(aim), true) if aim.met(found) => "aim",
+    let head = ["target", "must", "aim", "found", "from", "met"].map(str::to_owned).to_vec();
+    let mut targets = targets(&Run { rows, turns });
+    for target in &mut targets {
+        target.found = target.found.filter(|found| found.value().is_finite());
+    }
+    if targets.iter().all(|target| target.found.is_none()) {
+        return vec![head];
+    }
+    std::iter::once(head).chain(targets.iter().map(Target::cells)).collect()
+}
+
+impl Target {
+    fn cells(&self) -> Vec<String> {
+        let aim = self.aim.as_ref().map_or_else(|| "–".to_owned(), |aim| aim.say(self.unit));
+        let mut cells = vec![self.what.to_owned(), self.must.say(self.unit), aim];
+        let Some(found) = self.found else {
+            cells.extend(["not measured", "–", "–"].map(str::to_owned));
+            return cells;
+        };
+        let value = found.value();
+        let met = match (&self.aim, self.must.met(value)) {
+            (Some(aim), true) if aim.met(value) => "aim",
             (_, true) => "must",
             (_, false) => "NO",
         };
-        let aim = target.aim.as_ref().map_or_else(|| "–".to_owned(), |aim| aim.say(target.unit));
-        let shown = if found >= 1000.0 { whole(found) } else { format!("{found:.2}") };
-        Some(vec![
-            target.what.to_owned(),
-            target.must.say(target.unit),
-            aim,
-            format!("{shown}{}", target.unit),
-            met.to_owned(),
-        ])
-    });
-    std::iter::once(head).chain(lines).collect()
+        let shown = if value >= 1000.0 { whole(value) } else { format!("{value:.2}") };
+        cells.extend([format!("{shown}{}", self.unit), found.from().to_owned(), met.to_owned()]);
+        cells
+    }
 }
 
 #[rustfmt::skip]
@@ -71,21 +105,21 @@ fn targets(run: &Run<'_>) -> Vec<Target> {
         target("wasm adapter fresh per call, of the floor", " %", AtLeast(16.0), Some(AtLeast(22.0)), run.percent("weir-wasm-fresh", "floor")),
         target("typed function in Rust, CPU by a collection's read", "×", AtMost(1.15), None, run.times("weir-wasm", "weir-function")),
         target("the same, fresh per call", "×", AtMost(1.15), None, run.times("weir-wasm-fresh", "weir-function-fresh")),
-        target("upstream over HTTP, Weir's own CPU", " µs", AtMost(25.0), None, run.row("weir-upstream").map(|row| row.cpu_us.median)),
-        target("upstream over stdio, CPU beyond the same asked directly", " µs", AtMost(30.0), None, run.beyond("weir-upstream-stdio", "rmcp-stdio", |row| row.cpu_us.median)),
-        target("upstream over HTTP, p50 at one connection beyond the same asked directly", " ms", AtMost(0.15), None, run.beyond("weir-upstream", "rmcp", |row| row.one_connection.p50_us / 1e3)),
-        target("upstream over HTTP, calls per core-second by the best other aggregator", "×", AtLeast(3.0), None, run.by_best("weir-upstream", &["rmcp-proxy", "fastmcp-proxy", "mcp-proxy", "contextforge"])),
+        target("upstream over HTTP, Weir's own CPU", " µs", AtMost(25.0), None, run.cpu("weir-upstream")),
+        target("upstream over stdio, Weir's own CPU", " µs", AtMost(30.0), None, run.own_cpu("weir-upstream-stdio")),
+        target("upstream over HTTP, p50 at one connection beyond the same asked directly", " ms", AtMost(0.15), None, run.latency_beyond("weir-upstream", "rmcp")),
+        target("upstream over HTTP, calls per core-second by the best other proxy", "×", AtLeast(3.0), None, run.by_best("weir-upstream", &["rmcp-proxy", "fastmcp-proxy", "mcp-proxy"])),
         target("sql on SQLite, by Toolbox", "×", AtLeast(3.0), Some(AtLeast(4.0)), run.times("weir-sqlite", "toolbox-sqlite")),
         target("sql on PostgreSQL, by Toolbox", "×", AtLeast(2.0), Some(AtLeast(2.5)), run.times("weir-postgresql", "toolbox-postgresql")),
         target("tools/list page of 100, by rmcp's list of 100", "×", AtLeast(3.0), Some(AtLeast(5.0)), run.lists(("weir-noop", 100), ("rmcp", 100))),
         target("tools/list page of 100 among 10,000, by among 100", "×", AtLeast(0.9), None, run.lists(("weir-noop", 10_000), ("weir-noop", 100))),
         target("tools/call with 10,000 tools, CPU by with 10", "×", AtMost(1.05), None, run.call_growth("weir-noop")),
-        target("start to first answer, 10,000 tools", " ms", AtMost(400.0), None, run.list("weir-noop", 10_000).map(|list| list.start_ms)),
-        target("start to first answer, one cached plugin", " ms", AtMost(100.0), None, run.row("weir-wasm").map(|row| row.start_ms.median)),
-        target("p50 at one connection, wasm, by the floor", "×", AtMost(3.0), Some(AtMost(2.2)), run.alone("weir-wasm", "floor")),
-        target("p50 of sessions, by stateless", "×", AtMost(1.3), None, run.alone("weir-noop-session", "weir-noop-stateless")),
+        target("start to first answer, 10,000 tools", " ms", AtMost(400.0), None, run.list("weir-noop", 10_000).map(|list| Found::Row(list.start_ms))),
+        target("start to first answer, one cached plugin", " ms", AtMost(100.0), None, run.row("weir-wasm").map(|row| Found::Row(row.start_ms.median))),
+        target("p50 at one connection, wasm, by the floor", "×", AtMost(3.0), Some(AtMost(2.2)), run.latency_times("weir-wasm", "floor")),
+        target("p50 of sessions, by stateless", "×", AtMost(1.3), None, run.latency_times("weir-noop-session", "weir-noop-stateless")),
         target("CPU of modern, by legacy", "×", AtMost(1.1), None, run.times("weir-noop-stateless", "weir-noop")),
-        target("memory idle, one plugin", " MB", AtMost(40.0), None, run.row("weir-wasm").map(|row| row.idle_bytes as f64 / 1e6)),
+        target("memory idle, one plugin", " MB", AtMost(40.0), None, run.row("weir-wasm").map(|row| Found::Row(row.idle_bytes as f64 / 1e6))),
         target("memory growth over a million calls, in-process", " MB", AtMost(5.0), None, run.growth("weir-noop")),
         target("memory growth over a million calls, wasm", " MB", AtMost(5.0), None, run.growth("weir-wasm")),
         target("refusing with all errors, CPU over the accepted path", " µs", AtMost(3.0), None, run.refusal()),
@@ -110,63 +144,81 @@ impl Run<'_> {
         self.row(name)?.lists.iter().find(|list| list.tools == tools)
     }
 
-    /// Returns how many calls of the one take as much as one of the other.
-    fn times(&self, name: &'static str, other: &'static str) -> Option<f64> {
-        self.compared(Compared::Calls(name), Compared::Calls(other))
+    fn turns(&self, of: Compared) -> Option<&Turns> {
+        self.turns.iter().flatten().find(|turns| turns.of == of)
     }
 
-    fn lists(&self, (name, tools): (&'static str, usize), (other, others): (&'static str, usize)) -> Option<f64> {
-        self.compared(Compared::Lists(name, tools), Compared::Lists(other, others))
+    /// Returns how many calls of the one take as much as one of the other.
+    fn times(&self, name: &'static str, other: &'static str) -> Option<Found> {
+        self.compared(Compared::Calls(name), Compared::Calls(other)).map(Found::Turns)
+    }
+
+    fn percent(&self, name: &'static str, other: &'static str) -> Option<Found> {
+        Some(Found::Turns(100.0 * self.compared(Compared::Calls(name), Compared::Calls(other))?))
+    }
+
+    fn lists(&self, (name, tools): (&'static str, usize), (other, others): (&'static str, usize)) -> Option<Found> {
+        self.compared(Compared::Lists(name, tools), Compared::Lists(other, others)).map(Found::Turns)
     }
 
     fn compared(&self, one: Compared, other: Compared) -> Option<f64> {
-        let find = |of| self.turns.iter().flatten().find(|turns| turns.of == of);
-        Some(by_turns(&find(other)?.cpu_us, &find(one)?.cpu_us))
+        by_turns(&self.turns(other)?.cpu_us, &self.turns(one)?.cpu_us)
     }
 
-    fn percent(&self, name: &'static str, other: &'static str) -> Option<f64> {
-        Some(100.0 * self.times(name, other)?)
+    /// Returns the median latency of one call after the other, by that of another server.
+    fn latency_times(&self, name: &'static str, other: &'static str) -> Option<Found> {
+        let p50_us = |name| Some(&self.turns(Compared::OneConnection(name))?.p50_us);
+        by_turns(p50_us(name)?, p50_us(other)?).map(Found::Turns)
     }
 
-    fn alone(&self, name: &str, other: &str) -> Option<f64> {
-        Some(self.row(name)?.one_connection.p50_us / self.row(other)?.one_connection.p50_us)
+    /// Returns the milliseconds by which the median latency is above that of another server.
+    fn latency_beyond(&self, name: &'static str, other: &'static str) -> Option<Found> {
+        let p50_us = |name| Some(&self.turns(Compared::OneConnection(name))?.p50_us);
+        let pairs = p50_us(name)?.iter().zip(p50_us(other)?);
+        median(pairs.map(|(one, other)| (one - other) / 1e3)).map(Found::Turns)
     }
 
-    /// Returns what a row takes beyond another one.
-    fn beyond(&self, name: &str, other: &str, value: fn(&Figures) -> f64) -> Option<f64> {
-        Some(value(self.row(name)?) - value(self.row(other)?))
+    /// Returns the processor time of a call: from the turns where the row has been in some.
+    fn cpu(&self, name: &'static str) -> Option<Found> {
+        match self.turns(Compared::Calls(name)) {
+            Some(turns) => median(turns.cpu_us.iter().copied()).map(Found::Turns),
+            None => Some(Found::Row(self.row(name)?.cpu_us.median)),
+        }
     }
 
-    /// Returns how many times the calls per core-second of the best of the others are reached: in turns, where both were
-    /// measured so.
-    fn by_best(&self, name: &'static str, others: &[&'static str]) -> Option<f64> {
-        let calls = |row: &Figures| row.calls_per_core_second.median;
-        let by_rows = |other| Some(calls(self.row(name)?) / calls(self.row(other)?));
-        let times = others.iter().filter_map(|other| self.times(name, other).or_else(|| by_rows(*other)));
-        times.min_by(f64::total_cmp)
+    /// Returns the processor time of a call in the gateway, without that of the servers it has started.
+    fn own_cpu(&self, name: &str) -> Option<Found> {
+        Some(Found::Row(self.row(name)?.own_cpu_us?.median))
     }
 
-    fn call_growth(&self, name: &str) -> Option<f64> {
-        Some(by_turns(&self.list(name, 10_000)?.call_cpu_us, &self.list(name, 10)?.call_cpu_us))
+    /// Returns how many times the calls per core-second of the best of the others are reached.
+    fn by_best(&self, name: &'static str, others: &[&'static str]) -> Option<Found> {
+        let times = others.iter().filter_map(|other| self.times(name, other));
+        times.min_by(|one, other| one.value().total_cmp(&other.value()))
     }
 
-    fn growth(&self, name: &str) -> Option<f64> {
+    fn call_growth(&self, name: &str) -> Option<Found> {
+        let (many, few) = (self.list(name, 10_000)?, self.list(name, 10)?);
+        by_turns(&many.call_cpu_us, &few.call_cpu_us).map(Found::Turns)
+    }
+
+    fn growth(&self, name: &str) -> Option<Found> {
         let many = self.row(name)?.many?;
-        Some((many.after_bytes as f64 - many.before_bytes as f64) / 1e6)
+        Some(Found::Row((many.after_bytes as f64 - many.before_bytes as f64) / 1e6))
     }
 
-    fn refusal(&self) -> Option<f64> {
-        Some(self.row("weir-noop-refused")?.beyond_accepted_us?.median)
+    fn refusal(&self) -> Option<Found> {
+        Some(Found::Turns(self.row("weir-noop-refused")?.beyond_accepted_us?.median))
     }
 
-    fn two_threads(&self, name: &str, cores: Cores) -> Option<f64> {
+    fn two_threads(&self, name: &str, cores: Cores) -> Option<Found> {
         let threads = self.threads(name, cores)?;
-        Some(by_turns(&threads.two_threads_cpu_us, &threads.one_thread_cpu_us))
+        by_turns(&threads.two_threads_cpu_us, &threads.one_thread_cpu_us).map(Found::Turns)
     }
 
-    fn two_threads_by_processes(&self, name: &str) -> Option<f64> {
+    fn two_threads_by_processes(&self, name: &str) -> Option<Found> {
         let threads = self.threads(name, Cores::Both)?;
-        Some(by_turns(&threads.two_threads_cpu_us, &threads.two_processes_cpu_us))
+        by_turns(&threads.two_threads_cpu_us, &threads.two_processes_cpu_us).map(Found::Turns)
     }
 
     fn threads(&self, name: &str, cores: Cores) -> Option<&Threads> {
@@ -175,6 +227,11 @@ impl Run<'_> {
 }
 
 /// Returns the median of the turns' ratios.
-pub(super) fn by_turns(cpu_us: &[f64], others: &[f64]) -> f64 {
-    Spread::of(cpu_us.iter().zip(others).map(|(cpu, other)| cpu / other)).median
+pub(super) fn by_turns(figures: &[f64], others: &[f64]) -> Option<f64> {
+    median(figures.iter().zip(others).map(|(one, other)| one / other))
+}
+
+fn median(figures: impl Iterator<Item = f64>) -> Option<f64> {
+    let figures: Vec<f64> = figures.collect();
+    (!figures.is_empty()).then(|| Spread::of(figures).median)
 }

@@ -8,7 +8,7 @@ use crate::{
     workshop::Workshop,
 };
 
-/// The service runs as a user of its own; a removed package leaves its state.
+/// The service runs as a user of its own; a removed package leaves its state. An upgrade restarts a service that runs.
 const AFTER_INSTALL: &str = "#!/bin/sh
 set -e
 if [ \"$1\" = configure ] && ! getent passwd weir >/dev/null; then
@@ -17,7 +17,18 @@ fi
 for folder in /var/lib/weir /var/lib/weir/data /var/lib/weir/plugins; do
     install --directory --owner=weir --group=weir --mode=0700 \"$folder\"
 done
-if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
+if [ -z \"$DPKG_ROOT\" ] && [ -d /run/systemd/system ]; then
+    systemctl daemon-reload || true
+    if [ \"$1\" = configure ] && [ -n \"$2\" ]; then systemctl try-restart weir.service || true; fi
+fi
+";
+
+/// A program that is removed must not serve on.
+const BEFORE_REMOVAL: &str = "#!/bin/sh
+set -e
+if [ \"$1\" = remove ] && [ -z \"$DPKG_ROOT\" ] && [ -d /run/systemd/system ]; then
+    systemctl stop weir.service || true
+fi
 ";
 
 /// Packs `weir-gateway_VERSION_ARCH.deb` into the release's folder.
@@ -49,8 +60,10 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
     );
     write(source.join("DEBIAN/control"), &control)?;
     write(source.join("DEBIAN/conffiles"), "/etc/weir/weir.toml\n")?;
-    let script = write(source.join("DEBIAN/postinst"), AFTER_INSTALL)?;
-    said(Command::new("chmod").arg("755").arg(&script))?;
+    for (name, script) in [("postinst", AFTER_INSTALL), ("prerm", BEFORE_REMOVAL)] {
+        let script = write(source.join("DEBIAN").join(name), script)?;
+        said(Command::new("chmod").arg("755").arg(&script))?;
+    }
     let package = release.folder.join(format!("weir-gateway_{}_{architecture}.deb", release.version));
     let mut build = Command::new("dpkg-deb");
     build

@@ -1,0 +1,80 @@
+//! Measures `tools/list`, and `tools/call` beside it, with few and with many tools.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Bench, CONNECTIONS, Effort, Spread,
+    turns::{Asked, turns},
+};
+use crate::{place::Place, pressure::Loaded, rows::Row};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct List {
+    pub(crate) tools: usize,
+    pub(crate) page: usize,
+    pub(crate) list_bytes: f64,
+    pub(crate) lists_per_core_second: f64,
+    pub(crate) list_p50_us: f64,
+    /// One figure for each turn.
+    pub(crate) call_cpu_us: Vec<f64>,
+    pub(crate) start_ms: f64,
+}
+
+/// Measures one server for each size, and says why one of them could not be measured. Their calls are measured in turns,
+/// so that what the machine does meanwhile affects all of them.
+pub(super) fn measure(place: &Place, row: &Row, sizes: &[usize], effort: &Effort) -> (Vec<List>, Vec<String>) {
+    let (mut up, mut lists, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    for tools in sizes {
+        match list(place, row, *tools, effort) {
+            Ok((asked, list)) => {
+                up.push(asked);
+                lists.push(list);
+            }
+            Err(error) => left_out.push(format!("with {tools} tools: {error:#}")),
+        }
+    }
+    match turns(&mut up, effort) {
+        Ok(turns) => {
+            for (list, loads) in lists.iter_mut().zip(turns) {
+                list.call_cpu_us = loads.iter().map(Loaded::cpu_us).collect();
+            }
+        }
+        Err(error) => left_out.push(format!("calls with {sizes:?} tools: {error:#}")),
+    }
+    for (asked, list) in up.into_iter().zip(&mut lists) {
+        if let Err(error) = asked.bench.end(asked.running) {
+            left_out.push(format!("calls with {} tools: {error:#}", list.tools));
+            list.call_cpu_us.clear();
+        }
+    }
+    (lists, left_out)
+}
+
+/// Measures a listing with so many tools, and returns the server too, to be called further.
+fn list<'a>(place: &'a Place, row: &'a Row, tools: usize, effort: &Effort) -> anyhow::Result<(Asked<'a>, List)> {
+    let mut bench = Bench::new(place, row, tools)?;
+    let mut starts = Vec::new();
+    for _ in 1..effort.starts {
+        let (running, start_ms) = bench.start(&place.server_core, None)?;
+        starts.push(start_ms);
+        running.process.stop()?;
+    }
+    let (running, start_ms) = bench.start(&place.server_core, None)?;
+    starts.push(start_ms);
+    let listing = row.listing();
+    let answer = listing.ask(&running.door, None)?;
+    let page = answer["result"]["tools"].as_array().map_or(0, Vec::len);
+    let lists = bench.rounds(&running, &listing, 4, effort)?;
+    let median = |all: &[Loaded], value: fn(&Loaded) -> f64| Spread::of(all.iter().map(value)).median;
+    let list = List {
+        tools,
+        page,
+        list_bytes: median(&lists, |load| load.body_bytes as f64 / load.calls as f64),
+        lists_per_core_second: 1e6 / median(&lists, Loaded::cpu_us),
+        list_p50_us: median(&lists, |load| load.p50_us),
+        call_cpu_us: Vec::new(),
+        start_ms: Spread::of(starts).median,
+    };
+    let question = bench.subject.question.clone();
+    Ok((Asked { bench, running, question, connections: CONNECTIONS }, list))
+}

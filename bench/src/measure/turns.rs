@@ -1,0 +1,77 @@
+//! Measures servers in turns: what is compared is measured in the same moments.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Bench, CONNECTIONS, Effort, Running};
+use crate::{
+    place::Place,
+    pressure::{Loaded, Pressure},
+    rows::Compared,
+    wire::Question,
+};
+
+/// The cost of a request, measured beside others in the same moments: a machine's speed, which changes within minutes,
+/// then affects all of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Turns {
+    pub(crate) of: Compared,
+    /// One figure for each turn, in the order of the turns.
+    pub(crate) cpu_us: Vec<f64>,
+    /// The median of each turn's calls.
+    #[serde(default)]
+    pub(crate) p50_us: Vec<f64>,
+}
+
+pub(super) const TURNS: usize = 60;
+
+/// A server that is up, and what it is asked.
+pub(super) struct Asked<'a> {
+    pub(super) bench: Bench<'a>,
+    pub(super) running: Running,
+    pub(super) question: Question,
+    pub(super) connections: usize,
+}
+
+/// Measures servers in turns. All are up and have the same core; one at a time is asked.
+pub(crate) fn in_turns(place: &Place, compared: &[Compared], effort: &Effort) -> anyhow::Result<Vec<Turns>> {
+    let mut up = Vec::new();
+    for of in compared {
+        let row = of.row();
+        let (tools, question, connections) = match *of {
+            Compared::Calls(_) => (1, None, CONNECTIONS),
+            Compared::OneConnection(_) => (1, None, 1),
+            Compared::Lists(_, tools) => (tools, Some(row.listing()), CONNECTIONS),
+        };
+        let mut bench = Bench::new(place, row, tools)?;
+        let (running, _) = bench.start(&place.server_core, None)?;
+        let question = question.unwrap_or_else(|| bench.subject.question.clone());
+        up.push(Asked { bench, running, question, connections });
+    }
+    let turns = turns(&mut up, effort)?;
+    let ended = up.into_iter().zip(compared).zip(turns).map(|((asked, of), loads)| {
+        asked.bench.end(asked.running)?;
+        let p50_us = loads.iter().map(|load| load.p50_us).collect();
+        Ok(Turns { of: *of, cpu_us: loads.iter().map(Loaded::cpu_us).collect(), p50_us })
+    });
+    ended.collect()
+}
+
+/// Returns what each server's question takes, turn by turn.
+pub(super) fn turns(up: &mut [Asked<'_>], effort: &Effort) -> anyhow::Result<Vec<Vec<Loaded>>> {
+    let once = Effort { rounds: 1, seconds: effort.seconds / 4.0, ..*effort };
+    let mut calls = Vec::new();
+    for Asked { bench, running, question, connections } in &mut *up {
+        calls.push(bench.rounds(running, question, *connections, &once)?[0].calls);
+    }
+    let mut loads = vec![Vec::new(); up.len()];
+    for turn in 0..TURNS {
+        for at in 0..up.len() {
+            // Forth and back, so that nobody always comes first.
+            let at = if turn % 2 == 0 { at } else { up.len() - 1 - at };
+            let Asked { bench, running, question, connections } = &mut up[at];
+            let pressure = Pressure { connections: *connections, calls: calls[at], rate: None };
+            loads[at].push(bench.load(running, question, pressure)?);
+        }
+    }
+    Ok(loads)
+}
