@@ -24,7 +24,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-files", &[]),
     ("weir-audit", &["weir-files"]),
     ("weir-plugin-host", &["weir-admission", "weir-connections", "weir-contracts", "weir-files"]),
-    ("weir-state", &[]),
+    ("weir-state", &["weir-files"]),
     ("weir-upstream", &["weir-admission", "weir-connections"]),
     (
         "weir",

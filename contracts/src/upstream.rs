@@ -51,8 +51,8 @@ pub struct Upstream<'u> {
     pub name: &'u str,
     /// The name of its contract, unless the overlay says another.
     pub contract: &'u str,
-    /// The text in front of every published name, followed by an underscore: `None` stands for the upstream's name, and
-    /// an empty text for nothing. The overlay's prefix wins.
+    /// The text in front of every published name, see [`name::prefixed`]: `None` stands for the upstream's name, and an
+    /// empty text for nothing. The overlay's prefix wins.
     pub prefix: Option<&'u str>,
     pub overlay: Option<&'u Overlay>,
     /// Limits of every tool that the overlay says nothing else about.

@@ -291,7 +291,7 @@ async fn a_flood_of_refusals_hides_no_other_refusal() {
     assert_eq!(refused.iter().filter(is_guess).count(), 1, "{refused:?}");
     let strangers = refused.iter().filter(|record| record["reason"] == "missing");
     assert_eq!(strangers.clone().filter_map(|record| record["count"].as_u64()).sum::<u64>(), 300, "{refused:?}");
-    assert!(strangers.clone().count() < 60, "they do not fill the disk");
+    assert!(strangers.clone().count() < 150, "they do not fill the disk");
     let many = strangers.filter(|record| record["count"].as_u64() > Some(1)).collect::<Vec<_>>();
     assert!(many.iter().all(|record| record.get("address").is_none() && record.get("place").is_none()), "{many:?}");
 }

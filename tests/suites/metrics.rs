@@ -180,6 +180,7 @@ async fn metrics_are_for_who_may_scrape_them() {
     assert_eq!(scrape(&url, None, None).await.0, 401, "a proxy may ask under its own name");
     let admin = fs::read_to_string(house.path().join("state/admin.url")).expect("the admin API has an address");
     assert_eq!(scrape(&format!("{admin}/metrics"), None, None).await.0, 200);
+    assert_eq!(scrape(&format!("{admin}/metrics"), None, Some("weir.example")).await.0, 401);
     drop(gateway);
 
     let house = sample::house().config("[metrics]\ntoken = \"env:SCRAPE_TOKEN\"");

@@ -142,7 +142,6 @@ pub enum RefusedWhat {
     /// The caller is known, but may not do this.
     Access,
     Rate,
-    Overload,
     /// Host, origin, size or form of the request.
     Request,
 }

@@ -10,14 +10,13 @@ use std::{
     fmt,
     fs::{self, File, OpenOptions},
     io::{self, ErrorKind, Read, Seek, SeekFrom},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
 };
 
 use jiff::Timestamp;
-use rustix::fs::OFlags;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{
@@ -282,6 +281,12 @@ impl Survey {
 }
 
 impl ChainView {
+    /// Returns the segments to read, like the function [`begun_segments`].
+    pub(crate) fn begun_segments(&self) -> &[SegmentView] {
+        let empty = self.segments.iter().rev().take_while(|segment| segment.bytes == 0).count();
+        &self.segments[..self.segments.len() - empty]
+    }
+
     fn look(name: ChainName, path: PathBuf) -> io::Result<Self> {
         let live = is_live(&path)?;
         let segments = segments_of(&path)?.into_iter();
@@ -296,6 +301,11 @@ impl ChainView {
 }
 
 impl SegmentView {
+    /// Returns when its first record was written, if that can be read.
+    pub(crate) fn began(&self) -> Option<Timestamp> {
+        self.first.as_ref().map(|first| first.time)
+    }
+
     fn look(chain: &ChainName, number: u32, path: PathBuf) -> io::Result<Self> {
         let mut file = File::open(&path)?;
         let bytes = file.metadata()?.len();
@@ -370,21 +380,14 @@ pub(crate) fn is_part_of_chain(name: &str) -> bool {
 
 /// Makes the folder, readable by its owner alone.
 pub(crate) fn make(folder: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    weir_files::create_folder(folder, 0o700)
 }
 
 /// Creates a file for its owner alone, whose writes go to its end.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
-    weir_files::hand_over(&file, path.parent().unwrap_or(Path::new(".")))?;
+    weir_files::hand_over(&file, path.parent().unwrap_or(Path::new(".")));
     Ok(file)
-}
-
-/// Makes the folder of a new chain in the trail's.
-pub(crate) fn make_chain(trail: &Path, chain: &Path) -> io::Result<()> {
-    make(chain)?;
-    let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
-    weir_files::hand_over(&OpenOptions::new().read(true).custom_flags(flags).open(chain)?, trail)
 }
 
 /// Takes the lock that says "the process of this chain lives", in a new chain's folder.
@@ -400,6 +403,7 @@ pub(crate) fn lock_ended(chain: &Path) -> io::Result<Option<File>> {
         return Ok(None);
     }
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(chain.join(LOCK))?;
+    weir_files::hand_over(&file, chain);
     // An ended process takes its lock no more: whoever else holds it only looks, or repairs.
     file.lock()?;
     Ok(Some(file))

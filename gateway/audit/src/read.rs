@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 pub use self::{
@@ -20,12 +20,10 @@ pub use self::{
 };
 use crate::{
     ChainName, Hash, Receipt,
-    folder::{ChainView, Survey, begun_segments, repair::complete_bytes},
+    folder::{ChainView, SegmentView, Survey, repair::complete_bytes},
     line::{Line, Lines, Piece},
 };
 
-/// A segment is skipped when the next one began this long before what is asked for: the clock may have been set back.
-const CLOCK_MARGIN: SignedDuration = SignedDuration::from_hours(1);
 /// Records of one poll; the next goes on from there.
 const POLL_RECORDS_MAX: usize = 10_000;
 
@@ -81,14 +79,14 @@ pub fn tail(folder: &Path, filter: Filter, count: usize) -> io::Result<(Vec<Reco
     // The chain that was written to last first: most others end before what they would have to be newer than.
     survey.chains.sort_by_key(|chain| Reverse(chain.last.map(|last| last.time)));
     for chain in &survey.chains {
-        let segments = begun_segments(&chain.path)?;
-        let Some((number, path)) = segments.last() else { continue };
-        let end = complete_bytes(path)?;
-        follow.begin(&chain.name, *number, end);
+        let segments = chain.begun_segments();
+        let Some(newest) = segments.last() else { continue };
+        let Some(end) = if_there(complete_bytes(&newest.path))? else { continue };
+        follow.begin(&chain.name, newest.number, end);
         let newest = chain.last.map_or(Timestamp::MAX, |last| last.time);
         let full = last.len() >= count;
         if !(full && last.first().is_some_and(|oldest| oldest.time > newest)) {
-            last.extend(last_of_chain(&chain.name, &segments, end, &filter, count)?);
+            last.extend(last_of_chain(&chain.name, segments, end, &filter, count)?);
             last.sort_by(|a, b| (a.time, &a.chain, a.seq).cmp(&(b.time, &b.chain, b.seq)));
             last.drain(..last.len().saturating_sub(count));
         }
@@ -97,19 +95,27 @@ pub fn tail(folder: &Path, filter: Filter, count: usize) -> io::Result<(Vec<Reco
 }
 
 /// Returns the last `count` records that match before byte `end` of the last segment, read segment by segment from the
-/// last.
+/// last, and no further than there may be any.
 fn last_of_chain(
     chain: &ChainName,
-    segments: &[(u32, PathBuf)],
+    segments: &[SegmentView],
     end: u64,
     filter: &Filter,
     count: usize,
 ) -> io::Result<Vec<Record>> {
     let mut found = VecDeque::new();
-    for (index, (_, path)) in segments.iter().enumerate().rev() {
+    for (index, segment) in segments.iter().enumerate().rev() {
+        if segments.get(index + 1).and_then(SegmentView::began).is_some_and(|next| filter.is_before(next)) {
+            break;
+        }
+        if segment.began().is_some_and(|began| filter.is_after(began)) {
+            continue;
+        }
+        // What was removed by its age meanwhile was the oldest.
+        let Some(file) = if_there(File::open(&segment.path))? else { break };
         let end = if index == segments.len() - 1 { end } else { u64::MAX };
         let mut here = VecDeque::new();
-        let mut lines = Lines::new(File::open(path)?);
+        let mut lines = Lines::new(file);
         while lines.offset < end
             && let Some(piece) = lines.next()?
         {
@@ -126,6 +132,13 @@ fn last_of_chain(
         }
     }
     Ok(found.into())
+}
+
+fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
 }
 
 /// An iterator over records; see [`read`].
@@ -172,16 +185,13 @@ struct ChainReader {
 impl ChainReader {
     /// Opens a chain; `None` if it ended before what is asked for.
     fn new(mut chain: ChainView, filter: &Filter) -> Option<Self> {
-        let since = filter.since.and_then(|since| since.checked_sub(CLOCK_MARGIN).ok());
-        let before = |time: Timestamp| since.is_some_and(|since| time < since);
-        if !chain.live && chain.last.is_some_and(|last| before(last.time)) {
+        if !chain.live && chain.last.is_some_and(|last| filter.is_before(last.time)) {
             return None;
         }
-        // Empty segments at the end are left out, as in `begun_segments`.
-        while chain.segments.pop_if(|segment| segment.bytes == 0).is_some() {}
-        let firsts: Vec<_> =
-            chain.segments.iter().map(|segment| segment.first.as_ref().map(|first| first.time)).collect();
-        let skipped = firsts.iter().skip(1).take_while(|first| first.is_some_and(before)).count();
+        chain.segments.truncate(chain.begun_segments().len());
+        let firsts: Vec<_> = chain.segments.iter().map(SegmentView::began).collect();
+        let skipped =
+            firsts.iter().skip(1).take_while(|first| first.is_some_and(|time| filter.is_before(time))).count();
         let time = firsts.get(skipped).copied().flatten().unwrap_or(Timestamp::MIN);
         let segments = chain.segments.into_iter().skip(skipped).map(|segment| segment.path).collect();
         Some(Self { name: chain.name, segments, lines: None, time, record: None })
@@ -192,12 +202,8 @@ impl ChainReader {
         loop {
             let Some(lines) = &mut self.lines else {
                 let Some(path) = self.segments.pop_front() else { return Ok(false) };
-                match File::open(path) {
-                    Ok(file) => self.lines = Some(Lines::new(file)),
-                    // The segment was removed by its age meanwhile.
-                    Err(error) if error.kind() == ErrorKind::NotFound => {}
-                    Err(error) => return Err(error),
-                }
+                // A segment may have been removed by its age meanwhile.
+                self.lines = if_there(File::open(path))?.map(Lines::new);
                 continue;
             };
             match lines.next()? {

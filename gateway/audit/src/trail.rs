@@ -367,7 +367,7 @@ fn begin(folder: &Path, chain: &ChainName, opening: &Chained<'_>) -> io::Result<
     let body = line::body(opening).ok_or_else(|| io::Error::other(AuditError::TooLong))?;
     let fresh = folder.join(format!(".new-{chain}"));
     let place = folder.join(chain.as_str());
-    folder::make_chain(folder, &fresh)?;
+    folder::make(&fresh)?;
     let begun = (|| {
         let lock = folder::take_lock(&fresh)?;
         let file = folder::create(&fresh.join(folder::segment_name(1)))?;

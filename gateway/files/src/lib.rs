@@ -4,12 +4,14 @@
 //! and the folder after it. They wait for the disk, so that a large file is written on a thread that may wait.
 
 use std::{
-    fs::{self, File, Permissions, TryLockError},
+    fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
     io::{self, ErrorKind, Read as _, Write as _},
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown},
     path::Path,
+    time::Duration,
 };
 
+use rustix::fs::OFlags;
 use tempfile::{Builder, NamedTempFile};
 
 /// The users that may read a new file.
@@ -64,13 +66,46 @@ pub fn read_held(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
+/// Makes a folder with these permission bits, and those above it that are missing.
+pub fn create_folder(path: &Path, bits: u32) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = folder(path);
+    create_folder(above, bits)?;
+    match DirBuilder::new().mode(bits).create(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => return Ok(()),
+        made => made?,
+    }
+    // It is not followed if somebody has put a link in its place meanwhile.
+    let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
+    hand_over(&OpenOptions::new().read(true).custom_flags(flags).open(path)?, above);
+    Ok(())
+}
+
 /// Gives a file or folder that was just made in `folder` to the owner of that. What root makes for a gateway that runs as
-/// another user can be read and removed by it then; nobody but root can do this, and need not.
-pub fn hand_over(made: &File, folder: &Path) -> io::Result<()> {
-    let (owner, made_by) = (fs::metadata(folder)?, made.metadata()?);
-    match made_by.uid() {
-        0 if owner.uid() != 0 => fchown(made, Some(owner.uid()), Some(owner.gid())),
-        _ => Ok(()),
+/// another user can be read and removed by it then. Nobody but root can do this, and need not; where root may not, what it
+/// made stays its own.
+pub fn hand_over(made: &File, folder: &Path) {
+    let (Ok(owner), Ok(made_by)) = (fs::metadata(folder), made.metadata()) else { return };
+    if made_by.uid() == 0 && owner.uid() != 0 {
+        let _ = fchown(made, Some(owner.uid()), Some(owner.gid()));
+    }
+}
+
+/// The beginning of the name of a file that is being written.
+const FRESH: &str = ".new-";
+/// A file that is being written is in its place long before.
+const LEFT_AFTER: Duration = Duration::from_secs(3600);
+
+/// Removes the files that processes which were killed left half-written in a folder.
+pub fn remove_left_over(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let age = || entry.metadata().and_then(|file| file.modified()).ok()?.elapsed().ok();
+        if entry.file_name().to_string_lossy().starts_with(FRESH) && age().is_some_and(|age| age > LEFT_AFTER) {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -78,14 +113,14 @@ pub fn hand_over(made: &File, folder: &Path) -> io::Result<()> {
 /// when it is dropped before it came to its place.
 fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<NamedTempFile> {
     let folder = folder(path);
-    fs::create_dir_all(folder)?;
+    create_folder(folder, 0o777)?;
     let mode = if readers == Readers::Everyone { 0o666 } else { 0o600 };
-    let mut fresh = Builder::new().prefix(".new-").permissions(Permissions::from_mode(mode)).tempfile_in(folder)?;
+    let mut fresh = Builder::new().prefix(FRESH).permissions(Permissions::from_mode(mode)).tempfile_in(folder)?;
     if let Readers::Bits(bits) = readers {
         // The umask does not hold here: these bits were given once already.
         fresh.as_file().set_permissions(Permissions::from_mode(bits & 0o777))?;
     }
-    hand_over(fresh.as_file(), folder)?;
+    hand_over(fresh.as_file(), folder);
     fresh.write_all(bytes)?;
     fresh.as_file().sync_all()?;
     Ok(fresh)

@@ -65,7 +65,7 @@ pub struct PluginConfig {
     pub settings: serde_json::Map<String, serde_json::Value>,
     /// The contract that its tools are published as; by default one of its own name.
     pub contract: Option<String>,
-    /// The text in front of every tool's name.
+    /// The text in front of every tool's name, joined by `_`.
     pub prefix: Option<String>,
     /// The tools that are published, by the plugin's names for them; by default all.
     pub tools: Option<Vec<String>>,

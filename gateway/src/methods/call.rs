@@ -405,7 +405,7 @@ impl<'a> Call<'a> {
 /// Returns the listed tool that has a prefix here and was asked for without it: texts of other servers name their tools so.
 /// Similar names are not looked for, since what is hidden has to be answered as what is not there.
 fn prefixed<'l>(listing: &'l Listing, name: &str) -> Option<&'l str> {
-    let is_meant = |tool: &&str| tool.strip_suffix(name).is_some_and(|prefix| prefix.ends_with('_'));
+    let is_meant = |tool: &&str| tool.strip_suffix(name).is_some_and(|prefix| prefix.ends_with(['_', '-']));
     let mut meant = listing.tools.entries().iter().map(|tool| &*tool.name).filter(is_meant);
     if name.is_empty() { None } else { meant.next() }
 }

@@ -169,11 +169,10 @@ impl Registry {
                     false => sleep(pause).await,
                 }
             };
-            let apart = self.apart(&seen.contract).await;
             let changed = async {
                 upstream.list_changed().await;
                 sleep(QUIET).await;
-                sleep_until(began + apart).await;
+                sleep_until(began + self.apart(&seen.contract).await).await;
             };
             tokio::select! {
                 () = changed => {}
@@ -276,8 +275,8 @@ impl Registry {
         self.gate.refresh().await?;
         let live = self.gate.live().get(&name).cloned();
         let is_live = live.as_ref().is_some_and(|live| live.source == source);
-        if !is_live
-            && (self.is_rolled_back(&name, source).await? || self.is_discarded(live.as_deref(), &name, source).await?)
+        if self.is_discarded(live.as_deref(), &name, source).await?
+            || (!is_live && self.is_rolled_back(&name, source).await?)
         {
             // What was offered in between is offered no more.
             self.gate.state().drop_held(&name, Origin::Upstream, now_ms(), &by).await?;

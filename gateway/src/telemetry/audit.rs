@@ -41,6 +41,8 @@ const REFUSALS: [(RefusedWhat, &str, &str); 12] = [
     (RefusedWhat::Request, "request", OTHER),
 ];
 const OTHER: &str = "other";
+const TOO_OFTEN: &str = "it asks too often";
+const NOT_HERE: &str = "it may not use this, or it is not there";
 
 pub struct Audit {
     /// The trail and the key; `None` if nothing is recorded (tests within this process, commands that only look).
@@ -167,12 +169,12 @@ impl Audit {
 
     /// Notes that an agent asked too often for what is no call.
     pub fn refused_rate(&self, place: &str, agent: &str) {
-        self.refused_agent(RefusedWhat::Rate, place, agent, "it asks too often");
+        self.refused_agent(RefusedWhat::Rate, place, agent, TOO_OFTEN);
     }
 
     /// Notes that an agent asked at a place that it may not use, or that is not there: nobody is told which.
     pub fn refused_access(&self, place: &str, agent: &str) {
-        self.refused_agent(RefusedWhat::Access, place, agent, "it may not use this, or it is not there");
+        self.refused_agent(RefusedWhat::Access, place, agent, NOT_HERE);
     }
 
     fn refused_agent(&self, what: RefusedWhat, place: &str, agent: &str, reason: &str) {
@@ -202,7 +204,12 @@ impl Audit {
                 continue;
             }
             let (place, call_id, key_id, agent, address) = (None, None, None, None, None);
-            let (what, reason) = (*what, Some(*reason));
+            let reason = match what {
+                RefusedWhat::Rate => TOO_OFTEN,
+                RefusedWhat::Access => NOT_HERE,
+                _ => reason,
+            };
+            let (what, reason) = (*what, Some(reason));
             if self
                 .append(&Event::Refused(Refused { what, place, call_id, key_id, agent, address, reason, count }))
                 .is_err()

@@ -15,7 +15,7 @@ mod words;
 
 use std::{
     fs, io,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -66,6 +66,7 @@ impl State {
         // If several processes start at once, the others wait here: SQLite has no lock for migrations, and turning a
         // new file to WAL does not wait for others that do the same.
         let lock = fs::File::create(folder.join(LOCK)).map_err(|error| failed(error.into()))?;
+        weir_files::hand_over(&lock, folder);
         lock.lock().map_err(|error| failed(error.into()))?;
         let options = SqliteConnectOptions::new()
             .filename(&path)
@@ -111,6 +112,9 @@ impl State {
 }
 
 fn create(folder: &Path, path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
+    weir_files::create_folder(folder, 0o700)?;
+    // SQLite gives its other files to the owner of this one.
+    let file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    weir_files::hand_over(&file, folder);
+    Ok(())
 }

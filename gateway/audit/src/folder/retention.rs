@@ -79,8 +79,8 @@ impl Removal {
         if due.is_empty() {
             return Ok(nothing);
         }
-        let lock = folder.join(".retention.lock");
-        let lock = OpenOptions::new().append(true).create(true).mode(0o600).open(lock)?;
+        let lock = OpenOptions::new().append(true).create(true).mode(0o600).open(folder.join(".retention.lock"))?;
+        weir_files::hand_over(&lock, folder);
         match lock.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => return Ok(nothing),

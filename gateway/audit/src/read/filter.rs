@@ -25,7 +25,21 @@ pub struct Filter {
     pub limit: Option<usize>,
 }
 
+/// A segment is skipped when it ended, or began, this long before or after what is asked for: the clock may have been set
+/// back.
+const CLOCK_MARGIN: SignedDuration = SignedDuration::from_hours(1);
+
 impl Filter {
+    /// Returns `true` if nothing that is asked for was written by then.
+    pub(super) fn is_before(&self, time: Timestamp) -> bool {
+        self.since.and_then(|since| since.checked_sub(CLOCK_MARGIN).ok()).is_some_and(|since| time < since)
+    }
+
+    /// Returns `true` if nothing that is asked for was written from then on.
+    pub(super) fn is_after(&self, time: Timestamp) -> bool {
+        self.until.and_then(|until| until.checked_add(CLOCK_MARGIN).ok()).is_some_and(|until| time > until)
+    }
+
     /// Returns the record of the line, if it is one and matches.
     pub(super) fn record(&self, chain: &ChainName, line: &[u8]) -> Option<Record> {
         // This is checked before the line is parsed, since most lines do not match.

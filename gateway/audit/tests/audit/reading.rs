@@ -2,6 +2,7 @@
 
 use std::{fs, io, path::Path, sync::mpsc, thread};
 
+use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::json;
 use weir_audit::{About, Call, Event, Filter, Format, Outcome, Trail, command, export, read, tail};
@@ -68,6 +69,17 @@ fn filters_narrow() {
     check(folder.path(), Filter { since: Some(third.time), ..calls() }, &["c_3", "c_4"]);
     check(folder.path(), Filter { until: Some(third.time), ..calls() }, &["c_1", "c_2"]);
     assert_eq!(third.receipt(), one.head());
+    let (hours, time) = (SignedDuration::from_hours(2), third.time);
+    for (since, until, last) in [
+        (Some(time), None, Some("c_4")),
+        (None, Some(time), Some("c_2")),
+        (Some(time - hours), Some(time + hours), Some("c_4")),
+        (Some(time + hours), None, None),
+        (None, Some(time - hours), None),
+    ] {
+        let (records, _) = tail(folder.path(), Filter { since, until, ..calls() }, 1).unwrap();
+        assert_eq!(records.first().and_then(|record| record.text("call_id")), last, "{since:?} to {until:?}");
+    }
 }
 
 #[test]

@@ -78,7 +78,9 @@ impl Cache {
     }
 
     fn prune(&self, newest: &Path) {
-        let Some(entries) = self.folder.as_ref().and_then(|folder| fs::read_dir(folder).ok()) else { return };
+        let Some(folder) = &self.folder else { return };
+        weir_files::remove_left_over(folder);
+        let Ok(entries) = fs::read_dir(folder) else { return };
         let mut files: Vec<_> = entries
             .flatten()
             .filter(|entry| entry.path() != newest && entry.path().extension().is_some_and(|end| end == ENDING))
@@ -94,9 +96,9 @@ impl Cache {
 
 #[cfg(unix)]
 fn prepare_folder(folder: &Path) -> Result<(), String> {
-    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+    use std::os::unix::fs::MetadataExt as _;
     let failed = |error: std::io::Error| error.to_string();
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    weir_files::create_folder(folder, 0o700).map_err(failed)?;
     let metadata = fs::symlink_metadata(folder).map_err(failed)?;
     if !metadata.is_dir() {
         return Err("it is not a folder of its own".into());
@@ -157,12 +159,15 @@ mod tests {
             file.set_modified(begin + Duration::from_secs(second)).expect("its time");
         };
         made("notes.txt", 0);
+        let half = fs::File::create(folder.path().join(".new-a")).expect("a file");
+        half.set_modified(SystemTime::now() - Duration::from_secs(2 * 3600)).expect("its time");
         let compiled = |at: usize| cache.path(&format!("{at:02}")).expect("a path");
         for at in 0..=FILES_MAX {
             made(compiled(at).file_name().and_then(|name| name.to_str()).expect("a name"), 1 + at as u64);
         }
         cache.prune(&compiled(FILES_MAX));
         assert!(folder.path().join("notes.txt").exists(), "it is no compiled file");
+        assert!(!folder.path().join(".new-a").exists(), "somebody was killed over it");
         let left: Vec<_> = (0..=FILES_MAX).filter(|at| compiled(*at).exists()).collect();
         assert_eq!(left, (1..=FILES_MAX).collect::<Vec<_>>());
     }

@@ -3,7 +3,6 @@
 
 use std::{
     fs, io,
-    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -34,7 +33,7 @@ impl Kept {
         let kind = if build.is_library { LIBRARY } else { COMPONENT };
         let path = folder.join(format!("{definitions}-{}.{kind}", build.digest));
         let kept = || {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+            weir_files::create_folder(&folder, 0o700)?;
             if let Some(signature) = build.signature {
                 weir_files::replace(&signature_path(&path), signature.as_bytes(), weir_files::Readers::Owner)?;
             }

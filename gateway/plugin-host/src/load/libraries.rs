@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     fs, io,
-    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock, atomic::AtomicUsize, atomic::Ordering},
     time::SystemTime,
@@ -239,7 +239,7 @@ fn copy(
     signature::signer(name, config, &bytes, signature.as_deref())?;
     let copy = to.folder.join(format!("{digest}.{COPY}"));
     let kept = || {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&to.folder)?;
+        weir_files::create_folder(&to.folder, 0o700)?;
         // A folder that was there before us may be open to others.
         fs::set_permissions(&to.folder, fs::Permissions::from_mode(0o700))?;
         weir_files::replace(&copy, &bytes, weir_files::Readers::Owner)?;
@@ -257,6 +257,7 @@ fn copy(
 
 /// Removes the oldest copies beyond the bound, but none whose digest `runs`.
 fn prune(folder: &Path, runs: impl Fn(&str) -> bool) -> io::Result<()> {
+    weir_files::remove_left_over(folder);
     let mut copies: Vec<_> = fs::read_dir(folder)?.filter_map(|entry| age(entry.ok()?.path())).collect();
     copies.sort_by(|a, b| b.cmp(a));
     let runs = |copy: &Path| copy.file_stem().and_then(|stem| stem.to_str()).is_some_and(&runs);

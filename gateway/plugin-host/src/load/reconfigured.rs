@@ -61,9 +61,9 @@ impl Loader {
         match &*now.code {
             // A built-in plugin came with the program and has no signature of its own.
             _ if plugin.built_in.load(Ordering::Relaxed) => Ok(()),
+            // Its signature is as good as before. A kept component may run where a library is named.
+            _ if of_library && self.is_signed(config, &now.digest) => Ok(()),
             Code::Library(code) => self.check_library_signature(name, config, code).await,
-            // A kept component may run where a library is named.
-            Code::Component(_) if of_library && self.is_signed(config, &now.digest) => Ok(()),
             Code::Component(_) => {
                 let path = self.config.plugins.join(self.place_of(plugin));
                 self.check_signature(name, config, path, &now.digest).await

@@ -271,6 +271,15 @@ pub(super) fn expose(response: &mut HeaderMap, origin: &HeaderValue) {
     );
 }
 
+/// Returns `true` if the request is for this machine by a name of loopback.
+pub(super) fn is_own(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| Authority::parse(host.to_str().ok()?));
+    host.is_some_and(|authority| match authority.host {
+        Host::Name(name) => name == "localhost",
+        Host::Address(address) => address.is_loopback(),
+    })
+}
+
 fn public(url: &str) -> Option<(Authority, Origin)> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;

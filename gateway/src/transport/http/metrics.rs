@@ -48,7 +48,7 @@ async fn answer(State(asked): State<Arc<Scrape>>, request: Request) -> Response 
         if let Err(refused) = asked.access.check(request.uri(), request.headers()) {
             return reply::refusal(&refused.error);
         }
-        if asked.is_public && asked.is_behind_proxy(request.headers()) {
+        if asked.is_behind_proxy(request.headers()) {
             return refused(
                 "metrics are open to this machine alone, and a proxy stands in front; set `token` under [metrics]",
             );
@@ -62,10 +62,12 @@ async fn answer(State(asked): State<Arc<Scrape>>, request: Request) -> Response 
 }
 
 impl Scrape {
-    /// Returns `true` if a proxy passes on what others ask: one that is configured for, or that says so.
+    /// Returns `true` if a proxy passes on what others ask: one that is configured for, that says so, or that is asked by
+    /// another name than this machine's own.
     fn is_behind_proxy(&self, headers: &HeaderMap) -> bool {
         let http = &self.gateway.config().http;
-        !http.hosts.is_empty() || http.public_url.is_some() || OF_PROXIES.iter().any(|name| headers.contains_key(*name))
+        let is_expected = self.is_public && (!http.hosts.is_empty() || http.public_url.is_some());
+        is_expected || !access::is_own(headers) || OF_PROXIES.iter().any(|name| headers.contains_key(*name))
     }
 }
 
