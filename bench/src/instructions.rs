@@ -7,11 +7,11 @@ use std::{
     net::TcpStream,
     path::Path,
     process::Command,
-    thread::sleep,
+    thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_bench::ticket;
@@ -120,7 +120,8 @@ fn questions() -> [(&'static str, &'static str, Question, Holder); 5] {
     ]
 }
 
-/// Counts one request by two runs that differ by [`MANY`] requests: what a start takes is in both.
+/// Counts one request by two runs that differ by [`MANY`] requests: what a start takes is in both. They run at the same time,
+/// since other work changes no count.
 fn count(place: &Place, path: &str, question: &Question, holder: Holder) -> anyhow::Result<u64> {
     let house = House::build(place, Backend::Noop, 10)?;
     // Every request meets the same configuration, with a view of everything in it.
@@ -128,13 +129,18 @@ fn count(place: &Place, path: &str, question: &Question, holder: Holder) -> anyh
     let (first, _) = house.start(&place.server_core, START_MAX)?;
     let key = house.key("bench", holder)?;
     first.stop()?;
-    let few = run(place, &house, (path, &key), question, FIRST)?;
-    let many = run(place, &house, (path, &key), question, FIRST + MANY)?;
-    Ok(many.saturating_sub(few) / u64::from(MANY))
+    let run = |core: &str, times: u32| run(place, core, &house, (path, &key), question, times);
+    let (few, many) = thread::scope(|scope| {
+        let few = scope.spawn(|| run(&place.load_core, FIRST));
+        let many = run(&place.server_core, FIRST + MANY);
+        (few.join().unwrap_or_else(|_| Err(anyhow!("a count panicked"))), many)
+    });
+    Ok(many?.saturating_sub(few?) / u64::from(MANY))
 }
 
 fn run(
     place: &Place,
+    core: &str,
     house: &House,
     (path, key): (&str, &str),
     question: &Question,
@@ -147,7 +153,7 @@ fn run(
     counted.args(["--tool=callgrind", "--collect-atstart=no", &format!("--toggle-collect={COUNTED}")]);
     counted.arg(format!("--callgrind-out-file={}", counts.display()));
     counted.arg(serve.get_program()).args(serve.get_args()).current_dir(folder.path());
-    let mut server = Process::start(&counted, &place.server_core, &log)?;
+    let mut server = Process::start(&counted, core, &log)?;
     server.wait(START_MAX, || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
     let door = Door { url: format!("http://127.0.0.1:{port}/{path}"), key: Some(key.to_owned()) };
     for _ in 0..times {
@@ -162,7 +168,7 @@ fn run(
             Some(0) => bail!("nothing was counted: is there still a function {COUNTED}?"),
             Some(total) => return Ok(total),
             None if asked.elapsed() > Duration::from_secs(30) => bail!("callgrind wrote no counts"),
-            None => sleep(Duration::from_millis(50)),
+            None => thread::sleep(Duration::from_millis(50)),
         }
     }
 }
