@@ -61,7 +61,22 @@ use serde_json::Value;
     note = "write `#[data]` above a struct or an enum of your own, or take a type of the table in docs/tools-from-code.md"
 )]
 pub trait ToolSchema: Sized {
-    /// The kind of value that the constraints of `#[arg(…)]` apply to.
+    /// The kind of all values. The constraints and literal defaults of `#[arg(…)]` are checked against it, and a variant of
+    /// an enum with `#[serde(tag = …)]` holds only what is an object. A type that does not say it is [`Kind::Any`], which
+    /// no constraint bounds and no such variant holds:
+    ///
+    /// ```
+    /// # use weir_plugin_sdk::schema::{Fields, Kind, Mismatch, ToolSchema, Writer};
+    /// # use weir_plugin_sdk::serde_json::Value;
+    /// # struct Anchor;
+    /// impl ToolSchema for Anchor {
+    ///     const KIND: Kind = Kind::Object;
+    /// #   fn write(schema: &mut Writer) { schema.set("type", r#""object""#); }
+    /// #   fn read(value: Value) -> Result<Self, Mismatch> { Fields::of(value).map(|_| Self) }
+    /// #   fn print(&self, out: &mut String) { out.push_str("{}"); }
+    ///     // …
+    /// }
+    /// ```
     const KIND: Kind = Kind::Any;
 
     /// Sets the keywords of the schema.

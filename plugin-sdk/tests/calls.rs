@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use weir_plugin_sdk::plugin::Plugin;
-use weir_plugin_sdk::schema::{fits, schema_of};
+use weir_plugin_sdk::schema::{Fields, Kind, Mismatch, Parameter, ToolSchema, Writer, fits, print_member, schema_of};
 use weir_plugin_sdk::serde_json::{self, Value, json};
 use weir_plugin_sdk::tools::{self, Invocation, Reply};
 use weir_plugin_sdk::{Answer, Bytes, Content, Context, Elicited, Error, Question, ToolError, data, testing, tool};
@@ -79,6 +79,79 @@ enum Held<T> {
 }
 
 #[data]
+enum Change {
+    Add { n: i64 },
+    Remove { n: i64 },
+    Place(Placed),
+}
+
+#[data]
+#[serde(untagged)]
+enum Placed {
+    At {
+        row: u32,
+    },
+    #[serde(deny_unknown_fields)]
+    Between {
+        after: u32,
+        before: u32,
+    },
+    Counts(HashMap<String, u32>),
+    Changed(Box<Change>),
+}
+
+/// An object whose schema is written by hand.
+struct Anchor(String);
+
+impl ToolSchema for Anchor {
+    const KIND: Kind = Kind::Object;
+
+    fn write(schema: &mut Writer) {
+        schema.set("type", r#""object""#);
+        schema.set("properties", r#"{"anchor":{"type":"string"}}"#);
+        schema.set("required", r#"["anchor"]"#);
+        schema.set("additionalProperties", "false");
+    }
+
+    fn read(value: Value) -> Result<Self, Mismatch> {
+        let mut fields = Fields::of(value)?;
+        let anchor = fields.take("anchor", &Parameter::OF)?;
+        fields.end()?;
+        Ok(Self(anchor))
+    }
+
+    fn print(&self, out: &mut String) {
+        out.push('{');
+        print_member("anchor", &self.0, out);
+        out.push('}');
+    }
+}
+
+#[data]
+#[serde(untagged)]
+enum Either<A, B> {
+    One(A),
+    Other(B),
+}
+
+#[data]
+#[serde(tag = "by")]
+enum Moved {
+    Place(Placed),
+}
+
+#[data]
+#[serde(tag = "kind")]
+enum Command {
+    Change(Change),
+    Placed(Placed),
+    Anchor(Anchor),
+    Moved(Moved),
+    Either(Either<Anchor, Moved>),
+    Stop {},
+}
+
+#[data]
 struct Trimmed {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tags: Vec<String>,
@@ -119,6 +192,10 @@ fn pages(page: Page<Region>) -> Page<Region> {
 }
 #[tool]
 fn held(values: Vec<Held<Target>>) -> Vec<Held<Target>> {
+    values
+}
+#[tool]
+fn commands(values: Vec<Command>) -> Vec<Command> {
     values
 }
 #[tool]
@@ -197,8 +274,8 @@ fn remove(environment: String, ctx: &Context) -> Result<Answer<bool>, ToolError>
 }
 
 weir_plugin_sdk::export!(
-    tools: steps, outside, beside, untagged, levels, pages, held, trimmed, numbers, map, clock, bytes, defaults, who, greeting, leak,
-    conflict, refuse, waits, show, seek, remove,
+    tools: steps, outside, beside, untagged, levels, pages, held, commands, trimmed, numbers, map, clock, bytes, defaults, who, greeting,
+    leak, conflict, refuse, waits, show, seek, remove,
 );
 
 fn call(tool: &str, arguments: Value) -> Result<Reply, Error> {
@@ -240,6 +317,42 @@ fn what_is_read_is_printed_again() {
     }
     let numbers = json!({ "a": 0.1, "b": 1e21, "c": u64::MAX, "d": -3.0 });
     assert_eq!(value("numbers", numbers), "[0.1,1e+21,18446744073709551615,-3]");
+}
+
+/// A tag stands among the members of any object: of an enum's, and of one whose schema is written by hand.
+#[test]
+fn a_tag_stands_among_the_members_of_what_its_variant_holds() {
+    let definitions: Value = serde_json::from_str(&tools::definitions::<WeirPlugin>().unwrap()).unwrap();
+    let mut tools = definitions.as_array().unwrap().iter();
+    let schema = &tools.find(|tool| tool["name"] == "commands").unwrap()["inputSchema"];
+    let meets = |arguments: &Value| fits(arguments, schema, schema).is_ok();
+    let values = [
+        r#"{"kind":"Change","Add":{"n":1}}"#,
+        r#"{"kind":"Change","Place":{"row":1}}"#,
+        r#"{"kind":"Placed","row":1}"#,
+        r#"{"kind":"Placed","after":1,"before":2}"#,
+        r#"{"kind":"Placed","first":1}"#,
+        r#"{"kind":"Anchor","anchor":"a"}"#,
+        r#"{"kind":"Moved","by":"Place","after":1,"before":2}"#,
+        r#"{"kind":"Moved","by":"Place","first":1}"#,
+        r#"{"kind":"Either","anchor":"a"}"#,
+        r#"{"kind":"Either","by":"Place","row":1}"#,
+        r#"{"kind":"Stop"}"#,
+    ];
+    for told in values {
+        let arguments = json!({ "values": [serde_json::from_str::<Value>(told).unwrap()] });
+        assert!(meets(&arguments), "{told} meets {schema}");
+        assert_eq!(value("commands", arguments), format!("[{told}]"));
+    }
+    for wrong in [
+        json!({ "kind": "Change", "Add": { "n": 1, "m": "b" }, "other": 1 }),
+        json!({ "kind": "Other", "row": 1 }),
+        json!({ "kind": "Anchor", "anchor": "a", "other": 1 }),
+        json!({ "kind": "Moved", "by": "Place", "first": "a" }),
+        json!({ "Add": { "n": 1 } }),
+    ] {
+        assert!(!meets(&json!({ "values": [wrong] })), "{wrong} does not meet {schema}");
+    }
 }
 
 /// What an answer leaves out is not required there, and a caller still sends it.
@@ -387,5 +500,5 @@ mod two_of_one_name {
 fn a_plugin_of_tools_is_named_like_its_crate() {
     let about: Value = serde_json::from_str(&weir_plugin_sdk::plugin::about::<WeirPlugin>()).unwrap();
     assert_eq!((&about["name"], &about["adapters"]), (&json!("weir-plugin-sdk"), &json!([])));
-    assert_eq!(WeirPlugin::tools().len(), 22);
+    assert_eq!(WeirPlugin::tools().len(), 23);
 }

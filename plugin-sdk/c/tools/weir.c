@@ -321,15 +321,21 @@ static toolbox_option_string_t moved(char **text) {
     return (toolbox_option_string_t){given != NULL, {(uint8_t *)given, given ? strlen(given) : 0}};
 }
 
-/* A mistake of the author's: the log says what it is, and the caller reads one safe sentence. */
-static bool fail_at_fault(const weir_tool *tool, weir_call *call, const char *fault) {
+/* A mistake of the author's, which no caller hears. */
+static void log_fault(const char *outcome, const weir_tool *tool, const char *fault) {
     weir_buffer line = {0};
-    weir_add(&line, "The tool failed: `");
+    weir_add(&line, outcome);
+    weir_add(&line, ": `");
     weir_add(&line, tool->name);
     weir_add(&line, fault);
     toolbox_string_t level = borrowed("error"), text = borrowed(line.text), fields = borrowed(LOG_ONLY);
     weir_plugin_log_write(&level, &text, &fields);
     free(line.text);
+}
+
+/* The log says what the mistake is, and the caller reads one safe sentence. */
+static bool fail_at_fault(const weir_tool *tool, weir_call *call, const char *fault) {
+    log_fault("The tool failed", tool, fault);
     return fail(call->error, "internal", "The tool failed; its operator finds the reason in the log.", NULL, 0);
 }
 
@@ -364,7 +370,10 @@ static bool run(const weir_tool *tool, weir_call *call, exports_weir_plugin_tool
         return fail_at_fault(tool, call, "` returned false and refused nothing: return what `weir_refuse` does");
     }
     if (!tool->returns && !call->requests && call->value.length) {
-        return fail_at_fault(tool, call, "` answered a value and declares none: write `.returns`");
+        static const char UNDECLARED[] = "` answered a value and declares none: write `.returns`";
+        if (tool->read_only == WEIR_YES) return fail_at_fault(tool, call, UNDECLARED);
+        /* What it has written stays, and a caller who hears of a failure may call again. */
+        log_fault("The value is left out of the answer", tool, UNDECLARED);
     }
     emptied(call->error);
     memset(ret, 0, sizeof *ret);

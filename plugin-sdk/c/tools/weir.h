@@ -33,7 +33,8 @@ typedef struct {
     const char *description;
     /* Ends with {0}. */
     const weir_parameter *parameters;
-    /* The JSON Schema of the answer; NULL: nothing is answered, and a value that is printed is a fault. */
+    /* The JSON Schema of the answer; NULL: nothing is answered. A value that is printed then is a fault,
+       which the log tells: a tool that only reads fails, and any other answers without the value. */
     const char *returns;
     weir_hint read_only, destructive, idempotent, open_world;
     /* Whether a call may go on as a task after its request was answered: "optional", or "required", which refuses modern

@@ -64,7 +64,7 @@ interface ToolOptions<F extends Fields, R> {
   /** Which imports the operator is asked for. */
   requests?: ("sql" | "http" | "files")[];
   parameters?: F;
-  /** The type of the value; without it the function returns none. */
+  /** The type of the value; without it the function returns none, and a value is left out of the answer or a failure. */
   returns?: Type<R, boolean>;
   run(given: Values<F>, context: Context): NoInfer<R> | null | void | Answer<NoInfer<R>> | Question;
 }

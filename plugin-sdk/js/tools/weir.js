@@ -98,8 +98,9 @@ const properties = (fields, ofTool) => {
   return schema;
 };
 
-/** JSON knows neither a `Map` nor a `Set`, and writes both as `{}`. */
+/** JSON knows neither a `Map` nor a `Set`, and writes both as `{}` unless they have a form of their own. */
 const held = (value) => {
+  if (typeof value?.toJSON === "function") return value;
   if (value instanceof Map) return Object.fromEntries(value);
   return value instanceof Set ? [...value] : value;
 };
@@ -327,6 +328,16 @@ const typeOf = (value) => {
   return { string: "text()", boolean: "boolean()" }[typeof value] ?? "record({ … })";
 };
 
+/**
+ * Tells of a value that no type was declared for: a tool that only reads fails. Any other answers without the value: what it
+ * has written stays, and a caller who hears of a failure may call again.
+ */
+const leaveValueOut = ({ name, annotations }, value) => {
+  const fault = `\`${name}\` returned a value and declares none: write \`returns: ${typeOf(value)}\``;
+  if (annotations?.readOnlyHint) throw new TypeError(fault);
+  logOf.write("error", `The value is left out of the answer: ${fault}`, LOG_ONLY);
+};
+
 const reply = ({ definition, returns }, value) => {
   if (value instanceof Question) {
     return { kind: "input-required", requests: json(value.requests), state: value.state };
@@ -334,7 +345,7 @@ const reply = ({ definition, returns }, value) => {
   if (typeof value?.then === "function") throw new TypeError(`\`${definition.name}\` is async: what a plugin calls has answered before it returns`);
   const content = value instanceof Answer ? json(value.content) : undefined;
   const plain = value instanceof Answer ? value.value : value;
-  if (!returns && plain != null) throw new TypeError(`\`${definition.name}\` returned a value and declares none: write \`returns: ${typeOf(plain)}\``);
+  if (!returns && plain != null) leaveValueOut(definition, plain);
   if (!returns) return { kind: "complete", content: content ?? "[]" };
   if (plain == null) {
     if (returns.optional) refuse("not_found", "There is nothing of that kind.");

@@ -96,8 +96,15 @@ impl Around<'_> {
                 }
                 let (parameter, of_span) = (&slot.parameter, of.span());
                 let message = format!("`{}` has no place for the tag `{tag}`: {instead}", shown(of));
-                self.items
-                    .extend(quote_spanned!(of_span=> const _: () = ::core::assert!(#parameter.is_object(), #message);));
+                let by_hand = format!(
+                    "{message}; where its schema is written by hand and each value is an object, write `const KIND: Kind = \
+                     Kind::Object` there"
+                );
+                self.items.extend(quote_spanned! {of_span=>
+                    const _: () = if !#parameter.is_object() {
+                        if #parameter.is_any() { ::core::panic!(#by_hand) } else { ::core::panic!(#message) }
+                    };
+                });
             }
         }
     }
@@ -195,6 +202,18 @@ impl Slot {
 }
 
 impl Payload {
+    /// Returns a constant expression that is `true` if each value is an object.
+    pub(crate) fn is_object(&self) -> TokenStream {
+        match self {
+            Self::Unit | Self::Tuple(_) => quote!(false),
+            Self::Newtype(slot) => {
+                let parameter = &slot.parameter;
+                quote!(#parameter.is_object())
+            }
+            Self::Named(_) => quote!(true),
+        }
+    }
+
     /// Returns statements that write the keywords on `schema`.
     pub(crate) fn write(&self) -> TokenStream {
         match self {

@@ -178,8 +178,9 @@ impl Enum {
             }
         });
         let skipped = self.skipped(quote!(out.push_str("null")));
+        let are_objects = self.variants.iter().map(|variant| !matches!(variant.payload, Payload::Unit));
         self.whole(
-            quote!(::weir_plugin_sdk::schema::Kind::Any),
+            quote!(::weir_plugin_sdk::schema::Kind::of_enum(&[#(#are_objects),*])),
             quote!(::weir_plugin_sdk::schema::write_outside(&[#(#writes),*], schema);),
             quote! {
                 let (name, payload) = ::weir_plugin_sdk::schema::variant(value)?;
@@ -291,8 +292,9 @@ impl Enum {
             quote!(Self::#ident #pattern => { #print })
         });
         let skipped = self.skipped(quote!(out.push_str("null")));
+        let are_objects = self.variants.iter().map(|variant| variant.payload.is_object());
         self.whole(
-            quote!(::weir_plugin_sdk::schema::Kind::Any),
+            quote!(::weir_plugin_sdk::schema::Kind::of_enum(&[#(#are_objects),*])),
             quote!(::weir_plugin_sdk::schema::write_untagged(&[#(#writes),*], schema);),
             quote!(#(#reads)* #unknown),
             quote!(match self { #(#prints,)* #skipped }),

@@ -29,32 +29,31 @@ pub fn write_outside(variants: &[Variant], schema: &mut Writer) {
     }
     for (name, write) in variants {
         let Some(write) = write else { continue };
-        let (name, value) = (write_text(name), schema.inner(*write));
-        options.push(format!(
-            "{{\"type\":\"object\",\"properties\":{{{name}:{value}}},\"required\":[{name}],\"additionalProperties\":false}}"
-        ));
+        options.push(schema.alternative(None, &mut |schema| {
+            let value = schema.inner(*write);
+            schema.set("type", "\"object\"");
+            schema.set_property(name, &value);
+            schema.set("required", format!("[{}]", write_text(name)));
+            schema.set("additionalProperties", "false");
+        }));
     }
     schema.set("anyOf", list(options.into_iter()));
 }
 
 /// Writes the schema of `{"kind": "circle", …}`, in which the tag stands among the members of the value.
 pub fn write_inside(tag: &str, variants: &[Variant], schema: &mut Writer) {
-    let tag = write_text(tag);
     let mut options = Vec::new();
     for (name, write) in variants {
-        options.push(schema.inner_with(&mut |schema| {
+        options.push(schema.alternative(Some(tag), &mut |schema| {
             if let Some(write) = write {
                 write(schema);
             }
-            let constant = constant(name);
-            let rest = |keyword: Option<&str>| {
-                let inside = keyword.map_or("", |json| &json[1..json.len() - 1]).to_owned();
-                if inside.is_empty() { inside } else { format!(",{inside}") }
+            let required = match schema.get("required").and_then(|known| known.strip_prefix('[')) {
+                Some("]") | None => format!("[{}]", write_text(tag)),
+                Some(known) => format!("[{},{known}", write_text(tag)),
             };
-            let properties = format!("{{{tag}:{constant}{}}}", rest(schema.get("properties")));
-            let required = format!("[{tag}{}]", rest(schema.get("required")));
             schema.set("type", "\"object\"");
-            schema.set("properties", properties);
+            schema.set_property(tag, &constant(name));
             schema.set("required", required);
         }));
     }
@@ -80,7 +79,8 @@ pub fn write_beside(tag: &str, content: &str, variants: &[Variant], schema: &mut
 
 /// Writes the schema of an enum without a tag, which is the value alone.
 pub fn write_untagged(variants: &[fn(&mut Writer)], schema: &mut Writer) {
-    let options: Vec<String> = variants.iter().map(|write| schema.inner(*write)).collect();
+    let options: Vec<String> =
+        variants.iter().map(|write| schema.alternative(None, &mut |schema| write(schema))).collect();
     schema.set("anyOf", list(options.into_iter()));
 }
 

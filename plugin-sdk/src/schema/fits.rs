@@ -16,7 +16,9 @@ pub fn fits(value: &Value, schema: &Value, root: &Value) -> Result<(), Mismatch>
     }
     if let Some(Value::Array(options)) = schema.get("anyOf") {
         let one = options.iter().any(|option| fits(value, option, root).is_ok());
-        return if one { Ok(()) } else { Err(Mismatch::new("is none of what the schema lists")) };
+        if !one {
+            return Err(Mismatch::new("is none of what the schema lists"));
+        }
     }
     of_type(value, schema)?;
     if let Some(Value::Array(options)) = schema.get("enum")

@@ -35,6 +35,18 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Returns the kind of an enum by whether the values of each variant are objects.
+    pub const fn of_enum(are_objects: &[bool]) -> Self {
+        let mut at = 0;
+        while at < are_objects.len() {
+            if !are_objects[at] {
+                return Self::Any;
+            }
+            at += 1;
+        }
+        Self::Object
+    }
+
     /// Returns `true` if `min_len` and `max_len` have a meaning.
     pub const fn has_length(self) -> bool {
         matches!(self, Self::Text | Self::List | Self::Map | Self::Unknown)

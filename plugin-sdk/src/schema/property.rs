@@ -91,6 +91,11 @@ impl<T> Parameter<T> {
         matches!(self.kind, Kind::Unknown) || !self.optional && self.kind.is_object()
     }
 
+    /// Returns `true` if the type does not say of what kind its values are.
+    pub const fn is_any(&self) -> bool {
+        matches!(self.kind, Kind::Any) && !self.optional
+    }
+
     /// Returns a property of this type, with nothing said in `#[arg(…)]`.
     pub const fn property(&self, name: &'static str) -> Property {
         Property {
@@ -229,7 +234,11 @@ impl Property {
     ///
     /// Panics in a constant, so that it does not compile.
     pub const fn object(self) -> Self {
-        assert!(!self.optional && self.kind.is_object(), "the tag of an enum stands among the members of an object");
+        assert!(
+            !self.optional && self.kind.is_object(),
+            "the tag of an enum stands among the members of an object; a schema written by hand says that it is one by `const \
+             KIND: Kind = Kind::Object`"
+        );
         self
     }
 

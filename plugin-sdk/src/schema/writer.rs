@@ -15,6 +15,8 @@ pub struct Writer {
     named: Vec<&'static str>,
     /// The types that hold themselves: full name, name in `$defs`, what writes it, and the text once it is written.
     definitions: Vec<Definition>,
+    /// The tags of enums that stand among the members of what is being written, the innermost last.
+    tags: Vec<String>,
     output: bool,
 }
 
@@ -23,7 +25,7 @@ type Definition = (&'static str, String, fn(&mut Writer), Option<String>);
 impl Writer {
     /// Creates a writer for what a caller sends.
     pub fn for_input() -> Self {
-        Self { open: Vec::new(), named: Vec::new(), definitions: Vec::new(), output: false }
+        Self { open: Vec::new(), named: Vec::new(), definitions: Vec::new(), tags: Vec::new(), output: false }
     }
 
     /// Creates a writer for what a tool answers, where a field that is printed as null says so.
@@ -102,9 +104,42 @@ impl Writer {
 
     /// Returns a schema inside this one, written by a closure.
     pub fn inner_with(&mut self, write: &mut dyn FnMut(&mut Writer)) -> String {
+        let tags = std::mem::take(&mut self.tags);
         self.open.push(Vec::new());
         write(self);
+        self.tags = tags;
         self.close()
+    }
+
+    /// Returns one alternative of this schema, with the tag of its enum if it has one among its members.
+    ///
+    /// An alternative that says what further members may be takes the tags of the enums around this schema too.
+    pub fn alternative(&mut self, tag: Option<&str>, write: &mut dyn FnMut(&mut Writer)) -> String {
+        let around = self.tags.clone();
+        self.tags.extend(tag.map(str::to_owned));
+        self.open.push(Vec::new());
+        write(self);
+        self.tags = around;
+        if self.get("additionalProperties").is_some() {
+            for tag in self.tags.clone() {
+                self.set_property(&tag, "{}");
+            }
+        }
+        self.close()
+    }
+
+    /// Sets a property in front of those that the schema has.
+    pub fn set_property(&mut self, name: &str, json: &str) {
+        let mut properties = String::from("{");
+        member(&mut properties, name, json);
+        match self.get("properties").and_then(|known| known.strip_prefix('{')) {
+            Some("}") | None => properties.push('}'),
+            Some(known) => {
+                properties.push(',');
+                properties.push_str(known);
+            }
+        }
+        self.set("properties", properties);
     }
 
     /// Writes a type that may hold itself: the first time in place, inside itself as a reference to `$defs`.

@@ -17,11 +17,12 @@ fn a_check_fails_where_an_agent_would() {
 import { integer, plugin, record, sql, text, tool } from "./sdk/weir.js";
 const wrong = tool({ name: "count_things", description: "Counts all things and answers their number.", returns: record({ count: integer() }),
   run: () => ({ count: "many" }) });
-const lost = tool({ name: "greet_all", description: "Greets whoever is there, by a name.", run: () => "Hello" });
+const lost = tool({ name: "greet_all", description: "Greets whoever is there, by a name.", readOnly: true, run: () => "Hello" });
+const spare = tool({ name: "move_all", description: "Moves all things and says how many.", run: () => 2 });
 const crash = tool({ name: "crash_always", run: () => null.x });
 const look = tool({ name: "look_up", description: "Looks up a thing and answers nothing at all.", readOnly: true, requests: ["sql"],
   parameters: { id: integer() }, run: ({ id }) => { sql.execute("db", "DELETE FROM things WHERE id = ?", [id]); } });
-export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools: [wrong, lost, crash, look] });
+export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools: [wrong, lost, spare, crash, look] });
 "#,
     )
     .expect("the source is written");
@@ -42,7 +43,13 @@ export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools
     ] {
         assert!(out.contains(told), "{told}\n{out}");
     }
-    assert!(err.contains("`greet_all` returned a value and declares none: write `returns: text()`"), "{err}");
+    for told in [
+        "The tool failed: TypeError: `greet_all` returned a value and declares none: write `returns: text()`",
+        "The value is left out of the answer: `move_all` returned a value and declares none: write `returns: integer()`",
+    ] {
+        assert!(err.contains(told), "{told}\n{err}");
+    }
+    assert!(!out.contains("HTTP: move_all"), "it may have written, so it has not failed: {out}");
     let count = things.query_row("SELECT count(*) FROM things", [], |row| row.get::<_, i64>(0));
     assert_eq!(count.expect("a count"), 2, "nothing is changed by a check");
 }

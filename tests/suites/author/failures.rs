@@ -39,8 +39,9 @@ const sum = tool({ name: "sum", parameters: { of: record({ a: integer({ default:
 const large = tool({ name: "large", requests: ["sql"], run: () => void sql.query("db", "SELECT 9007199254740993 AS key") });
 const many = tool({ name: "many", requests: ["sql"], run: () => void sql.query("db",
   "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1001) SELECT i FROM n") });
-const undeclared = tool({ name: "undeclared", run: () => "a word" });
-export const { about, tools } = plugin({ name: "failing", version: "0.1.0", tools: [leak, coded, details, speak, sum, large, many, undeclared] });
+const undeclared = tool({ name: "undeclared", readOnly: true, run: () => "a word" });
+const write = tool({ name: "write", requests: ["sql"], run: () => sql.execute("db", "INSERT INTO filled VALUES (1)") });
+export const { about, tools } = plugin({ name: "failing", version: "0.1.0", tools: [leak, coded, details, speak, sum, large, many, undeclared, write] });
 "#,
     ),
     (
@@ -86,11 +87,15 @@ def large() -> None:
 def many() -> None:
     sql.query("db", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1001) SELECT i FROM n")
 
-@tool
+@tool(read_only=True)
 def undeclared():
     return "a word"
 
-About, Tools = plugin("failing", "0.1.0", leak, coded, details, speak, sum, large, many, undeclared)
+@tool(requests=["sql"])
+def write():
+    return sql.execute("db", "INSERT INTO filled VALUES (1)")
+
+About, Tools = plugin("failing", "0.1.0", leak, coded, details, speak, sum, large, many, undeclared, write)
 "#,
     ),
     (
@@ -104,6 +109,13 @@ static bool leak(weir_call *call) { return false; }
 
 static bool undeclared(weir_call *call) {
     weir_print_text(call, "a word");
+    return true;
+}
+
+static bool write_row(weir_call *call) {
+    uint64_t changed;
+    if (!weir_execute(call, "db", "INSERT INTO filled VALUES (1)", "[]", &changed)) return false;
+    weir_print_integer(call, (int64_t)changed);
     return true;
 }
 
@@ -124,7 +136,8 @@ static bool sum(weir_call *call) {
 
 static const weir_tool TOOLS[] = {
     {.name = "leak", .run = leak},
-    {.name = "undeclared", .run = undeclared},
+    {.name = "undeclared", .read_only = WEIR_YES, .run = undeclared},
+    {.name = "write", .requests = "\"sql\"", .run = write_row},
     {.name = "speak", .run = speak},
     {.name = "sum", .parameters = SUM, .returns = "{\"type\":\"object\"}", .run = sum},
     {0},
@@ -192,12 +205,11 @@ async fn the_text_of_a_failure_reaches_the_log_and_no_caller() {
         let name = &format!("failing-{language}");
         let folder = desk.begin(name, language, "tools");
         fs::write(folder.join(source), text).expect("the source is written");
-        let config = "[connections.db]\nkind = \"sqlite\"\npath = \"data.sqlite\"\n[plugins.failing]\ndev = true\n\
-                      [plugins.failing.grants]\ndb = \"read\"\n";
+        let config = "[connections.db]\nkind = \"sqlite\"\npath = \"data.sqlite\"\nwrite = true\n[plugins.failing]\ndev = true\n\
+                      [plugins.failing.grants]\ndb = \"write\"\n";
         fs::write(folder.join("weir.toml"), config).expect("the configuration is written");
-        rusqlite::Connection::open(folder.join("data.sqlite"))
-            .and_then(|database| database.execute_batch("CREATE TABLE empty (a)"))
-            .expect("a database");
+        let database = rusqlite::Connection::open(folder.join("data.sqlite")).expect("a database");
+        database.execute_batch("CREATE TABLE filled (a)").expect("a table");
         desk.succeed(name, &["plugin", "build"]);
         let gateway = Gateway::start(desk.weir(name, &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
         let client = Modern::new(gateway.url());
@@ -222,6 +234,13 @@ async fn the_text_of_a_failure_reaches_the_log_and_no_caller() {
             let log = gateway.log();
             assert!(log.lines().any(|line| line.contains(id) && line.contains(why)), "{language}: {tool}: {log}");
         }
+        // A caller who hears of a failure would call again, and the row would be written twice.
+        let written = listen("write").await;
+        assert_ne!(written.result()["isError"], true, "{language}: {written:?}");
+        assert_eq!(written.messages.len(), 1, "{language}: {written:?}");
+        gateway.wait_for_log("The value is left out of the answer: `write");
+        let rows = database.query_row("SELECT count(*) FROM filled", [], |row| row.get::<_, i64>(0));
+        assert_eq!(rows.expect("a count"), 1, "{language}");
         let summed = client.call("sum", json!({ "of": {} })).await;
         assert_eq!(summed["structuredContent"], json!({ "a": 2 }), "{language}: {summed}");
     }

@@ -135,14 +135,14 @@ class Tool:
         hinted = typing.get_type_hints(function, include_extras=True)
         self.context, self.parameters = None, []
         for parameter in inspect.signature(function).parameters.values():
-            hint = hinted.get(parameter.name, parameter.annotation)
-            if parameter.name == "ctx" or schema.bare(hint) is Context:
-                self.context = parameter.name
-                continue
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise TypeError(f"{function.__name__}: `*{parameter.name}` has no schema; name each parameter")
             if parameter.kind is parameter.POSITIONAL_ONLY:
                 raise TypeError(f"{function.__name__}: `{parameter.name}` is given by its name; leave the `/` out")
+            hint = hinted.get(parameter.name, parameter.annotation)
+            if parameter.name == "ctx" or schema.bare(hint) is Context:
+                self.context = parameter.name
+                continue
             if hint is parameter.empty:
                 raise TypeError(f"{function.__name__}: `{parameter.name}` has no type; write `{parameter.name}: str`")
             self.parameters.append(
@@ -192,14 +192,22 @@ class Tool:
         if self.returns is None:
             if value is not None:
                 hint = type(value).__name__
-                hint = f"Answer[{hint}]" if isinstance(answered, Answer) else hint
-                raise TypeError(f"`{self.function.__name__}` returned a value and declares none: write `-> {hint}`")
+                self._leave_value_out(f"Answer[{hint}]" if isinstance(answered, Answer) else hint)
             return "complete", None, content or "[]", None, None
         if value is None:
             if schema.is_optional(self.returns):
                 raise Refusal("not_found", "There is nothing of that kind.")
             raise TypeError(f"`{self.function.__name__}` returned None, against its annotation")
         return "complete", compact(schema.plain(value)), content, None, None
+
+    def _leave_value_out(self, hint):
+        """Tells of a value that no type was declared for: a tool that only reads fails. Any other answers without the value: what
+        it has written stays, and a caller who hears of a failure may call again."""
+        fault = f"`{self.function.__name__}` returned a value and declares none: write `-> {hint}`"
+        if self.definition.get("annotations", {}).get("readOnlyHint"):
+            raise TypeError(fault)
+        if _log:
+            _log.write("error", f"The value is left out of the answer: {fault}", LOG_ONLY)
 
 
 def _finish(coroutine):

@@ -85,15 +85,20 @@ def refuse_field(name, default):
 
 def _name(marker, attribute):
     name = type(marker).__name__
-    return name if type(marker) in _OURS or name in ("Ge", "Gt", "Le", "Lt", "MaxLen", "MinLen", "MultipleOf") else attribute
+    return name if _ours(marker) or name in ("Ge", "Gt", "Le", "Lt", "MaxLen", "MinLen", "MultipleOf") else attribute
+
+
+def _ours(marker):
+    """The attribute that a marker of the SDK sets, or one of a class made of it; None for any other marker."""
+    return next((attribute for kind, attribute in _OURS.items() if isinstance(marker, kind)), None)
 
 
 def _said(marker):
     """What a marker says, as pairs of an attribute and its value."""
     if marker is Positional or isinstance(marker, _OF_WEIR_CALL):
         return []
-    if type(marker) in _OURS:
-        return [(_OURS[type(marker)], marker.value)]
+    if ours := _ours(marker):
+        return [(ours, marker.value)]
     if inspect.isclass(marker):
         raise TypeError(f"`{marker.__name__}` says nothing without its value: write `{marker.__name__}(…)`")
     name = type(marker).__name__

@@ -241,6 +241,8 @@ class Writer:
             self.referred.append(hint)
             return {"$ref": f"#/$defs/{name}"}
         self.open.append(hint)
+        if self.purpose != "output":
+            _refuse_init_vars(hint)
         properties, required = {}, []
         docs = Docs(hint.__doc__ if not dataclasses.is_dataclass(hint) or not _made_doc(hint) else None)
         for field in fields(hint):
@@ -301,9 +303,6 @@ def fields(hint):
         for name, inner in hinted.items():
             yield Field(name, *_unqualified(inner, name in hint.__required_keys__), _MISSING)
         return
-    for name, inner in hinted.items():
-        if isinstance(inner, dataclasses.InitVar):
-            raise TypeError(f"`{name}` is sent and never answered: write a field in place of the `InitVar`")
     for field in dataclasses.fields(hint):
         inner, default = hinted[field.name], field.default
         markers.refuse_field(field.name, default)
@@ -311,6 +310,13 @@ def fields(hint):
             default = field.default_factory() if field.default_factory in (list, dict, set, frozenset, tuple) else _MADE
         default = _MISSING if default is dataclasses.MISSING else default
         yield Field(field.name, inner, default is _MISSING and not is_optional(inner), default, field.init)
+
+
+def _refuse_init_vars(hint):
+    """Refuses what is given when a value is made and is no field of it: what a caller sends is read into fields."""
+    for name, inner in typing.get_type_hints(hint, include_extras=True).items():
+        if isinstance(inner, dataclasses.InitVar):
+            raise TypeError(f"`{name}` is sent and never answered: write a field in place of the `InitVar`")
 
 
 def _unqualified(hint, required):
