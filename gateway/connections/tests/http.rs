@@ -70,6 +70,10 @@ async fn a_service_is_reached_under_its_base_only() {
     assert_eq!(with_header(&http, "x-trace", "a\r\nHost: evil").await.expect_err("injected").code.word(), "invalid");
     assert_eq!(with_header(&http, "x trace", "a").await.expect_err("a name").code.word(), "invalid");
     with_header(&http, "x-trace", "a").await.expect("a header");
+    // The connection's own goes out, and the adapter's guard is no reason to refuse the call.
+    let guarded = with_header(&http, "If-Match", "\"v1\"").await.expect("guarded").body;
+    let guarded = String::from_utf8(guarded).expect("text").to_lowercase();
+    assert!(guarded.contains("if-match: *\r\n") && !guarded.contains("v1\""), "{guarded}");
     let reader = open(&format!("http://{address}/v1"), false);
     assert_eq!(send(&reader, "POST", "/echo", 5000).await.expect_err("read-only").code.word(), "denied");
     // A change outlives its caller.
@@ -166,7 +170,10 @@ async fn with_header(http: &HttpConnection, name: &str, value: &str) -> Result<R
 fn open(base_url: &str, write: bool) -> Arc<HttpConnection> {
     let config = ConnectionConfig::Http {
         base_url: base_url.to_owned(),
-        headers: BTreeMap::from([("Authorization".to_owned(), "Bearer hunter2".to_owned())]),
+        headers: BTreeMap::from([
+            ("Authorization".to_owned(), "Bearer hunter2".to_owned()),
+            ("If-Match".to_owned(), "*".to_owned()),
+        ]),
         ca: None,
         write,
         timeout_ms: None,

@@ -428,6 +428,32 @@ async fn a_name_at_the_server_is_one_statement() {
     assert_eq!(query(&third, first, "[]", 1).await.expect("prepared anew").records, r#"[{"a":1}]"#);
 }
 
+/// A pooler keeps the statement of a text at the server, whoever closes it, and with it a plan from before the alteration.
+#[tokio::test]
+async fn after_an_alteration_a_statement_is_prepared_from_another_text() {
+    let server = Server::started();
+    server.script("CREATE TABLE altered (id int); INSERT INTO altered VALUES (1)");
+    let proxy = Proxy::before(server.folder());
+    let sql = alone(&proxy.url(), false);
+    let text = "SELECT * FROM altered";
+    let read = async || {
+        proxy.requests();
+        let records = query(&sql, text, "[]", 1).await.expect(text).records;
+        (records, proxy.requests())
+    };
+    let prepares = |requests: &[Vec<u8>]| requests.iter().any(|request| parsed(request, text).is_some());
+    let (before, requests) = read().await;
+    assert_eq!((before.as_str(), prepares(&requests)), (r#"[{"id":1}]"#, true));
+    for added in ["a", "b"] {
+        server.script(&format!("ALTER TABLE altered ADD COLUMN {added} int"));
+        let (after, requests) = read().await;
+        assert!(after.contains(&format!("\"{added}\":null")), "{after}");
+        assert!(!prepares(&requests), "the text that the server knows is prepared again");
+    }
+    // Nothing is tried twice from now on.
+    assert_eq!(read().await.1.len(), 1);
+}
+
 /// Returns the name under which a request has a statement prepared.
 fn parsed(request: &[u8], text: &str) -> Option<String> {
     let wanted = format!("\0{text}\0").into_bytes();

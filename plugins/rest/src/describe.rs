@@ -111,7 +111,7 @@ fn sampled(settings: &Settings) -> Result<Vec<Field>, Error> {
         .list
         .as_ref()
         .ok_or_else(|| Error::invalid("A sample needs a `list` to take it from.").field("settings"))?;
-    let page = Pages::new(settings, list, Vec::new(), None).next()?;
+    let page = Pages::new(settings, list, &settings.key, Vec::new(), None).next()?;
     let records = page.map(|page| page.records).unwrap_or_default();
     let mut names = Vec::new();
     let mut values: BTreeMap<String, Vec<&RawValue>> = BTreeMap::new();

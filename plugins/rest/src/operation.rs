@@ -21,7 +21,7 @@ pub(crate) fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
     let none = Map::new();
     let given = change.options.get("params").and_then(Json::as_object).unwrap_or(&none);
     let response = http::send(&filled(rest, operation, given)?)?;
-    let body = answer::checked(&response)?;
+    let body = answer::checked(&response).map_err(|error| refused(operation, given, error))?;
     let capabilities = &rest.shape.capabilities;
     let returns =
         capabilities.operations.iter().find(|declared| declared.name == name).map(|declared| &declared.returns);
@@ -44,6 +44,25 @@ pub(crate) fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
         let found = if field.key == NEXT { next.as_deref().or(found) } else { found };
         (field.key.as_str(), found.map_or(Value::Null, |raw| Value::from_json(raw, field, &rest.zone)))
     })))
+}
+
+/// Says what the refusal of a later page most likely means: many services answer so behind the last one.
+fn refused(operation: &Operation, given: &Map<String, Json>, error: Error) -> Error {
+    let is_later = match &operation.pagination {
+        Pagination::Page { page, first, .. } => number(given, page).is_some_and(|number| number > *first),
+        Pagination::Offset { offset, .. } => number(given, offset).is_some_and(|offset| offset > 0),
+        _ => false,
+    };
+    let message = match error.code.as_str() {
+        "not_found" => "There is no such page; the one before was the last.",
+        "invalid" => "The web service refuses the values. If it answered the page before, that was the last one.",
+        _ => return error,
+    };
+    if is_later { Error { message: message.to_owned(), ..error } } else { error }
+}
+
+fn number(given: &Map<String, Json>, name: &str) -> Option<u64> {
+    given.get(name).and_then(Json::as_u64)
 }
 
 /// Returns the request with every parameter in its place.
@@ -100,7 +119,7 @@ fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Resu
         Some(whole) => Some(serde_json::to_vec(whole)),
         None if has_body && (!is_bare || !in_body.is_empty()) => match is_json {
             true => Some(serde_json::to_vec(&in_body)),
-            false => Some(Ok(form(&in_body).into_bytes())),
+            false => Some(Ok(form(&in_body, &operation.params).into_bytes())),
         },
         None => None,
     };
@@ -117,21 +136,23 @@ fn next(
     given: &Map<String, Json>,
     response: &http::Response,
 ) -> Result<Option<Box<RawValue>>, Error> {
-    let number = |name: &str| given.get(name).and_then(Json::as_u64);
     let count = || {
         let records = answer::at(&response.body, &operation.records)?;
         let records = records.and_then(|records| serde_json::from_str::<Vec<&RawValue>>(records.get()).ok());
         Ok(records.map_or(0, |records| records.len()))
     };
-    let (name, at) = match &operation.pagination {
+    let (name, at, size) = match &operation.pagination {
         Pagination::None => return Ok(None),
-        Pagination::Page { page, first, .. } => (page.as_str(), number(page).unwrap_or(*first)),
-        Pagination::Offset { offset, .. } => (offset.as_str(), number(offset).unwrap_or(0)),
-        Pagination::Cursor { cursor, .. } => (cursor.as_str(), 0),
-        Pagination::Link { .. } => ("", 0),
+        Pagination::Page { page, first, size, .. } => {
+            (page.as_str(), number(given, page).unwrap_or(*first), size.as_ref())
+        }
+        Pagination::Offset { offset, limit, .. } => (offset.as_str(), number(given, offset).unwrap_or(0), Some(limit)),
+        Pagination::Cursor { cursor, .. } => (cursor.as_str(), 0, None),
+        Pagination::Link { .. } => ("", 0, None),
     };
+    let asked = size.and_then(|size| number(given, size)).map(|size| size as usize);
     let one = |value: Json| Some(Map::from_iter([(name.to_owned(), value)]));
-    let arguments = match pages::next(&operation.pagination, at, count, response)? {
+    let arguments = match pages::next(&operation.pagination, at, asked, count, response)? {
         None => None,
         Some(Next::Number(number)) => one(number.into()),
         Some(Next::Cursor(raw)) => one(serde_json::from_str(raw.get()).unwrap_or_default()),

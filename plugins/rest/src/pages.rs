@@ -1,13 +1,11 @@
 //! The pages of a list, one after the other.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use weir_plugin_sdk::serde_json::{self, value::RawValue};
 use weir_plugin_sdk::{Error, http};
 
 use crate::answer;
 use crate::request::request;
-use crate::settings::{List, Pagination, Settings};
+use crate::settings::{Ends, List, Pagination, Settings};
 
 /// What the answer of one page says of the next.
 pub(crate) enum Next<'a> {
@@ -23,15 +21,23 @@ const PAGES_MAX: usize = 900;
 pub(crate) struct Pages<'a> {
     settings: &'a Settings,
     list: &'a List,
+    /// The fields of the key, each with its place in a record if that is not under its own name.
+    key: Vec<(&'a str, Option<String>)>,
     query: Vec<(String, String)>,
     /// The next page: a page number, an offset, a cursor, or a path with its query. `None` if there is none.
     next: Option<String>,
+    /// The number or the offset of the list's first page.
+    first: String,
     read: usize,
-    /// The number of records on the first page that was read.
+    /// The number of records on the list's first page, if that is known.
     first_count: Option<usize>,
-    /// The digest of the last page, if it had fewer records than were asked for: it may have been the last one, or as
-    /// many as the service gives.
-    short: Option<u64>,
+    last: Option<LastRead>,
+}
+
+/// The numbered page that was read last: only the answer to the next request says whether another one follows.
+struct LastRead {
+    records: Vec<Box<RawValue>>,
+    is_first: bool,
 }
 
 pub(crate) struct PageOfList {
@@ -44,6 +50,7 @@ impl<'a> Pages<'a> {
     pub(crate) fn new(
         settings: &'a Settings,
         list: &'a List,
+        key: &'a [String],
         filters: Vec<(String, String)>,
         from: Option<&str>,
     ) -> Self {
@@ -52,16 +59,23 @@ impl<'a> Pages<'a> {
             Pagination::Offset { .. } => "0".to_owned(),
             _ => String::new(),
         };
+        let from = from.unwrap_or(&first);
+        let (next, first_count) = match from.split_once('/').filter(|_| list.pagination.is_numbered()) {
+            Some((number, first_count)) => (number, first_count.parse().ok()),
+            None => (from, None),
+        };
         let mut query: Vec<_> = list.query.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         query.extend(filters);
         Self {
             settings,
             list,
+            key: key.iter().map(|field| (field.as_str(), settings.place(field))).collect(),
             query,
-            next: Some(from.map_or(first, str::to_owned)),
+            next: Some(next.to_owned()),
+            first,
             read: 0,
-            first_count: None,
-            short: None,
+            first_count,
+            last: None,
         }
     }
 
@@ -73,8 +87,7 @@ impl<'a> Pages<'a> {
         self.read += 1;
         let response = http::send(&self.request(&position))?;
         let body = match answer::checked(&response) {
-            // There is no page behind the last one. Services say so in many ways.
-            Err(error) if self.short.is_some() && (error.is("not_found") || error.is("invalid")) => return Ok(None),
+            Err(_) if self.is_behind_the_last(&response, None) => return Ok(None),
             Err(error) if ["not_found", "invalid", "conflict"].iter().any(|code| error.is(code)) => {
                 // The failure concerns the list itself, which no caller named.
                 let said = Error::upstream_error("The web service does not answer the list.");
@@ -83,18 +96,81 @@ impl<'a> Pages<'a> {
             body => body?,
         };
         let records = answer::at(body, &self.list.records)?.map(RawValue::get);
-        if self.short.is_some() && matches!(records, None | Some("null")) {
+        if matches!(records, None | Some("null")) && self.is_behind_the_last(&response, records) {
             return Ok(None);
         }
         let records: Option<Vec<Box<RawValue>>> = records.and_then(|records| serde_json::from_str(records).ok());
         let records =
             records.ok_or_else(|| Error::upstream_error("The web service's list is not where it should be."))?;
-        if self.short.is_some_and(|last| last == digest(&records)) {
+        if self.last.as_ref().is_some_and(|last| self.is_same(&last.records, &records)) {
             // The service answers its last page for every number behind it.
             return Ok(None);
         }
-        self.next = self.following(&position, &response, &records)?;
+        let is_first = position == self.first;
+        if is_first {
+            self.first_count = Some(records.len());
+        }
+        self.next = self.following(&position, &response, records.len())?;
+        let position = match self.first_count {
+            Some(count) if self.list.pagination.is_numbered() && !is_first => format!("{position}/{count}"),
+            _ => position,
+        };
+        if self.next.is_some() && self.list.pagination.is_numbered() {
+            self.last = Some(LastRead { records: records.clone(), is_first });
+        }
         Ok(Some(PageOfList { records, position }))
+    }
+
+    /// Returns `true` if an answer that is no page, but a refusal or a success without records, says that the page before
+    /// was the last one. Services say so in many ways, and some refuse a page in the middle of a long list in the same
+    /// words: a list must not end there.
+    fn is_behind_the_last(&self, response: &http::Response, records: Option<&str>) -> bool {
+        let Some(last) = &self.last else { return false };
+        let count = last.records.len();
+        let asked = self.asked();
+        // The first page alone does not show how many records a whole one has, if the service caps its size.
+        let is_short = match last.is_first {
+            true => asked.is_none_or(|asked| count < asked),
+            false => self.first_count.is_some_and(|first_count| count < first_count),
+        };
+        match response.status {
+            204 | 404 | 410 | 416 => true,
+            _ if records == Some("null") => true,
+            200..300 | 400 | 422 => is_short,
+            // These say something of the caller and not of the page.
+            401 | 403 | 408 | 429 => false,
+            400..500 => is_short && last.is_first && asked.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Returns `true` if both are the same page: its records have the same keys or, without a key, are letter for letter
+    /// the same.
+    fn is_same(&self, left: &[Box<RawValue>], right: &[Box<RawValue>]) -> bool {
+        let has_same_key = |left: &RawValue, right: &RawValue| {
+            !self.key.is_empty() && self.key_of(left).is_some_and(|key| self.key_of(right) == Some(key))
+        };
+        let mut pairs = left.iter().zip(right);
+        left.len() == right.len() && pairs.all(|(left, right)| left.get() == right.get() || has_same_key(left, right))
+    }
+
+    fn key_of<'r>(&self, record: &'r RawValue) -> Option<Vec<&'r str>> {
+        let members = answer::members(record)?;
+        let value = |(name, place): &(&str, Option<String>)| match place {
+            Some(pointer) => answer::inside(record, pointer),
+            None => members.get(*name).copied(),
+        };
+        self.key.iter().map(|field| value(field).map(RawValue::get)).collect()
+    }
+
+    /// Returns how many records are asked for, if the service is told.
+    fn asked(&self) -> Option<usize> {
+        match &self.list.pagination {
+            Pagination::Page { size: Some(_), per_page, .. } | Pagination::Offset { per_page, .. } => {
+                Some(*per_page as usize)
+            }
+            _ => None,
+        }
     }
 
     fn request(&self, position: &str) -> http::Request {
@@ -107,7 +183,7 @@ impl<'a> Pages<'a> {
                 add(page, position);
                 size.iter().for_each(|size| add(size, &per_page.to_string()));
             }
-            Pagination::Offset { offset, limit, per_page } => {
+            Pagination::Offset { offset, limit, per_page, .. } => {
                 add(offset, position);
                 add(limit, &per_page.to_string());
             }
@@ -126,26 +202,13 @@ impl<'a> Pages<'a> {
         request
     }
 
-    fn following(
-        &mut self,
-        position: &str,
-        response: &http::Response,
-        records: &[Box<RawValue>],
-    ) -> Result<Option<String>, Error> {
-        let count = records.len();
-        let first_count = *self.first_count.get_or_insert(count);
-        let at = match &self.list.pagination {
-            // A service that takes a size may give fewer than it is asked for, but then on each page but the last.
-            Pagination::Page { size: Some(_), per_page, .. } if count < first_count.min(*per_page as usize) => {
-                return Ok(None);
-            }
-            Pagination::Page { per_page, .. } | Pagination::Offset { per_page, .. } => {
-                self.short = (count < *per_page as usize).then(|| digest(records));
-                position.parse::<u64>().map_err(|_| bad())?
-            }
-            _ => 0,
+    fn following(&self, position: &str, response: &http::Response, count: usize) -> Result<Option<String>, Error> {
+        let at = match self.list.pagination.is_numbered() {
+            true => position.parse::<u64>().map_err(|_| bad())?,
+            false => 0,
         };
-        let next = match next(&self.list.pagination, at, || Ok(count), response)? {
+        let asked = self.asked().or(self.first_count);
+        let next = match next(&self.list.pagination, at, asked, || Ok(count), response)? {
             None => return Ok(None),
             Some(Next::Number(number)) => number.to_string(),
             Some(Next::Query(query)) => query,
@@ -158,21 +221,25 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// Returns what leads from the page `at` to the next one, if there may be one. The records that came are counted, not
-/// those asked for, since services cap the size: only a page without any is surely behind the last.
+/// Returns what leads from the page `at` to the next one, if there may be one. Services cap the size of a page, so that
+/// only a page without any records is surely behind the last, unless the settings say that a page with fewer than were
+/// `asked` for is the last.
 pub(crate) fn next<'a>(
     pagination: &Pagination,
     at: u64,
+    asked: Option<usize>,
     count: impl FnOnce() -> Result<usize, Error>,
     response: &'a http::Response,
 ) -> Result<Option<Next<'a>>, Error> {
+    let is_last =
+        |count: usize, ends: Ends| count == 0 || (ends == Ends::Short && asked.is_some_and(|asked| count < asked));
     Ok(match pagination {
         Pagination::None => None,
-        Pagination::Page { .. } => (count()? > 0).then(|| Next::Number(at.saturating_add(1))),
-        Pagination::Offset { .. } => match count()? as u64 {
-            0 => None,
-            count => Some(Next::Number(at.saturating_add(count))),
-        },
+        Pagination::Page { ends, .. } => (!is_last(count()?, *ends)).then(|| Next::Number(at.saturating_add(1))),
+        Pagination::Offset { ends, .. } => {
+            let count = count()?;
+            (!is_last(count, *ends)).then(|| Next::Number(at.saturating_add(count as u64)))
+        }
         Pagination::Cursor { next, .. } => answer::at(&response.body, next)?
             .filter(|cursor| !matches!(cursor.get(), "null" | "false" | "\"\""))
             .map(Next::Cursor),
@@ -195,12 +262,6 @@ pub(crate) fn elsewhere() -> Error {
 fn next_of(response: &http::Response) -> Option<&str> {
     let links = response.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("link"));
     links.filter_map(|(_, value)| next_link(value)).next()
-}
-
-fn digest(records: &[Box<RawValue>]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    records.iter().for_each(|record| record.get().hash(&mut hasher));
-    hasher.finish()
 }
 
 fn bad() -> Error {
@@ -279,26 +340,4 @@ fn decode(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_next_page_is_found_among_links() {
-        for (header, address) in [
-            (r#"<https://api/items?page=2>; rel="next""#, Some("https://api/items?page=2")),
-            (
-                r#"<https://api/items?fields=id,name&page=2>; rel="next""#,
-                Some("https://api/items?fields=id,name&page=2"),
-            ),
-            (r#"</x?a=1>; rel=prev, </x?a=3>; title="a, \"b\"; rel=last"; rel="last next""#, Some("/x?a=3")),
-            (r#"</x?a=1>; title="</x?a=2>; rel=next", </x?a=3> ; Rel = NEXT"#, Some("/x?a=3")),
-            (r#"</x>; rel=next"#, Some("/x")),
-            (r#"</x?a=1>; rel="nextcloud""#, None),
-            (r#"</x?a=1>; title="rel=next"#, None),
-            ("</x?a=1", None),
-            ("", None),
-        ] {
-            assert_eq!(next_link(header), address, "{header}");
-        }
-    }
-}
+mod tests;

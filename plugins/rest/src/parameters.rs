@@ -1,9 +1,11 @@
-//! Writes the value of a parameter outside a body, in the styles of OpenAPI.
+//! Writes the values of parameters in the styles of OpenAPI: outside a body, and in a form.
+
+use std::collections::BTreeMap;
 
 use weir_plugin_sdk::serde_json::{Map, Value};
 
 use crate::request::encode;
-use crate::settings::{Param, Style};
+use crate::settings::{Param, Place, Style};
 
 /// Writes a value for a path or a header.
 pub(crate) fn text(param: &Param, value: &Value) -> String {
@@ -24,7 +26,7 @@ pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, St
     let explodes = param.explode.unwrap_or(param.style == Some(Style::Form));
     match (param.style, value) {
         (None, _) => one(plain(value)),
-        (Some(Style::DeepObject), Value::Object(_)) => {
+        (Some(Style::DeepObject), Value::Object(_) | Value::Array(_)) => {
             let mut found = Vec::new();
             deep(name.to_owned(), value, &mut found);
             found
@@ -46,30 +48,41 @@ pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, St
     }
 }
 
-/// Writes the body of a form: a list repeats its name, and nested values are JSON.
-pub(crate) fn form(members: &Map<String, Value>) -> String {
-    let mut body = String::new();
-    let values = members.iter().flat_map(|(name, value)| match value {
-        Value::Array(items) => items.iter().map(|item| (name, item)).collect(),
-        value => vec![(name, value)],
+/// Writes the body of a form. Where no style says otherwise, a list repeats its name, and nested values are JSON.
+pub(crate) fn form(members: &Map<String, Value>, params: &BTreeMap<String, Param>) -> String {
+    let written = members.iter().flat_map(|(name, value)| {
+        let is_meant =
+            |(own, param): &(&String, &Param)| param.place == Place::Body && param.name.as_ref().unwrap_or(own) == name;
+        let styled = params.iter().find(is_meant).map(|(_, param)| param).filter(|param| param.style.is_some());
+        match (styled, value) {
+            (Some(param), value) => pairs(param, name, value),
+            (None, Value::Array(items)) => items.iter().map(|item| (name.clone(), plain(item))).collect(),
+            (None, value) => vec![(name.clone(), plain(value))],
+        }
     });
-    for (name, value) in values {
+    let mut body = String::new();
+    for (name, text) in written {
         if !body.is_empty() {
             body.push('&');
         }
-        encode(name, &mut body);
+        encode(&name, &mut body);
         body.push('=');
-        encode(&plain(value), &mut body);
+        encode(&text, &mut body);
     }
     body
 }
 
+/// Writes what is inside as `name[member]`. OpenAPI leaves lists open: an item is `name[]`, or `name[0]` where it has
+/// members of its own, as most services read them that read this style at all.
 fn deep(name: String, value: &Value, found: &mut Vec<(String, String)>) {
     match value {
         Value::Object(members) => {
             members.iter().for_each(|(member, value)| deep(format!("{name}[{member}]"), value, found));
         }
-        Value::Array(items) => items.iter().for_each(|item| found.push((name.clone(), plain(item)))),
+        Value::Array(items) => items.iter().enumerate().for_each(|(index, item)| {
+            let place = if item.is_object() || item.is_array() { index.to_string() } else { String::new() };
+            deep(format!("{name}[{place}]"), item, found);
+        }),
         value => found.push((name, plain(value))),
     }
 }
@@ -100,7 +113,9 @@ mod tests {
             (json!({ "style": "pipeDelimited" }), &list, "n=a b|2"),
             (json!({ "style": "form" }), &object, r#"x=1&y=["p","q"]"#),
             (json!({ "style": "form", "explode": false }), &object, r#"n=x,1,y,["p","q"]"#),
-            (json!({ "style": "deepObject" }), &object, "n[x]=1&n[y]=p&n[y]=q"),
+            (json!({ "style": "deepObject" }), &object, "n[x]=1&n[y][]=p&n[y][]=q"),
+            (json!({ "style": "deepObject", "explode": true }), &list, "n[]=a b&n[]=2"),
+            (json!({ "style": "deepObject" }), &json!([{ "x": 1 }, { "x": [2] }]), "n[0][x]=1&n[1][x][]=2"),
             (json!({ "style": "form" }), &json!([]), ""),
         ];
         for (settings, value, expected) in cases {
@@ -113,6 +128,14 @@ mod tests {
         }
         let simple: Param = serde_json::from_value(json!({ "type": "json", "style": "simple" })).expect("one");
         assert_eq!(text(&simple, &list), "a b,2");
-        assert_eq!(form(json!({ "a": "x&y", "b": [1, 2] }).as_object().expect("one")), "a=x%26y&b=1&b=2");
+        let members = json!({ "a": "x&y", "b": [1, 2], "c": { "d": 1 } });
+        let members = members.as_object().expect("one");
+        assert_eq!(form(members, &BTreeMap::new()), "a=x%26y&b=1&b=2&c=%7B%22d%22%3A1%7D");
+        let params = json!({
+            "list": { "type": "json", "style": "form", "explode": false, "as": "b" },
+            "c": { "type": "json", "style": "deepObject" },
+        });
+        let params = serde_json::from_value(params).expect("parameters");
+        assert_eq!(form(members, &params), "a=x%26y&b=1%2C2&c%5Bd%5D=1");
     }
 }

@@ -100,7 +100,7 @@ fn listed(
     };
     let limit = query.limit as usize;
     let from = cursor.as_ref().map(|cursor| cursor.position.as_str()).filter(|from| sorted && !from.is_empty());
-    let mut pages = Pages::new(&rest.settings, list, filters(list, query), from);
+    let mut pages = Pages::new(&rest.settings, list, &rest.shape.key, filters(list, query), from);
     let mut found: Vec<(Values, String)> = Vec::new();
     let mut seen = 0;
     while let Some(page) = pages.next()? {

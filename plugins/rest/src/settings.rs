@@ -95,12 +95,16 @@ pub(crate) enum Pagination {
         per_page: u32,
         #[serde(default = "one")]
         first: u64,
+        #[serde(default)]
+        ends: Ends,
     },
     Offset {
         offset: String,
         limit: String,
         #[serde(default = "page_size")]
         per_page: u32,
+        #[serde(default)]
+        ends: Ends,
     },
     Cursor {
         cursor: String,
@@ -118,7 +122,23 @@ pub(crate) enum Pagination {
     },
 }
 
+/// The page that is the last one of a numbered list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Ends {
+    /// The one before a page that is empty, is not there, or repeats it: services cap the size of a page, and some filter
+    /// a page after it is cut.
+    #[default]
+    Empty,
+    /// The first with fewer records than were asked for.
+    Short,
+}
+
 impl Pagination {
+    pub(crate) fn is_numbered(&self) -> bool {
+        matches!(self, Self::Page { .. } | Self::Offset { .. })
+    }
+
     /// Returns the parameters that the pagination names.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let names = match self {
@@ -204,7 +224,7 @@ pub(crate) struct Param {
     /// The parameter's name in the request; by default its own.
     #[serde(rename = "as")]
     pub(crate) name: Option<String>,
-    /// The style of lists and objects outside a body; by default they are JSON.
+    /// The style of lists and objects outside a body of JSON; by default they are JSON, and a list in a form repeats its name.
     pub(crate) style: Option<Style>,
     /// Whether values are exploded, as in OpenAPI: by default only for `form`.
     pub(crate) explode: Option<bool>,

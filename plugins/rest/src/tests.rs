@@ -13,10 +13,10 @@ use crate::Rest;
 const POSTS: &str = r#"{"connection":"blog","sample":true,"list":{"path":"/posts"},"get":{"path":"/posts/{id}"},
     "create":{"path":"/posts"},"update":{"path":"/posts/{id}"},"delete":{"path":"/posts/{id}"}}"#;
 
-type Store = Rc<RefCell<Vec<Map<String, Value>>>>;
+pub(crate) type Store = Rc<RefCell<Vec<Map<String, Value>>>>;
 
 /// Serves `/posts`, whole or in pages of `_page` and `_limit`, with Link headers.
-fn service(records: Value) -> Store {
+pub(crate) fn service(records: Value) -> Store {
     testing::reset();
     let store: Store = Rc::new(RefCell::new(
         records.as_array().unwrap().iter().map(|record| record.as_object().unwrap().clone()).collect(),
@@ -67,28 +67,32 @@ fn answer(store: &Store, request: &Request) -> weir_plugin_sdk::http::Response {
     }
 }
 
-fn posts(count: u32) -> Value {
+pub(crate) fn posts(count: u32) -> Value {
     (1..=count).map(|id| json!({"id": id, "title": format!("t{}", id % 3), "at": "2024-05-06T07:08:09Z"})).collect()
 }
 
-fn open(settings: &str) -> Rest {
+pub(crate) fn open(settings: &str) -> Rest {
     Rest::open(settings, &Rest::describe(settings).unwrap()).unwrap()
 }
 
-fn walk(rest: &Rest, mut query: Query, mut between: impl FnMut()) -> Vec<Value> {
+pub(crate) fn walk(rest: &Rest, query: Query, between: impl FnMut()) -> Vec<Value> {
+    try_walk(rest, query, between).unwrap()
+}
+
+pub(crate) fn try_walk(rest: &Rest, mut query: Query, mut between: impl FnMut()) -> Result<Vec<Value>, Error> {
     let mut walked = Vec::new();
     loop {
-        let page = rest.read(&query).unwrap();
+        let page = rest.read(&query)?;
         walked.extend(weir_plugin_sdk::serde_json::from_str::<Vec<Value>>(&page.records).unwrap());
         match page.next {
             Some(next) => query.cursor = Some(next),
-            None => return walked,
+            None => return Ok(walked),
         }
         between();
     }
 }
 
-fn object(value: Value) -> Map<String, Value> {
+pub(crate) fn object(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
@@ -138,104 +142,6 @@ fn a_sample_becomes_a_shape() {
     let page =
         open(POSTS).read(&Query { limit: 1, columns: vec!["big".into(), "extra".into()], ..Query::default() }).unwrap();
     assert_eq!(page.records, r#"[{"big":"9007199254740993","extra":null}]"#);
-}
-
-#[test]
-fn every_pagination_walks_to_the_end_once() {
-    let paginations = [
-        r#"{"style":"none"}"#,
-        r#"{"style":"page","page":"_page","size":"_limit","per_page":4}"#,
-        r#"{"style":"link","size":"_limit","per_page":4}"#,
-    ];
-    for pagination in paginations {
-        for sorted in ["[]", r#"["id"]"#] {
-            let settings = format!(
-                r#"{{"connection":"blog","sample":true,"list":{{"path":"/posts","sorted_by":{sorted},"pagination":{pagination}}}}}"#
-            );
-            for limit in [1, 4, 5, 100] {
-                let store = service(posts(11));
-                let rest = open(&settings);
-                let mut added = 0;
-                let walked = walk(&rest, Query { limit, ..Query::default() }, || {
-                    // Somebody inserts behind and before where we are.
-                    added -= 1;
-                    store.borrow_mut().insert(0, object(json!({"id": added, "title": "new"})));
-                });
-                let ids: Vec<_> = walked.iter().map(|record| record["id"].as_i64().unwrap()).collect();
-                assert_eq!(ids, (1..=11).collect::<Vec<_>>(), "{pagination} {sorted} {limit}");
-            }
-            service(posts(11));
-            let order = vec![Order::parse("title"), Order::parse("-id")];
-            let conditions = vec![Condition::new("title", Comparison::NotEquals, "t0")];
-            let walked = walk(&open(&settings), Query { limit: 2, order, conditions, ..Query::default() }, || {});
-            let ids: Vec<_> = walked.iter().map(|record| record["id"].as_i64().unwrap()).collect();
-            assert_eq!(ids, [10, 7, 4, 1, 11, 8, 5, 2], "{pagination} {sorted}");
-        }
-    }
-    // If the service sorts as asked, a page reads no further than it must.
-    service(posts(1000));
-    let settings = r#"{"connection":"blog","sample":true,"list":{"path":"/posts","sorted_by":["id"],
-        "pagination":{"style":"page","page":"_page","size":"_limit","per_page":10}}}"#;
-    let rest = open(settings);
-    let before = http::sent().len();
-    rest.read(&Query { limit: 15, ..Query::default() }).unwrap();
-    assert_eq!(http::sent().len() - before, 2);
-}
-
-/// Services cap the size of a page, and differ in what they say behind the last one.
-#[test]
-fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
-    let settings = r#"{"connection":"blog","fields":{"id":"integer"},
-        "list":{"path":"/posts","pagination":{"style":"page","page":"_page","size":"_limit","per_page":100}}}"#;
-    let behind = [
-        (200, "[]"),
-        (200, "null"),
-        (204, ""),
-        (404, "{}"),
-        (400, r#"{"code":"invalid_page"}"#),
-        (200, "the last one again"),
-    ];
-    for (status, body) in behind {
-        for count in [0, 1, 4, 5, 11, 12] {
-            let service = service(posts(count));
-            http::answer(move |request| {
-                let page: usize = request.query[0].1.parse().unwrap();
-                let service = service.borrow();
-                let last = service.len().div_ceil(4).max(1);
-                if page > last && body != "the last one again" {
-                    return Ok(http::json(status, body));
-                }
-                let records: Vec<_> = service.iter().skip((page.min(last) - 1) * 4).take(4).collect();
-                Ok(http::json(200, &json!(records).to_string()))
-            });
-            let walked = walk(&open(settings), Query { limit: 100, ..Query::default() }, || {});
-            let ids: Vec<_> = walked.iter().map(|record| record["id"].as_u64().unwrap()).collect();
-            assert_eq!(ids, (1..=u64::from(count)).collect::<Vec<_>>(), "{count} records, then {status} {body}");
-        }
-    }
-    // A page as large as was asked for has others behind it, so that this is no end.
-    testing::reset();
-    http::answer(|request| match request.query[0].1.as_str() {
-        "1" => Ok(http::json(200, &posts(100).to_string())),
-        _ => Ok(http::json(400, "{}")),
-    });
-    let cut = open(settings).read(&Query { limit: 200, ..Query::default() }).unwrap_err();
-    assert!(cut.is("upstream_error"), "{cut}");
-}
-
-/// Only the query of a link is taken, so that a link without one leads nowhere.
-#[test]
-fn a_next_page_at_another_path_is_not_taken_for_the_end() {
-    let settings = r#"{"connection":"blog","fields":{"id":"integer"},
-        "list":{"path":"/posts","pagination":{"style":"link"}}}"#;
-    testing::reset();
-    http::answer(|_| {
-        let mut response = http::json(200, r#"[{"id":1}]"#);
-        response.headers.push(("Link".into(), r#"</posts/page/2>; rel="next""#.into()));
-        Ok(response)
-    });
-    let refused = open(settings).read(&Query { limit: 10, ..Query::default() }).unwrap_err();
-    assert!(refused.is("upstream_error") && refused.message.contains("next page"), "{refused}");
 }
 
 /// Records of equal order values are counted where no key tells them apart.
@@ -549,6 +455,13 @@ fn operations_lead_to_their_next_page() {
     assert_eq!(next(by_page.clone(), json!({"page": 5, "size": 9}), r#"{"items":[1]}"#, ""), json!({"page": 6}));
     assert_eq!(next(by_page.clone(), json!({}), r#"{"items":[1]}"#, ""), json!({"page": 2}));
     assert_eq!(next(by_page, json!({"page": 5}), r#"{"items":[]}"#, ""), Value::Null);
+    let short = json!({"style": "page", "page": "page", "size": "size", "ends": "short"});
+    assert_eq!(next(short.clone(), json!({"page": 5, "size": 2}), r#"{"items":[1,2]}"#, ""), json!({"page": 6}));
+    assert_eq!(next(short.clone(), json!({"page": 5, "size": 2}), r#"{"items":[1]}"#, ""), Value::Null);
+    // Nobody knows how many the service gives by itself.
+    assert_eq!(next(short, json!({"page": 5}), r#"{"items":[1]}"#, ""), json!({"page": 6}));
+    let short = json!({"style": "offset", "offset": "page", "limit": "size", "ends": "short"});
+    assert_eq!(next(short, json!({"page": 4, "size": 2}), r#"{"items":[1]}"#, ""), Value::Null);
     let by_offset = json!({"style": "offset", "offset": "page", "limit": "size"});
     assert_eq!(next(by_offset.clone(), json!({"page": 4}), r#"{"items":[1,2,3]}"#, ""), json!({"page": 7}));
     assert_eq!(next(by_offset, json!({}), r#"{"items":[]}"#, ""), Value::Null);
@@ -569,6 +482,36 @@ fn operations_lead_to_their_next_page() {
         operation["method"] = json!("POST");
         operation["effect"] = json!("create");
         assert_eq!(gone(operation, json!({}), "[]", lost).unwrap()["next_arguments"], Value::Null, "{lost}");
+    }
+}
+
+/// An agent that follows `next_arguments` behind the last page learns that it was the last.
+#[test]
+fn the_refusal_of_a_page_says_that_the_pages_have_ended() {
+    let settings = |pagination: Value| {
+        json!({"connection": "mail", "operations": {"go": {"method": "GET", "path": "/x", "effect": "read", "pagination": pagination,
+            "params": {"at": {"type": "integer", "in": "query"}, "size": {"type": "integer", "in": "query"}}}}})
+        .to_string()
+    };
+    let by_page = settings(json!({"style": "page", "page": "at", "first": 1}));
+    let by_offset = settings(json!({"style": "offset", "offset": "at", "limit": "size"}));
+    for (settings, at, status, code, is_said) in [
+        (&by_page, 2, 404, "not_found", true),
+        (&by_page, 2, 400, "invalid", true),
+        (&by_page, 1, 404, "not_found", false),
+        (&by_page, 2, 500, "upstream_error", false),
+        (&by_offset, 20, 404, "not_found", true),
+        (&by_offset, 0, 404, "not_found", false),
+    ] {
+        testing::reset();
+        http::answer(move |_| Ok(http::json(status, "{}")));
+        let options = object(json!({"operation": "go", "params": {"at": at}}));
+        let refused = open(settings).write(&Change { options, ..Change::new(Verb::Call) }).unwrap_err();
+        assert_eq!(
+            (refused.code.as_str(), refused.message.contains("the last")),
+            (code, is_said),
+            "{at} {status}: {refused}"
+        );
     }
 }
 

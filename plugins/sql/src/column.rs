@@ -92,18 +92,37 @@ impl<'a> Column<'a> {
     fn finite(&self) -> Option<String> {
         let name = self.name();
         match (self.dialect, self.field.kind, self.native()) {
-            // The difference of an infinity with itself is not a number.
-            (Dialect::Postgresql, Type::Number | Type::Decimal, "numeric")
-            | (Dialect::Postgresql, Type::Number, "float4" | "float8") => Some(format!("{name} - {name} = 0")),
-            (Dialect::Postgresql, Type::Date | Type::Datetime, "date" | "timestamp" | "timestamptz") => {
-                Some(format!("isfinite({name})"))
+            // The difference of an infinity with itself is not a number. Old servers have no infinity to compare with.
+            (Dialect::Postgresql, Type::Number | Type::Decimal, "numeric") => Some(format!("{name} - {name} = 0")),
+            (Dialect::Postgresql, Type::Number, "float4" | "float8")
+            | (Dialect::Postgresql, Type::Date | Type::Datetime, "date" | "timestamp" | "timestamptz") => {
+                Some(format!("{name} > '-infinity' AND {name} < 'infinity'"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns two conditions, one of which each row meets: that the value is finite, and that it is null to the value
+    /// table. An index on the column serves the order of either, but not of both at once. `None` if it serves the whole
+    /// order, or nothing of it.
+    pub(crate) fn split(&self) -> Option<(String, String)> {
+        let name = self.name();
+        let finite = self.finite()?;
+        match self.native() {
+            "numeric" => Some((format!("{name} IS NOT NULL AND {finite}"), format!("({finite}) IS NOT TRUE"))),
+            "float4" | "float8" => {
+                let others = format!("({name} IS NULL OR {name} IN ('infinity', '-infinity', 'NaN'))");
+                Some((finite, others))
+            }
+            "date" | "timestamptz" => {
+                Some((finite, format!("({name} IS NULL OR {name} IN ('infinity', '-infinity'))")))
             }
             _ => None,
         }
     }
 
     /// Returns the expression that is compared with a value, which is always finite.
-    fn plain(&self, builder: &mut Builder) -> String {
+    pub(crate) fn plain(&self, builder: &mut Builder) -> String {
         let name = self.name();
         match (self.dialect, self.field.kind) {
             (Dialect::Sqlite, Type::String | Type::Date) if self.textual() => format!("{name} COLLATE BINARY"),
@@ -262,7 +281,8 @@ impl<'a> Column<'a> {
     pub(crate) fn may_be_null(&self) -> bool {
         self.field.nullable
             || self.finite().is_some()
-            || matches!(self.field.kind, Type::Number | Type::Datetime | Type::Decimal)
+            || (matches!(self.field.kind, Type::Number | Type::Datetime | Type::Decimal)
+                && !(self.dialect == Dialect::Postgresql && self.whole()))
     }
 
     fn native(&self) -> &str {

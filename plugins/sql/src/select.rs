@@ -13,68 +13,103 @@ use crate::dialect::Dialect;
 use crate::statement::{Builder, cell, rows};
 
 pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<Page, Error> {
-    let Sql { settings, shape, zone, .. } = collection;
-    let column = |at: &usize| Column::new(shape, dialect, &shape.fields[*at]);
+    let Sql { shape, zone, .. } = collection;
     let selected = collection.selected(query, dialect)?;
-    let order = selected.order(shape, dialect);
-    let mut builder = Builder::new(dialect);
-    let mut conditions = query
-        .conditions
-        .iter()
-        .map(|given| {
-            let column = Column::find(shape, dialect, &given.column)?;
-            condition::condition(given, &column, zone, &mut builder)
-        })
-        .collect::<Result<Vec<_>, Error>>()?;
-    let mut offset = 0;
+    let columns = |places: &[usize]| -> Vec<_> {
+        places.iter().map(|at| Column::new(shape, dialect, &shape.fields[*at])).collect()
+    };
+    let (wanted, by) = (columns(&selected.wanted), columns(&selected.by));
+    let order = Ordered { columns: &by, descending: &selected.descending, is_led_by_finite: false };
+    let is_total = !shape.key.is_empty();
+    let (mut last, mut offset) = (None, 0);
     match &query.cursor {
-        Some(cursor) if order.total => {
-            let fields: Vec<_> = order.columns.iter().map(|column| column.field).collect();
-            let values = decode_cursor(cursor, &fields, zone)?;
-            conditions.push(order.behind(&values, &mut builder)?);
+        Some(cursor) if is_total => {
+            let fields: Vec<_> = by.iter().map(|column| column.field).collect();
+            last = Some(decode_cursor(cursor, &fields, zone)?);
         }
         Some(cursor) => offset = cursor.parse::<u64>().map_err(|_| bad_cursor())?,
         None => {}
     }
-    let mut text = String::with_capacity(selected.text.len() + 256);
-    text.push_str(&selected.text);
-    for (at, condition) in conditions.iter().enumerate() {
-        text.push_str(if at == 0 { " WHERE " } else { " AND " });
-        text.push_str(condition);
-    }
-    match &selected.order_by {
-        Some(order_by) => text.push_str(order_by),
-        None => text.push_str(&order.sql(&mut builder)),
-    }
-    write!(text, " LIMIT {}", u64::from(query.limit) + 1).expect("a String takes all");
-    if offset > 0 {
-        write!(text, " OFFSET {offset}").expect("a String takes all");
-    }
-    builder.text = text;
-    let answer = sql::query(&builder.finish(&settings.connection, query.limit, None)).map_err(source_error)?;
+    let parts = if is_total { order.parts(last.as_deref()) } else { vec![order.whole(None)] };
+    let reading = Reading { collection, dialect, query, selected: &selected };
     let mut records = Records::new();
-    let rows = rows(&answer.records)?;
-    let wanted: Vec<_> = selected.wanted.iter().map(column).collect();
-    for row in &rows {
-        let members = wanted
-            .iter()
-            .enumerate()
-            .map(|(at, column)| Ok((column.field.key.as_str(), column.value(cell(row, at)?, zone))));
-        records.push(members.collect::<Result<Vec<_>, Error>>()?);
-    }
-    let next = match rows.last() {
-        Some(last) if answer.truncated && order.total => {
-            let values = order
-                .columns
+    let (mut found, mut next, mut is_last) = (0, None, true);
+    for part in &parts {
+        let left = query.limit - found;
+        // Behind a full page it is only to be known whether there is more.
+        let is_full = left == 0 && found > 0;
+        let statement = reading.statement(part, offset, if is_full { 1 } else { left })?;
+        let answer = sql::query(&statement).map_err(source_error)?;
+        let rows = rows(&answer.records)?;
+        is_last = !answer.truncated && (rows.is_empty() || !is_full);
+        if is_full {
+            break;
+        }
+        for row in &rows {
+            let members = wanted
                 .iter()
                 .enumerate()
-                .map(|(at, column)| Ok(column.value(cell(last, wanted.len() + at)?, zone)));
-            Some(encode_cursor(&values.collect::<Result<Vec<_>, Error>>()?))
+                .map(|(at, column)| Ok((column.field.key.as_str(), column.value(cell(row, at)?, zone))));
+            records.push(members.collect::<Result<Vec<_>, Error>>()?);
         }
-        Some(_) if answer.truncated => Some((offset + rows.len() as u64).to_string()),
-        _ => None,
-    };
-    Ok(Page { records: records.finish(), next })
+        found += rows.len() as u32;
+        if let Some(last) = rows.last() {
+            let values = by.iter().zip(&selected.remembered);
+            let values = values.map(|(column, at)| Ok(column.value(cell(last, *at)?, zone)));
+            next = Some(match is_total {
+                true => encode_cursor(&values.collect::<Result<Vec<_>, Error>>()?),
+                false => (offset + u64::from(found)).to_string(),
+            });
+        }
+        if !is_last {
+            break;
+        }
+    }
+    Ok(Page { records: records.finish(), next: next.filter(|_| !is_last) })
+}
+
+struct Reading<'a> {
+    collection: &'a Sql,
+    dialect: Dialect,
+    query: &'a Query,
+    selected: &'a Selected,
+}
+
+impl Reading<'_> {
+    /// Returns the statement that reads one part of the list.
+    fn statement(&self, part: &Part<'_>, offset: u64, limit: u32) -> Result<sql::Statement, Error> {
+        let Sql { settings, shape, zone, .. } = self.collection;
+        let mut builder = Builder::new(self.dialect);
+        let mut conditions = self
+            .query
+            .conditions
+            .iter()
+            .map(|given| {
+                let column = Column::find(shape, self.dialect, &given.column)?;
+                condition::condition(given, &column, zone, &mut builder)
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        conditions.extend(part.condition.clone());
+        if let Some(last) = part.last {
+            conditions.push(part.order.behind(last, &mut builder)?);
+        }
+        let mut text = String::with_capacity(self.selected.text.len() + 256);
+        text.push_str(&self.selected.text);
+        for (at, condition) in conditions.iter().enumerate() {
+            text.push_str(if at == 0 { " WHERE " } else { " AND " });
+            text.push_str(condition);
+        }
+        match &self.selected.order_by {
+            Some(order_by) if part.condition.is_none() => text.push_str(order_by),
+            _ => text.push_str(&part.order.sql(&mut builder)),
+        }
+        write!(text, " LIMIT {}", u64::from(limit) + 1).expect("a String takes all");
+        if offset > 0 {
+            write!(text, " OFFSET {offset}").expect("a String takes all");
+        }
+        builder.text = text;
+        Ok(builder.finish(&settings.connection, limit, None))
+    }
 }
 
 /// The prepared text for one list of columns in one order, without conditions.
@@ -84,6 +119,8 @@ pub(crate) struct Selected {
     /// Places in the shape.
     wanted: Vec<usize>,
     by: Vec<usize>,
+    /// The order values' places in a row.
+    remembered: Vec<usize>,
     descending: Vec<bool>,
     /// `SELECT … FROM …`.
     text: String,
@@ -100,10 +137,16 @@ impl Selected {
         };
         let order = order(&query.order, shape);
         let by = order.iter().map(|by| place(shape, &by.column)).collect::<Result<Vec<_>, _>>()?;
-        let read = |at: &usize| Column::new(shape, dialect, &shape.fields[*at]).read();
+        let mut asked = wanted.clone();
+        let mut remembered = Vec::new();
         // Pages that are counted need no order values of their last record.
-        let remembered = if shape.key.is_empty() { &[][..] } else { &by };
-        let mut list: Vec<_> = wanted.iter().chain(remembered).map(read).collect();
+        for at in by.iter().filter(|_| !shape.key.is_empty()) {
+            remembered.push(asked.iter().position(|asked| asked == at).unwrap_or(asked.len()));
+            if remembered.last() == Some(&asked.len()) {
+                asked.push(*at);
+            }
+        }
+        let mut list: Vec<_> = asked.iter().map(|at| Column::new(shape, dialect, &shape.fields[*at]).read()).collect();
         if list.is_empty() {
             list.push("1".to_owned());
         }
@@ -113,22 +156,17 @@ impl Selected {
             asked_order: query.order.clone(),
             wanted,
             by,
+            remembered,
             descending: order.iter().map(|by| by.descending).collect(),
             text: format!("SELECT {} FROM {}", list.join(", "), collection.settings.source().sql()),
             order_by: None,
         };
         let mut builder = Builder::new(dialect);
-        let order_by = selected.order(shape, dialect).sql(&mut builder);
+        let columns: Vec<_> = selected.by.iter().map(|at| Column::new(shape, dialect, &shape.fields[*at])).collect();
+        let order = Ordered { columns: &columns, descending: &selected.descending, is_led_by_finite: false };
+        let order_by = order.sql(&mut builder);
         selected.order_by = (!builder.binds()).then_some(order_by);
         Ok(selected)
-    }
-
-    fn order<'a>(&'a self, shape: &'a Shape, dialect: Dialect) -> Ordered<'a> {
-        Ordered {
-            columns: self.by.iter().map(|at| Column::new(shape, dialect, &shape.fields[*at])).collect(),
-            descending: &self.descending,
-            total: !shape.key.is_empty(),
-        }
     }
 
     pub(crate) fn is_of(&self, query: &Query) -> bool {
@@ -150,21 +188,56 @@ fn order(asked: &[Order], shape: &Shape) -> Vec<Order> {
     order
 }
 
+#[derive(Clone, Copy)]
 struct Ordered<'a> {
-    columns: Vec<Column<'a>>,
+    columns: &'a [Column<'a>],
     descending: &'a [bool],
-    total: bool,
+    /// Only rows are meant whose first value is finite, so that it needs no word on nulls.
+    is_led_by_finite: bool,
 }
 
-impl Ordered<'_> {
+/// A part of a list that one statement reads.
+struct Part<'a> {
+    condition: Option<String>,
+    order: Ordered<'a>,
+    /// The order values of the last record, if that is in this part.
+    last: Option<&'a [Value<'static>]>,
+}
+
+impl<'a> Ordered<'a> {
+    fn whole(self, last: Option<&'a [Value<'static>]>) -> Part<'a> {
+        Part { condition: None, order: self, last }
+    }
+
+    /// Returns the parts that are read one after the other. An index serves an order with infinities among the nulls only
+    /// if the finite values are asked for alone; the others then have the same value.
+    fn parts(self, last: Option<&'a [Value<'static>]>) -> Vec<Part<'a>> {
+        let Some((finite, others)) = self.columns.first().and_then(Column::split) else {
+            return vec![self.whole(last)];
+        };
+        let is_among_others = last.is_some_and(|last| last[0].is_null());
+        let mut parts = Vec::new();
+        if !is_among_others {
+            parts.push(Part { condition: Some(finite), order: Self { is_led_by_finite: true, ..self }, last });
+        }
+        parts.push(Part {
+            condition: Some(others),
+            order: Self { columns: &self.columns[1..], descending: &self.descending[1..], is_led_by_finite: false },
+            last: last.filter(|_| is_among_others).map(|last| &last[1..]),
+        });
+        parts
+    }
+
     /// Returns ` ORDER BY …`, or nothing.
     fn sql(&self, builder: &mut Builder) -> String {
         let mut by = Vec::new();
-        for (column, descending) in self.columns.iter().zip(self.descending) {
+        for (at, (column, descending)) in self.columns.iter().zip(self.descending).enumerate() {
             let direction = if *descending { " DESC" } else { "" };
             // This is said only if there may be nulls: an index serves the plain order.
-            let nulls = if column.may_be_null() { " NULLS LAST" } else { "" };
-            by.push(format!("{}{direction}{nulls}", column.compared(builder)));
+            by.push(match column.may_be_null() && !self.is_finite(at) {
+                true => format!("{}{direction} NULLS LAST", column.compared(builder)),
+                false => format!("{}{direction}", column.plain(builder)),
+            });
         }
         if by.is_empty() { String::new() } else { format!(" ORDER BY {}", by.join(", ")) }
     }
@@ -181,7 +254,12 @@ impl Ordered<'_> {
         }
         let mut any = Vec::new();
         for (at, (column, descending)) in self.columns.iter().zip(self.descending).enumerate() {
-            let Some(later) = later(column, &last[at], *descending, builder) else { continue };
+            let operator = if *descending { "<" } else { ">" };
+            // Nothing comes behind a null.
+            let Some(mut later) = self.compares(at, operator, &last[at], builder) else { continue };
+            if column.may_be_null() && !self.is_finite(at) {
+                later = format!("({later} OR {} IS NULL)", column.compared(builder));
+            }
             let mut all = Vec::new();
             for (column, value) in self.columns.iter().zip(last).take(at) {
                 all.push(same(column, value, builder));
@@ -189,7 +267,27 @@ impl Ordered<'_> {
             all.push(later);
             any.push(format!("({})", all.join(" AND ")));
         }
-        Ok(if any.is_empty() { "1 = 0".to_owned() } else { format!("({})", any.join(" OR ")) })
+        let Some(first) = any.first() else { return Ok("1 = 0".to_owned()) };
+        let any = if any.len() == 1 { first.clone() } else { format!("({})", any.join(" OR ")) };
+        // An index is not entered by alternatives, but by what they have in common.
+        let bound = match self.is_finite(0) && self.columns.len() > 1 {
+            true => self.compares(0, if self.descending[0] { "<=" } else { ">=" }, &last[0], builder),
+            false => None,
+        };
+        Ok(bound.map_or(any.clone(), |bound| format!("{bound} AND {any}")))
+    }
+
+    fn compares(&self, at: usize, operator: &str, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+        let column = &self.columns[at];
+        if !self.is_finite(at) {
+            return column.compares(operator, value, builder);
+        }
+        let plain = column.plain(builder);
+        Some(format!("{plain} {operator} {}", column.operand(value, builder)?))
+    }
+
+    fn is_finite(&self, at: usize) -> bool {
+        at == 0 && self.is_led_by_finite
     }
 }
 
@@ -198,15 +296,6 @@ fn same(column: &Column<'_>, value: &Value<'_>, builder: &mut Builder) -> String
         Value::Null => format!("{} IS NULL", column.compared(builder)),
         value => condition::equals(column, value, builder),
     }
-}
-
-/// Returns the condition for later values. Nothing comes behind a null.
-fn later(column: &Column<'_>, value: &Value<'_>, descending: bool, builder: &mut Builder) -> Option<String> {
-    let later = column.compares(if descending { "<" } else { ">" }, value, builder)?;
-    Some(match column.may_be_null() {
-        true => format!("({later} OR {} IS NULL)", column.compared(builder)),
-        false => later,
-    })
 }
 
 /// Renames the connection's `not_found`, which is about the database, never about a record.

@@ -1,6 +1,6 @@
 //! Decides which headers go out and which come back.
 
-use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue, IF_MATCH};
 
 use crate::{Code, ConnectionError};
 
@@ -61,6 +61,10 @@ pub(super) fn of_request(headers: &[(String, String)], own: &HeaderMap) -> Resul
     for (name, value) in headers {
         let refused = |why: &str| ConnectionError::new(Code::InvalidArguments, why).field("headers");
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("a header's name is not allowed"))?;
+        // An adapter sends the entity tag that it read, whatever the connection says of every record.
+        if name == IF_MATCH && own.contains_key(&name) {
+            continue;
+        }
         let reserved = RESERVED.contains(&name.as_str())
             || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix))
             || own.contains_key(&name);

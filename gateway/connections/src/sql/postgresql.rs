@@ -119,9 +119,12 @@ impl Call {
                     held.let_go();
                 }
                 // Nothing was changed, and another try may well succeed.
-                Next::Again if !tried => {
+                Next::Again | Next::Anew if !tried => {
                     tried = true;
                     held.session().forget(&self.prepared.text);
+                    if failure.next == Next::Anew {
+                        held.session().vary();
+                    }
                     held.settle().await;
                 }
                 _ => return Err(failure.said),

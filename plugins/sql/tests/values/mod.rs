@@ -282,18 +282,8 @@ fn plain_comparisons_are_served_by_an_index() {
         ("z", "timestamptz", "2024-01-01T00:00:00Z".into()),
     ];
     let native = columns.each_ref().map(|(name, native, _)| format!("{name} {native} UNIQUE")).join(", ");
-    let both = Both::filled(
-        "",
-        &format!(
-            "CREATE TABLE found ({native});
-             CREATE FUNCTION plan(statement text, value text) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off AS $$
-                 DECLARE line text; whole text := '';
-                 BEGIN
-                     FOR line IN EXECUTE 'EXPLAIN ' || statement USING value LOOP whole := whole || line; END LOOP;
-                     RETURN whole;
-                 END $$;"
-        ),
-    );
+    let both = Both::filled("", &format!("CREATE TABLE found ({native}); {PLAN}"));
+    let settings = r#"{"connection":"db","table":"found"}"#;
     for (name, native, value) in columns {
         for comparison in [Comparison::Equals, Comparison::AtLeast] {
             if (comparison, native) == (Comparison::AtLeast, "text") {
@@ -303,18 +293,82 @@ fn plain_comparisons_are_served_by_an_index() {
                 let conditions = vec![Condition::new(name, comparison, value.clone())];
                 let query = Query { conditions, columns: vec![name.to_owned()], limit: 1, ..Query::default() };
                 // The order is another matter.
-                let mut shape = describe(r#"{"connection":"db","table":"found"}"#)?;
+                let mut shape = describe(settings)?;
                 shape.fields.retain(|field| field.key == name);
-                Sql::open(r#"{"connection":"db","table":"found"}"#, &shape)?.read(&query)?;
-                let asked = testing::sql::statements().pop().expect("a statement");
-                let parameters = vec![asked.text.into(), asked.parameters[0].clone()];
-                let text = "SELECT plan($1::text, $2::text) AS plan".to_owned();
-                sql::query(&sql::Statement { connection: "db".into(), text, parameters, limit: 1, options: None })
+                Sql::open(settings, &shape)?.read(&query)?;
+                planned(&testing::sql::statements().pop().expect("a statement"))
             });
-            let plan = plan.expect(name).records;
+            let plan = plan.expect(name);
             assert!(plan.contains("Index Cond"), "{name} {comparison}: {plan}");
         }
     }
+}
+
+/// In what order PostgreSQL may read an index of the column itself, from its beginning and from a page's end.
+#[test]
+fn plain_orders_are_served_by_an_index() {
+    let both = Both::filled(
+        "",
+        &format!(
+            "CREATE TABLE ordered (id bigserial PRIMARY KEY, z timestamptz NOT NULL UNIQUE, d date UNIQUE, f float8 UNIQUE,
+                 n numeric(9,1) UNIQUE, i int NOT NULL UNIQUE);
+             INSERT INTO ordered (z, d, f, n, i)
+                 SELECT '2024-01-01Z'::timestamptz + at * interval '1 day', '2024-01-01'::date + at, at + 0.5, at + 0.5, at
+                 FROM generate_series(1, 500) AS at;
+             ANALYZE ordered; {PLAN}"
+        ),
+    );
+    let settings = r#"{"connection":"db","table":"ordered"}"#;
+    for (by, is_cut_by) in ["z", "d", "f", "n", "i"]
+        .into_iter()
+        .flat_map(|name| [(name.to_owned(), format!("({name} >= ")), (format!("-{name}"), format!("({name} <= "))])
+    {
+        let plans = both.on(Which::Postgresql, || {
+            let table = Sql::open(settings, &describe(settings)?)?;
+            let mut query = Query { order: vec![Order::parse(&by)], limit: 1, ..Query::default() };
+            let mut plans = Vec::new();
+            for _ in 0..2 {
+                query.cursor = table.read(&query)?.next;
+                plans.push(planned(&testing::sql::statements().pop().expect("a statement"))?);
+            }
+            Ok(plans)
+        });
+        let plans = plans.expect(&by);
+        for plan in &plans {
+            assert!(plan.contains("Presorted Key"), "{by}: {plan}");
+        }
+        let has_bound = plans[1].contains("Index Cond") && plans[1].contains(&is_cut_by);
+        assert!(has_bound || by.ends_with('i'), "behind a page {by}: {}", plans[1]);
+    }
+    for by in ["id", "-id"] {
+        let plan = both.on(Which::Postgresql, || {
+            let table = Sql::open(settings, &describe(settings)?)?;
+            table.read(&Query { order: vec![Order::parse(by)], limit: 1, ..Query::default() })?;
+            planned(&testing::sql::statements().pop().expect("a statement"))
+        });
+        let plan = plan.expect(by);
+        assert!(plan.contains("Index Scan") && !plan.contains("Sort"), "{by}: {plan}");
+    }
+}
+
+/// A function that plans a statement as if its table were a large one.
+const PLAN: &str = "
+    CREATE FUNCTION plan(statement text, given text[]) RETURNS text LANGUAGE plpgsql
+        SET enable_seqscan = off SET enable_sort = off SET enable_bitmapscan = off AS $$
+    DECLARE line text; whole text := '';
+    BEGIN
+        FOR line IN EXECUTE 'EXPLAIN ' || statement USING given[1], given[2], given[3], given[4], given[5] LOOP
+            whole := whole || line || '; ';
+        END LOOP;
+        RETURN whole;
+    END $$;";
+
+fn planned(asked: &sql::Statement) -> Result<String, weir_plugin_sdk::Error> {
+    let given: Vec<_> = asked.parameters.iter().map(|value| value.as_str().expect("a text")).collect();
+    let parameters = vec![asked.text.clone().into(), format!("{{{}}}", given.join(",")).into()];
+    let text = "SELECT plan($1::text, $2::text::text[]) AS plan".to_owned();
+    let asked = sql::Statement { connection: "db".into(), text, parameters, limit: 1, options: None };
+    Ok(sql::query(&asked)?.records)
 }
 
 /// A time that the clocks of a zone show twice is its first reading, in what is shown and in what is compared.

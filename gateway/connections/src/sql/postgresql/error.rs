@@ -17,6 +17,8 @@ pub(super) enum Next {
     Say,
     /// Try once more, on the same session.
     Again,
+    /// The table was altered since the statement was prepared: prepare it from another text, and try once more.
+    Anew,
     /// The connection broke before anything was answered: on another one, if this one was used before. What was
     /// asked has not run, or was a read, which changes nothing.
     Elsewhere,
@@ -99,10 +101,13 @@ fn refused_by(refusal: &Refusal) -> Failure {
             _ => refused::statement(),
         },
     };
-    // A plan made before the table was altered, or one that somebody took away: it is prepared anew.
-    let stale = refusal.code == "0A000" && refusal.message.contains("cached plan");
-    let again = stale || matches!(refusal.code.as_str(), "26000" | "40001" | "40P01");
-    Failure { said: said.details(details(refusal)), next: if again { Next::Again } else { Next::Say } }
+    let next = match refusal.code.as_str() {
+        "0A000" if refusal.message.contains("cached plan") => Next::Anew,
+        // The server does not have the statement, or another transaction came between.
+        "26000" | "40001" | "40P01" => Next::Again,
+        _ => Next::Say,
+    };
+    Failure { said: said.details(details(refusal)), next }
 }
 
 fn details(refusal: &Refusal) -> String {

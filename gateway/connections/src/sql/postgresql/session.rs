@@ -6,6 +6,7 @@
 use std::{
     collections::HashMap,
     fmt::Write,
+    hash::{BuildHasher, RandomState},
     io,
     pin::Pin,
     sync::{Arc, OnceLock},
@@ -71,6 +72,8 @@ pub(super) struct Session {
     /// Whether the session must not be used again.
     dead: bool,
     statements: HashMap<String, Known>,
+    /// What statements begin with once a table was altered: a comment that is in no other text.
+    variant: String,
     /// The server keeps `UNLOCK`.
     unlock_kept: bool,
     uses: u64,
@@ -167,6 +170,7 @@ impl Session {
             at_rest: true,
             dead: false,
             statements: HashMap::new(),
+            variant: String::new(),
             unlock_kept: false,
             uses: 0,
             preparing: None,
@@ -231,14 +235,15 @@ impl Session {
         }
         self.forget(text);
         self.make_room();
-        let name = name_of(text, declared);
+        let varied = format!("{}{text}", self.variant);
+        let name = name_of(&varied, declared);
         self.preparing = Some(name.clone());
         self.begin(Access::Read, timeout)?;
         self.write(|to| {
             // Behind a pooler, the server may have the statement from another session. To close one that is not there
             // is no failure.
             frontend::close(b'S', &name, to)?;
-            frontend::parse(&name, text, std::iter::repeat_n(TEXT_OID, declared), to)?;
+            frontend::parse(&name, &varied, std::iter::repeat_n(TEXT_OID, declared), to)?;
             frontend::describe(b'S', &name, to)
         })?;
         self.text("ROLLBACK")?;
@@ -267,6 +272,12 @@ impl Session {
         if let Some(known) = self.statements.remove(text) {
             self.close(&known.statement.name);
         }
+    }
+
+    /// Makes statements be prepared from texts that the server has not seen. A pooler keeps a statement at the server for
+    /// all who prepare the same text, and closes it for nobody, so that a plan which an altered table made void stays.
+    pub(super) fn vary(&mut self) {
+        self.variant = format!("/* {:016x} */ ", RandomState::new().hash_one(self.uses));
     }
 
     /// Begins a request, with a transaction and the time that each of its statements may take.

@@ -1,0 +1,229 @@
+//! Lists in pages: each service has its own way to say that there are no more.
+
+use std::cell::RefCell;
+
+use weir_plugin_sdk::serde_json::{Value, json};
+use weir_plugin_sdk::testing::{self, http};
+use weir_plugin_sdk::{Adapter, Comparison, Condition, Order, Query};
+
+use super::next_link;
+use crate::tests::{object, open, posts, service, try_walk, walk};
+
+#[test]
+fn the_next_page_is_found_among_links() {
+    for (header, address) in [
+        (r#"<https://api/items?page=2>; rel="next""#, Some("https://api/items?page=2")),
+        (r#"<https://api/items?fields=id,name&page=2>; rel="next""#, Some("https://api/items?fields=id,name&page=2")),
+        (r#"</x?a=1>; rel=prev, </x?a=3>; title="a, \"b\"; rel=last"; rel="last next""#, Some("/x?a=3")),
+        (r#"</x?a=1>; title="</x?a=2>; rel=next", </x?a=3> ; Rel = NEXT"#, Some("/x?a=3")),
+        (r#"</x>; rel=next"#, Some("/x")),
+        (r#"</x?a=1>; rel="nextcloud""#, None),
+        (r#"</x?a=1>; title="rel=next"#, None),
+        ("</x?a=1", None),
+        ("", None),
+    ] {
+        assert_eq!(next_link(header), address, "{header}");
+    }
+}
+
+#[test]
+fn every_pagination_walks_to_the_end_once() {
+    let paginations = [
+        r#"{"style":"none"}"#,
+        r#"{"style":"page","page":"_page","size":"_limit","per_page":4}"#,
+        r#"{"style":"link","size":"_limit","per_page":4}"#,
+    ];
+    for pagination in paginations {
+        for sorted in ["[]", r#"["id"]"#] {
+            let settings = format!(
+                r#"{{"connection":"blog","sample":true,"list":{{"path":"/posts","sorted_by":{sorted},"pagination":{pagination}}}}}"#
+            );
+            for limit in [1, 4, 5, 100] {
+                let store = service(posts(11));
+                let rest = open(&settings);
+                let mut added = 0;
+                let walked = walk(&rest, Query { limit, ..Query::default() }, || {
+                    // Somebody inserts behind and before where we are.
+                    added -= 1;
+                    store.borrow_mut().insert(0, object(json!({"id": added, "title": "new"})));
+                });
+                let ids: Vec<_> = walked.iter().map(|record| record["id"].as_i64().unwrap()).collect();
+                assert_eq!(ids, (1..=11).collect::<Vec<_>>(), "{pagination} {sorted} {limit}");
+            }
+            service(posts(11));
+            let order = vec![Order::parse("title"), Order::parse("-id")];
+            let conditions = vec![Condition::new("title", Comparison::NotEquals, "t0")];
+            let walked = walk(&open(&settings), Query { limit: 2, order, conditions, ..Query::default() }, || {});
+            let ids: Vec<_> = walked.iter().map(|record| record["id"].as_i64().unwrap()).collect();
+            assert_eq!(ids, [10, 7, 4, 1, 11, 8, 5, 2], "{pagination} {sorted}");
+        }
+    }
+    // If the service sorts as asked, a page reads no further than it must.
+    service(posts(1000));
+    let settings = r#"{"connection":"blog","sample":true,"list":{"path":"/posts","sorted_by":["id"],
+        "pagination":{"style":"page","page":"_page","size":"_limit","per_page":10}}}"#;
+    let rest = open(settings);
+    let before = http::sent().len();
+    rest.read(&Query { limit: 15, ..Query::default() }).unwrap();
+    assert_eq!(http::sent().len() - before, 2);
+}
+
+/// What a service says behind the last page. The lists are of 4 records a page at most, whatever is asked for.
+#[derive(Clone, Copy, PartialEq)]
+enum Behind {
+    /// It is the end.
+    Sure,
+    /// It is the end after a page that is shorter than the first, or than was asked for. After one that is as long, it may
+    /// be that the service goes no further into a long list.
+    Doubtful,
+    /// It is the end where the first page was shorter than was asked for.
+    Refused,
+    /// It says nothing of the list.
+    Failed,
+}
+
+/// Services cap the size of a page, and differ in what they say behind the last one.
+#[test]
+fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
+    let settings = r#"{"connection":"blog","fields":{"id":"integer"},"list":{"path":"/posts","sorted_by":["id"],
+        "pagination":{"style":"page","page":"_page","size":"_limit","per_page":100}}}"#;
+    let behind = [
+        (200, "[]", Behind::Sure),
+        (200, "null", Behind::Sure),
+        (204, "", Behind::Sure),
+        (404, "{}", Behind::Sure),
+        (410, "{}", Behind::Sure),
+        (416, "{}", Behind::Sure),
+        (200, "the last one again", Behind::Sure),
+        (400, r#"{"code":"invalid_page"}"#, Behind::Doubtful),
+        (422, "{}", Behind::Doubtful),
+        (200, "", Behind::Doubtful),
+        (409, "{}", Behind::Refused),
+        (418, "{}", Behind::Refused),
+        (401, "{}", Behind::Failed),
+        (403, "{}", Behind::Failed),
+        (429, "{}", Behind::Failed),
+        (500, "{}", Behind::Failed),
+    ];
+    for (status, body, means) in behind {
+        for (count, limit) in [0, 1, 4, 5, 8, 11, 12].into_iter().flat_map(|count| [(count, 4), (count, 100)]) {
+            let service = service(posts(count));
+            http::answer(move |request| {
+                let page: usize = request.query[0].1.parse().unwrap();
+                let service = service.borrow();
+                let last = service.len().div_ceil(4).max(1);
+                if page > last && body != "the last one again" {
+                    return Ok(http::json(status, body));
+                }
+                let records: Vec<_> = service.iter().skip((page.min(last) - 1) * 4).take(4).collect();
+                Ok(http::json(200, &json!(records).to_string()))
+            });
+            let walked = try_walk(&open(settings), Query { limit, ..Query::default() }, || {});
+            let told = format!("{count} records by {limit}, then {status} {body}: {walked:?}");
+            let is_refused = match means {
+                Behind::Sure => false,
+                Behind::Doubtful => count > 4 && count % 4 == 0,
+                Behind::Refused => count > 4,
+                Behind::Failed => count > 0,
+            };
+            if is_refused {
+                let code = if status == 429 { "rate_limited" } else { "upstream_error" };
+                assert!(walked.as_ref().is_err_and(|error| error.is(code)), "{told}");
+                continue;
+            }
+            let ids: Vec<_> = walked.unwrap().iter().map(|record| record["id"].as_u64().unwrap()).collect();
+            assert_eq!(ids, (1..=u64::from(count)).collect::<Vec<_>>(), "{told}");
+        }
+    }
+    // A page as large as was asked for may have others behind it, so that this is no end.
+    testing::reset();
+    http::answer(|request| match request.query[0].1.as_str() {
+        "1" => Ok(http::json(200, &posts(100).to_string())),
+        _ => Ok(http::json(400, "{}")),
+    });
+    let cut = open(settings).read(&Query { limit: 200, ..Query::default() }).unwrap_err();
+    assert!(cut.is("upstream_error"), "{cut}");
+}
+
+/// Some services answer their last page for every number behind it, also when it is full.
+#[test]
+fn a_page_that_is_repeated_is_the_end() {
+    let serve = |is_signed: bool| {
+        let answers = RefCell::new(0);
+        testing::reset();
+        http::answer(move |request| {
+            *answers.borrow_mut() += 1;
+            let page = request.query[0].1.parse::<u32>().unwrap().min(3);
+            let link = |id| if is_signed { format!("/{id}?signature={}", answers.borrow()) } else { format!("/{id}") };
+            let records = (page * 2 - 1..=page * 2).map(|id| json!({"no": {"id": id}, "link": link(id)}));
+            Ok(http::json(200, &records.collect::<Value>().to_string()))
+        });
+    };
+    let settings = |key: &str| {
+        format!(
+            r#"{{"connection":"blog","fields":{{"id":{{"type":"integer","at":"/no/id"}},"link":"string"}},{key}
+            "list":{{"path":"/posts","pagination":{{"style":"page","page":"_page","size":"_limit","per_page":2}}}}}}"#
+        )
+    };
+    // What changes from one answer to the next is not of the key.
+    for (settings, is_signed) in
+        [(settings(r#""key":["id"],"#), true), (settings("").replace("id\":{", "no\":{"), false)]
+    {
+        serve(is_signed);
+        let rest = open(&settings);
+        assert_eq!(rest.shape.key.is_empty(), !is_signed);
+        let walked = walk(&rest, Query { limit: 100, ..Query::default() }, || {});
+        let ids: Vec<_> = walked.iter().map(|record| record.get("id").unwrap_or(&record["no"]).clone()).collect();
+        assert_eq!(ids, [1, 2, 3, 4, 5, 6], "{settings}");
+        assert_eq!(http::sent().len(), 4);
+    }
+}
+
+/// A service that filters a page after it is cut gives fewer in the middle. Its author says if it does not.
+#[test]
+fn a_short_page_is_the_last_one_only_where_the_settings_say_so() {
+    let settings = |pagination: &str| {
+        format!(
+            r#"{{"connection":"blog","fields":{{"id":"integer"}},"list":{{"path":"/posts","pagination":{pagination}}}}}"#
+        )
+    };
+    for (pagination, asked, found) in [
+        (r#"{"style":"page","page":"page","size":"_limit","per_page":4}"#, 5, 11),
+        (r#"{"style":"page","page":"page"}"#, 5, 11),
+        (r#"{"style":"page","page":"page","size":"_limit","per_page":4,"ends":"short"}"#, 2, 6),
+        (r#"{"style":"page","page":"page","ends":"short"}"#, 2, 6),
+        (r#"{"style":"offset","offset":"skip","limit":"_limit","per_page":4,"ends":"short"}"#, 2, 6),
+        (r#"{"style":"offset","offset":"skip","limit":"_limit","per_page":4,"ends":"empty"}"#, 5, 11),
+    ] {
+        testing::reset();
+        http::answer(|request| {
+            let (name, at) = &request.query[0];
+            let ids: &[u32] = match (name.as_str(), at.as_str()) {
+                ("page", "1") | ("skip", "0") => &[1, 2, 3, 4],
+                ("page", "2") | ("skip", "4") => &[5, 6],
+                ("page", "3") | ("skip", "6") => &[7, 8, 9, 10],
+                ("page", "4") | ("skip", "10") => &[11],
+                _ => &[],
+            };
+            Ok(http::json(200, &ids.iter().map(|id| json!({"id": id})).collect::<Value>().to_string()))
+        });
+        let walked = walk(&open(&settings(pagination)), Query { limit: 100, ..Query::default() }, || {});
+        let ids: Vec<_> = walked.iter().map(|record| record["id"].as_u64().unwrap()).collect();
+        assert_eq!((http::sent().len(), ids), (asked, (1..=found).collect()), "{pagination}");
+    }
+}
+
+/// Only the query of a link is taken, so that a link without one leads nowhere.
+#[test]
+fn a_next_page_at_another_path_is_not_taken_for_the_end() {
+    let settings = r#"{"connection":"blog","fields":{"id":"integer"},
+        "list":{"path":"/posts","pagination":{"style":"link"}}}"#;
+    testing::reset();
+    http::answer(|_| {
+        let mut response = http::json(200, r#"[{"id":1}]"#);
+        response.headers.push(("Link".into(), r#"</posts/page/2>; rel="next""#.into()));
+        Ok(response)
+    });
+    let refused = open(settings).read(&Query { limit: 10, ..Query::default() }).unwrap_err();
+    assert!(refused.is("upstream_error") && refused.message.contains("next page"), "{refused}");
+}
