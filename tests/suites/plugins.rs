@@ -300,7 +300,7 @@ async fn swaps_under_load_fail_no_call() {
 #[tokio::test]
 async fn memory_does_not_grow_with_swaps() {
     const WARM_UP: usize = 20;
-    const SWAPS: usize = 200;
+    const SWAPS: usize = 100;
     let house = house();
     let gateway = house.serve();
     let client = Modern::new(gateway.url());

@@ -196,7 +196,7 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
     let callers: Vec<_> =
         (0..2).map(|_| tokio::spawn(keep_up(neighbour.url(), stop.clone(), answered.clone()))).collect();
     let (mut was, mut agreed) = (live(&house), 0);
-    for round in 0..50 {
+    for round in 0..30 {
         put(&house, if round % 2 == 0 { "tools-js-renamed" } else { "tools-js" });
         // Spread over what a swap takes, from the first look at the file to the published contract.
         tokio::time::sleep(Duration::from_millis(round * 137 % 1_100)).await;
