@@ -394,22 +394,32 @@ impl<'a> Drafter<'a> {
         words::joined(&self.noun.many)
     }
 
-    fn choices(&self, field: &Field) -> Option<&'a Vec<String>> {
+    /// Returns the values of a column that has few. An empty one is no choice: some models' interfaces refuse the whole
+    /// request for it.
+    fn choices(&self, field: &Field) -> Option<Vec<&'a str>> {
         let known = self.input.choices.get(&field.key)?;
-        (!known.is_empty() && known.iter().all(|choice| choice.chars().count() <= 200)).then_some(known)
+        let choices: Vec<&str> = known.iter().map(String::as_str).filter(|choice| !choice.is_empty()).collect();
+        (!choices.is_empty() && choices.iter().all(|choice| choice.chars().count() <= 200)).then_some(choices)
+    }
+
+    /// Returns `true` if a text of the column may be empty, as far as its few values say.
+    fn may_be_empty(&self, field: &Field) -> bool {
+        self.input.choices.get(&field.key).is_some_and(|known| known.iter().any(String::is_empty))
     }
 
     /// Writes `type: …` with the keys that belong to it.
     fn type_of(&self, field: &Field, written: bool) -> String {
         match field.kind {
+            // It is answered as text, since a number of JSON may not hold its digits, and so it is asked for.
+            Type::Decimal if self.shape.key.contains(&field.key) => "type: text".to_owned(),
             Type::Integer | Type::Number | Type::Decimal => "type: number".to_owned(),
             Type::Boolean => "type: checkbox".to_owned(),
             Type::Date => "type: date".to_owned(),
             Type::Datetime => "type: datetime".to_owned(),
             Type::Json => "type: json, schema: {}".to_owned(),
-            _ => match self.choices(field).filter(|choices| !written || !choices.iter().any(String::is_empty)) {
+            _ => match self.choices(field).filter(|_| !written || !self.may_be_empty(field)) {
                 Some(choices) => {
-                    let choices: Vec<String> = choices.iter().map(|choice| scalar(choice)).collect();
+                    let choices: Vec<String> = choices.into_iter().map(scalar).collect();
                     format!("type: dropdown, choices: [{}]", choices.join(", "))
                 }
                 None => "type: text".to_owned(),

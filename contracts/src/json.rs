@@ -6,7 +6,7 @@
 
 use std::{borrow::Cow, cell::RefCell};
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 /// Containers inside each other; the outermost counts as one.
@@ -88,22 +88,18 @@ fn read_to(text: &str, depth_max: usize) -> (Option<Value>, Vec<JsonError>) {
     }
 }
 
-/// Reads a document of another format into a value by the same rules. The second is the first fault of ours; without
-/// one the error is the format's own.
-pub(crate) fn read_other<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Value, (Option<JsonError>, String, D::Error)> {
+/// The value with every fault of ours; or the first of them, if there was one, the place, and the format's own error.
+pub(crate) type OtherRead<E> = Result<(Value, Vec<JsonError>), (Option<JsonError>, String, E)>;
+
+/// Reads a document of another format by the same rules, as [`read_all`] does for JSON.
+pub(crate) fn read_other<'de, D: Deserializer<'de>>(deserializer: D) -> OtherRead<D::Error> {
     let walk = Walk { place: Some(RefCell::default()), faults: RefCell::default(), depth_max: DEPTH_MAX };
     let outcome = ValueSeed { walk: &walk, depth: 0 }.deserialize(deserializer);
     let place = walk.pointer();
-    let fault = walk.faults.into_inner().into_iter().next();
-    match (outcome, fault) {
-        (Ok(value), None) => Ok(value),
-        (Ok(_), Some(fault)) => {
-            let message = fault.message.clone();
-            Err((Some(fault), place, D::Error::custom(message)))
-        }
-        (Err(error), fault) => Err((fault, place, error)),
+    let faults = walk.faults.into_inner();
+    match outcome {
+        Ok(value) => Ok((value, faults)),
+        Err(error) => Err((faults.into_iter().next(), place, error)),
     }
 }
 
@@ -174,6 +170,16 @@ pub(crate) fn canonical(number: f64) -> Option<Number> {
         return Some(Number::from(number as i64));
     }
     Number::from_f64(number)
+}
+
+/// Returns `true` if every number in the value can be sent as it is.
+pub(crate) fn is_exact(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() <= INTEGER_MAX as f64),
+        Value::Array(values) => values.iter().all(is_exact),
+        Value::Object(members) => members.values().all(is_exact),
+        _ => true,
+    }
 }
 
 /// Reads a text as every call does: no places are kept, and the first fault ends it.

@@ -98,6 +98,9 @@ rules! {
     SCHEMA_DIALECT "schema-dialect" Warning
         "schemas of another dialect than 2020-12, which strict clients refuse"
         "drop $schema, or use https://json-schema.org/draft/2020-12/schema"
+    PATTERN_DIALECT "pattern-dialect" Warning
+        "patterns that are not of JSON Schema, such as `(?i)abc`: clients refuse the schema, or read it otherwise"
+        "write [Aa]; a JSON Schema pattern has no (?i), (?x), (?P<name>), \\A or \\z"
     LIST_ITEMS "list-items" Warning
         "lists that do not say what is in them, which some clients refuse"
         "add items"

@@ -12,7 +12,10 @@ mod schema;
 mod text;
 mod violations;
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
 use serde_json::{Map, Value, json};
 
@@ -317,6 +320,14 @@ fn push_member(json: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
 pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
     let patterns = jsonschema::PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20);
     built(schema, jsonschema::options().should_validate_formats(true).with_pattern_options(patterns))
+}
+
+/// Returns `true` for a pattern of JSON Schema's own dialect, which is that of JavaScript. Our engine also knows other things,
+/// such as `(?i)` and `\A`: clients refuse these, or read them otherwise.
+pub(crate) fn is_pattern(text: &str) -> bool {
+    static REGEX: LazyLock<jsonschema::Validator> =
+        LazyLock::new(|| validator(&json!({ "format": "regex" })).expect("a schema"));
+    REGEX.is_valid(&text.into())
 }
 
 /// Compiles a schema of an upstream server, which alone knows what it takes for an address or a date. Its patterns may

@@ -176,6 +176,8 @@ fn gemini_reads_a_part_of_the_schema_language() {
         json!({
             "level": { "type": "integer", "enum": [1, 2] },
             "unit": { "const": "m" },
+            "state": { "type": "string", "enum": ["", "open"] },
+            "none": { "const": "" },
             "note": { "anyOf": [{ "type": "string", "maxLength": 9 }, { "type": "null" }], "description": "A note." },
             "page": { "type": ["string", "null"], "default": null },
             "either": { "type": ["string", "integer"] },
@@ -190,6 +192,8 @@ fn gemini_reads_a_part_of_the_schema_language() {
         "properties": {
             "level": { "type": "integer" },
             "unit": { "enum": ["m"], "type": "string" },
+            "state": { "type": "string", "enum": ["open"] },
+            "none": { "type": "string" },
             "note": { "type": "string", "maxLength": 9, "description": "A note." },
             "page": { "type": "string" },
             "either": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
@@ -199,7 +203,7 @@ fn gemini_reads_a_part_of_the_schema_language() {
         },
         "required": ["level"],
     });
-    check(ClientProfile::Gemini, input, expected, &["enum", "null", "null", "format", "items"]);
+    check(ClientProfile::Gemini, input, expected, &["enum", "enum", "enum", "null", "null", "format", "items"]);
 }
 
 #[test]

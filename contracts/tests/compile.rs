@@ -181,3 +181,29 @@ fn pretty(value: &Value) -> String {
     text.push('\n');
     text
 }
+
+/// What our engine knows and JSON Schema does not would cost clients the tool, wherever the pattern stands.
+#[test]
+fn patterns_are_of_json_schema() {
+    let problems = |pattern: &str| {
+        let text = json!({ "name": "text", "type": "text", "pattern": pattern });
+        let list = json!({ "name": "list", "type": "list", "of": { "type": "text", "pattern": pattern } });
+        let inside = json!({ "type": "object", "patternProperties": { pattern: { "pattern": pattern } } });
+        let json = json!({ "name": "json", "type": "json", "schema": { "anyOf": [inside, true] } });
+        let form = json!({ "tool": "t", "fields": [text, list, json] });
+        let compiled = form::read("t", &form.to_string()).and_then(|source| compile(&source, &BTreeMap::new()));
+        compiled.map_or_else(|problems| problems.into_iter().map(|problem| problem.place).collect(), |_| Vec::new())
+    };
+    for pattern in ["^[Aa]b$", "(?:a|b)+", "^\\p{Lu}\\d{2}$", "(?<year>\\d{4})"] {
+        assert_eq!(problems(pattern), Vec::<String>::new(), "{pattern}");
+    }
+    for pattern in ["(?i)^ab", "(?P<x>a)", "\\Aab", "ab\\z", "(?x) a b"] {
+        let places = [
+            "/fields/0/pattern",
+            "/fields/1/of/pattern",
+            "/fields/2/schema/anyOf/0/patternProperties",
+            &format!("/fields/2/schema/anyOf/0/patternProperties/{pattern}/pattern"),
+        ];
+        assert_eq!(problems(pattern), places, "{pattern}");
+    }
+}

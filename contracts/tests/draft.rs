@@ -6,8 +6,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use weir_contracts::{
     Shape, compile,
+    contract::Tool,
     draft::{Draft, Input, contract_name, draft},
     form,
+    validate::ArgumentValidator,
 };
 
 fn drafted(name: &str, shape: &Shape, choices: &BTreeMap<String, Vec<String>>) -> Draft {
@@ -171,6 +173,48 @@ fn a_draft_says_how_numbers_and_dates_are_written() {
     assert_eq!(column("Due").format.expect("a format").date.as_deref(), Some("%-d/%-m/%Y"));
     assert!(contract.collections[0].shape.fields.iter().all(|field| field.readings.is_empty()));
     assert_eq!(contract.tools[1].input_schema.value()["properties"]["min_amount_eur"]["type"], "number");
+}
+
+/// PostgreSQL's bigint is answered as text, since a number may not hold its digits.
+#[test]
+fn a_key_is_asked_for_as_it_is_answered() {
+    let fields = json!([{ "key": "id", "type": "decimal" }, { "key": "paid", "type": "decimal" }]);
+    let shape = json!({ "name": "orders", "fields": fields, "key": ["id"], "capabilities": {
+        "read": true, "write": ["create"], "matches": { "*": ["equals", "at-least", "at-most"] }, "order": ["*"] } });
+    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let contract = check_compiles(&drafted("orders", &shape, &BTreeMap::new()), &shape);
+    let [lookup, list, create] = contract.tools.as_slice() else { panic!("{:?}", contract.tools) };
+    let answered = lookup.output_schema.as_ref().expect("a schema").value().to_string();
+    assert!(answered.contains(r#""id":{"type":"string""#), "{answered}");
+    let asked = |tool: &Tool, field: &str| tool.input_schema.value()["properties"][field]["type"].clone();
+    let taken = ArgumentValidator::for_tool(lookup).expect("a validator").validate(r#"{"id": "9223372036854775807"}"#);
+    assert!(taken.is_ok(), "{taken:?}");
+    for tool in [lookup, list, create] {
+        assert_eq!(asked(tool, "id"), "string", "{}", tool.name);
+    }
+    assert_eq!(asked(list, "min_paid"), "number");
+}
+
+/// An empty text is no choice, since Gemini refuses a request with one. Where it may be written, the field is a text.
+#[test]
+fn an_empty_text_is_no_choice() {
+    let shape = json!({ "name": "orders", "fields": [{ "key": "state", "type": "string" }, { "key": "none", "type": "string" }], "key": [],
+        "capabilities": { "read": true, "write": ["create"], "matches": { "*": ["equals"] }, "order": ["*"] } });
+    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let known = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>();
+    let choices = BTreeMap::from([("state".to_owned(), known(&["", "open"])), ("none".to_owned(), known(&[""]))]);
+    let draft = drafted("orders", &shape, &choices);
+    check_compiles(&draft, &shape);
+    let lines: Vec<&str> = draft.contract.lines().filter_map(|line| line.trim().strip_prefix("- { ")).collect();
+    assert_eq!(
+        lines,
+        [
+            "name: state, type: dropdown, choices: [open] }",
+            "name: none, type: text }",
+            "name: state, type: text, required: true }",
+            "name: none, type: text, required: true }",
+        ]
+    );
 }
 
 /// A column that a create needs is hidden: a create without it would fail every time.

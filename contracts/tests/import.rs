@@ -98,6 +98,22 @@ fn a_document_that_explodes_is_bounded() {
     let deep = format!("{}{}", "{\"not\":".repeat(70), "}".repeat(70));
     let document = document.replace("{\"type\":\"string\"}", &deep);
     assert!(import(&document, &Wanted::default()).is_err());
+    // Wide ones are small too: 20 parts of 20 parts, and so on, eight levels down.
+    let schemas: String = (0..8)
+        .map(|level| {
+            let next = format!("{{\"$ref\":\"#/components/schemas/S{}\"}}", level + 1);
+            format!("\"S{level}\":{{\"allOf\":[{}]}},", [next.as_str(); 20].join(","))
+        })
+        .collect();
+    let whole = r##"{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/S0"}}}}"##;
+    let document = format!(
+        r##"{{"openapi":"3.1.0","info":{{"title":"t"}},"paths":{{"/a":{{"put":{{"requestBody":{whole},"responses":{{"200":{whole}}}}}}}}},
+        "components":{{"schemas":{{{schemas}"S8":{{"type":"object"}}}}}}}}"##
+    );
+    let imported = import(&document, &Wanted::default()).expect("one argument and one column");
+    let line = "put_a: { method: PUT, path: \"/a\", effect: update, params: { body: { type: json, in: whole-body } }, \
+                returns: { result: { type: json, nullable: true, at: \"\" } } }";
+    assert!(imported.contract.contains(line), "{}", imported.contract);
 }
 
 /// Every document's contract must compile, whoever made the document: the shapes are what the adapter describes.
@@ -187,4 +203,177 @@ fn where_a_body_says_too_little_any_value_is_taken_and_the_report_says_so() {
     ] {
         assert!(imported.contract.contains(line), "{line}: {}", imported.contract);
     }
+}
+
+/// The name of a scheme stands in a comment, and nothing in it may become a line of weir.toml.
+#[test]
+fn the_name_of_a_security_scheme_writes_no_line() {
+    let hostile = "x\\n[upstreams.x]\\ncommand = [\\\"sh\\\"]\\r\\u2028";
+    let document = format!(
+        r#"{{"openapi": "3.1.0", "info": {{"title": "t"}}, "servers": [{{"url": "https://a.example"}}],
+            "security": [{{"{hostile}": []}}], "paths": {{"/a": {{"get": {{"responses": {{"204": {{}}}}}}}}}},
+            "components": {{"securitySchemes": {{"{hostile}": {{"type": "http", "scheme": "bearer"}},
+                "other {hostile}": {{"type": "http", "scheme": "digest"}}}}}}}}"#
+    );
+    let imported = import(&document, &Wanted::default()).expect("a contract");
+    let (comments, block) = imported.connection.split_once("[connections.t]").expect("a connection");
+    assert!(comments.lines().count() == 2 && comments.lines().all(|line| line.starts_with('#')), "{comments}");
+    assert!(!block.contains("upstreams"), "{block}");
+}
+
+/// A way in may be of several schemes. Cookies share one header, and no way in sets a header twice.
+#[test]
+fn schemes_that_go_together_are_sent_together() {
+    let connection = |security: &str| {
+        let document = format!(
+            r#"{{"openapi": "3.1.0", "info": {{"title": "t"}}, "servers": [{{"url": "https://a.example"}}],
+                "security": {security}, "paths": {{"/a": {{"get": {{"responses": {{"204": {{}}}}}}}}}},
+                "components": {{"securitySchemes": {{
+                    "session": {{"type": "apiKey", "in": "cookie", "name": "sid"}},
+                    "csrf": {{"type": "apiKey", "in": "cookie", "name": "csrf.token"}},
+                    "key": {{"type": "apiKey", "in": "header", "name": "X.Key"}},
+                    "login": {{"type": "http", "scheme": "basic"}},
+                    "token": {{"type": "http", "scheme": "bearer"}}}}}}}}"#
+        );
+        import(&document, &Wanted::default()).expect("a contract").connection
+    };
+    for (security, headers) in [
+        (r#"[{"session": [], "csrf": []}]"#, r#"{ "Cookie" = "sid=${env:T_SESSION}; csrf.token=${env:T_CSRF}" }"#),
+        (r#"[{"key": []}]"#, r#"{ "X.Key" = "${env:T_SECRET}" }"#),
+        (r#"[{"login": [], "token": []}, {"token": []}]"#, r#"{ "Authorization" = "Bearer ${env:T_SECRET}" }"#),
+    ] {
+        let connection = connection(security);
+        assert!(connection.contains(&format!("headers = {headers}\n")), "{security}: {connection}");
+    }
+}
+
+/// Returns the document of one operation, of OpenAPI 3.1.
+fn document_of(path: &str, method: &str, operation: &str) -> String {
+    format!(
+        r#"{{"openapi": "3.1.0", "info": {{"title": "t"}}, "servers": [{{"url": "https://a.example"}}],
+            "paths": {{"/ok": {{"get": {{"responses": {{"204": {{}}}}}}}}, "{path}": {{"{method}": {operation}}}}}}}"#
+    )
+}
+
+fn remarks(imported: &Imported) -> Vec<String> {
+    imported.remarks.iter().map(|remark| format!("{} {}", remark.reason, remark.message)).collect()
+}
+
+/// A schema may be a boolean, also of a parameter.
+#[test]
+fn a_boolean_is_a_schema() {
+    let parameters = r#"{"parameters": [{"name": "any", "in": "query", "schema": true}, {"name": "none", "in": "query", "schema": false}],
+        "responses": {"204": {}}}"#;
+    let imported = import(&document_of("/a", "get", parameters), &Wanted::default()).expect("a contract");
+    assert!(imported.contract.contains("fields:\n      - { name: any, type: text }\n"), "{}", imported.contract);
+    assert!(!imported.contract.contains("none"), "{}", imported.contract);
+    assert_eq!(remarks(&imported), ["schema the parameter is dropped: no value is taken"]);
+    let required = parameters.replace("\"schema\": false", "\"required\": true, \"schema\": false");
+    let imported = import(&document_of("/a", "get", &required), &Wanted::default()).expect("the other tool");
+    assert_eq!((imported.tools, remarks(&imported)), (1, vec!["schema no value is taken".to_owned()]));
+}
+
+/// A number that readers do not hold exactly costs what says it, and the whole import never, in either notation.
+#[test]
+fn a_large_number_costs_what_says_it() {
+    let document = document_of(
+        "/a",
+        "post",
+        r#"{"summary": "SUMMARY", "responses": {"204": {}}, "parameters": [
+            {"name": "p", "in": "query", "example": 18446744073709551615, "schema": {"type": "string", "maxLength": 9223372036854775807}},
+            {"name": "q", "in": "query", "schema": {"type": "integer", "maximum": 99999999999999999999999999,
+                "default": 9223372036854775807, "examples": [9223372036854775807]}},
+            {"name": "r", "in": "query", "schema": {"type": "array", "maxItems": 1e300, "items": {}}},
+            {"name": "s", "in": "query", "schema": {"type": "integer", "enum": [1, 9223372036854775807]}}]}"#,
+    )
+    .replace("SUMMARY", &"s".repeat(300));
+    let yaml = document.replace("{\"openapi\"", "---\n{\"openapi\"");
+    for text in [&document, &yaml] {
+        let imported = import(text, &Wanted::default()).unwrap_or_else(|why| panic!("{why}"));
+        for line in [
+            "- { name: p, type: text }\n",
+            "- { name: q, type: number }\n",
+            "- { name: r, type: json, schema: { type: array, items: {} } }\n",
+            &format!("title: \"{}…\"\n", "s".repeat(199)),
+        ] {
+            assert!(imported.contract.contains(line), "{line}: {}", imported.contract);
+        }
+        assert_eq!(
+            remarks(&imported),
+            ["schema the parameter is dropped: a schema names a number that is too large to be sent exactly"]
+        );
+    }
+    let refused = document.replace("\"name\": \"s\",", "\"name\": \"s\", \"required\": true,");
+    assert_eq!(import(&refused, &Wanted::default()).expect("the other tool").tools, 1);
+    let titled = document.replace("\"title\": \"t\"", &format!("\"title\": \"{}\"", "t".repeat(300)));
+    import(&titled, &Wanted::default()).expect("a long title is cut");
+}
+
+/// A GET has no body: one that holds nothing is none, and one that may be absent is not sent.
+#[test]
+fn a_get_whose_body_need_not_be_sent_has_a_tool() {
+    let get =
+        |body: &str| document_of("/a", "get", &format!(r#"{{"requestBody": {body}, "responses": {{"204": {{}}}}}}"#));
+    let form = |schema: &str, required: &str| {
+        get(&format!(
+            r#"{{"content": {{"application/x-www-form-urlencoded": {{"encoding": {{}}, "schema": {schema}}}}}{required}}}"#
+        ))
+    };
+    let empty = r#"{"type": "object", "properties": {}, "additionalProperties": false}"#;
+    let one = r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#;
+    for (document, tools, notes) in [
+        (form(empty, ""), 2, vec![]),
+        (form(empty, r#", "required": true"#), 2, vec![]),
+        (form(one, ""), 2, vec!["body the optional body is dropped: a GET with a body is not sent"]),
+        (form(one, r#", "required": true"#), 1, vec!["body a GET with a body is not sent"]),
+        (
+            get(r#"{"content": {"text/plain": {}}}"#),
+            2,
+            vec!["body the optional body is dropped: the body is sent as text/plain, and only JSON and forms are"],
+        ),
+    ] {
+        let imported = import(&document, &Wanted::default()).expect("a contract");
+        assert_eq!(
+            (imported.tools, remarks(&imported)),
+            (tools, notes.into_iter().map(str::to_owned).collect()),
+            "{document}"
+        );
+        assert!(!imported.contract.contains("name: a,"), "{}", imported.contract);
+    }
+}
+
+/// A form writes lists and objects as `encoding` says.
+#[test]
+fn a_form_is_written_as_its_encoding_says() {
+    let operation = r#"{"responses": {"204": {}}, "requestBody": {"required": true, "content": {"application/x-www-form-urlencoded": {
+        "encoding": {
+            "metadata": {"style": "deepObject", "explode": true}, "tags": {"explode": false}, "name": {"style": "form"},
+            "odd": {"style": "matrix"}, "picture": {"contentType": "image/png"}, "plain": {"contentType": "application/json"}},
+        "schema": {"type": "object", "properties": {
+            "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
+            "tags": {"type": "array", "items": {"type": "string"}}, "name": {"type": "string"},
+            "odd": {"type": "array", "items": {"type": "string"}}, "picture": {"type": "string"}, "plain": {"type": "object"}}}}}}}"#;
+    let imported = import(&document_of("/a", "post", operation), &Wanted::default()).expect("a contract");
+    let line = "params: { metadata: { type: json, style: deepObject, explode: true }, tags: { type: json, style: form, explode: false }, \
+                name: { type: string }, odd: { type: json }, picture: { type: string }, plain: { type: json } }, content_type";
+    assert!(imported.contract.contains(line), "{}", imported.contract);
+    assert_eq!(
+        remarks(&imported),
+        [
+            "schema the style 'matrix' is not known here: lists repeat the name, and objects are JSON",
+            "schema it is written as 'image/png' there, and here lists repeat the name, and objects are JSON",
+        ]
+    );
+}
+
+/// A pattern that JSON Schema does not know is the service's to check.
+#[test]
+fn a_pattern_of_another_dialect_is_dropped() {
+    let operation = r#"{"responses": {"204": {}}, "parameters": [{"name": "p", "in": "query", "schema": {"type": "string", "pattern": "(?i)^ab"}}]}"#;
+    let imported = import(&document_of("/a", "get", operation), &Wanted::default()).expect("a contract");
+    assert!(imported.contract.contains("- { name: p, type: text }\n"), "{}", imported.contract);
+    assert_eq!(
+        remarks(&imported),
+        ["pattern the pattern `(?i)^ab` is not one of JSON Schema; the service alone checks it"]
+    );
 }

@@ -172,8 +172,17 @@ impl Lowering<'_> {
         if let Some(value) = members.shift_remove("const") {
             members.entry("enum").or_insert(json!([value]));
         }
-        let Some(values) = members.get("enum").and_then(Value::as_array) else { return };
+        let Some(Value::Array(values)) = members.get_mut("enum") else { return };
         if values.iter().all(Value::is_string) {
+            let all = values.len();
+            values.retain(|value| value != "");
+            let (left, had_empty) = (values.len(), values.len() < all);
+            if left == 0 {
+                members.shift_remove("enum");
+            }
+            if had_empty {
+                self.lose(ENUM, at, "that an empty text may be sent is not told");
+            }
             members.entry("type").or_insert_with(|| "string".into());
             return;
         }

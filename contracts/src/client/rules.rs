@@ -88,8 +88,8 @@ pub const RULES: [Rule; 14] = [
     Rule {
         name: ENUM,
         clients: &[Gemini],
-        does: "values other than texts are left out of the schema; `const` becomes `enum`",
-        source: "https://github.com/NousResearch/hermes-agent/pull/15082",
+        does: "values other than texts, and the empty text, are left out of the schema; `const` becomes `enum`",
+        source: "https://github.com/NousResearch/hermes-agent/pull/15082; https://github.com/Bobsilvio/ha-claude/pull/32 (empty)",
     },
     Rule {
         name: UNION,

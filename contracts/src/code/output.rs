@@ -6,7 +6,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::compile::{ERROR_MEMBERS, error_members};
+use crate::{
+    compile::{ERROR_MEMBERS, error_members},
+    offer::inside::each_inside_mut,
+};
 
 /// Schemas that others refer to; they stay at the root.
 const SHARED: [&str; 2] = ["$defs", "definitions"];
@@ -84,18 +87,13 @@ fn parted(schema: &Value) -> (Map<String, Value>, Map<String, Value>) {
 
 /// Rewrites references to the root, or into it, since that value is now one level below.
 fn refer_from_below(schema: &mut Value, to: &str) {
-    match schema {
-        Value::Object(members) => {
-            if let Some(Value::String(target)) = members.get_mut("$ref")
-                && let Some(fragment) = target.strip_prefix('#')
-                && !SHARED.iter().any(|shared| fragment.starts_with(&format!("/{shared}/")))
-                && (fragment.is_empty() || fragment.starts_with('/'))
-            {
-                *target = format!("{to}{fragment}");
-            }
-            members.values_mut().for_each(|inner| refer_from_below(inner, to));
-        }
-        Value::Array(items) => items.iter_mut().for_each(|inner| refer_from_below(inner, to)),
-        _ => {}
+    let Value::Object(members) = schema else { return };
+    if let Some(Value::String(target)) = members.get_mut("$ref")
+        && let Some(fragment) = target.strip_prefix('#')
+        && !SHARED.iter().any(|shared| fragment.starts_with(&format!("/{shared}/")))
+        && (fragment.is_empty() || fragment.starts_with('/'))
+    {
+        *target = format!("{to}{fragment}");
     }
+    each_inside_mut(members, &mut |inner| refer_from_below(inner, to));
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Problems;
+use super::{Problems, property::check_dialect};
 use crate::{
     json::{percent_decoded, percent_encoded, push_pointer},
     name,
@@ -58,7 +58,8 @@ pub(super) fn of_field(schema: &Value, field: &str, place: &str, problems: &mut 
     }
 }
 
-/// Refuses keywords that only a whole schema may have, and names of members that models' interfaces refuse.
+/// Refuses keywords that only a whole schema may have, names of members that models' interfaces refuse, and patterns of
+/// another dialect.
 fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut Problems) {
     for keyword in ADDRESSES.iter().filter(|keyword| schema.contains_key(**keyword)) {
         let hint = match *keyword {
@@ -66,6 +67,12 @@ fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut Problem
             _ => "drop it; refer to a place inside by `#/$defs/NAME`",
         };
         problems.add_hint(format!("{place}/{keyword}"), format!("`{keyword}` has no place in a field's schema"), hint);
+    }
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
+        check_dialect(&format!("{place}/pattern"), pattern, problems);
+    }
+    for (pattern, _) in schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten() {
+        check_dialect(&format!("{place}/patternProperties"), pattern, problems);
     }
     for (member, _) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         if let Err(message) = name::check_field(member) {

@@ -322,6 +322,19 @@ fn check_pattern(place: &str, pattern: &str, problems: &mut Problems) {
             "is not a regular expression that runs in linear time",
             "check the brackets; look-around and back-references are not available",
         );
+    } else {
+        check_dialect(&format!("{place}/pattern"), pattern, problems);
+    }
+}
+
+/// Refuses a pattern that our engine knows and those of clients do not.
+pub(super) fn check_dialect(place: &str, pattern: &str, problems: &mut Problems) {
+    if !validate::is_pattern(pattern) {
+        problems.add_hint(
+            place,
+            "is not a pattern of JSON Schema, which clients read as JavaScript does",
+            "write [Aa] for both cases, ^ and $ for the ends: there is no (?i), (?x), (?P<name>), \\A or \\z",
+        );
     }
 }
 

@@ -2,10 +2,22 @@
 
 use serde_json::Value;
 
-use crate::{json, problem::Problem};
+use crate::{
+    json::{self, Fault, JsonError},
+    problem::Problem,
+};
 
 /// Reads the text as JSON if it starts with `{` or `[`, else as YAML.
 pub(crate) fn read(file: &str, text: &str) -> Result<Value, Problem> {
+    read_but_for(file, text, |_| false)
+}
+
+/// Reads like [`read`], except that numbers may be larger than readers hold exactly.
+pub(crate) fn read_any_numbers(file: &str, text: &str) -> Result<Value, Problem> {
+    read_but_for(file, text, |fault| fault == Fault::NumberOutOfRange)
+}
+
+fn read_but_for(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<Value, Problem> {
     if text.len() > super::FILE_BYTES_MAX {
         return Err(Problem::new(file, "", format!("the file is larger than {} MiB", super::FILE_BYTES_MAX >> 20)));
     }
@@ -15,27 +27,45 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Value, Problem> {
         return Err(Problem::new(file, "", "the file is empty"));
     }
     match text.trim_start().starts_with(['{', '[']) {
-        true => json::read(text).map_err(|error| Problem::new(file, error.path, format!("JSON: {}", error.message))),
-        false => yaml(file, text),
+        true => json(file, text, is_borne),
+        false => yaml(file, text, is_borne),
     }
 }
 
-fn yaml(file: &str, text: &str) -> Result<Value, Problem> {
+fn json(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<Value, Problem> {
+    let refused = |fault: JsonError| Problem::new(file, fault.path, format!("JSON: {}", fault.message));
+    json::read(text).or_else(|first| {
+        let (value, faults) = json::read_all(text);
+        match faults.into_iter().find(|fault| !is_borne(fault.fault)) {
+            Some(fault) => Err(refused(fault)),
+            None => value.ok_or_else(|| refused(first)),
+        }
+    })
+}
+
+fn yaml(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<Value, Problem> {
+    let refused = |fault: JsonError| {
+        let problem = Problem::new(file, fault.path, format!("YAML: {}", fault.message));
+        match fault.fault {
+            Fault::NumberOutOfRange => problem.hint("put it in quotes to keep it as text"),
+            _ => problem,
+        }
+    };
     let mut outcome = Err(Problem::new(file, "", "YAML: the file has no document"));
     let read = serde_saphyr::with_deserializer_from_str_with_options(text, options(), |deserializer| {
         match json::read_other(deserializer) {
-            Ok(value) => {
-                outcome = Ok(value);
+            Ok((value, faults)) => {
+                outcome = faults
+                    .into_iter()
+                    .find(|fault| !is_borne(fault.fault))
+                    .map_or(Ok(value), |fault| Err(refused(fault)));
                 Ok(())
             }
             Err((fault, place, error)) => {
-                let hint = fault.as_ref().is_some_and(|fault| fault.fault == json::Fault::NumberOutOfRange);
-                let (place, message) = match fault {
-                    Some(fault) => (fault.path, fault.message),
-                    None => (place, first_line(&error)),
-                };
-                let problem = Problem::new(file, place, format!("YAML: {message}"));
-                outcome = Err(if hint { problem.hint("put it in quotes to keep it as text") } else { problem });
+                outcome = Err(match fault {
+                    Some(fault) => refused(fault),
+                    None => Problem::new(file, place, format!("YAML: {}", first_line(&error))),
+                });
                 Err(error)
             }
         }

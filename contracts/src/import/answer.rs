@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::document::Document;
+use super::{
+    document::Document,
+    schema::{SCHEMAS_MAX, spend},
+};
 
 /// Members of an answer that become columns. Of more it is one.
 const COLUMNS_MAX: usize = 200;
@@ -57,8 +60,8 @@ pub(super) fn of<'d>(document: &'d Document, responses: &'d Value) -> Result<Ans
     let alone = successes.len() == 1;
     let schema = document.resolved(content.get("schema").unwrap_or(&Value::Null))?;
     answer.is_list = schema.get("type").is_some_and(|kind| kind == "array");
-    let mut members = Vec::new();
-    if members_of(document, schema, 0, &mut members) && (1..=COLUMNS_MAX).contains(&members.len()) {
+    let (mut members, mut left) = (Vec::new(), SCHEMAS_MAX);
+    if members_of(document, schema, 0, &mut left, &mut members) && (1..=COLUMNS_MAX).contains(&members.len()) {
         for (name, kind, is_certain) in members {
             let column = if is_certain && alone { json!({ "type": kind }) } else { kind.into() };
             answer.returns.insert(name.to_owned(), column);
@@ -70,11 +73,13 @@ pub(super) fn of<'d>(document: &'d Document, responses: &'d Value) -> Result<Ans
     Ok(answer)
 }
 
-/// Collects name, type, and whether the member is always there. Returns `false` if the members do not say everything.
+/// Collects name, type, and whether the member is always there. Returns `false` if the members do not say everything, or
+/// if there are more of them and of the parts of `allOf` than are `left` to be looked at.
 fn members_of<'d>(
     document: &'d Document,
     schema: &'d Value,
     depth: usize,
+    left: &mut usize,
     found: &mut Vec<(&'d str, &'static str, bool)>,
 ) -> bool {
     let Some(members) = schema.as_object().filter(|_| depth < 8) else { return false };
@@ -82,7 +87,7 @@ fn members_of<'d>(
     let is_map = members.get("additionalProperties").is_some_and(|rule| rule.is_object() || rule == &Value::Bool(true));
     let varies =
         ["oneOf", "anyOf", "if", "patternProperties", "not"].iter().any(|keyword| members.contains_key(*keyword));
-    if !is_object || is_map || varies || members.get("nullable") == Some(&Value::Bool(true)) {
+    if !is_object || is_map || varies || members.get("nullable") == Some(&Value::Bool(true)) || !spend(left, members) {
         return false;
     }
     for (name, property) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -96,7 +101,7 @@ fn members_of<'d>(
     }
     for part in members.get("allOf").and_then(Value::as_array).into_iter().flatten() {
         match document.resolved(part) {
-            Ok(part) if members_of(document, part, depth + 1, found) => {}
+            Ok(part) if members_of(document, part, depth + 1, left, found) => {}
             _ => return false,
         }
     }

@@ -2,7 +2,11 @@
 
 use serde_json::Value;
 
-use super::{document::Document, operation::Place};
+use super::{
+    document::Document,
+    operation::{Place, QUERY_STYLES},
+    schema::{SCHEMAS_MAX, spend},
+};
 use crate::{json::push_pointer, name};
 
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
@@ -11,7 +15,7 @@ pub(super) struct Body<'d> {
     pub(super) content_type: &'d str,
     pub(super) parts: Vec<Part<'d>>,
     pub(super) required: bool,
-    /// Where the document says less than it should: below the body, and a sentence.
+    /// Where the document says less than it should, or what cannot be said: below the body, and a sentence.
     pub(super) gaps: Vec<(String, String)>,
 }
 
@@ -25,6 +29,9 @@ pub(super) struct Part<'d> {
     /// Below the body.
     pub(super) at: String,
     pub(super) description: Option<&'d str>,
+    /// How a form writes lists and objects, as `encoding` says.
+    pub(super) style: Option<&'d str>,
+    pub(super) explode: Option<bool>,
 }
 
 /// Returns the first kind of content that can be sent. The error says which kinds there are.
@@ -55,16 +62,24 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
     let is_required = body.get("required") == Some(&Value::Bool(true));
     let resolved = document.resolved(schema)?;
     let is_form = plain(media) == FORM;
-    let mut members = Members::default();
-    let is_flat = members.collect(document, resolved, 0) && !members.properties.is_empty();
+    let mut members = Members::new();
+    let is_plain = members.collect(document, resolved, 0);
+    let is_flat = is_plain && !members.properties.is_empty();
     members.required.retain(|name| !members.read_only.contains(name));
     let needs_none = members.required.is_empty();
+    // A service that requires an empty object of JSON is sent one.
+    if is_plain && !is_flat && members.closed && needs_none && (is_form || !is_required) {
+        return Ok(Body { content_type, parts: Vec::new(), required: is_required, gaps });
+    }
     if is_flat && (is_required || is_form || needs_none) {
         let part = |name, schema, at| {
             let required = is_required && members.required.contains(&name);
-            Part { name, place: Place::Body, required, schema, at, description: None }
+            let (style, explode) = (None, None);
+            Part { name, place: Place::Body, required, schema, at, description: None, style, explode }
         };
-        let told = members.properties.iter().map(|(name, schema)| {
+        let is_never_sent = |schema: &Value| document.resolved(schema) == Ok(&Value::Bool(false));
+        let sent = members.properties.iter().filter(|(_, schema)| !is_never_sent(schema));
+        let told = sent.map(|(name, schema)| {
             let mut at = format!("{at}/properties");
             push_pointer(&mut at, name);
             part(*name, *schema, at)
@@ -78,27 +93,78 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
             ));
             parts.push(part(name, ANYTHING, at));
         }
+        if is_form {
+            parts.iter_mut().for_each(|part| encode(part, content, media, &mut gaps));
+        }
         return Ok(Body { content_type, parts, required: is_required, gaps });
     }
     if is_form {
         return Err("the body is a form whose fields are not a plain list".to_owned());
     }
     let description = body.get("description").and_then(Value::as_str);
-    let part = Part { name: "body", place: Place::WholeBody, required: is_required, schema, at, description };
+    let part = Part {
+        name: "body",
+        place: Place::WholeBody,
+        required: is_required,
+        schema,
+        at,
+        description,
+        style: None,
+        explode: None,
+    };
     Ok(Body { content_type, parts: vec![part], required: is_required, gaps })
 }
 
+/// Takes over how `encoding` writes a member of a form. What it says and no form here can do is a gap.
+fn encode<'d>(part: &mut Part<'d>, content: &'d Value, media: &str, gaps: &mut Vec<(String, String)>) {
+    let Some(encoding) = content.get("encoding").and_then(|encoding| encoding.get(part.name)) else { return };
+    let text = |key: &str| encoding.get(key).and_then(Value::as_str);
+    let explode = encoding.get("explode").and_then(Value::as_bool);
+    let untold = match (text("style"), explode, text("contentType")) {
+        (Some(style), ..) if !QUERY_STYLES.contains(&style) => {
+            format!("the style {} is not known here: lists repeat the name, and objects are JSON", name::quoted(style))
+        }
+        (Some(style), ..) => {
+            (part.style, part.explode) = (Some(style), explode);
+            return;
+        }
+        (None, Some(_), _) => {
+            (part.style, part.explode) = (Some("form"), explode);
+            return;
+        }
+        (None, None, Some(media)) if !media.contains("json") && media != "text/plain" => {
+            format!(
+                "it is written as {} there, and here lists repeat the name, and objects are JSON",
+                name::quoted(media)
+            )
+        }
+        _ => return,
+    };
+    let mut at = String::from("/content");
+    push_pointer(&mut at, media);
+    at.push_str("/encoding");
+    push_pointer(&mut at, part.name);
+    gaps.push((at, untold));
+}
+
 /// The members of an object, those in `allOf` included.
-#[derive(Default)]
 struct Members<'d> {
     properties: Vec<(&'d str, &'d Value)>,
     required: Vec<&'d str>,
     /// Names that only answers have.
     read_only: Vec<&'d str>,
+    /// The object takes no other members.
+    closed: bool,
+    /// The schemas and names that may still be looked at: parts that refer to each other are more than a document is long.
+    left: usize,
 }
 
 impl<'d> Members<'d> {
-    /// Collects the members of an object that says nothing else; `false` if it says more.
+    fn new() -> Self {
+        Self { properties: Vec::new(), required: Vec::new(), read_only: Vec::new(), closed: false, left: SCHEMAS_MAX }
+    }
+
+    /// Collects the members of an object that says nothing else; `false` if it says more, or too much.
     fn collect(&mut self, document: &'d Document, schema: &'d Value, depth: usize) -> bool {
         const HARMLESS: &[&str] = &[
             "type",
@@ -121,9 +187,10 @@ impl<'d> Members<'d> {
             HARMLESS.contains(&keyword.as_str()) || keyword == "additionalProperties" || keyword.starts_with("x-")
         };
         let is_object = members.get("type").is_none_or(|kind| kind == "object");
-        if !closes || !is_object || !members.keys().all(known) || depth > 8 {
+        if !closes || !is_object || !members.keys().all(known) || depth > 8 || !spend(&mut self.left, members) {
             return false;
         }
+        self.closed |= members.contains_key("additionalProperties");
         for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
             match document.is_read_only(schema) {
                 Ok(true) => {

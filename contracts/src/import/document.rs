@@ -3,11 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Remark;
-use crate::{
-    form,
-    json::{self, Fault, percent_decoded},
-    problem::Problem,
-};
+use crate::{form, json::percent_decoded, problem::Problem};
 
 /// References followed one after another.
 const REFERENCES_MAX: usize = 32;
@@ -20,7 +16,8 @@ pub(super) struct Document {
 
 impl Document {
     pub(super) fn read(file: &str, text: &str) -> Result<Self, Problem> {
-        let root = value(file, text)?;
+        // Documents have bounds that are larger than readers hold exactly.
+        let root = form::text::read_any_numbers(file, text)?;
         let version = root.get("openapi").and_then(Value::as_str).unwrap_or_default();
         let is_3_0 = match version.split('.').collect::<Vec<_>>().as_slice() {
             ["3", "0", ..] => true,
@@ -90,19 +87,5 @@ impl Document {
                 .ok_or_else(|| format!("the reference {shown} leads nowhere")),
             None => Err(format!("the reference {shown} leads to another document, which is never fetched")),
         }
-    }
-}
-
-/// Reads the document by the strict reader's rules, except that numbers in JSON may be larger than readers hold
-/// exactly: documents have such bounds.
-fn value(file: &str, text: &str) -> Result<Value, Problem> {
-    let bytes = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if !bytes.trim_start().starts_with('{') || text.len() > form::FILE_BYTES_MAX {
-        return form::text::read(file, text);
-    }
-    let (value, faults) = json::read_all(bytes);
-    match faults.into_iter().find(|fault| fault.fault != Fault::NumberOutOfRange) {
-        Some(fault) => Err(Problem::new(file, fault.path, format!("JSON: {}", fault.message))),
-        None => value.ok_or_else(|| Problem::new(file, "", "a number is too large")),
     }
 }

@@ -25,6 +25,9 @@ const IGNORED_HEADERS: &[&str] = &["accept", "content-type", "authorization"];
 const RESERVED_HEADERS: &[&str] =
     &["cookie", "host", "connection", "content-length", "transfer-encoding", "accept-encoding"];
 
+/// The styles that the adapter knows in a query and in a form.
+pub(super) const QUERY_STYLES: &[&str] = &["form", "spaceDelimited", "pipeDelimited", "deepObject"];
+
 pub(super) struct Operation {
     pub(super) tool: String,
     pub(super) collection: String,
@@ -208,32 +211,7 @@ impl<'d> Source<'d> {
         let mut noted = Vec::new();
         let mut taken = BTreeSet::new();
         let mut parameters = self.parameters(&mut taken, &mut noted)?;
-        let (mut content_type, mut body_required) = (None, false);
-        if let Some(given) = self.operation.get("requestBody") {
-            let place = at("/requestBody");
-            let resolved = self.document.resolved(given).map_err(|why| ("reference", place.clone(), why))?;
-            match body::of(self.document, resolved) {
-                Ok(body) => {
-                    content_type = Some(body.content_type).filter(|media| *media != "application/json");
-                    // Other methods always send a body that has members. A whole one is an argument that is required itself.
-                    let is_whole = body.parts.iter().any(|part| matches!(part.place, Place::WholeBody));
-                    body_required = body.required && self.method == "delete" && !is_whole;
-                    noted.extend(body.gaps.into_iter().map(|(at, why)| ("schema", format!("{place}{at}"), why)));
-                    for part in body.parts {
-                        let place = format!("{place}{}", part.at);
-                        let parameter = self.part(&part, &place, &mut taken, &mut noted);
-                        parameters.push(parameter.map_err(|why| ("schema", place, why))?);
-                    }
-                }
-                Err(why) if resolved.get("required") == Some(&Value::Bool(true)) || self.method != "delete" => {
-                    return Err(("body", place, why));
-                }
-                Err(why) => noted.push(("body", place, why)),
-            }
-        }
-        if self.method == "get" && parameters.iter().any(|part| matches!(part.place, Place::Body | Place::WholeBody)) {
-            return Err(("body", at("/requestBody"), "a GET with a body is not sent".to_owned()));
-        }
+        let (content_type, body_required) = self.body(&mut parameters, &mut taken, &mut noted)?;
         let responses = self.operation.get("responses").unwrap_or(&Value::Null);
         let answer = answer::of(self.document, responses).map_err(|why| ("reference", at("/responses"), why))?;
         if let Some(media) = &answer.untold {
@@ -307,6 +285,44 @@ impl<'d> Source<'d> {
         })
     }
 
+    /// Adds the parts of the body to the parameters. Returns the media type if it is not `application/json`, and whether a
+    /// DELETE without any of them has a body all the same.
+    fn body(
+        &self,
+        parameters: &mut Vec<Parameter>,
+        taken: &mut BTreeSet<String>,
+        noted: &mut Vec<Refusal>,
+    ) -> Result<(Option<&'d str>, bool), Refusal> {
+        let Some(given) = self.operation.get("requestBody") else { return Ok((None, false)) };
+        let place = format!("{}/requestBody", self.place);
+        let resolved = self.document.resolved(given).map_err(|why| ("reference", place.clone(), why))?;
+        let may_be_left_out =
+            matches!(self.method, "get" | "delete") && resolved.get("required") != Some(&Value::Bool(true));
+        let body = match body::of(self.document, resolved) {
+            Ok(body) if body.parts.is_empty() => return Ok((None, false)),
+            Ok(_) if self.method == "get" => Err("a GET with a body is not sent".to_owned()),
+            body => body,
+        };
+        let body = match body {
+            Ok(body) => body,
+            Err(why) if may_be_left_out => {
+                noted.push(("body", place, format!("the optional body is dropped: {why}")));
+                return Ok((None, false));
+            }
+            Err(why) => return Err(("body", place, why)),
+        };
+        // Other methods always send a body that has members. A whole one is an argument that is required itself.
+        let is_whole = body.parts.iter().any(|part| part.place == Place::WholeBody);
+        let body_required = body.required && self.method == "delete" && !is_whole;
+        noted.extend(body.gaps.into_iter().map(|(at, why)| ("schema", format!("{place}{at}"), why)));
+        for part in body.parts {
+            let place = format!("{place}{}", part.at);
+            let parameter = self.part(&part, &place, taken, noted);
+            parameters.push(parameter.map_err(|why| ("schema", place, why))?);
+        }
+        Ok((Some(body.content_type).filter(|media| *media != "application/json"), body_required))
+    }
+
     /// Refuses an operation on another server, which would need a connection of its own.
     fn check_server(&self) -> Result<(), Refusal> {
         let url = |servers: &Value| servers.get(0).and_then(|server| server.get("url")?.as_str().map(str::to_owned));
@@ -325,7 +341,7 @@ impl<'d> Source<'d> {
         let text = |key: &str| self.operation.get(key).and_then(Value::as_str).unwrap_or_default();
         let title = sentence(&text("summary").replace(['\n', '\r'], " "), TITLE_MAX);
         let body = sentence(text("description"), DESCRIPTION_MAX);
-        let stop = if title.is_empty() || title.ends_with(['.', '!', '?']) { "" } else { "." };
+        let stop = if title.is_empty() || title.ends_with(['.', '!', '?', '…']) { "" } else { "." };
         let mut description = match (title.is_empty(), body.is_empty()) {
             (_, false) if body.starts_with(&title) => body,
             (false, false) => format!("{title}{stop} {body}"),
@@ -421,7 +437,7 @@ impl<'d> Source<'d> {
         let style = given.get("style").and_then(Value::as_str);
         let default = if position == Place::Query { "form" } else { "simple" };
         let known: &[&str] = match position {
-            Place::Query => &["form", "spaceDelimited", "pipeDelimited", "deepObject"],
+            Place::Query => QUERY_STYLES,
             _ => &["simple"],
         };
         let style = style.unwrap_or(default);
@@ -432,7 +448,11 @@ impl<'d> Source<'d> {
         let lifted =
             schema::lift(self.document, schema.unwrap_or(&json!({ "type": TEXT }))).map_err(|why| ("schema", why))?;
         noted.extend(lifted.dropped.into_iter().map(|(reason, why)| (reason, place.to_owned(), why)));
-        let mut schema = lifted.schema;
+        let mut schema = match lifted.schema {
+            Value::Bool(false) => return Err(("schema", "no value is taken".to_owned())),
+            Value::Bool(true) => json!({}),
+            schema => schema,
+        };
         // A parameter without a type takes anything; it is sent as text.
         if schema.get("type").is_none()
             && ["$ref", "anyOf", "oneOf", "allOf", "enum", "const"].iter().all(|key| schema.get(*key).is_none())
@@ -454,15 +474,14 @@ impl<'d> Source<'d> {
         }
         let field = field_name(&original, taken);
         taken.insert(field.clone());
-        let is_single =
-            matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "number" | "boolean"));
+        let is_single = is_single(&schema);
         Ok(Some(Parameter {
             field,
             place: position,
             required: position == Place::Path || given.get("required") == Some(&Value::Bool(true)),
             may_be_null: false,
             description: given.get("description").and_then(Value::as_str).map(str::to_owned),
-            example: given.get("example").filter(|example| !example.is_object()).cloned(),
+            example: given.get("example").filter(|example| schema::can_be_shown(example)).cloned(),
             style: (!is_json && !is_single).then(|| style.to_owned()),
             explode: given.get("explode").and_then(Value::as_bool).filter(|_| !is_json && !is_single),
             original,
@@ -484,6 +503,7 @@ impl<'d> Source<'d> {
             false => field_name(part.name, taken),
         };
         taken.insert(field.clone());
+        let style = part.style.filter(|_| !is_single(&lifted.schema));
         Ok(Parameter {
             field,
             original: part.name.to_owned(),
@@ -493,10 +513,15 @@ impl<'d> Source<'d> {
             schema: lifted.schema,
             description: part.description.map(str::to_owned),
             example: None,
-            style: None,
-            explode: None,
+            style: style.map(str::to_owned),
+            explode: part.explode.filter(|_| style.is_some()),
         })
     }
+}
+
+/// Returns `true` if every value is one text or number, so that no style matters.
+fn is_single(schema: &Value) -> bool {
+    matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "number" | "boolean"))
 }
 
 impl Parameter {

@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 
 use super::{document::Document, text::sentence};
 use crate::{
-    name,
+    json, name,
     offer::{self, inside},
     upstream, validate,
 };
 
-/// Schemas inside one argument, with all that they refer to.
-const SCHEMAS_MAX: usize = 5_000;
+/// Schemas inside one argument, or of one body or answer, with all that they refer to.
+pub(super) const SCHEMAS_MAX: usize = 5_000;
 const DEPTH_MAX: usize = 60;
 const TEXT_MAX: usize = 300;
 const PATTERN_MAX: usize = 1_000;
@@ -75,6 +75,15 @@ pub(super) fn lift(document: &Document, schema: &Value) -> Result<Lifted, String
     }
     upstream::plain_types(&mut lifted);
     Ok(Lifted { schema: lifted, dropped: lifter.dropped })
+}
+
+/// Takes the schema of an object, with the names in it, from what may still be looked at. Returns `false` if that is less.
+pub(super) fn spend(left: &mut usize, members: &Map<String, Value>) -> bool {
+    let properties = members.get("properties").and_then(Value::as_object).map_or(0, Map::len);
+    let required = members.get("required").and_then(Value::as_array).map_or(0, Vec::len);
+    let spent = left.checked_sub(1 + properties + required);
+    *left = spent.unwrap_or(0);
+    spent.is_some()
 }
 
 /// Adds the members that only answers have, as the parts of an `allOf` name them. `left` is how many parts may follow.
@@ -175,22 +184,27 @@ impl Lifter<'_> {
             }
             "description" | "title" => value.as_str().map(|text| sentence(text, TEXT_MAX).into()),
             "pattern" => self.pattern(value)?,
-            "default" => is_short(value).then(|| value.clone()),
-            "example" => (self.document.is_3_0 && is_short(value))
+            "default" => can_be_shown(value).then(|| value.clone()),
+            "example" => (self.document.is_3_0 && can_be_shown(value))
                 .then(|| {
                     lifted.insert("examples".to_owned(), json!([value]));
                 })
                 .and(None),
-            "examples" => {
-                value.as_array().filter(|all| !self.document.is_3_0 && all.iter().all(is_short)).map(|all| json!(all))
-            }
+            "examples" => value
+                .as_array()
+                .filter(|all| !self.document.is_3_0 && all.iter().all(can_be_shown))
+                .map(|all| json!(all)),
             // References find these by their place in the document.
             "$defs" | "definitions" => None,
             "exclusiveMinimum" | "exclusiveMaximum" if value.is_boolean() => None,
             keyword if NUMERIC.contains(&keyword) => {
-                value.as_f64().filter(|number| number.abs() <= crate::json::INTEGER_MAX as f64).map(|_| value.clone())
+                value.as_f64().filter(|number| number.abs() <= json::INTEGER_MAX as f64).map(|_| value.clone())
             }
-            keyword if KEPT.contains(&keyword) => Some(value.clone()),
+            "enum" | "const" if !json::is_exact(value) => {
+                return Err("a schema names a number that is too large to be sent exactly".to_owned());
+            }
+            // A length or count beyond what readers hold exactly bounds nothing.
+            keyword if KEPT.contains(&keyword) => json::is_exact(value).then(|| value.clone()),
             keyword => match (inside::inside(keyword), value) {
                 (inside::Inside::Named, Value::Object(schemas)) => {
                     let mut inner = Map::new();
@@ -241,19 +255,19 @@ impl Lifter<'_> {
         Ok(unsent)
     }
 
-    /// Drops a pattern that takes long or that our engine does not know; then the service alone checks it.
+    /// Drops a pattern that takes long, or that our engine or JSON Schema does not know; then the service alone checks it.
     fn pattern(&mut self, value: &Value) -> Result<Option<Value>, String> {
         let Some(pattern) = value.as_str() else { return Ok(None) };
         let runs = offer::check_pattern(pattern, PATTERN_MAX).is_ok()
             && validate::validator(&json!({ "type": "string", "pattern": pattern })).is_ok();
-        if !runs {
-            let shown: String = pattern.chars().take(60).collect();
-            self.dropped.push((
-                "pattern",
-                format!("the pattern `{shown}` does not run in linear time; the service alone checks it"),
-            ));
-        }
-        Ok(runs.then(|| value.clone()))
+        let fault = match (runs, validate::is_pattern(pattern)) {
+            (true, true) => return Ok(Some(value.clone())),
+            (true, false) => "is not one of JSON Schema",
+            (false, _) => "does not run in linear time",
+        };
+        let shown: String = pattern.chars().take(60).collect();
+        self.dropped.push(("pattern", format!("the pattern `{shown}` {fault}; the service alone checks it")));
+        Ok(None)
     }
 
     /// Returns `#/$defs/NAME` for a place in the document.
@@ -302,6 +316,7 @@ fn or_null(mut schema: Map<String, Value>) -> Value {
     Value::Object(whole)
 }
 
-fn is_short(value: &Value) -> bool {
-    !matches!(value, Value::Object(_)) && value.to_string().len() <= 200
+/// Returns `true` for a default or example that is short, and whose numbers readers hold exactly.
+pub(super) fn can_be_shown(value: &Value) -> bool {
+    !matches!(value, Value::Object(_)) && value.to_string().len() <= 200 && json::is_exact(value)
 }

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Remark, document::Document, text::sentence};
+use super::{Remark, document::Document};
+use crate::name;
 
 /// The way in that the connection uses.
 #[derive(Default)]
@@ -24,6 +25,20 @@ enum How {
     Header { name: String, value: &'static str },
     Query(String),
     Cookie(String),
+}
+
+impl How {
+    /// Returns `true` if both set the same header, cookie or part of the query. Cookies share their header.
+    fn sets_the_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Header { name: one, .. }, Self::Header { name: other, .. }) => one.eq_ignore_ascii_case(other),
+            (Self::Header { name, .. }, Self::Cookie(_)) | (Self::Cookie(_), Self::Header { name, .. }) => {
+                name.eq_ignore_ascii_case("cookie")
+            }
+            (Self::Query(one), Self::Query(other)) | (Self::Cookie(one), Self::Cookie(other)) => one == other,
+            _ => false,
+        }
+    }
 }
 
 impl Access {
@@ -45,7 +60,7 @@ impl Access {
         let has = |way: &Vec<&String>| way.iter().all(|name| self.schemes.iter().any(|scheme| scheme.name == **name));
         match ways.iter().any(has) || ways.is_empty() {
             true => None,
-            false => Some(ways[0].iter().map(|name| sentence(name, 60)).collect::<Vec<_>>().join(" and ")),
+            false => Some(ways[0].iter().map(|name| name::quoted(name)).collect::<Vec<_>>().join(" and ")),
         }
     }
 }
@@ -71,7 +86,8 @@ pub(super) fn choose(document: &Document, remarks: &mut Vec<Remark>) -> Access {
     let found = asked
         .chain(each)
         .filter(|way| !way.is_empty())
-        .find_map(|way| way.into_iter().map(read).collect::<Option<Vec<_>>>());
+        .filter_map(|way| way.into_iter().map(read).collect::<Option<Vec<_>>>())
+        .find(|schemes| can_be_sent_together(schemes));
     let schemes: Vec<Scheme> = found.unwrap_or_default();
     if schemes.is_empty() && !declared.is_empty() {
         remarks.push(Remark {
@@ -83,8 +99,16 @@ pub(super) fn choose(document: &Document, remarks: &mut Vec<Remark>) -> Access {
         });
     }
     let is_chosen = |name: &&String| schemes.iter().any(|scheme| scheme.name == **name);
-    let others = declared.keys().filter(|name| !is_chosen(name)).map(|name| sentence(name, 60)).take(20).collect();
+    let others = declared.keys().filter(|name| !is_chosen(name)).map(|name| name::quoted(name)).take(20).collect();
     Access { schemes, others }
+}
+
+/// Returns `false` if a way in sets one header, cookie or part of the query twice, which no request can.
+fn can_be_sent_together(schemes: &[Scheme]) -> bool {
+    schemes
+        .iter()
+        .enumerate()
+        .all(|(index, scheme)| schemes[..index].iter().all(|other| !scheme.how.sets_the_same(&other.how)))
 }
 
 fn scheme(name: &str, scheme: &Value) -> Option<Scheme> {
@@ -157,7 +181,8 @@ fn below(fetched: &str, url: &str) -> Option<String> {
     }
 }
 
-/// Writes the block for weir.toml.
+/// Writes the block for weir.toml. Names of the document are in comments, on one line each, and in quoted keys and texts of
+/// plain characters.
 pub(super) fn connection(name: &str, base: &str, access: &Access, writes: bool) -> String {
     let variable = |scheme: &Scheme| {
         let words = format!("{name}_{}", if access.schemes.len() > 1 { scheme.name.as_str() } else { "secret" });
@@ -165,13 +190,13 @@ pub(super) fn connection(name: &str, base: &str, access: &Access, writes: bool) 
         words.chars().map(plain).collect::<String>()
     };
     let mut base = base.to_owned();
-    let mut headers = Vec::new();
+    let (mut headers, mut cookies) = (Vec::new(), Vec::new());
     let mut text = String::new();
     for scheme in &access.schemes {
         let variable = variable(scheme);
         match &scheme.how {
-            How::Header { name, value } => headers.push(format!("{name} = \"{value}${{env:{variable}}}\"")),
-            How::Cookie(name) => headers.push(format!("Cookie = \"{name}=${{env:{variable}}}\"")),
+            How::Header { name, value } => headers.push(format!("\"{name}\" = \"{value}${{env:{variable}}}\"")),
+            How::Cookie(name) => cookies.push(format!("{name}=${{env:{variable}}}")),
             How::Query(name) => {
                 let before = if base.contains('?') { '&' } else { '?' };
                 let _ = write!(base, "{before}{name}=${{env:{variable}}}");
@@ -182,14 +207,13 @@ pub(super) fn connection(name: &str, base: &str, access: &Access, writes: bool) 
             How::Header { value: "Bearer ", .. } => "a token",
             _ => "a key",
         };
-        let _ = writeln!(text, "# {variable}: {what}, as the document's scheme {} says.", sentence(&scheme.name, 60));
+        let _ = writeln!(text, "# {variable}: {what}, as the document's scheme {} says.", name::quoted(&scheme.name));
+    }
+    if !cookies.is_empty() {
+        headers.push(format!("\"Cookie\" = \"{}\"", cookies.join("; ")));
     }
     if !access.others.is_empty() {
-        let _ = writeln!(
-            text,
-            "# The document has other schemes too: {}.",
-            access.others.join(", ").replace(['\n', '\r'], " ")
-        );
+        let _ = writeln!(text, "# The document has other schemes too: {}.", access.others.join(", "));
     }
     let _ = writeln!(text, "[connections.{name}]\nkind = \"http\"\nbase_url = \"{base}\"");
     if !headers.is_empty() {

@@ -67,7 +67,7 @@ pub(super) fn field_name(wanted: &str, taken: &BTreeSet<String>) -> String {
     std::iter::once(plain).chain(others).find(free).expect("numbers do not end")
 }
 
-/// Returns what a reader sees of a text: no control or invisible characters, no comments, at most so many characters,
+/// Returns what a reader sees of a text: no control or invisible characters, no comments, at most `most` characters,
 /// and whole sentences if possible.
 pub(super) fn sentence(text: &str, most: usize) -> String {
     let mut shown = String::new();
@@ -87,7 +87,10 @@ pub(super) fn sentence(text: &str, most: usize) -> String {
     let ends = [". ", ".\n", "\n\n"].iter().filter_map(|end| Some(cut.rfind(end)? + 1)).max();
     match ends.filter(|end| *end > most / 3) {
         Some(end) => cut[..end].trim_end().to_owned(),
-        None => format!("{}…", cut.trim_end()),
+        None => {
+            let cut: String = cut.chars().take(most.saturating_sub(1)).collect();
+            format!("{}…", cut.trim_end())
+        }
     }
 }
 
@@ -124,6 +127,6 @@ mod tests {
     fn sentences_are_cut_at_their_end() {
         assert_eq!(sentence("a<!-- ignore --> b\u{200b}\u{7}", 10), "a b");
         assert_eq!(sentence("One sentence. Another one that is long.", 20), "One sentence.");
-        assert_eq!(sentence(&"y".repeat(30), 10), format!("{}…", "y".repeat(10)));
+        assert_eq!(sentence(&"y".repeat(30), 10), format!("{}…", "y".repeat(9)));
     }
 }

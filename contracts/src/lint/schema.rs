@@ -1,16 +1,19 @@
 //! Parameters and schemas: what every client takes, and what a model needs to fill them.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     ENUM_IN_PROSE, Findings, LIST_ITEMS, OUTPUT_ROOT, PARAMETER_NAME, PARAMETER_REPEATS, PARAMETER_UNDESCRIBED,
-    SCHEMA_DIALECT, SCHEMA_REFERENCE, SCHEMA_ROOT, Shown, wording,
+    PATTERN_DIALECT, SCHEMA_DIALECT, SCHEMA_REFERENCE, SCHEMA_ROOT, Shown, wording,
 };
-use crate::{compile::DIALECT, name};
+use crate::{
+    compile::DIALECT,
+    name,
+    offer::inside::{Inside, inside},
+    validate,
+};
 
 const ALTERNATIVES: [&str; 3] = ["oneOf", "anyOf", "allOf"];
-/// Schemas under these keys are about the same value or its items.
-const INSIDE: [&str; 5] = ["items", "prefixItems", "oneOf", "anyOf", "allOf"];
 /// A parameter with one of these is told by its values or by another place.
 const TOLD: [&str; 5] = ["enum", "const", "$ref", "title", "description"];
 
@@ -20,6 +23,7 @@ pub(super) fn check(tool: &Shown<'_>, findings: &mut Findings) {
     for schema in [Some(tool.input), tool.output].into_iter().flatten() {
         check_dialect(schema, &mut add);
         check_references(schema, &mut add);
+        check_patterns(schema, &mut add);
     }
     parameters(tool.input, "", &mut |field, own_name, schema| check_parameter(field, own_name, schema, &mut add));
 }
@@ -60,6 +64,18 @@ fn check_references(schema: &Value, add: &mut Add<'_>) {
     });
 }
 
+/// Finds patterns of another language's dialect, those for names included.
+fn check_patterns(schema: &Value, add: &mut Add<'_>) {
+    each_schema(schema, &mut |schema| {
+        let of_names = schema["patternProperties"].as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+        for pattern in schema["pattern"].as_str().into_iter().chain(of_names) {
+            if !validate::is_pattern(pattern) {
+                add("", PATTERN_DIALECT, format!("the pattern {} is not of JSON Schema", name::quoted(pattern)));
+            }
+        }
+    });
+}
+
 fn each_schema(schema: &Value, found: &mut dyn FnMut(&Value)) {
     let Value::Object(members) = schema else { return };
     found(schema);
@@ -78,19 +94,32 @@ fn each_schema(schema: &Value, found: &mut dyn FnMut(&Value)) {
     }
 }
 
-/// Visits every property of the input, those inside others included, with its place, name and schema.
+/// Visits every property of the input, those inside others and of definitions included, with its place, name and schema.
 fn parameters(schema: &Value, field: &str, found: &mut dyn FnMut(&str, &str, &Value)) {
-    for (own_name, inner) in schema["properties"].as_object().into_iter().flatten() {
-        let field = joined(field, own_name);
-        found(&field, own_name, inner);
-        if !is_file(inner) {
-            parameters(inner, &field, found);
-        }
-    }
-    for inner in INSIDE.iter().filter_map(|key| schema.get(key)) {
-        match inner {
-            Value::Array(several) => several.iter().for_each(|inner| parameters(inner, field, found)),
-            one => parameters(one, field, found),
+    for (keyword, value) in schema.as_object().into_iter().flatten() {
+        match (keyword.as_str(), inside(keyword), value) {
+            // These only test a value whose members are named elsewhere.
+            ("not" | "if" | "then" | "else" | "dependentSchemas" | "dependencies", ..) => {}
+            ("properties", _, Value::Object(properties)) => {
+                for (own_name, inner) in properties {
+                    let field = joined(field, own_name);
+                    found(&field, own_name, inner);
+                    if !is_file(inner) {
+                        parameters(inner, &field, found);
+                    }
+                }
+            }
+            ("$defs" | "definitions", _, Value::Object(definitions)) => {
+                definitions.iter().for_each(|(name, inner)| parameters(inner, &joined(field, name), found));
+            }
+            (_, Inside::Named, Value::Object(schemas)) => {
+                schemas.values().for_each(|inner| parameters(inner, field, found));
+            }
+            (_, Inside::Schemas, Value::Array(schemas)) => {
+                schemas.iter().for_each(|inner| parameters(inner, field, found));
+            }
+            (_, Inside::Schemas, inner) => parameters(inner, field, found),
+            _ => {}
         }
     }
 }

@@ -253,8 +253,8 @@ impl Translator<'_> {
             }
             "exclusiveMinimum" | "exclusiveMaximum" if self.dialect == Dialect::Draft4 => {}
             bound if BOUNDS.contains(&bound) && is_no_bound(bound, value) => {}
-            "default" | "examples" if !is_exact(value) => {}
-            "const" | "enum" if !is_exact(value) => {
+            "default" | "examples" if !json::is_exact(value) => {}
+            "const" | "enum" if !json::is_exact(value) => {
                 return Err(format!("a number at {at} is too large to be sent exactly"));
             }
             _ => {
@@ -450,15 +450,5 @@ fn is_no_bound(keyword: &str, value: &Value) -> bool {
         "maximum" | "exclusiveMaximum" => bound > json::INTEGER_MAX as f64,
         "minimum" | "exclusiveMinimum" => bound < -(json::INTEGER_MAX as f64),
         _ => false,
-    }
-}
-
-/// Returns `true` if every number in the value can be sent as it is.
-fn is_exact(value: &Value) -> bool {
-    match value {
-        Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() <= json::INTEGER_MAX as f64),
-        Value::Array(values) => values.iter().all(is_exact),
-        Value::Object(members) => members.values().all(is_exact),
-        _ => true,
     }
 }

@@ -7,9 +7,13 @@ use clap::{Args, Subcommand, ValueEnum};
 use weir_contracts::{
     form::FILE_BYTES_MAX,
     import::{Imported, Remark, Wanted, openapi},
+    problem::Problem,
 };
 
-use super::{Done, block_on, compile, hosts};
+use super::{
+    Done, block_on, compile, hosts,
+    offered::{indented, safe},
+};
 
 /// Exit code of a contract that lacks something of the document. 1 is a failure: there is no contract then.
 const LEFT_OUT: u8 = 3;
@@ -74,7 +78,8 @@ impl Openapi {
         };
         let url = is_url.then_some(self.document.as_str());
         let wanted = Wanted { name: self.name.as_deref(), only: &self.only, url };
-        let imported = openapi(&self.document, &text, &wanted)?;
+        let imported = openapi(&self.document, &text, &wanted)
+            .map_err(|problems| problems.into_iter().map(printable).collect::<Vec<_>>())?;
         match self.print {
             Print::Contract => {
                 print!("{}", imported.contract);
@@ -96,12 +101,8 @@ impl Openapi {
             for (reason, remarks) in by_reason {
                 eprintln!("{what}, {reason}: {}", remarks.len());
                 let shown = if self.all { remarks.len() } else { EXAMPLES };
-                for Remark { place, operation, message, .. } in remarks.iter().take(shown) {
-                    eprintln!(
-                        "    {}{}{message}\n        at {place}",
-                        operation,
-                        if operation.is_empty() { "" } else { ": " }
-                    );
+                for remark in remarks.iter().take(shown) {
+                    eprintln!("{}", in_words(remark));
                 }
                 if remarks.len() > shown {
                     eprintln!("    … {} more; --all shows them", remarks.len() - shown);
@@ -139,5 +140,50 @@ impl Openapi {
             body.extend_from_slice(&part);
         }
         String::from_utf8(body).with_context(|| format!("{url} is not UTF-8"))
+    }
+}
+
+/// Writes a remark as lines of the report. Its words are the document's, and a terminal may print all of them.
+fn in_words(remark: &Remark) -> String {
+    let Remark { place, operation, message, .. } = remark;
+    let colon = if operation.is_empty() { "" } else { ": " };
+    format!(
+        "    {}{colon}{}\n        at {}",
+        indented(operation, "        "),
+        indented(message, "        "),
+        indented(place, "        ")
+    )
+}
+
+/// Returns a problem whose words a terminal may print.
+fn printable(problem: Problem) -> Problem {
+    Problem { place: safe(&problem.place), message: safe(&problem.message), ..problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A path, a media type and a reference of a document are shown in the report.
+    #[test]
+    fn no_word_of_a_document_moves_the_cursor() {
+        let document = r##"{"openapi": "3.1.0", "info": {"title": "t"}, "servers": [{"url": "https://a.example"}], "paths": {
+            "/ok": {"get": {"responses": {"204": {}}}},
+            "/\u001b[2J\nleft out": {"get": {"responses": {"200": {"content": {"image/\u001b[1A": {}}}}}},
+            "/b": {"get": {"parameters": [{"$ref": "#/\u001b[8m"}]}}}}"##;
+        let imported = openapi("document", document, &Wanted::default()).expect("a contract");
+        let report: Vec<String> = imported.remarks.iter().map(in_words).collect();
+        assert_eq!(
+            report,
+            [
+                "    GET /\\u{1b}[2J\n        left out: the answer is image/\\u{1b}[1A, and only JSON is told\n        \
+                 at /paths/~1\\u{1b}[2J\n        left out/get/responses",
+                "    GET /b: the reference #/\\u{1b}[8m leads nowhere\n        at /paths/~1b/get/parameters/0",
+            ]
+        );
+        let problems =
+            openapi("document", &document.replace("/ok", "ok"), &Wanted::default()).expect_err("no operation");
+        let told: Vec<String> = problems.into_iter().map(|problem| printable(problem).to_string()).collect();
+        assert!(told.len() > 2 && !told.concat().contains('\u{1b}'), "{told:?}");
     }
 }
