@@ -115,7 +115,7 @@ fn sampled(settings: &Settings) -> Result<Vec<Field>, Error> {
     let records = page.map(|page| page.records).unwrap_or_default();
     let mut names = Vec::new();
     let mut values: BTreeMap<String, Vec<&RawValue>> = BTreeMap::new();
-    for record in &records {
+    for record in records.iter() {
         // The order of a map is lost in a BTreeMap, so names are taken in the order they first come in.
         let ordered: Map<String, Json> = serde_json::from_str(record.get())
             .map_err(|_| Error::upstream_error("The web service's list holds something that is not a record."))?;

@@ -1,5 +1,7 @@
 //! The pages of a list, one after the other.
 
+use std::rc::Rc;
+
 use weir_plugin_sdk::serde_json::{self, value::RawValue};
 use weir_plugin_sdk::{Error, http};
 
@@ -31,17 +33,17 @@ pub(crate) struct Pages<'a> {
     read: usize,
     /// The number of records on the list's first page, if that is known.
     first_count: Option<usize>,
-    last: Option<LastRead>,
+    /// The numbered page that was read first, and the one that was read last: only the answer to the next request says
+    /// whether another one follows.
+    first_read: Option<PageOfList>,
+    last_read: Option<PageOfList>,
+    /// A page that was read only to judge the one before it.
+    read_ahead: Option<PageOfList>,
 }
 
-/// The numbered page that was read last: only the answer to the next request says whether another one follows.
-struct LastRead {
-    records: Vec<Box<RawValue>>,
-    is_first: bool,
-}
-
+#[derive(Clone)]
 pub(crate) struct PageOfList {
-    pub(crate) records: Vec<Box<RawValue>>,
+    pub(crate) records: Rc<[Box<RawValue>]>,
     /// The position by which this page is found again.
     pub(crate) position: String,
 }
@@ -75,11 +77,52 @@ impl<'a> Pages<'a> {
             first,
             read: 0,
             first_count,
-            last: None,
+            first_read: None,
+            last_read: None,
+            read_ahead: None,
         }
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<PageOfList>, Error> {
+        let page = match self.read_ahead.take() {
+            Some(page) => page,
+            None => match self.request_next()? {
+                Some(page) => page,
+                None => return Ok(None),
+            },
+        };
+        let is_repeat = self.is_repeat(&page);
+        if self.list.pagination.is_numbered() {
+            self.first_read.get_or_insert_with(|| page.clone());
+            self.last_read = Some(page.clone());
+        }
+        let is_end = is_repeat && (!self.key.is_empty() || self.is_repeated_again(&page)?);
+        if is_end {
+            self.next = None;
+        }
+        Ok((!is_end).then_some(page))
+    }
+
+    /// Returns `true` if the page is the one before or the first one again, since services answer one of them for every
+    /// number behind the last.
+    fn is_repeat(&self, page: &PageOfList) -> bool {
+        self.first_read.iter().chain(&self.last_read).any(|read| self.is_same(&read.records, &page.records))
+    }
+
+    /// Reads one page ahead. Without a key, other records may be letter for letter the same; but they are followed by
+    /// something else, or by the end that the service has.
+    fn is_repeated_again(&mut self, page: &PageOfList) -> Result<bool, Error> {
+        self.read_ahead = self.request_next()?;
+        let is_same = |ahead: &PageOfList| self.is_same(&ahead.records, &page.records);
+        if !self.read_ahead.as_ref().is_some_and(is_same) {
+            return Ok(false);
+        }
+        self.read_ahead = None;
+        Ok(true)
+    }
+
+    /// Returns `None` if there is no further page, or the answer says that the page before was the last one.
+    fn request_next(&mut self) -> Result<Option<PageOfList>, Error> {
         let Some(position) = self.next.take() else { return Ok(None) };
         if self.read == PAGES_MAX {
             return Err(Error::new("too_large", "The list has too many pages; narrow it with a condition."));
@@ -99,13 +142,9 @@ impl<'a> Pages<'a> {
         if matches!(records, None | Some("null")) && self.is_behind_the_last(&response, records) {
             return Ok(None);
         }
-        let records: Option<Vec<Box<RawValue>>> = records.and_then(|records| serde_json::from_str(records).ok());
+        let records: Option<Rc<[Box<RawValue>]>> = records.and_then(|records| serde_json::from_str(records).ok());
         let records =
             records.ok_or_else(|| Error::upstream_error("The web service's list is not where it should be."))?;
-        if self.last.as_ref().is_some_and(|last| self.is_same(&last.records, &records)) {
-            // The service answers its last page for every number behind it.
-            return Ok(None);
-        }
         let is_first = position == self.first;
         if is_first {
             self.first_count = Some(records.len());
@@ -115,9 +154,6 @@ impl<'a> Pages<'a> {
             Some(count) if self.list.pagination.is_numbered() && !is_first => format!("{position}/{count}"),
             _ => position,
         };
-        if self.next.is_some() && self.list.pagination.is_numbered() {
-            self.last = Some(LastRead { records: records.clone(), is_first });
-        }
         Ok(Some(PageOfList { records, position }))
     }
 
@@ -125,12 +161,12 @@ impl<'a> Pages<'a> {
     /// was the last one. Services say so in many ways, and some refuse a page in the middle of a long list in the same
     /// words: a list must not end there.
     fn is_behind_the_last(&self, response: &http::Response, records: Option<&str>) -> bool {
-        let Some(last) = &self.last else { return false };
+        let Some(last) = &self.last_read else { return false };
         let count = last.records.len();
-        let asked = self.asked();
+        let is_first = last.position == self.first;
         // The first page alone does not show how many records a whole one has, if the service caps its size.
-        let is_short = match last.is_first {
-            true => asked.is_none_or(|asked| count < asked),
+        let is_short = match is_first {
+            true => count < self.list.pagination.per_page(),
             false => self.first_count.is_some_and(|first_count| count < first_count),
         };
         match response.status {
@@ -139,7 +175,7 @@ impl<'a> Pages<'a> {
             200..300 | 400 | 422 => is_short,
             // These say something of the caller and not of the page.
             401 | 403 | 408 | 429 => false,
-            400..500 => is_short && last.is_first && asked.is_some(),
+            400..500 => is_short && is_first && self.asked().is_some(),
             _ => false,
         }
     }
@@ -165,12 +201,9 @@ impl<'a> Pages<'a> {
 
     /// Returns how many records are asked for, if the service is told.
     fn asked(&self) -> Option<usize> {
-        match &self.list.pagination {
-            Pagination::Page { size: Some(_), per_page, .. } | Pagination::Offset { per_page, .. } => {
-                Some(*per_page as usize)
-            }
-            _ => None,
-        }
+        let pagination = &self.list.pagination;
+        let is_told = matches!(pagination, Pagination::Page { size: Some(_), .. } | Pagination::Offset { .. });
+        is_told.then(|| pagination.per_page())
     }
 
     fn request(&self, position: &str) -> http::Request {

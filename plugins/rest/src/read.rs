@@ -101,7 +101,15 @@ fn listed(
     let limit = query.limit as usize;
     let from = cursor.as_ref().map(|cursor| cursor.position.as_str()).filter(|from| sorted && !from.is_empty());
     let mut pages = Pages::new(&rest.settings, list, &rest.shape.key, filters(list, query), from);
-    let mut found: Vec<(Values, String)> = Vec::new();
+    let arrange = |found: &mut Vec<(Values, String)>| {
+        let compared = |left: &Values, right: &Values| compare(&order_values(left), &order_values(right), &order);
+        found.sort_by(|(left, _), (right, _)| compared(left, right));
+        // A record that moved from one page to the next while we walked.
+        if !rest.shape.key.is_empty() {
+            found.dedup_by(|(left, _), (right, _)| compared(left, right) == Ordering::Equal);
+        }
+    };
+    let mut found = Vec::new();
     let mut seen = 0;
     while let Some(page) = pages.next()? {
         if progress::cancelled() {
@@ -117,7 +125,7 @@ fn listed(
                 ),
             ));
         }
-        for raw in &page.records {
+        for raw in page.records.iter() {
             let values = values(rest, raw)
                 .ok_or_else(|| Error::upstream_error("The web service's list holds something that is not a record."))?;
             if matching(&values) && behind(&values) {
@@ -126,16 +134,14 @@ fn listed(
             }
         }
         if sorted && found.len() > limit {
-            break;
+            // Only different records show that there are more than fit.
+            arrange(&mut found);
+            if found.len() > limit {
+                break;
+            }
         }
     }
-    found.sort_by(|(left, _), (right, _)| compare(&order_values(left), &order_values(right), &order));
-    // A record that moved from one page to the next while we walked.
-    if !rest.shape.key.is_empty() {
-        found.dedup_by(|(left, _), (right, _)| {
-            compare(&order_values(left), &order_values(right), &order) == Ordering::Equal
-        });
-    }
+    arrange(&mut found);
     let is_last_page = found.len() <= limit;
     found.truncate(limit);
     let next = match found.last() {

@@ -126,8 +126,8 @@ pub(crate) enum Pagination {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Ends {
-    /// The one before a page that is empty, is not there, or repeats it: services cap the size of a page, and some filter
-    /// a page after it is cut.
+    /// The one before a page that is empty, is not there, or repeats it or the first: services cap the size of a page,
+    /// and some filter a page after it is cut.
     #[default]
     Empty,
     /// The first with fewer records than were asked for.
@@ -137,6 +137,17 @@ pub(crate) enum Ends {
 impl Pagination {
     pub(crate) fn is_numbered(&self) -> bool {
         matches!(self, Self::Page { .. } | Self::Offset { .. })
+    }
+
+    /// Returns how many records a page has at most.
+    pub(crate) fn per_page(&self) -> usize {
+        match self {
+            Self::None => usize::MAX,
+            Self::Page { per_page, .. }
+            | Self::Offset { per_page, .. }
+            | Self::Cursor { per_page, .. }
+            | Self::Link { per_page, .. } => *per_page as usize,
+        }
     }
 
     /// Returns the parameters that the pagination names.

@@ -94,9 +94,10 @@ impl<'a> Column<'a> {
         match (self.dialect, self.field.kind, self.native()) {
             // The difference of an infinity with itself is not a number. Old servers have no infinity to compare with.
             (Dialect::Postgresql, Type::Number | Type::Decimal, "numeric") => Some(format!("{name} - {name} = 0")),
-            (Dialect::Postgresql, Type::Number, "float4" | "float8")
-            | (Dialect::Postgresql, Type::Date | Type::Datetime, "date" | "timestamp" | "timestamptz") => {
-                Some(format!("{name} > '-infinity' AND {name} < 'infinity'"))
+            // The bounds have the type: a column that is a text by now has no such order, and is told to have changed.
+            (Dialect::Postgresql, Type::Number, native @ ("float4" | "float8"))
+            | (Dialect::Postgresql, Type::Date | Type::Datetime, native @ ("date" | "timestamp" | "timestamptz")) => {
+                Some(format!("{name} > '-infinity'::{native} AND {name} < 'infinity'::{native}"))
             }
             _ => None,
         }
@@ -110,12 +111,12 @@ impl<'a> Column<'a> {
         let finite = self.finite()?;
         match self.native() {
             "numeric" => Some((format!("{name} IS NOT NULL AND {finite}"), format!("({finite}) IS NOT TRUE"))),
-            "float4" | "float8" => {
-                let others = format!("({name} IS NULL OR {name} IN ('infinity', '-infinity', 'NaN'))");
-                Some((finite, others))
+            native @ ("float4" | "float8") => {
+                let odd = ["infinity", "-infinity", "NaN"].map(|odd| format!("'{odd}'::{native}")).join(", ");
+                Some((finite, format!("({name} IS NULL OR {name} IN ({odd}))")))
             }
-            "date" | "timestamptz" => {
-                Some((finite, format!("({name} IS NULL OR {name} IN ('infinity', '-infinity'))")))
+            native @ ("date" | "timestamptz") => {
+                Some((finite, format!("({name} IS NULL OR {name} IN ('infinity'::{native}, '-infinity'::{native}))")))
             }
             _ => None,
         }

@@ -10,7 +10,7 @@ use crate::Sql;
 use crate::column::{Column, place};
 use crate::condition;
 use crate::dialect::Dialect;
-use crate::statement::{Builder, cell, rows};
+use crate::statement::{self, Builder, cell};
 
 pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<Page, Error> {
     let Sql { shape, zone, .. } = collection;
@@ -30,43 +30,45 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
         Some(cursor) => offset = cursor.parse::<u64>().map_err(|_| bad_cursor())?,
         None => {}
     }
-    let parts = if is_total { order.parts(last.as_deref()) } else { vec![order.whole(None)] };
+    let (first, others) = if is_total { order.parts(last.as_deref()) } else { (order.whole(None), None) };
     let reading = Reading { collection, dialect, query, selected: &selected };
+    let limit = query.limit as usize;
+    let answer = sql::query(&reading.part(&first, offset)?).map_err(source_error)?;
+    let mut rows = statement::rows(&answer.records)?;
+    let mut is_last = !answer.truncated;
+    let both;
+    if let (true, Some(others)) = (is_last, &others) {
+        // Each statement sees the rows of another moment: one that has changed from part to part since the first was
+        // read would be in both, or in none.
+        let left = limit.saturating_sub(rows.len());
+        both = sql::query(&reading.both(&first, others, left)?).map_err(source_error)?;
+        let (others, finite): (Vec<_>, Vec<_>) =
+            statement::rows(&both.records)?.into_iter().partition(|row| row.last() == Some(OTHERS));
+        is_last = others.len() <= left && finite.len() + others.len() <= limit;
+        rows = finite.into_iter().chain(others).take(limit).collect();
+    }
     let mut records = Records::new();
-    let (mut found, mut next, mut is_last) = (0, None, true);
-    for part in &parts {
-        let left = query.limit - found;
-        // Behind a full page it is only to be known whether there is more.
-        let is_full = left == 0 && found > 0;
-        let statement = reading.statement(part, offset, if is_full { 1 } else { left })?;
-        let answer = sql::query(&statement).map_err(source_error)?;
-        let rows = rows(&answer.records)?;
-        is_last = !answer.truncated && (rows.is_empty() || !is_full);
-        if is_full {
-            break;
-        }
-        for row in &rows {
-            let members = wanted
-                .iter()
-                .enumerate()
-                .map(|(at, column)| Ok((column.field.key.as_str(), column.value(cell(row, at)?, zone))));
-            records.push(members.collect::<Result<Vec<_>, Error>>()?);
-        }
-        found += rows.len() as u32;
-        if let Some(last) = rows.last() {
+    for row in &rows {
+        let members = wanted
+            .iter()
+            .enumerate()
+            .map(|(at, column)| Ok((column.field.key.as_str(), column.value(cell(row, at)?, zone))));
+        records.push(members.collect::<Result<Vec<_>, Error>>()?);
+    }
+    let next = match rows.last() {
+        Some(last) if !is_last && is_total => {
             let values = by.iter().zip(&selected.remembered);
             let values = values.map(|(column, at)| Ok(column.value(cell(last, *at)?, zone)));
-            next = Some(match is_total {
-                true => encode_cursor(&values.collect::<Result<Vec<_>, Error>>()?),
-                false => (offset + u64::from(found)).to_string(),
-            });
+            Some(encode_cursor(&values.collect::<Result<Vec<_>, Error>>()?))
         }
-        if !is_last {
-            break;
-        }
-    }
-    Ok(Page { records: records.finish(), next: next.filter(|_| !is_last) })
+        Some(_) if !is_last => Some((offset + rows.len() as u64).to_string()),
+        _ => None,
+    };
+    Ok(Page { records: records.finish(), next })
 }
+
+/// What the last column of a row says if its first order value is not finite.
+const OTHERS: &str = "1";
 
 struct Reading<'a> {
     collection: &'a Sql,
@@ -77,38 +79,61 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Returns the statement that reads one part of the list.
-    fn statement(&self, part: &Part<'_>, offset: u64, limit: u32) -> Result<sql::Statement, Error> {
-        let Sql { settings, shape, zone, .. } = self.collection;
+    fn part(&self, part: &Part<'_>, offset: u64) -> Result<sql::Statement, Error> {
         let mut builder = Builder::new(self.dialect);
-        let mut conditions = self
-            .query
-            .conditions
-            .iter()
-            .map(|given| {
-                let column = Column::find(shape, self.dialect, &given.column)?;
-                condition::condition(given, &column, zone, &mut builder)
-            })
-            .collect::<Result<Vec<_>, Error>>()?;
-        conditions.extend(part.condition.clone());
-        if let Some(last) = part.last {
-            conditions.push(part.order.behind(last, &mut builder)?);
+        let conditions = self.conditions(&mut builder)?;
+        let mut text = self.select(part, &conditions, self.query.limit as usize, &mut builder)?;
+        if offset > 0 {
+            write!(text, " OFFSET {offset}").expect("a String takes all");
         }
+        builder.text = text;
+        Ok(builder.finish(&self.collection.settings.connection, self.query.limit, None))
+    }
+
+    /// Returns the statement that reads both parts, in any order, of the others no more than there are `left`. A last
+    /// column says to which part a row belongs.
+    fn both(&self, finite: &Part<'_>, others: &Part<'_>, left: usize) -> Result<sql::Statement, Error> {
+        let mut builder = Builder::new(self.dialect);
+        let conditions = self.conditions(&mut builder)?;
+        let finite = self.select(finite, &conditions, self.query.limit as usize, &mut builder)?;
+        let others = self.select(others, &conditions, left, &mut builder)?;
+        builder.text = format!(
+            "SELECT finite.*, 0 AS part FROM ({finite}) AS finite UNION ALL SELECT others.*, {OTHERS} FROM ({others}) AS others"
+        );
+        let limit = self.query.limit.saturating_add(left as u32).saturating_add(2);
+        Ok(builder.finish(&self.collection.settings.connection, limit, None))
+    }
+
+    fn conditions(&self, builder: &mut Builder) -> Result<Vec<String>, Error> {
+        let Sql { shape, zone, .. } = self.collection;
+        let conditions = self.query.conditions.iter().map(|given| {
+            let column = Column::find(shape, self.dialect, &given.column)?;
+            condition::condition(given, &column, zone, builder)
+        });
+        conditions.collect()
+    }
+
+    /// Returns the SELECT for one part of the list, and one row more than `limit`.
+    fn select(
+        &self,
+        part: &Part<'_>,
+        conditions: &[String],
+        limit: usize,
+        builder: &mut Builder,
+    ) -> Result<String, Error> {
+        let behind = part.last.map(|last| part.order.behind(last, builder)).transpose()?;
         let mut text = String::with_capacity(self.selected.text.len() + 256);
         text.push_str(&self.selected.text);
-        for (at, condition) in conditions.iter().enumerate() {
+        for (at, condition) in conditions.iter().chain(&part.condition).chain(&behind).enumerate() {
             text.push_str(if at == 0 { " WHERE " } else { " AND " });
             text.push_str(condition);
         }
         match &self.selected.order_by {
             Some(order_by) if part.condition.is_none() => text.push_str(order_by),
-            _ => text.push_str(&part.order.sql(&mut builder)),
+            _ => text.push_str(&part.order.sql(builder)),
         }
-        write!(text, " LIMIT {}", u64::from(limit) + 1).expect("a String takes all");
-        if offset > 0 {
-            write!(text, " OFFSET {offset}").expect("a String takes all");
-        }
-        builder.text = text;
-        Ok(builder.finish(&settings.connection, limit, None))
+        write!(text, " LIMIT {}", limit as u64 + 1).expect("a String takes all");
+        Ok(text)
     }
 }
 
@@ -196,7 +221,7 @@ struct Ordered<'a> {
     is_led_by_finite: bool,
 }
 
-/// A part of a list that one statement reads.
+/// A part of a list, in an order that an index may have.
 struct Part<'a> {
     condition: Option<String>,
     order: Ordered<'a>,
@@ -209,23 +234,22 @@ impl<'a> Ordered<'a> {
         Part { condition: None, order: self, last }
     }
 
-    /// Returns the parts that are read one after the other. An index serves an order with infinities among the nulls only
-    /// if the finite values are asked for alone; the others then have the same value.
-    fn parts(self, last: Option<&'a [Value<'static>]>) -> Vec<Part<'a>> {
+    /// Returns the part that comes next, and the one behind it. An index serves an order with infinities among the nulls
+    /// only if the finite values are asked for alone; the others then have the same value.
+    fn parts(self, last: Option<&'a [Value<'static>]>) -> (Part<'a>, Option<Part<'a>>) {
         let Some((finite, others)) = self.columns.first().and_then(Column::split) else {
-            return vec![self.whole(last)];
+            return (self.whole(last), None);
         };
         let is_among_others = last.is_some_and(|last| last[0].is_null());
-        let mut parts = Vec::new();
-        if !is_among_others {
-            parts.push(Part { condition: Some(finite), order: Self { is_led_by_finite: true, ..self }, last });
-        }
-        parts.push(Part {
+        let others = Part {
             condition: Some(others),
             order: Self { columns: &self.columns[1..], descending: &self.descending[1..], is_led_by_finite: false },
             last: last.filter(|_| is_among_others).map(|last| &last[1..]),
-        });
-        parts
+        };
+        if is_among_others {
+            return (others, None);
+        }
+        (Part { condition: Some(finite), order: Self { is_led_by_finite: true, ..self }, last }, Some(others))
     }
 
     /// Returns ` ORDER BY …`, or nothing.

@@ -25,6 +25,12 @@ impl<'de> Deserialize<'de> for Row<'de> {
     }
 }
 
+impl Row<'_> {
+    pub(crate) fn last(&self) -> Option<&str> {
+        self.0.last().map(|cell| cell.get())
+    }
+}
+
 struct Cells;
 
 impl<'de> Visitor<'de> for Cells {

@@ -1,8 +1,10 @@
 //! Asks both databases the same, through the connections that adapters are given.
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     path::Path,
+    rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -19,7 +21,9 @@ use crate::server::Server;
 pub(crate) struct Both {
     runtime: tokio::runtime::Runtime,
     folder: tempfile::TempDir,
-    server: Server,
+    server: Rc<Server>,
+    /// What somebody else does in PostgreSQL as soon as the next statement is answered.
+    meanwhile: Rc<RefCell<Option<String>>>,
     sqlite: Arc<sql::SqlConnection>,
     postgresql: Arc<sql::SqlConnection>,
 }
@@ -46,7 +50,8 @@ impl Both {
                 .build()
                 .expect("a runtime"),
             folder,
-            server,
+            server: Rc::new(server),
+            meanwhile: Rc::default(),
             sqlite: connect(ConnectionConfig::Sqlite { path, write: true }),
             postgresql: connect(ConnectionConfig::Postgresql { url, write: true, pool_max: None }),
         }
@@ -56,6 +61,11 @@ impl Both {
     pub(crate) fn fill(&self, sqlite: &str, postgresql: &str) {
         self.sqlite_file().execute_batch(sqlite).expect(sqlite);
         self.server.script(postgresql);
+    }
+
+    /// Runs a script in PostgreSQL behind the next statement, before that is answered.
+    pub(crate) fn fill_behind_next_statement(&self, script: &str) {
+        self.meanwhile.replace(Some(script.to_owned()));
     }
 
     pub(crate) fn sqlite_file(&self) -> rusqlite::Connection {
@@ -77,6 +87,7 @@ impl Both {
             Which::Postgresql => self.postgresql.clone(),
         };
         let runtime = self.runtime.handle().clone();
+        let (server, meanwhile) = (Rc::clone(&self.server), Rc::clone(&self.meanwhile));
         testing::reset();
         testing::sql::answer(database.dialect(), move |statement| {
             let parameters = serde_json::to_string(&statement.parameters).expect("JSON");
@@ -92,6 +103,9 @@ impl Both {
                 true => runtime.block_on(database.query_write(given)),
                 false => runtime.block_on(database.query(given)),
             };
+            if let Some(script) = meanwhile.take() {
+                server.script(&script);
+            }
             match answer {
                 Ok(rows) => Ok(testing::sql::Answer {
                     rows: weir_plugin_sdk::sql::Rows { records: rows.records, truncated: rows.truncated },

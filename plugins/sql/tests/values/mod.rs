@@ -351,6 +351,78 @@ fn plain_orders_are_served_by_an_index() {
     }
 }
 
+/// Both parts of an order with values that are not finite are read by an index of the column, when they are read at once.
+#[test]
+fn both_parts_of_an_order_are_served_by_an_index() {
+    let both = Both::filled(
+        "",
+        &format!(
+            "CREATE TABLE ordered (id bigserial PRIMARY KEY, z timestamptz, d date, f float8, n numeric(9,1));
+             INSERT INTO ordered (z, d, f, n)
+                 SELECT '2024-01-01Z'::timestamptz + at * interval '1 day', '2024-01-01'::date + at, at + 0.5, at + 0.5
+                 FROM generate_series(1, 500) AS at;
+             INSERT INTO ordered (z, d, f, n) SELECT NULL, NULL, NULL, NULL FROM generate_series(1, 500);
+             CREATE INDEX ON ordered (z); CREATE INDEX ON ordered (d); CREATE INDEX ON ordered (f); CREATE INDEX ON ordered (n);
+             ANALYZE ordered; {PLAN}"
+        ),
+    );
+    let settings = r#"{"connection":"db","table":"ordered"}"#;
+    for by in ["z", "-z", "d", "-d", "f", "-f", "n", "-n"] {
+        let plan = both.on(Which::Postgresql, || {
+            let table = Sql::open(settings, &describe(settings)?)?;
+            let order = vec![Order::parse(by)];
+            let first = table.read(&Query { order: order.clone(), limit: 490, ..Query::default() })?;
+            table.read(&Query { order, limit: 20, cursor: first.next, ..Query::default() })?;
+            let statement = testing::sql::statements().pop().expect("a statement");
+            assert!(statement.text.contains("UNION ALL"), "{}", statement.text);
+            planned(&statement)
+        });
+        let plan = plan.expect(by);
+        assert!(plan.contains("Append") && plan.contains("Presorted Key"), "{by}: {plan}");
+        assert!(plan.contains("Index Cond") && !plan.contains("Seq Scan"), "{by}: {plan}");
+    }
+}
+
+/// A value that becomes finite, or null, while the first page is read.
+#[test]
+fn a_record_that_changes_while_a_page_is_read_is_read_once() {
+    let both = Both::filled("", "");
+    let dates = "(1, '2024-01-01'), (2, '2024-01-02'), (3, '2024-01-03')";
+    for (rows, change, limit, pages) in [
+        ("(1, '2024-01-01'), (2, NULL)", "SET day = '2023-01-01' WHERE id = 2", 10, "2,1"),
+        ("(1, '2024-01-01'), (2, NULL)", "SET day = '2023-01-01' WHERE id = 2", 1, "2;1"),
+        ("(1, '2024-01-01'), (2, 'infinity')", "SET day = '2025-01-01' WHERE id = 2", 10, "1,2"),
+        ("(1, '2024-01-01'), (2, '2024-01-02')", "SET day = NULL WHERE id = 1", 10, "2,1"),
+        // More finite values, and fewer, than the first statement has found.
+        ("(1, NULL), (2, NULL), (3, '2024-01-03')", "SET day = '2024-01-01'", 2, "1,2;3"),
+        // The others are only asked for as far as there was room, so that there may be more.
+        (dates, "SET day = NULL", 5, "1,2,3;"),
+        (dates, "SET day = NULL", 3, "1;2,3"),
+    ] {
+        let script = format!(
+            "DROP TABLE IF EXISTS days; CREATE TABLE days (id int PRIMARY KEY, day date); INSERT INTO days VALUES {rows}"
+        );
+        both.fill("", &script);
+        let walked = both.on(Which::Postgresql, || {
+            let table = open("days")?;
+            both.fill_behind_next_statement(&format!("UPDATE days {change}"));
+            let order = vec![Order::parse("day")];
+            let mut query = Query { order, columns: vec!["id".into()], limit, ..Query::default() };
+            let mut walked = Vec::new();
+            loop {
+                let page = table.read(&query)?;
+                let found: Vec<Value> = serde_json::from_str(&page.records).expect("records");
+                walked.push(found.iter().map(|record| record["id"].to_string()).collect::<Vec<_>>().join(","));
+                query.cursor = page.next;
+                if query.cursor.is_none() {
+                    return Ok(walked.join(";"));
+                }
+            }
+        });
+        assert_eq!(walked.expect(change), pages, "{rows} {change} by {limit}");
+    }
+}
+
 /// A function that plans a statement as if its table were a large one.
 const PLAN: &str = "
     CREATE FUNCTION plan(statement text, given text[]) RETURNS text LANGUAGE plpgsql
