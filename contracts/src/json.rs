@@ -211,7 +211,7 @@ impl Walk {
             faults.push(JsonError { path: self.pointer(), message: message.clone(), fault });
             return Err(E::custom(message));
         }
-        if faults.len() < FAULTS_MAX {
+        if faults.iter().filter(|other| other.fault == fault).count() < FAULTS_MAX {
             faults.push(JsonError { path: self.pointer(), message, fault });
         }
         Ok(())

@@ -323,11 +323,29 @@ pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator, String>
 }
 
 /// Returns `true` for a pattern of JSON Schema's own dialect, which is that of JavaScript. Our engine also knows other things,
-/// such as `(?i)` and `\A`: clients refuse these, or read them otherwise.
+/// such as `(?i)` and `\A`: clients refuse these, or read them otherwise. Older clients refuse `(?i:…)` too.
 pub(crate) fn is_pattern(text: &str) -> bool {
     static REGEX: LazyLock<jsonschema::Validator> =
         LazyLock::new(|| validator(&json!({ "format": "regex" })).expect("a schema"));
-    REGEX.is_valid(&text.into())
+    !has_flags(text) && REGEX.is_valid(&text.into())
+}
+
+/// Returns `true` if a group of the pattern sets flags.
+fn has_flags(pattern: &str) -> bool {
+    let (mut characters, mut in_class) = (pattern.char_indices(), false);
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => drop(characters.next()),
+            '[' => in_class = true,
+            ']' => in_class = false,
+            '(' if !in_class => match pattern[at + 1..].strip_prefix('?') {
+                Some(group) if !group.starts_with([':', '=', '!', '<']) => return true,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Compiles a schema of an upstream server, which alone knows what it takes for an address or a date. Its patterns may

@@ -194,10 +194,10 @@ fn patterns_are_of_json_schema() {
         let compiled = form::read("t", &form.to_string()).and_then(|source| compile(&source, &BTreeMap::new()));
         compiled.map_or_else(|problems| problems.into_iter().map(|problem| problem.place).collect(), |_| Vec::new())
     };
-    for pattern in ["^[Aa]b$", "(?:a|b)+", "^\\p{Lu}\\d{2}$", "(?<year>\\d{4})"] {
+    for pattern in ["^[Aa]b$", "(?:a|b)+", "^\\p{Lu}\\d{2}$", "^\\{a\\}$", "^\\(?b[(?x]", "(?<year>\\d{4})"] {
         assert_eq!(problems(pattern), Vec::<String>::new(), "{pattern}");
     }
-    for pattern in ["(?i)^ab", "(?P<x>a)", "\\Aab", "ab\\z", "(?x) a b"] {
+    for pattern in ["(?i)^ab", "(?i:ab)", "(?P<x>a)", "\\Aab", "ab\\z", "(?x) a b", "^\\{a}$"] {
         let places = [
             "/fields/0/pattern",
             "/fields/1/of/pattern",

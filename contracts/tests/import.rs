@@ -369,6 +369,14 @@ fn a_form_is_written_as_its_encoding_says() {
 /// A pattern that JSON Schema does not know is the service's to check.
 #[test]
 fn a_pattern_of_another_dialect_is_dropped() {
+    let map = r#"{"responses": {"204": {}}, "requestBody": {"required": true, "content": {"application/json": {"schema": {"type": "object", "required": ["labels"], "properties": {"labels": {"type": "object", "patternProperties": {"(?i)^x-": {"type": "string"}, "^y-": {"type": "string"}}, "additionalProperties": false}}}}}}}"#;
+    let imported = import(&document_of("/a", "post", map), &Wanted::default()).expect("a contract");
+    assert!(
+        imported.contract.contains("^y-") && !imported.contract.contains("additionalProperties"),
+        "{}",
+        imported.contract
+    );
+    assert_eq!(remarks(&imported).len(), 1, "{:?}", remarks(&imported));
     let operation = r#"{"responses": {"204": {}}, "parameters": [{"name": "p", "in": "query", "schema": {"type": "string", "pattern": "(?i)^ab"}}]}"#;
     let imported = import(&document_of("/a", "get", operation), &Wanted::default()).expect("a contract");
     assert!(imported.contract.contains("- { name: p, type: text }\n"), "{}", imported.contract);

@@ -16,8 +16,8 @@ pub(super) const SCHEMAS_MAX: usize = 5_000;
 const DEPTH_MAX: usize = 60;
 const TEXT_MAX: usize = 300;
 const PATTERN_MAX: usize = 1_000;
-/// The parts of an `allOf`, and of those, that are looked through.
-const PARTS_MAX: usize = 256;
+/// The parts of `allOf`s and the names in them that are looked through for one argument.
+const PARTS_MAX: usize = 50_000;
 
 /// Keywords that mean the same in 2020-12 and hold no schemas.
 const KEPT: &[&str] = &[
@@ -57,6 +57,7 @@ pub(super) fn lift(document: &Document, schema: &Value) -> Result<Lifted, String
         names: BTreeMap::new(),
         open: Vec::new(),
         left: SCHEMAS_MAX,
+        left_in_parts: PARTS_MAX,
         dropped: Vec::new(),
     };
     let start = match document.is_3_0 || schema.as_object().is_some_and(|schema| schema.len() == 1) {
@@ -86,7 +87,7 @@ pub(super) fn spend(left: &mut usize, members: &Map<String, Value>) -> bool {
     spent.is_some()
 }
 
-/// Adds the members that only answers have, as the parts of an `allOf` name them. `left` is how many parts may follow.
+/// Adds the members that only answers have, as the parts of an `allOf` name them. `left` is how much may still be looked at.
 fn read_only_in_parts(
     document: &Document,
     members: &Map<String, Value>,
@@ -94,9 +95,10 @@ fn read_only_in_parts(
     found: &mut Vec<String>,
 ) -> Result<(), String> {
     for part in members.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-        let Some(less) = left.checked_sub(1) else { return Ok(()) };
-        *left = less;
         let Value::Object(part) = document.resolved(part)? else { continue };
+        if !spend(left, part) {
+            return Ok(());
+        }
         for (name, schema) in part.get("properties").and_then(Value::as_object).into_iter().flatten() {
             if document.is_read_only(schema)? {
                 found.push(name.clone());
@@ -115,6 +117,8 @@ struct Lifter<'d> {
     /// Definitions that are still to be lifted: a chain of references may be longer than a schema is deep.
     open: Vec<(String, String)>,
     left: usize,
+    /// How much may still be looked at in the parts of `allOf`s.
+    left_in_parts: usize,
     dropped: Vec<(&'static str, String)>,
 }
 
@@ -150,6 +154,12 @@ impl Lifter<'_> {
         for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != "$ref") {
             self.keyword(keyword, value, &unsent, depth, &mut lifted)?;
         }
+        let names = |schema: &Map<String, Value>| schema.get("patternProperties")?.as_object().map(Map::len);
+        if names(members) > names(&lifted) {
+            // The members whose pattern was dropped would be refused as others.
+            lifted.shift_remove("additionalProperties");
+            lifted.shift_remove("unevaluatedProperties");
+        }
         if self.document.is_3_0 {
             exclusive(members, &mut lifted);
             if members.get("nullable") == Some(&Value::Bool(true)) {
@@ -183,7 +193,7 @@ impl Lifter<'_> {
                 Some(Value::Object(properties))
             }
             "description" | "title" => value.as_str().map(|text| sentence(text, TEXT_MAX).into()),
-            "pattern" => self.pattern(value)?,
+            "pattern" => value.as_str().map(|pattern| self.pattern(pattern)).transpose()?.flatten(),
             "default" => can_be_shown(value).then(|| value.clone()),
             "example" => (self.document.is_3_0 && can_be_shown(value))
                 .then(|| {
@@ -209,6 +219,9 @@ impl Lifter<'_> {
                 (inside::Inside::Named, Value::Object(schemas)) => {
                     let mut inner = Map::new();
                     for (name, schema) in schemas {
+                        if keyword == "patternProperties" && self.pattern(name)?.is_none() {
+                            continue;
+                        }
                         inner.insert(name.clone(), self.schema(schema, depth + 1)?);
                     }
                     Some(Value::Object(inner))
@@ -232,8 +245,7 @@ impl Lifter<'_> {
     /// have.
     fn unsent(&mut self, members: &Map<String, Value>) -> Result<Vec<String>, String> {
         let mut unsent = Vec::new();
-        let mut left = PARTS_MAX;
-        read_only_in_parts(self.document, members, &mut left, &mut unsent)?;
+        read_only_in_parts(self.document, members, &mut self.left_in_parts, &mut unsent)?;
         let required = |name: &str| {
             members.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|one| one == name))
         };
@@ -256,12 +268,11 @@ impl Lifter<'_> {
     }
 
     /// Drops a pattern that takes long, or that our engine or JSON Schema does not know; then the service alone checks it.
-    fn pattern(&mut self, value: &Value) -> Result<Option<Value>, String> {
-        let Some(pattern) = value.as_str() else { return Ok(None) };
+    fn pattern(&mut self, pattern: &str) -> Result<Option<Value>, String> {
         let runs = offer::check_pattern(pattern, PATTERN_MAX).is_ok()
             && validate::validator(&json!({ "type": "string", "pattern": pattern })).is_ok();
         let fault = match (runs, validate::is_pattern(pattern)) {
-            (true, true) => return Ok(Some(value.clone())),
+            (true, true) => return Ok(Some(pattern.into())),
             (true, false) => "is not one of JSON Schema",
             (false, _) => "does not run in linear time",
         };

@@ -32,7 +32,9 @@ pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, St
             found
         }
         (Some(_), Value::Array(items)) if items.is_empty() => Vec::new(),
-        (Some(_), Value::Array(items)) if explodes => items.iter().map(|item| (name.to_owned(), plain(item))).collect(),
+        (Some(_), Value::Array(items)) if explodes => {
+            items.iter().filter(|item| !item.is_null()).map(|item| (name.to_owned(), plain(item))).collect()
+        }
         (Some(style), Value::Array(items)) => one(joined(
             items,
             match style {
@@ -42,7 +44,8 @@ pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, St
             },
         )),
         (Some(_), Value::Object(members)) if explodes => {
-            members.iter().map(|(name, value)| (name.clone(), plain(value))).collect()
+            let given = members.iter().filter(|(_, value)| !value.is_null());
+            given.map(|(name, value)| (name.clone(), plain(value))).collect()
         }
         (Some(_), value) => one(text(param, value)),
     }
@@ -83,6 +86,8 @@ fn deep(name: String, value: &Value, found: &mut Vec<(String, String)>) {
             let place = if item.is_object() || item.is_array() { index.to_string() } else { String::new() };
             deep(format!("{name}[{place}]"), item, found);
         }),
+        // The text `null` would be kept as one.
+        Value::Null => {}
         value => found.push((name, plain(value))),
     }
 }
@@ -115,6 +120,8 @@ mod tests {
             (json!({ "style": "form", "explode": false }), &object, r#"n=x,1,y,["p","q"]"#),
             (json!({ "style": "deepObject" }), &object, "n[x]=1&n[y][]=p&n[y][]=q"),
             (json!({ "style": "deepObject", "explode": true }), &list, "n[]=a b&n[]=2"),
+            (json!({ "style": "deepObject" }), &json!({ "x": null, "y": [1, null] }), "n[y][]=1"),
+            (json!({ "style": "form" }), &json!({ "x": null, "y": 1 }), "y=1"),
             (json!({ "style": "deepObject" }), &json!([{ "x": 1 }, { "x": [2] }]), "n[0][x]=1&n[1][x][]=2"),
             (json!({ "style": "form" }), &json!([]), ""),
         ];
