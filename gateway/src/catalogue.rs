@@ -24,7 +24,7 @@ pub use endpoint::Endpoint;
 pub use foreign::ForeignTool;
 use input_checks::KeptChecks;
 use item::Items;
-pub use item::{CatalogueItem, ItemKind, ItemPlugin, ItemSource, Lookup, write_entry};
+pub use item::{CatalogueItem, ItemKind, ItemPlugin, ItemSource, LinkedPage, Lookup, write_entry};
 pub use listing::{BadCursor, ListShape, Listing, Page, Pages, ServerInfo, after, cursor_after};
 pub use llms::arguments as arguments_in_words;
 use quick_cache::sync::Cache;
@@ -34,7 +34,7 @@ use target::Sources;
 pub use target::{BoundCollection, Target};
 pub use tool::{CatalogueTool, TaskSupport};
 use view::ServedView;
-use weir_contracts::Contract;
+use weir_contracts::{Contract, mirror::Mirrored};
 
 use crate::{config::View, identity::Access, telemetry::metrics::ToolMeter};
 
@@ -86,13 +86,13 @@ impl Catalogue {
             }
         }
         let mut served = BTreeMap::new();
+        let all: Vec<&Items> = items.iter().collect();
         for (name, settings) in views {
             let own: Vec<_> = every.iter().filter(|tool| view::selects(settings, tool)).cloned().collect();
             served.insert(name.clone(), ServedView::new(settings.clone(), listings.len(), &own));
             let server = ServerInfo { name: name.clone(), ..touched(contracts, &own, &[]) };
-            listings.push(Arc::new(view::listing(settings, server, own)));
+            listings.push(Arc::new(view::listing(settings, server, own, &all)));
         }
-        let all: Vec<&Items> = items.iter().collect();
         listings[0] = Arc::new(Listing::new(ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)), every, &all));
         let contracts = contracts.to_vec();
         Self { tools, contracts, items, listings, by_contract, views: served, narrowed: narrowed(), checks }
@@ -110,6 +110,14 @@ impl Catalogue {
             Endpoint::View(view) => self.views.get(&**view)?.tool(name)?,
         };
         access.allows(&tool.contract, &tool.name).then_some(tool)
+    }
+
+    /// Returns the arguments of a tool that clients of an endpoint know to repeat in headers.
+    pub fn mirrored<'t>(&self, endpoint: &Endpoint, tool: &'t CatalogueTool) -> &'t [Mirrored] {
+        match endpoint {
+            Endpoint::All | Endpoint::Contract(_) => &tool.mirrored,
+            Endpoint::View(view) => self.views.get(&**view).map_or(&[], |view| view.mirrored(tool)),
+        }
     }
 
     /// Returns what an endpoint lists to those with that access; `None` if there is no such endpoint for them.
@@ -139,18 +147,19 @@ impl Catalogue {
         let whole = &self.listings[place];
         let seen = whole.tools.entries().iter().filter(|tool| access.allows(&tool.contract, &tool.name));
         let seen: Vec<_> = seen.cloned().collect();
-        let is_here = |index: usize| place == 0 || place == index + 1;
+        let is_view = place > self.contracts.len();
+        let is_here = |index: usize| place == 0 || is_view || place == index + 1;
         let named = |index: usize| access.allows_contract(&self.contracts[index].name);
         let items = self.items.iter().enumerate().filter(|(index, _)| is_here(*index) && named(*index));
         let items: Vec<&Items> = items.map(|(_, items)| items).collect();
         let server = match place {
             0 => touched(&self.contracts, &seen, &items),
-            _ if seen.is_empty() && items.iter().all(|items| items.source.is_none()) => return None,
-            _ if place > self.contracts.len() => {
+            _ if seen.is_empty() && (is_view || items.iter().all(|items| items.source.is_none())) => return None,
+            _ if is_view => {
                 let version = touched(&self.contracts, &seen, &[]).version;
                 let server = ServerInfo { version, ..whole.server.clone() };
                 let view = self.views.values().find(|view| view.place == place)?;
-                return Some(view::listing(&view.settings, server, seen));
+                return Some(view::listing(&view.settings, server, seen, &items));
             }
             _ => whole.server.clone(),
         };

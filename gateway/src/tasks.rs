@@ -4,8 +4,9 @@
 //! A task is known to the process that runs it, and to the caller who began it. Neither it nor its result survives a
 //! restart; the call is in the audit trail like every other.
 
+mod room;
+
 use std::{
-    collections::HashMap,
     future::Future,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -24,16 +25,12 @@ use crate::{catalogue::Endpoint, codes::Code, identity::Caller};
 
 /// The time that a task is kept, from its beginning. One that still runs then is cancelled.
 pub const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
-/// The bound on the answers that are kept, in bytes.
-const ANSWERS_MAX: usize = 128 << 20;
-/// The share that one agent may have of the tasks, and of the bytes.
-const AGENT_SHARE: usize = 8;
 const MESSAGE_MAX_CHARS: usize = 1000;
 
 /// The tasks of this process.
 pub struct Tasks {
     most: AtomicUsize,
-    table: Mutex<HashMap<u128, Arc<Task>>>,
+    table: Mutex<room::Table>,
     running: TaskTracker,
     /// Wakes whoever listens for tasks.
     tick: Arc<watch::Sender<u64>>,
@@ -49,6 +46,7 @@ pub struct Task {
     endpoint: Endpoint,
     contract: Arc<str>,
     tool: Arc<str>,
+    writes: bool,
     /// Hears the call as long as its request is open.
     events: Option<Arc<dyn CallEvents>>,
     began: Instant,
@@ -65,6 +63,8 @@ struct State {
     message: Option<String>,
     /// How many stages it has entered.
     entered: u64,
+    /// Its caller has been told how it ended.
+    is_told: bool,
     tick: Arc<watch::Sender<u64>>,
 }
 
@@ -137,6 +137,7 @@ impl Tasks {
         owner: &Caller,
         endpoint: &Endpoint,
         (contract, tool): (&Arc<str>, &Arc<str>),
+        writes: bool,
         events: Option<Arc<dyn CallEvents>>,
     ) -> Option<Arc<Task>> {
         if self.most.load(Ordering::Relaxed) == 0 || self.closed.load(Ordering::Relaxed) {
@@ -151,6 +152,7 @@ impl Tasks {
             endpoint: endpoint.clone(),
             contract: contract.clone(),
             tool: tool.clone(),
+            writes,
             events,
             began: Instant::now(),
             created: now,
@@ -160,6 +162,7 @@ impl Tasks {
                 updated: now,
                 message: None,
                 entered: 0,
+                is_told: false,
                 tick: self.tick.clone(),
             }),
             answered: Notify::new(),
@@ -187,8 +190,7 @@ impl Tasks {
     pub fn keep(&self, task: &Arc<Task>) -> bool {
         let mut table = self.table();
         let most = self.most.load(Ordering::Relaxed);
-        let of_agent = table.values().filter(|other| other.owner.agent == task.owner.agent).count();
-        if self.closed.load(Ordering::Relaxed) || table.len() >= most || of_agent >= most.div_ceil(AGENT_SHARE) {
+        if self.closed.load(Ordering::Relaxed) || !room::for_task(&mut table, task, most) {
             return false;
         }
         let mut state = task.lock();
@@ -203,28 +205,18 @@ impl Tasks {
 
     /// Ends a task. An answer for which there is no room is not kept.
     pub fn end(&self, task: &Task, stage: Stage) {
-        let table = self.table();
-        let bytes = |of: &dyn Fn(&Task) -> bool| -> usize {
-            table.values().filter(|task| of(task)).map(|task| task.lock().stage.bytes()).sum()
-        };
-        let more = stage.bytes();
-        let has_room = more == 0
-            || (bytes(&|_| true) + more <= ANSWERS_MAX
-                && bytes(&|other| other.owner.agent == task.owner.agent) + more <= ANSWERS_MAX / AGENT_SHARE);
-        let stage = if has_room { stage } else { Stage::unkept(more) };
-        task.lock().enter(stage);
+        let mut table = self.table();
+        let has_room = room::for_answer(&mut table, task, stage.bytes());
+        task.lock().enter(if has_room { stage } else { stage.unkept(task.writes) });
     }
 
     /// Returns a task by its id, if this caller began it at this endpoint and may still see its tool.
     pub fn find(&self, caller: &Caller, endpoint: &Endpoint, id: &str) -> Option<Arc<Task>> {
         let mut bytes = [0; 16];
         hex::decode_to_slice(id, &mut bytes).ok()?;
-        let id = u128::from_be_bytes(bytes);
-        let table = self.table();
-        let task = table.get(&id)?;
-        let is_own = task.owner.agent == caller.agent && task.owner.tenant == caller.tenant;
+        let task = self.lock().get(&u128::from_be_bytes(bytes))?.clone();
         let may_see = caller.access().allows(&task.contract, &task.tool);
-        (is_own && may_see && task.endpoint == *endpoint).then(|| task.clone())
+        (task.is_of(caller) && may_see && task.endpoint == *endpoint && !task.is_over()).then_some(task)
     }
 
     /// Lets no further call become a task: the process is about to end, and nobody could look at one.
@@ -241,10 +233,15 @@ impl Tasks {
     }
 
     /// Returns the tasks that are kept still.
-    fn table(&self) -> MutexGuard<'_, HashMap<u128, Arc<Task>>> {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+    fn table(&self) -> MutexGuard<'_, room::Table> {
+        let mut table = self.lock();
         table.retain(|_, task| !task.is_over());
         table
+    }
+
+    /// Returns the tasks, and perhaps some that are over.
+    fn lock(&self) -> MutexGuard<'_, room::Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -262,6 +259,13 @@ impl Task {
         let State { stage, updated, message, entered, .. } = &*state;
         let (stage, message) = (stage.clone(), message.clone());
         Seen { stage, created: self.created, updated: *updated, message, entered: *entered }
+    }
+
+    /// Notes that its caller is told this.
+    pub fn note_told(&self, seen: &Seen) {
+        if seen.stage.has_ended() {
+            self.lock().is_told = true;
+        }
     }
 
     pub fn cancel(&self) {
@@ -314,7 +318,12 @@ impl Task {
     }
 
     fn is_over(&self) -> bool {
-        self.began.elapsed() >= KEPT_FOR && self.lock().has_ended()
+        self.began.elapsed() >= KEPT_FOR && self.lock().stage.has_ended()
+    }
+
+    /// Returns `true` if this agent of this tenant began it.
+    fn is_of(&self, caller: &Caller) -> bool {
+        (&self.owner.tenant, &self.owner.agent) == (&caller.tenant, &caller.agent)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -330,16 +339,25 @@ impl Stage {
         }
     }
 
-    /// Returns the end of a task whose answer has so many bytes that it is not kept.
-    fn unkept(bytes: usize) -> Self {
-        let error = serde_json::json!({
-            "code": -32603,
-            "message": format!(
-                "the call ended, and its answer of {bytes} bytes is not kept: the answers of one agent's tasks take at most {} MB",
-                (ANSWERS_MAX / AGENT_SHARE) >> 20
-            ),
-            "data": { "code": Code::TooLarge.label() },
-        });
+    fn has_ended(&self) -> bool {
+        matches!(self, Self::Completed(_) | Self::Failed(_) | Self::Cancelled)
+    }
+
+    /// Returns the same end without its answer, which is not kept.
+    fn unkept(&self, writes: bool) -> Self {
+        let mut message = format!(
+            "the call ended, and its answer of {} bytes is not kept: the answers of one agent's tasks take at most {} MB, \
+             and those of all agents {} MB",
+            self.bytes(),
+            room::OF_AGENT_MAX >> 20,
+            room::ANSWERS_MAX >> 20,
+        );
+        let mut data = serde_json::json!({ "code": Code::TooLarge.label() });
+        if writes {
+            message.push_str("; what it wrote is in no answer: look at it before you call again");
+            data["outcome"] = "unknown".into();
+        }
+        let error = serde_json::json!({ "code": -32603, "message": message, "data": data });
         Self::Failed(error.to_string().into())
     }
 }
@@ -362,10 +380,6 @@ impl State {
         self.updated = Timestamp::now();
         self.entered += 1;
         self.tick.send_modify(|tick| *tick += 1);
-    }
-
-    fn has_ended(&self) -> bool {
-        matches!(self.stage, Stage::Completed(_) | Stage::Failed(_) | Stage::Cancelled)
     }
 }
 
@@ -411,7 +425,7 @@ mod tests {
     use super::*;
 
     fn open(tasks: &Tasks, owner: &Caller) -> Option<Arc<Task>> {
-        tasks.open(owner, &Endpoint::All, (&"contract".into(), &"tool".into()), None)
+        tasks.open(owner, &Endpoint::All, (&"contract".into(), &"tool".into()), true, None)
     }
 
     fn kept(tasks: &Tasks) -> Arc<Task> {
@@ -438,19 +452,6 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_has_its_share_and_no_more() {
-        let tasks = Tasks::new(16);
-        let (_first, _second) = (kept(&tasks), kept(&tasks));
-        let third = open(&tasks, &Caller::local()).expect("it may begin");
-        assert!(!tasks.keep(&third), "its request waits on");
-        assert!(third.answers_at_once());
-        let other = Caller { agent: "other".into(), ..Caller::local() };
-        let task = open(&tasks, &other).expect("there is room");
-        assert!(tasks.keep(&task));
-        assert!(open(&Tasks::new(0), &other).is_none());
-    }
-
-    #[test]
     fn a_call_is_answered_at_once_or_becomes_a_task_and_never_both() {
         let tasks = Tasks::new(8);
         let task = open(&tasks, &Caller::local()).expect("there is room");
@@ -467,22 +468,6 @@ mod tests {
         tasks.keep_no_more();
         assert!(!tasks.keep(&task), "its request waits on");
         assert!(open(&tasks, &Caller::local()).is_none());
-    }
-
-    #[test]
-    fn answers_are_kept_within_the_share_of_their_agent() {
-        let tasks = Tasks::new(64);
-        let large: Arc<str> = "x".repeat(ANSWERS_MAX / AGENT_SHARE / 2).into();
-        let ended: Vec<_> = (0..3)
-            .map(|_| {
-                let task = kept(&tasks);
-                tasks.end(&task, Stage::Completed(large.clone()));
-                task.seen().stage
-            })
-            .collect();
-        assert!(matches!(ended[..], [Stage::Completed(_), Stage::Completed(_), Stage::Failed(_)]));
-        let Stage::Failed(why) = &ended[2] else { panic!("the third is too much") };
-        assert!(why.contains("too_large") && why.contains("16 MB"), "{why}");
     }
 
     #[tokio::test]

@@ -2,14 +2,21 @@
 
 use std::{ops::Deref, sync::Arc};
 
+use serde_json::Value;
 use tempfile::TempDir;
-use weir_contracts::{Contract, compile, form};
+use weir_contracts::{
+    Contract, compile, form,
+    offer::{self, Lists},
+    upstream::{self, Resources, Upstream},
+};
+use weir_state::KeyRow;
 
 use crate::{
     app::{App, Setup},
     catalogue::Catalogue,
     config::Config,
     gateway::Gateway,
+    identity::{Kind, Minted, now_ms},
     snapshot::Snapshot,
 };
 
@@ -28,6 +35,30 @@ impl Deref for Testing {
     }
 }
 
+impl Testing {
+    /// Makes a key for an agent, which may use everything, as often as `rate` says.
+    pub(crate) async fn key(&self, agent: &str, rate: &str) -> String {
+        let minted = Minted::new(Kind::Agent).expect("randomness");
+        let row = KeyRow {
+            id: minted.id,
+            secret_hash: minted.hash.to_vec(),
+            agent: agent.to_owned(),
+            tenant: "tenant".to_owned(),
+            access: None,
+            view: None,
+            limits: Some(serde_json::json!({ "rate": rate }).to_string()),
+            created_ms: now_ms(),
+            created_by: "a test".to_owned(),
+            expires_ms: None,
+            revoked_ms: None,
+            change: 0,
+        };
+        self.app.state.add_key(&row).await.expect("it is kept");
+        self.identities().take_over(&self.app.state).await.expect("it is known");
+        minted.text
+    }
+}
+
 /// Returns a gateway with `desk`, which has three tools, and `depot`, which has one. Pages have two entries; everything
 /// else is as configured by default.
 pub(crate) async fn gateway(change: impl FnOnce(&mut Config)) -> Testing {
@@ -43,8 +74,20 @@ pub(crate) async fn gateway(change: impl FnOnce(&mut Config)) -> Testing {
 
 /// Swaps in other contracts.
 pub(crate) fn publish(gateway: &Gateway, contracts: &[(&str, &[&str])]) {
+    swap_in(gateway, contracts.iter().map(|(name, tools)| Arc::new(contract(name, tools))).collect());
+}
+
+/// Swaps in the contract `up` of another server, which is not there. `lists`: `{tools?, resources?, …}`.
+pub(crate) fn publish_offer(gateway: &Gateway, lists: &Value, resources: Resources) {
+    let (lists, _) = Lists::read("lists", &lists.to_string()).expect("lists");
+    let document = offer::compose("lists", &lists).document.pinned();
+    let upstream = Upstream { name: "up", contract: "up", resources, ..Upstream::default() };
+    let compiled = upstream::compile(&upstream, &document).expect("a contract that compiles");
+    swap_in(gateway, vec![Arc::new(compiled.contract)]);
+}
+
+fn swap_in(gateway: &Gateway, contracts: Vec<Arc<Contract>>) {
     let old = gateway.snapshot();
-    let contracts: Vec<Arc<Contract>> = contracts.iter().map(|(name, tools)| Arc::new(contract(name, tools))).collect();
     gateway.publish(Snapshot {
         generation: old.generation + 1,
         listing_generation: old.listing_generation + 1,

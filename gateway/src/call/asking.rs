@@ -95,12 +95,19 @@ pub(super) fn ask(
 ) -> Result<InputRequired, CallError> {
     let fault = if allowed.is_some() { Code::OutputMismatch } else { Code::PluginFailed };
     let wrong = |what: String| CallError::new(fault, "The tool asks for something it may not.").log(what);
+    // Who asks nothing and gives a state wants to be called again with it.
+    let least = if state.is_some() { 0 } else { 1 };
     let asked = match weir_contracts::json::read(requests) {
-        Ok(Value::Object(asked)) if (1..=REQUESTS_MAX).contains(&asked.len()) => asked,
-        Ok(_) => return Err(wrong(format!("its requests are an object of 1 to {REQUESTS_MAX}"))),
+        Ok(Value::Object(asked)) if (least..=REQUESTS_MAX).contains(&asked.len()) => asked,
+        Ok(_) => return Err(wrong(format!("its requests are an object of {least} to {REQUESTS_MAX}"))),
         Err(error) => return Err(wrong(format!("its requests: {error}"))),
     };
     let capabilities = request.asking.capabilities.and_then(|stated| serde_json::from_str(stated).ok());
+    if asked.is_empty() && capabilities.is_none() {
+        let message = "The tool wants to be called again with its state, and this client cannot do that.";
+        let error = CallError::new(Code::ToolError, message);
+        return Err(CallError { reason: Some("client_cannot_be_asked".to_owned()), ..error });
+    }
     for (key, asked) in &asked {
         let method = asked.get("method").and_then(Value::as_str).unwrap_or_default();
         let needed = needs(method, asked.get("params"))
@@ -122,7 +129,7 @@ pub(super) fn ask(
     let payload = format!("{}\n{}", now_ms() + ANSWER_WITHIN_MS, json!(state));
     let sealed = cursors.seal(bound, &payload);
     let sealed = sealed.ok_or_else(|| CallError::new(Code::Internal, "The gateway failed.").log("no randomness"))?;
-    let requests = Some(Value::Object(asked).to_string());
+    let requests = (!asked.is_empty()).then(|| Value::Object(asked).to_string());
     Ok(InputRequired { requests, state: Some(sealed), waits: None, receipt: None })
 }
 
@@ -147,9 +154,11 @@ pub fn knows_tasks(capabilities: Option<&str>) -> bool {
 /// Returns the capability, and its mode, that a client needs for a question.
 fn needs(method: &str, params: Option<&Value>) -> Option<(&'static str, Option<&'static str>)> {
     let mode = params.and_then(|params| params.get("mode")).and_then(Value::as_str);
+    let has = |member: &str| params.is_some_and(|params| params.get(member).is_some());
     match (method, mode) {
         ("elicitation/create", None | Some("form")) => Some(("elicitation", Some("form"))),
         ("elicitation/create", Some("url")) => Some(("elicitation", Some("url"))),
+        ("sampling/createMessage", _) if has("tools") || has("toolChoice") => Some(("sampling", Some("tools"))),
         ("sampling/createMessage", _) => Some(("sampling", None)),
         ("roots/list", _) => Some(("roots", None)),
         _ => None,
@@ -158,7 +167,8 @@ fn needs(method: &str, params: Option<&Value>) -> Option<(&'static str, Option<&
 
 fn missing((capability, mode): (&str, Option<&str>)) -> MissingCapability {
     match (capability, mode) {
-        ("sampling", _) => MissingCapability::Sampling,
+        ("sampling", Some(_)) => MissingCapability::SamplingTools,
+        ("sampling", None) => MissingCapability::Sampling,
         ("roots", _) => MissingCapability::Roots,
         (_, Some("url")) => MissingCapability::ElicitationUrl,
         _ => MissingCapability::ElicitationForm,
@@ -182,12 +192,16 @@ mod tests {
     #[test]
     fn a_client_is_asked_only_what_it_says_it_can_answer() {
         let url = json!({ "mode": "url" });
+        let tools = json!({ "messages": [], "tools": [] });
         for (stated, method, params, may) in [
             (r#"{"elicitation":{}}"#, "elicitation/create", None, true),
             (r#"{"elicitation":{}}"#, "elicitation/create", Some(&url), false),
             (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", Some(&url), true),
             (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", None, false),
             (r#"{"sampling":{}}"#, "sampling/createMessage", None, true),
+            (r#"{"sampling":{}}"#, "sampling/createMessage", Some(&tools), false),
+            (r#"{"sampling":{"tools":{}}}"#, "sampling/createMessage", Some(&tools), true),
+            (r#"{"sampling":{"tools":{}}}"#, "sampling/createMessage", None, true),
             (r#"{}"#, "roots/list", None, false),
         ] {
             let stated: Map<String, Value> = serde_json::from_str(stated).expect("an object");

@@ -57,6 +57,8 @@ pub enum MissingCapability {
     ElicitationForm,
     ElicitationUrl,
     Sampling,
+    /// The model is asked, and may use tools for its answer.
+    SamplingTools,
     Roots,
     /// The extension that lets a call go on after its request was answered.
     Tasks,
@@ -69,6 +71,7 @@ impl MissingCapability {
             Self::ElicitationForm => r#"{"elicitation":{"form":{}}}"#,
             Self::ElicitationUrl => r#"{"elicitation":{"url":{}}}"#,
             Self::Sampling => r#"{"sampling":{}}"#,
+            Self::SamplingTools => r#"{"sampling":{"tools":{}}}"#,
             Self::Roots => r#"{"roots":{}}"#,
             Self::Tasks => return format!(r#"{{"extensions":{{"{}":{{}}}}}}"#, TASKS).into(),
         })

@@ -44,6 +44,8 @@ const INVALID_PARAMS: i64 = -32602;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 /// The code for an unknown resource in revisions up to 2025-11-25.
 const RESOURCE_NOT_FOUND: i64 = -32002;
+/// The code of 2025-11-25 for a request that is made again once its caller has opened URLs.
+const URL_ELICITATION_REQUIRED: i64 = -32042;
 
 /// One call, with everything it needs while its caller may go away.
 pub(super) struct Outgoing {
@@ -204,8 +206,23 @@ impl Outgoing {
         let began = Instant::now();
         let result = upstream.call(&call).await;
         self.metrics.upstream(&self.name, began.elapsed());
+        let may_ask: Vec<&str> = upstream.config().ask.iter().map(|ask| ask.name()).collect();
+        let result = match result {
+            Err(CallFailure::Refused(refusal)) if may_ask.contains(&"elicitation") && !self.is_declined() => {
+                let asked = asked_by(&refusal).map(|asked| raw(&asked)).transpose()?;
+                asked.ok_or(CallFailure::Refused(refusal))
+            }
+            result => result,
+        };
         let result = result.map_err(|failure| failed(failure, &self.sent.asked, self.writes))?;
-        Ok(Answered { result, may_ask: upstream.config().ask.iter().map(|ask| ask.name()).collect() })
+        Ok(Answered { result, may_ask })
+    }
+
+    /// Returns `true` if the caller brings answers, and one of them says no.
+    fn is_declined(&self) -> bool {
+        let responses = self.sent.resumed.as_ref().and_then(|resumed| json::read(resumed.responses.get()).ok());
+        let Some(Value::Object(responses)) = responses else { return false };
+        responses.values().any(|response| response["action"] != "accept")
     }
 }
 
@@ -341,6 +358,21 @@ fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallError {
     }
 }
 
+/// Returns the URLs that a server of 2025-11-25 refuses for, as a question of the modern era: its caller calls again once they
+/// were opened. `None`: it is a refusal of another kind.
+fn asked_by(refusal: &Refusal) -> Option<Value> {
+    let data = refusal.data.as_ref().filter(|_| refusal.code == URL_ELICITATION_REQUIRED)?;
+    let data = json::read(data.get()).ok()?;
+    let elicitations = data.get("elicitations")?.as_array()?;
+    let is_url = |asked: &Value| asked["mode"] == "url" && asked["url"].is_string();
+    if elicitations.is_empty() || !elicitations.iter().all(is_url) {
+        return None;
+    }
+    let request = |params: &Value| object!({ "method": "elicitation/create", "params": params });
+    let requests = elicitations.iter().enumerate().map(|(number, params)| (format!("url-{number}"), request(params)));
+    Some(object!({ "resultType": "input_required", "inputRequests": requests.collect::<Map<_, _>>() }))
+}
+
 /// Reads an error of the protocol, by which the server has refused.
 fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
     let message = said(&refusal.message);
@@ -361,6 +393,8 @@ fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
             let error = CallError::new(Code::InvalidArguments, message);
             CallError { reason: Some("refused_by_source".to_owned()), ..error }
         }
+        // It has done nothing yet.
+        URL_ELICITATION_REQUIRED => CallError::new(Code::ToolError, message),
         code => {
             let error = CallError::new(Code::UpstreamError, message).log(format!("the server's error {code}"));
             if writes { error.outcome(WriteOutcome::Unknown) } else { error }
@@ -520,6 +554,23 @@ mod tests {
         }
         assert_eq!(refusal(-32603, "Internal error").outcome, Some(WriteOutcome::Unknown));
         assert_eq!(refusal(-32602, "`title`\u{1b}[31m is\ntoo long").message, "`title`[31m is\ntoo long");
+    }
+
+    #[test]
+    fn urls_that_a_legacy_server_wants_opened_are_a_question() {
+        let url = object!({ "mode": "url", "message": "Sign in", "url": "https://example.com", "elicitationId": "7" });
+        let refusal = |code, elicitations: Value| {
+            let data = raw(&object!({ "elicitations": elicitations })).expect("JSON");
+            asked_by(&Refusal { code, message: String::new(), data: Some(data) })
+        };
+        let asked = refusal(URL_ELICITATION_REQUIRED, object!([url])).expect("a question");
+        assert_eq!(asked["resultType"], "input_required");
+        let request = object!({ "url-0": { "method": "elicitation/create", "params": url } });
+        assert_eq!(asked["inputRequests"], request);
+        for other in [object!([]), object!([{ "mode": "form" }]), Value::Null] {
+            assert_eq!(refusal(URL_ELICITATION_REQUIRED, other), None);
+        }
+        assert_eq!(refusal(-32603, object!([url])), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Arguments that a request repeats in its headers (`x-mcp-header`): both must say the same, since somebody in between may
-//! have routed or allowed the request by the header.
+//! have routed or allowed the request by the header. A client repeats what the listed schema says, which in a view may be
+//! less than the tool's own: there a header may be missing, and one that is there must still agree.
 
 use std::borrow::Cow;
 
@@ -16,6 +17,7 @@ pub(super) fn check(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(
     let Some(headers) = request.param_headers.filter(|_| !tool.mirrored.is_empty()) else { return Ok(()) };
     // What cannot be read is told with all else that is wrong with the arguments.
     let Ok(arguments) = json::read(request.arguments.unwrap_or("{}")) else { return Ok(()) };
+    let listed = request.snapshot.catalogue.mirrored(request.endpoint, tool);
     for mirrored in &tool.mirrored {
         let header = format!("Mcp-Param-{}", mirrored.header);
         let mut given = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(&mirrored.header));
@@ -27,12 +29,12 @@ pub(super) fn check(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(
         let told = first.map(|(_, value)| decoded(value).ok_or_else(wrong)).transpose()?;
         let argument = format!("the argument `{}`", mirrored.path.join("."));
         match (told, mirrored.value(&arguments)) {
-            (None, None) => {}
-            (None, Some(_)) => {
+            (None, Some(_)) if listed.iter().any(|listed| listed.header == mirrored.header) => {
                 return Err(CallError::header_mismatch(format!(
                     "the {header} header is missing, and {argument} is given"
                 )));
             }
+            (None, _) => {}
             (Some(told), Some(value)) if *told == *value.as_bytes() => {}
             (Some(_), _) => {
                 return Err(CallError::header_mismatch(format!("the {header} header does not match {argument}")));

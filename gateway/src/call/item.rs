@@ -17,7 +17,7 @@ use super::{
     records,
 };
 use crate::{
-    catalogue::{CatalogueItem, ItemKind, ItemSource, Listing},
+    catalogue::{CatalogueItem, ItemKind, ItemSource, LinkedPage, Listing},
     codes::Code,
     cursor::Bound,
     gateway::Gateway,
@@ -168,6 +168,13 @@ fn resource(listing: &Listing, published: &str) -> Option<(Arc<ItemSource>, Stri
     if let Some(listed) = listing.resources.find(published) {
         return Some((listed.source.clone(), listed.own.to_string(), published.to_owned()));
     }
+    if let Some(LinkedPage { source, own }) = listing.page(published) {
+        let name = match source.has_live_resources {
+            true => unlisted(&source.contract),
+            false => published.to_owned(),
+        };
+        return Some((source.clone(), own.to_string(), name));
+    }
     let is_of = |template: &Arc<CatalogueItem>| {
         template.source.plugin.is_some() && template.lookup.is_none() && uri::is_made_of(&template.own, published)
     };
@@ -180,9 +187,14 @@ fn resource(listing: &Listing, published: &str) -> Option<(Arc<ItemSource>, Stri
     let template = of_contract.into_iter().find(|template| uri::is_made_of(&template.own, &own));
     match template {
         Some(template) => Some((source.clone(), own, template.key.to_string())),
-        None if source.has_live_resources => Some((source.clone(), own, format!("{contract}+{UNLISTED}"))),
+        None if source.has_live_resources => Some((source.clone(), own, unlisted(contract))),
         None => None,
     }
+}
+
+/// Returns the name that a resource on no list is recorded under.
+fn unlisted(contract: &str) -> String {
+    format!("{contract}+{UNLISTED}")
 }
 
 /// Returns `true` if a resource that comes and goes may be read. An operator who takes some items and leaves others has

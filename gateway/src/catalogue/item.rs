@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use weir_contracts::{
     Contract, Version,
     contract::{Maker, PromptArgument},
-    listed,
+    listed, uri,
 };
 
 use super::{Catalogue, ListShape};
@@ -76,6 +76,12 @@ pub struct Lookup {
     pub argument: Box<str>,
 }
 
+/// A page of MCP Apps that a tool links: who answers for it, and its URI there.
+pub struct LinkedPage {
+    pub source: Arc<ItemSource>,
+    pub own: Box<str>,
+}
+
 /// The items of one contract.
 #[derive(Default)]
 pub(super) struct Items {
@@ -137,6 +143,19 @@ impl Items {
                 .collect(),
             source: Some(source),
         }
+    }
+}
+
+impl Items {
+    /// Returns the page that clients know by this URI. One that is on no list is looked for where resources come and go.
+    pub(super) fn page(&self, published: &str) -> Option<LinkedPage> {
+        let source = self.source.as_ref()?;
+        let own = match self.resources.iter().find(|resource| &*resource.key == published) {
+            Some(listed) => listed.own.clone(),
+            None if source.has_live_resources => uri::own_uri(published)?.1.into(),
+            None => return None,
+        };
+        Some(LinkedPage { source: source.clone(), own })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     ops::Range,
     sync::{Arc, OnceLock},
 };
@@ -13,7 +13,7 @@ use weir_contracts::{Contract, client::ClientProfile};
 
 use super::{
     CatalogueTool, Target, TaskSupport,
-    item::{CatalogueItem, ItemSource, Items},
+    item::{CatalogueItem, ItemSource, Items, LinkedPage},
     llms,
     search::Search,
 };
@@ -50,6 +50,8 @@ pub struct Listing {
     pub templates: Pages<CatalogueItem>,
     /// Contracts that have items, in name order.
     sources: Vec<Arc<ItemSource>>,
+    /// Pages that can be read and are not listed, by the URIs that clients know.
+    pages: HashMap<Box<str>, LinkedPage>,
     /// The search, if it lists the two tools that search the others.
     search: Option<Search>,
     llms: OnceLock<String>,
@@ -141,6 +143,7 @@ impl Listing {
             resources: every(|items| &items.resources),
             templates: every(|items| &items.templates),
             sources,
+            pages: HashMap::new(),
             search: None,
             llms: OnceLock::new(),
         }
@@ -150,6 +153,21 @@ impl Listing {
     pub(super) fn for_clients(mut self, profile: Option<ClientProfile>) -> Self {
         self.tools.profile = profile;
         self
+    }
+
+    /// Lets the pages be read that its tools link.
+    pub(super) fn with_pages(self, items: &[&Items]) -> Self {
+        let named = items.iter().filter_map(|items| Some((&items.source.as_ref()?.contract, *items)));
+        let items: HashMap<&Arc<str>, &Items> = named.collect();
+        let linked = self.tools.entries().iter().flat_map(|tool| tool.pages().map(move |page| (&tool.contract, page)));
+        let page = |(contract, uri): (&Arc<str>, &str)| Some((uri.into(), items.get(contract)?.page(uri)?));
+        let pages = linked.filter_map(page).collect();
+        Self { pages, ..self }
+    }
+
+    /// Returns a page that a tool links and no list has.
+    pub fn page(&self, uri: &str) -> Option<&LinkedPage> {
+        self.pages.get(uri)
     }
 
     /// Lists the two tools that search the others. `read_only` says whether all of those only read.
@@ -193,7 +211,10 @@ impl Listing {
     }
 
     pub fn has_resources(&self) -> bool {
-        !self.resources.is_empty() || !self.templates.is_empty() || self.live().next().is_some()
+        !self.resources.is_empty()
+            || !self.templates.is_empty()
+            || !self.pages.is_empty()
+            || self.live().next().is_some()
     }
 
     /// Returns whether calls may log to their callers: those of plugins' tools and of other servers. What an adapter logs is

@@ -119,6 +119,14 @@ impl CatalogueTool {
         &self.digest
     }
 
+    /// Returns the URIs of the pages of MCP Apps that it links.
+    pub(super) fn pages(&self) -> impl Iterator<Item = &str> {
+        let meta = self.tool.offer().and_then(|offer| offer.listed.get("_meta"));
+        let nested = meta.and_then(|meta| meta.get("ui")?.get("resourceUri"));
+        let flat = meta.and_then(|meta| meta.get("ui/resourceUri"));
+        [nested, flat].into_iter().flatten().filter_map(Value::as_str)
+    }
+
     /// Returns what these clients are told instead; `None` if that is the same.
     pub(super) fn lowered(&self, profile: ClientProfile) -> Option<&Lowered> {
         let lower = || {
@@ -126,7 +134,8 @@ impl CatalogueTool {
             let is_refused = lowered.is_refused();
             let input = Schema::from(lowered.input);
             let is_same = input == self.tool.input_schema && !is_refused;
-            (!is_same).then(|| Box::new(Lowered { input, is_refused }))
+            let mirrored = mirror::mirrored(&input).into();
+            (!is_same).then(|| Box::new(Lowered { input, mirrored, is_refused }))
         };
         self.lowered[profile as usize].get_or_init(lower).as_deref()
     }
@@ -167,6 +176,8 @@ impl CatalogueTool {
 /// The form of a tool for some clients. Its arguments meet the full schema all the same.
 pub(super) struct Lowered {
     pub(super) input: Schema,
+    /// Arguments that it has these clients repeat in headers.
+    pub(super) mirrored: Box<[Mirrored]>,
     /// Whether it would cost these clients more than this tool.
     pub(super) is_refused: bool,
 }

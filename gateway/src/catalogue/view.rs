@@ -3,9 +3,9 @@
 use std::{collections::HashMap, sync::Arc};
 
 use ahash::RandomState;
-use weir_contracts::name;
+use weir_contracts::{mirror::Mirrored, name};
 
-use super::{CatalogueTool, Listing, ServerInfo};
+use super::{CatalogueTool, Listing, ServerInfo, item::Items};
 use crate::config::View;
 
 /// A view of one snapshot: its tools are chosen when the snapshot is made, and a call looks for one name.
@@ -30,6 +30,16 @@ impl ServedView {
     pub(super) fn tool(&self, name: &str) -> Option<&Arc<CatalogueTool>> {
         self.tools.get(name)
     }
+
+    /// Returns the arguments of a tool that its listed schema has clients repeat in headers. A tool that is found by search
+    /// is not listed.
+    pub(super) fn mirrored<'t>(&self, tool: &'t CatalogueTool) -> &'t [Mirrored] {
+        if self.settings.search {
+            return &[];
+        }
+        let lowered = self.settings.profile.and_then(|profile| tool.lowered(profile));
+        lowered.map_or(&tool.mirrored, |lowered| &lowered.mirrored)
+    }
 }
 
 /// Returns `true` if a view has a tool: everything that the view says must be met.
@@ -42,8 +52,8 @@ pub(super) fn selects(view: &View, tool: &CatalogueTool) -> bool {
     of_contract() && is_named() && !(view.read_only && tool.tool.writes()) && is_taken()
 }
 
-/// Returns what a view lists of these tools.
-pub(super) fn listing(view: &View, server: ServerInfo, tools: Vec<Arc<CatalogueTool>>) -> Listing {
+/// Returns what a view lists of these tools. Of the items only the pages that its tools link are there.
+pub(super) fn listing(view: &View, server: ServerInfo, tools: Vec<Arc<CatalogueTool>>, items: &[&Items]) -> Listing {
     let listing = Listing::new(server, tools, &[]).for_clients(view.profile);
-    if view.search { listing.with_search(view.read_only) } else { listing }
+    if view.search { listing.with_search(view.read_only) } else { listing.with_pages(items) }
 }

@@ -154,12 +154,12 @@ impl Sessions {
         self.table.is_empty()
     }
 
-    /// Queues a new session; drops ended and idle ones on the way, and while the table is full, the first that was not
+    /// Queues a new session, which is in the table; drops ended and idle ones on the way, and while the table is full, the first that was not
     /// used since it was queued, or else the first.
     fn make_room(&self, new: SessionId, now: u64) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         for looked_at in 0..LOOKED_AT_MAX {
-            let full = queue.len() >= self.most;
+            let full = self.table.len() > self.most;
             let Some((id, queued)) = queue.pop_front() else { break };
             let Some(session) = self.table.get(&id).map(|session| session.clone()) else { continue };
             let used_since = session.used.load(Ordering::Relaxed) > queued;
@@ -172,13 +172,16 @@ impl Sessions {
                 break;
             }
         }
-        while queue.len() >= self.most {
+        while self.table.len() > self.most {
             let Some((id, _)) = queue.pop_front() else { break };
             if let Some(session) = self.table.get(&id).map(|session| session.clone()) {
                 self.end(&session);
             }
         }
         queue.push_back((new, now));
+        if queue.len() >= self.most.saturating_mul(2) {
+            queue.retain(|(id, _)| self.table.contains_key(id));
+        }
     }
 
     fn is_idle(&self, session: &Session) -> bool {

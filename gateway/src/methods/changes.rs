@@ -1,11 +1,11 @@
 //! Waiting until what an endpoint lists, or a resource of it, has changed.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::RequestScope;
+use super::{Client, RequestScope};
 use crate::{announcements::WatchedResources, call, wire::notification};
 
 /// The notifications for changed lists, in the order of [`Listing::digests`](crate::catalogue::Listing::digests).
@@ -18,8 +18,12 @@ pub struct Changes {
     resources: Arc<WatchedResources>,
     generations: watch::Receiver<u64>,
     announced: watch::Receiver<u64>,
-    seen: Option<Seen>,
+    seen: Arc<LastSeen>,
 }
+
+/// The lists that a client was told of last.
+#[derive(Default)]
+pub(super) struct LastSeen(Mutex<Seen>);
 
 /// What has changed.
 pub struct Changed {
@@ -28,7 +32,8 @@ pub struct Changed {
     resources: Vec<Arc<str>>,
 }
 
-#[derive(PartialEq)]
+/// All zeros while the endpoint does not exist: a contract that went away is a change too.
+#[derive(Clone, Copy, Default)]
 struct Seen {
     digests: [[u8; 32]; 3],
     announced: [u64; 3],
@@ -37,9 +42,21 @@ struct Seen {
 impl Changes {
     /// From now on. `resources`: those that the client listens for.
     pub fn new(scope: Arc<RequestScope>, resources: Arc<WatchedResources>) -> Self {
-        let generations = scope.gateway.listing_changes();
+        let seen = LastSeen::default();
+        seen.look(&scope);
+        Self::since(scope, resources, Arc::new(seen))
+    }
+
+    /// Since a client of a legacy session was told last, or else since its `initialize`: what has changed meanwhile is told at
+    /// once.
+    pub fn of_client(scope: Arc<RequestScope>, client: &Client) -> Self {
+        Self::since(scope, client.watched().clone(), client.last_seen().clone())
+    }
+
+    fn since(scope: Arc<RequestScope>, resources: Arc<WatchedResources>, seen: Arc<LastSeen>) -> Self {
+        let mut generations = scope.gateway.listing_changes();
         let announced = scope.gateway.announcements().heard();
-        let seen = seen(&scope);
+        generations.mark_changed();
         Self { scope, resources, generations, announced, seen }
     }
 
@@ -63,13 +80,7 @@ impl Changes {
     }
 
     fn now(&mut self) -> Changed {
-        let now = seen(&self.scope);
-        let is_other = |list: usize| {
-            let part = |seen: &Option<Seen>| seen.as_ref().map(|seen| (seen.digests[list], seen.announced[list]));
-            part(&self.seen) != part(&now)
-        };
-        let lists = [is_other(0), is_other(1), is_other(2)];
-        self.seen = now;
+        let lists = self.seen.look(&self.scope);
         let mut resources = self.resources.changed();
         if !resources.is_empty() {
             // Whoever may no longer read a resource is not told of it either.
@@ -95,13 +106,26 @@ impl Changed {
     }
 }
 
-/// `None` while the endpoint does not exist: a contract that went away is a change too.
-fn seen(scope: &RequestScope) -> Option<Seen> {
-    let listing = scope.listing().ok()?;
-    let mut announced = [0; 3];
-    for contract in listing.contracts() {
-        let lists = scope.gateway.announcements().lists(contract);
-        announced.iter_mut().zip(lists).for_each(|(sum, count)| *sum += count);
+impl LastSeen {
+    /// Looks at the lists as they are now, and returns which of them are others than at the last look.
+    pub(super) fn look(&self, scope: &RequestScope) -> [bool; 3] {
+        let now = Seen::now(scope);
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = std::mem::replace(&mut *seen, now);
+        std::array::from_fn(|list| {
+            (last.digests[list], last.announced[list]) != (now.digests[list], now.announced[list])
+        })
     }
-    Some(Seen { digests: listing.digests(), announced })
+}
+
+impl Seen {
+    fn now(scope: &RequestScope) -> Self {
+        let Ok(listing) = scope.listing() else { return Self::default() };
+        let mut announced = [0; 3];
+        for contract in listing.contracts() {
+            let lists = scope.gateway.announcements().lists(contract);
+            announced.iter_mut().zip(lists).for_each(|(sum, count)| *sum += count);
+        }
+        Self { digests: listing.digests(), announced }
+    }
 }

@@ -11,6 +11,7 @@ use std::{
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio::sync::oneshot;
 
+use super::changes::LastSeen;
 use crate::{
     announcements::{Announcements, WatchedResources},
     wire::{Id, LogLevel, Response},
@@ -18,8 +19,8 @@ use crate::{
 
 /// The capabilities by which clients say what they can be asked.
 const ASKABLE: [&str; 3] = ["elicitation", "roots", "sampling"];
-/// The modes of elicitation.
-const MODES: [&str; 2] = ["form", "url"];
+/// What capabilities say of themselves: the modes of elicitation, and that the model may be asked to use tools.
+const MODES: [(&str, &str); 3] = [("elicitation", "form"), ("elicitation", "url"), ("sampling", "tools")];
 /// Resources that one client may listen for.
 pub(super) const WATCHED_MAX: usize = 256;
 
@@ -31,6 +32,7 @@ pub struct Client {
     /// 0: it wants no log messages; else 1 more than the level's place in [`LogLevel::ALL`].
     level: AtomicU8,
     watched: Arc<WatchedResources>,
+    last_seen: Arc<LastSeen>,
     next_id: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
 }
@@ -52,6 +54,7 @@ impl Client {
             capabilities: OnceLock::new(),
             level: AtomicU8::new(0),
             watched: Arc::new(WatchedResources::new(announcements, WATCHED_MAX)),
+            last_seen: Arc::default(),
             next_id: AtomicU64::new(1),
             waiting: Mutex::default(),
         }
@@ -63,8 +66,8 @@ impl Client {
         let Some(stated) = stated else { return };
         let askable = ASKABLE.into_iter().filter_map(|ability| {
             let Some(Value::Object(details)) = stated.get(ability) else { return None };
-            let modes = MODES.into_iter().filter(|mode| ability == "elicitation" && details.contains_key(*mode));
-            let modes: Map<String, Value> = modes.map(|mode| (mode.to_owned(), json!({}))).collect();
+            let modes = MODES.into_iter().filter(|(of, mode)| ability == *of && details.contains_key(*mode));
+            let modes: Map<String, Value> = modes.map(|(_, mode)| (mode.to_owned(), json!({}))).collect();
             Some((ability.to_owned(), Value::Object(modes)))
         });
         let askable: Map<String, Value> = askable.collect();
@@ -90,6 +93,11 @@ impl Client {
     /// The resources that it subscribed to.
     pub fn watched(&self) -> &Arc<WatchedResources> {
         &self.watched
+    }
+
+    /// The lists that it was told of last, in whichever of its streams.
+    pub(super) fn last_seen(&self) -> &Arc<LastSeen> {
+        &self.last_seen
     }
 
     /// A request of ours for the client, and who waits for its answer. `params` is JSON.
@@ -146,8 +154,8 @@ mod tests {
     fn of_what_a_client_states_only_its_answers_to_questions_are_kept() {
         for (stated, kept) in [
             (
-                r#"{"elicitation":{"form":{"x":1},"else":{}},"sampling":{"tools":{}},"experimental":{"a":{}}}"#,
-                Some(r#"{"elicitation":{"form":{}},"sampling":{}}"#),
+                r#"{"elicitation":{"form":{"x":1},"tools":{}},"sampling":{"tools":{},"x":{}},"experimental":{"a":{}}}"#,
+                Some(r#"{"elicitation":{"form":{}},"sampling":{"tools":{}}}"#),
             ),
             (r#"{"roots":{"listChanged":true}}"#, Some(r#"{"roots":{}}"#)),
             (r#"{"elicitation":true}"#, None),

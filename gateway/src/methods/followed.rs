@@ -60,6 +60,7 @@ impl FollowedTasks {
             let seen = task.seen();
             if seen.entered != *told {
                 *told = seen.entered;
+                task.note_told(&seen);
                 messages.push(tasks::notification(&task, &seen, meta));
             }
         }

@@ -10,6 +10,7 @@ pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<
     let version = negotiate(&request.params)?;
     if let Some(client) = &scope.client {
         client.agreed(request.params.capabilities);
+        client.last_seen().look(scope);
     }
     let mut result = ResultWriter::new(&request.id, 512);
     result.string("protocolVersion", version.as_str()).json("capabilities", &capabilities::stated(listing, false));

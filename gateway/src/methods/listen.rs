@@ -1,6 +1,9 @@
 //! `subscriptions/listen`: acknowledged first, then one notification per change, then a result.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -14,13 +17,31 @@ use crate::{
     wire::{Id, ResultWriter, RpcError, key, notification, raw},
 };
 
+/// The share that one agent may have of the streams.
+const AGENT_SHARE: usize = 8;
+
 /// All open streams of one transport, with their bound and their end.
 #[derive(Clone)]
 pub struct Subscriptions {
     room: Arc<Semaphore>,
+    of_agents: Arc<OfAgents>,
     most: usize,
     ending: CancellationToken,
 }
+
+/// Room for one stream; given back when dropped.
+pub struct Stream {
+    /// `None`: of whoever is no agent to be bounded.
+    held: Option<(Arc<OfAgents>, Agent)>,
+    _room: OwnedSemaphorePermit,
+}
+
+/// The streams that each agent has open.
+#[derive(Default)]
+struct OfAgents(Mutex<HashMap<Agent, usize>>);
+
+/// Tenant and name.
+type Agent = (Arc<str>, Arc<str>);
 
 /// An open subscription: a source of messages that queues nothing.
 pub struct Subscription {
@@ -37,7 +58,7 @@ pub struct Subscription {
     next: Next,
     /// Messages that are due.
     due: VecDeque<Vec<u8>>,
-    _room: OwnedSemaphorePermit,
+    _stream: Stream,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,7 +72,7 @@ impl Subscriptions {
     /// Creates subscriptions. When `ending` is cancelled, each of them is closed with its result.
     pub fn new(most: usize, ending: CancellationToken) -> Self {
         let most = most.min(Semaphore::MAX_PERMITS);
-        Self { room: Arc::new(Semaphore::new(most)), most, ending }
+        Self { room: Arc::new(Semaphore::new(most)), of_agents: Arc::default(), most, ending }
     }
 
     /// Streams that are open.
@@ -67,10 +88,15 @@ impl Subscriptions {
         &self.ending
     }
 
-    /// Takes room for one stream, which the legacy ones share.
-    pub fn admit(&self) -> Result<OwnedSemaphorePermit, RpcError> {
+    /// Takes room for one stream, which the legacy ones share. Without keys everyone is `local`, who is no agent to be bounded.
+    pub fn admit(&self, caller: &Caller) -> Result<Stream, RpcError> {
         let full = |_| RpcError::internal("too many notification streams are open ([http] streams_max)");
-        self.room.clone().try_acquire_owned().map_err(full)
+        let room = self.room.clone().try_acquire_owned().map_err(full)?;
+        let held = match &caller.grant {
+            None => None,
+            Some(_) => Some(self.of_agents.enter(caller, self.most.div_ceil(AGENT_SHARE))?),
+        };
+        Ok(Stream { held, _room: room })
     }
 
     pub(super) fn open(&self, scope: &RequestScope, request: &Request<'_>) -> Result<Subscription, RpcError> {
@@ -90,8 +116,39 @@ impl Subscriptions {
             caller: scope.caller.clone(),
             next: Next::Acknowledge,
             due: VecDeque::new(),
-            _room: self.admit()?,
+            _stream: self.admit(&scope.caller)?,
         })
+    }
+}
+
+impl OfAgents {
+    fn enter(self: &Arc<Self>, caller: &Caller, most: usize) -> Result<(Arc<Self>, Agent), RpcError> {
+        let agent = (caller.tenant.clone(), caller.agent.clone());
+        let mut table = self.lock();
+        let open = table.entry(agent.clone()).or_default();
+        if *open >= most {
+            let message = format!("an agent has at most {most} notification streams, an eighth of [http] streams_max");
+            return Err(RpcError::internal(message));
+        }
+        *open += 1;
+        Ok((self.clone(), agent))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Agent, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let Some((of_agents, agent)) = &self.held else { return };
+        let mut table = of_agents.lock();
+        if let Some(open) = table.get_mut(agent) {
+            *open -= 1;
+            if *open == 0 {
+                table.remove(agent);
+            }
+        }
     }
 }
 

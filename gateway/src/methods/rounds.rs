@@ -1,7 +1,7 @@
 //! Questions that a call puts to its caller while it goes on, and is made again with the answers, as a modern client does
 //! by itself: a legacy client is asked over the stream of its call, and whoever follows a task finds them there.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -75,6 +75,9 @@ impl Rounds {
         }
         let requests = ask.requests.as_deref().unwrap_or("{}");
         let requests: Map<String, Value> = serde_json::from_str(requests).unwrap_or_default();
+        if requests.is_empty() {
+            return Ok("{}".to_owned()); // the maker wants to be called again with its state alone
+        }
         match asker {
             Asker::Session(channel) => ask_client(channel, &requests, cancel).await,
             Asker::Task(task) => self.ask_in_task(task, requests).await,
@@ -105,7 +108,7 @@ async fn ask_client(
     let mut questions: Vec<(String, &str, Question<'_>)> = Vec::new();
     for (key, asked) in requests {
         let method = asked.get("method").and_then(Value::as_str).unwrap_or_default();
-        let params = asked.get("params").map(ToString::to_string);
+        let params = asked.get("params").map(|params| identified(method, params).to_string());
         let (request, question) = client.ask(method, params.as_deref());
         questions.push((key.clone(), method, question));
         channel.send(request);
@@ -136,10 +139,44 @@ async fn ask_client(
     }
 }
 
+/// Gives an elicitation of a URL the id that legacy clients need. The modern era has none.
+fn identified<'p>(method: &str, params: &'p Value) -> Cow<'p, Value> {
+    let needs_id = method == "elicitation/create" && params["mode"] == "url" && params.get("elicitationId").is_none();
+    let mut id = [0; 16];
+    if !needs_id || getrandom::fill(&mut id).is_err() {
+        return Cow::Borrowed(params);
+    }
+    let mut identified = params.clone();
+    identified["elicitationId"] = hex::encode(id).into();
+    Cow::Owned(identified)
+}
+
 fn cancelled() -> CallError {
     CallError::new(Code::Cancelled, "The call was cancelled.")
 }
 
 fn ended(reason: &str, message: String) -> CallError {
     CallError { reason: Some(reason.to_owned()), ..CallError::new(Code::ToolError, message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_legacy_client_knows_each_url_that_it_is_asked_to_open_by_an_id() {
+        let url = json!({ "mode": "url", "message": "Sign in", "url": "https://example.com" });
+        let asked = identified("elicitation/create", &url);
+        assert_eq!(asked["elicitationId"].as_str().map(str::len), Some(32), "{asked}");
+        assert_ne!(asked["elicitationId"], identified("elicitation/create", &url)["elicitationId"]);
+        for (method, params) in [
+            ("elicitation/create", json!({ "mode": "url", "elicitationId": "theirs" })),
+            ("elicitation/create", json!({ "message": "Who?" })),
+            ("roots/list", json!({})),
+        ] {
+            assert_eq!(*identified(method, &params), params);
+        }
+    }
 }

@@ -42,9 +42,8 @@ pub(super) fn opened(
     let tool = snapshot.catalogue.tool(&scope.endpoint, tool, scope.caller.access())?;
     let events = || channel.map(|channel| channel.clone() as Arc<dyn CallEvents>);
     let allows = tool.tasks != TaskSupport::None;
-    allows
-        .then(|| scope.gateway.tasks().open(&scope.caller, &scope.endpoint, (&tool.contract, &tool.name), events()))
-        .flatten()
+    let (named, writes) = ((&tool.contract, &tool.name), tool.tool.writes());
+    allows.then(|| scope.gateway.tasks().open(&scope.caller, &scope.endpoint, named, writes, events())).flatten()
 }
 
 /// Answers a call with its result, or with the task that it has become.
@@ -138,6 +137,7 @@ fn created(call: &Call<'_>, scope: &RequestScope, task: &Task) -> Result<Answer,
 pub(super) fn get(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
     let task = find(scope, request)?;
     let seen = task.seen();
+    task.note_told(&seen);
     let mut result = ResultWriter::new(&request.id, 512);
     result.string("resultType", "complete");
     write_detailed(&mut result, &task, &seen);

@@ -13,6 +13,7 @@ pub(crate) mod metrics;
 mod modern;
 mod reply;
 mod rest;
+mod running;
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -56,7 +57,7 @@ struct Server {
     sessions: Sessions,
     calls: Cancellations<(SessionId, Box<str>)>,
     subscriptions: Subscriptions,
-    /// Legacy calls, which outlive their connection.
+    /// Calls that need nobody to read what they say: legacy ones outlive their connection.
     tasks: TaskTracker,
 }
 

@@ -1,5 +1,6 @@
 //! Speaks over stdio: one message per line, both eras by message, answers in the order they are ready.
 
+mod heard;
 mod lines;
 
 use std::{io, sync::Arc, time::Duration};
@@ -12,7 +13,10 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::lines::{Line, Lines};
+use self::{
+    heard::{heard, is_sent},
+    lines::{Line, Lines},
+};
 use crate::{
     era::{
         Era,
@@ -88,11 +92,17 @@ pub async fn serve(
             () = &mut shutdown => break Ok(()),
             line = lines.next() => line,
         };
-        match line {
-            Ok(Some(Line::Message(line))) => connection.line(line).await,
-            Ok(Some(Line::TooLong)) => connection.too_long(http.body_max_bytes).await,
+        let line = match line {
+            Ok(Some(line)) => line,
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
+        };
+        // An answer waits for a client that does not read, and the end does not.
+        tokio::select! {
+            biased;
+            () = gone.cancelled() => break Ok(()),
+            () = &mut shutdown => break Ok(()),
+            () = connection.line(line, http.body_max_bytes) => {}
         }
     };
     gateway.tasks().keep_no_more();
@@ -149,7 +159,11 @@ enum Watching {
 }
 
 impl Connection {
-    async fn line(&mut self, line: &[u8]) {
+    async fn line(&mut self, line: Line<'_>, bytes_max: usize) {
+        let line = match line {
+            Line::Message(line) => line,
+            Line::TooLong => return self.too_long(bytes_max).await,
+        };
         match Body::read(line) {
             Ok(Body::One(message)) => self.message(message).await,
             Ok(Body::Batch(elements)) => self.batch(&elements).await,
@@ -238,7 +252,7 @@ impl Connection {
                     message = subscription.next() => message,
                 };
                 let Some(message) = message else { break };
-                if out.send(message).await.is_err() {
+                if !is_sent(&out, message, in_flight.token()).await {
                     break;
                 }
             }
@@ -251,7 +265,7 @@ impl Connection {
         }
         self.watching = Watching::Yes;
         let Some(client) = &self.scope.client else { return };
-        let mut changes = Changes::new(Arc::new(self.scope.clone()), client.watched().clone());
+        let mut changes = Changes::of_client(Arc::new(self.scope.clone()), client);
         let (out, ending) = (self.out.clone(), self.subscriptions.ending().clone());
         let caller = self.scope.caller.clone();
         self.tasks.spawn(async move {
@@ -337,7 +351,7 @@ impl Connection {
     }
 }
 
-/// Runs one call and sends what it says before its answer.
+/// Runs one call and sends what it says before its answer. It goes on though its client does not read.
 async fn run(
     call: &Call<'static>,
     scope: &RequestScope,
@@ -347,21 +361,8 @@ async fn run(
     let Some((channel, messages)) = call.channel(scope.client.as_ref(), cancel) else {
         return Some(call.run(scope, cancel, None).await?.body);
     };
-    let mut running = std::pin::pin!(call.run(scope, cancel, Some(channel)));
-    let body = loop {
-        tokio::select! {
-            biased;
-            body = &mut running => break body?,
-            () = messages.arrived() => {}
-        }
-        for message in messages.take() {
-            let _ = out.send(message).await;
-        }
-    };
-    for message in messages.take() {
-        let _ = out.send(message).await;
-    }
-    Some(body.body)
+    let running = call.run(scope, cancel, Some(channel));
+    Some(heard(running, &messages, out, cancel).await?.body)
 }
 
 fn is_not_for_batches(message: &Message<'_>) -> bool {

@@ -98,7 +98,7 @@ pub fn string_room(text: &str) -> usize {
 }
 
 /// Error answers of this process, by code: those JSON-RPC defines, and MCP's own.
-static ERRORS: [(&str, AtomicU64); 9] = [
+static ERRORS: [(&str, AtomicU64); 10] = [
     ("-32700", AtomicU64::new(0)),
     ("-32600", AtomicU64::new(0)),
     ("-32601", AtomicU64::new(0)),
@@ -106,6 +106,7 @@ static ERRORS: [(&str, AtomicU64); 9] = [
     ("-32603", AtomicU64::new(0)),
     ("-32002", AtomicU64::new(0)),
     ("-32020", AtomicU64::new(0)),
+    ("-32021", AtomicU64::new(0)),
     ("-32022", AtomicU64::new(0)),
     ("other", AtomicU64::new(0)),
 ];

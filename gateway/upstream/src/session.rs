@@ -334,7 +334,8 @@ impl Session {
         if matches!(sending, Sending::Asked(Asked::Tool { as_task: true, .. })) && !agreed.is_modern() {
             params.push(("task", "{}"));
         }
-        if let Some(resumed) = call.resumed {
+        // A legacy server that refused until its caller had opened a URL is simply asked again.
+        if let Some(resumed) = call.resumed.filter(|_| agreed.is_modern()) {
             params.push(("inputResponses", resumed.responses.get()));
             params.extend(resumed.state.iter().map(|state| ("requestState", state.get())));
         }

@@ -74,3 +74,15 @@ fn a_new_stream_takes_the_place_of_the_old_one() {
     sessions.end(&session);
     assert!(second.is_cancelled());
 }
+
+#[test]
+fn a_session_that_has_ended_takes_no_room() {
+    let sessions = Sessions::new(4, Duration::from_secs(60));
+    let kept: Vec<_> = (0..3).map(|_| open(&sessions)).collect();
+    for _ in 0..100 {
+        let session = open(&sessions);
+        sessions.end(&session);
+    }
+    assert!(kept.iter().all(|session| lives(&sessions, session)));
+    assert!(sessions.queue.lock().unwrap().len() <= 8);
+}

@@ -12,7 +12,7 @@ use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::{Server, reply};
+use super::{Server, door, reply};
 use crate::{
     era::{
         batch::Batch,
@@ -103,6 +103,7 @@ pub(super) async fn batch(
         Ok(context) => context,
         Err(error) => return reply::refusal(&error),
     };
+    let scope = RequestScope { client: context.client().cloned(), ..scope };
     if !context.version.has_batches() {
         let version = context.version.as_str();
         return reply::error(None, &RpcError::invalid_request(format!("{version} has no batches")));
@@ -143,14 +144,17 @@ pub(super) fn get(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap
         Ok(_) => return reply::not_allowed("POST"),
         Err(error) => return reply::refusal(&error),
     };
-    let room = match server.subscriptions.admit() {
-        Ok(room) => room,
+    if let Err(error) = door::within_rate(server, &scope.caller, &format!("GET {}", scope.endpoint)) {
+        return reply::refusal(&error);
+    }
+    let stream = match server.subscriptions.admit(&scope.caller) {
+        Ok(stream) => stream,
         Err(error) => return reply::refusal(&RpcError { status: 503, ..error }),
     };
     let ended = session.take_stream();
     let caller = scope.caller.clone();
-    let changes = Changes::new(Arc::new(scope), session.client.watched().clone());
-    let state = (server.clone(), session, changes, (ended, caller), reply::keep_alive(), room);
+    let changes = Changes::of_client(Arc::new(scope), &session.client);
+    let state = (server.clone(), session, changes, (ended, caller), reply::keep_alive(), stream);
     // The comment sends the headers on their way.
     let opening = stream::iter([Ok(reply::comment())]);
     reply::events(opening.chain(stream::unfold(state, async |mut state| {
@@ -286,13 +290,9 @@ fn start(
         context.session.as_ref().map(|session| server.calls.open((session.id, call.id.key()), session.ended()));
     let cancel = in_flight.as_ref().map_or_else(CancellationToken::new, |call| call.token().clone());
     let id = call.id.clone();
-    let scope = RequestScope { client: context.client().cloned(), ..scope };
     let task = server.tasks.spawn(async move {
         let _in_flight = in_flight;
         call.run(&scope, &cancel, channel).await
     });
-    let running = async move {
-        task.await.unwrap_or_else(|_| Some(error_answer(Some(&id), &RpcError::internal("the gateway failed")).into()))
-    };
-    running.boxed()
+    task.map(move |answer| answer.unwrap_or_else(|_| Some(reply::failed(&id)))).boxed()
 }

@@ -4,7 +4,7 @@ use axum::{http::HeaderMap, response::Response};
 use futures::{FutureExt as _, stream};
 use tokio_util::sync::CancellationToken;
 
-use super::{Server, reply};
+use super::{Server, reply, running};
 use crate::{
     era::modern,
     methods::{self, Call, Reply, RequestScope, Subscription},
@@ -23,14 +23,15 @@ pub(super) async fn request(
         .and_then(|request| methods::answer(&scope, &server.subscriptions, request));
     match answered {
         Ok(Reply::Answer(body)) => reply::json(200, body),
-        Ok(Reply::Call(call)) => run(scope, call).await,
+        Ok(Reply::Call(call)) => run(server, scope, call).await,
         Ok(Reply::Subscribe(subscription)) => listen(subscription),
         Err(error) => reply::error(Some(&id), &error),
     }
 }
 
-/// Runs a call in the handler itself: hyper drops it when the client has gone, and the guard tells the guest.
-async fn run(scope: RequestScope, call: Call<'_>) -> Response {
+/// Runs a call in the handler itself: hyper drops it when the client has gone, and the guard tells the guest. One that may say
+/// something before its answer is in a task: hyper asks for no more of a stream than its client reads.
+async fn run(server: &Server, scope: RequestScope, call: Call<'_>) -> Response {
     let cancel = CancellationToken::new();
     let Some((channel, messages)) = call.channel(None, &cancel) else {
         let gone = cancel.drop_guard_ref();
@@ -38,14 +39,14 @@ async fn run(scope: RequestScope, call: Call<'_>) -> Response {
         gone.disarm();
         return answer.map_or_else(reply::unanswered, |answer| reply::json(answer.status, answer.body));
     };
-    let call = call.into_owned();
-    let running = async move {
-        let gone = cancel.drop_guard_ref();
-        let answer = call.run(&scope, &cancel, Some(channel)).await;
-        gone.disarm();
-        answer
+    let (id, call) = (call.id.clone().into_owned(), call.into_owned());
+    let work = {
+        let cancel = cancel.clone();
+        async move { call.run(&scope, &cancel, Some(channel)).await }
     };
-    reply::after_messages(running.boxed(), messages).await
+    let running = running::started(&server.tasks, cancel, work);
+    let answer = running.map(move |answer| answer.unwrap_or_else(|| Some(reply::failed(&id))));
+    reply::after_messages(answer.boxed(), messages).await
 }
 
 fn listen(subscription: Subscription) -> Response {

@@ -86,6 +86,11 @@ pub(super) fn accepted() -> Response {
     response
 }
 
+/// Returns the answer of a call that panicked.
+pub(super) fn failed(id: &Id<'_>) -> Answer {
+    error_answer(Some(id), &RpcError::internal("the gateway failed")).into()
+}
+
 /// The answer of a call that may say something before it. JSON, unless a message comes before the result: the form is
 /// chosen as late as can be, because a stream fixes the status.
 pub(super) async fn after_messages(

@@ -21,7 +21,7 @@ use weir_contracts::{
 use super::{
     Server, body,
     door::{self, not_allowed, refusal},
-    forms, reply,
+    forms, reply, running,
 };
 use crate::{
     call::{Asking, CallOutcome, CallRequest, Content, ToolResult, call_tool},
@@ -91,7 +91,7 @@ pub(super) async fn call(
     let trace = trace.map(ToOwned::to_owned);
     let call = Call { gateway: server.gateway.clone(), caller, endpoint, tool, arguments, trace };
     if wants_events(&head.headers) {
-        return events(call);
+        return events(server, call);
     }
     let cancel = CancellationToken::new();
     let gone = cancel.drop_guard_ref();
@@ -336,17 +336,17 @@ fn problem_members(status: u16, code: &str, title: &str, detail: &str) -> Map<St
     ])
 }
 
-/// Returns the call as events: `progress` as often as the tool reports, then `result` or `problem`. Dropping them drops
-/// the call.
-fn events(call: Call) -> Response {
+/// Returns the call as events: `progress` as often as the tool reports, then `result` or `problem`. Dropping them cancels
+/// the call, which needs nobody to read them.
+fn events(server: &Server, call: Call) -> Response {
     let (channel, messages) = CallChannel::bare();
-    let running = async move {
-        let cancel = CancellationToken::new();
-        let gone = cancel.drop_guard_ref();
-        let answer = call.run(&cancel, Some(channel)).await;
-        gone.disarm();
-        answer
+    let cancel = CancellationToken::new();
+    let work = {
+        let cancel = cancel.clone();
+        async move { call.run(&cancel, Some(channel)).await }
     };
+    let failed = || problem(500, Code::Internal.label(), "The gateway failed.".to_owned());
+    let running = running::started(&server.tasks, cancel, work).map(move |answer| answer.unwrap_or_else(failed));
     let state = Some((running.boxed(), messages, reply::keep_alive()));
     reply::events(stream::unfold(state, async |state| {
         let (mut running, messages, mut keep_alive): (BoxFuture<'static, Answer>, CallMessages, _) = state?;

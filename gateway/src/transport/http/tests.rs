@@ -2,14 +2,19 @@
 
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
     sync::oneshot,
     task::JoinHandle,
 };
+use weir_contracts::upstream::Resources;
 
 use super::*;
 use crate::testing;
+
+mod streams;
+mod upstream;
+mod views;
 
 const META: &str =
     r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
@@ -54,7 +59,10 @@ impl Running {
     }
 
     async fn send(&self, head: &str, body: &[u8]) -> TcpStream {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        Self::send_on(TcpStream::connect(self.address).await.unwrap(), head, body).await
+    }
+
+    async fn send_on(mut stream: TcpStream, head: &str, body: &[u8]) -> TcpStream {
         let length =
             if head.starts_with("POST") { format!("Content-Length: {}\r\n", body.len()) } else { String::new() };
         let head = format!("{}\r\nConnection: close\r\n{length}\r\n", head.replace('\n', "\r\n"));
@@ -133,7 +141,8 @@ fn modern(id: &str, method: &str, params: &str) -> (Vec<(&'static str, String)>,
     let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{rest}"_meta":{META}}}}}"#);
     let mut headers = vec![("MCP-Protocol-Version", "2026-07-28".to_owned()), ("Mcp-Method", method.to_owned())];
     let message: Value = serde_json::from_str(&body).unwrap();
-    if let Some(name) = message["params"]["name"].as_str() {
+    let params = &message["params"];
+    if let Some(name) = params["name"].as_str().or(params["uri"].as_str()) {
         headers.push(("Mcp-Name", name.to_owned()));
     }
     (headers, body)
@@ -518,6 +527,15 @@ async fn batches() {
     ] {
         server.post("/mcp", &headers, &bad).await.refused(400, -32600, Value::Null);
     }
+    // What a session keeps is there in a batch too.
+    let lists =
+        json!({ "tools": [{ "name": "t", "inputSchema": {} }], "resources": [{ "uri": "file:///a", "name": "a" }] });
+    testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
+    let level = r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}"#;
+    let subscribe = r#"{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"up+file:///a"}}"#;
+    let got = server.post("/mcp", &headers, &format!("[{level},{subscribe}]")).await.json();
+    let done = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "result": {} });
+    assert_eq!(got, json!([done(1), done(2)]));
     let newer = server.session("/mcp", "2025-06-18").await;
     let got = server.post("/mcp", &[("Mcp-Session-Id", &newer)], &format!("[{}]", ping(1))).await;
     got.refused(400, -32600, Value::Null);
@@ -526,119 +544,5 @@ async fn batches() {
         -32600,
         Value::Null,
     );
-    server.stop().await;
-}
-
-/// Reads events until the stream ends or `most` have come.
-async fn events(stream: TcpStream, most: usize, then: impl AsyncFnOnce()) -> Vec<Value> {
-    let mut lines = BufReader::new(stream).lines();
-    let mut read = Vec::new();
-    let mut then = Some(then);
-    loop {
-        if read.len() == most
-            && let Some(then) = then.take()
-        {
-            then().await;
-        }
-        let line = tokio::time::timeout(Duration::from_secs(5), lines.next_line()).await.expect("an event in time");
-        let Ok(Some(line)) = line else { break };
-        if let Some(data) = line.strip_prefix("data: ") {
-            read.push(serde_json::from_str(data).unwrap());
-        }
-    }
-    read
-}
-
-#[tokio::test]
-async fn a_subscription() {
-    let server = Running::start().await;
-    let (headers, body) = modern(
-        "\"sub\"",
-        "subscriptions/listen",
-        r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#,
-    );
-    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let stream = server.send(&post_head("/mcp/desk", &headers), body.as_bytes()).await;
-    let gateway = server.gateway.clone();
-    let mut server = Some(server);
-    let read = events(stream, 1, async || {
-        // Another contract's change is none of this endpoint's.
-        testing::publish(
-            &gateway,
-            &[("desk", &["find_ticket", "get_ticket", "show_ticket"]), ("depot", &["find_box"])],
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        testing::publish(&gateway, &[("desk", &["find_ticket"])]);
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        server.take().unwrap().stop().await;
-    })
-    .await;
-    let meta = json!({"io.modelcontextprotocol/subscriptionId":"sub"});
-    assert_eq!(
-        read,
-        [
-            json!({"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":meta,"notifications":{"toolsListChanged":true,"promptsListChanged":true}}}),
-            json!({"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":meta}}),
-            json!({"jsonrpc":"2.0","id":"sub","result":{"resultType":"complete","_meta":meta}}),
-        ]
-    );
-}
-
-#[tokio::test]
-async fn a_subscription_refused() {
-    let server = Running::with(|config| config.http.streams_max = 1).await;
-    for filter in ["", r#""notifications":[]"#, r#""notifications":{"toolsListChanged":"yes"}"#] {
-        server.modern("/mcp", "1", "subscriptions/listen", filter).await.refused(200, -32602, json!(1));
-    }
-    let (headers, body) = modern("0", "subscriptions/listen", r#""notifications":{}"#);
-    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let mut stream = server.send(&post_head("/mcp", &headers), body.as_bytes()).await;
-    let mut first = [0; 1024];
-    let length = stream.read(&mut first).await.unwrap();
-    let head = String::from_utf8_lossy(&first[..length]).to_ascii_lowercase();
-    assert!(
-        head.contains("x-accel-buffering: no")
-            && head.contains("cache-control: no-cache")
-            && head.contains("text/event-stream"),
-        "{head}"
-    );
-    let full = server.modern("/mcp", "1", "subscriptions/listen", r#""notifications":{}"#).await;
-    full.refused(200, -32603, json!(1));
-    drop(stream);
-    // The place is free again once the disconnect is seen.
-    for _ in 0..100 {
-        let stream = server.send(&post_head("/mcp", &headers), body.as_bytes()).await;
-        let length = {
-            let mut stream = stream;
-            stream.read(&mut first).await.unwrap()
-        };
-        if String::from_utf8_lossy(&first[..length]).contains("text/event-stream") {
-            return server.stop().await;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("a closed stream still takes its place");
-}
-
-#[tokio::test]
-async fn a_legacy_stream() {
-    let server = Running::start().await;
-    let session = server.session("/mcp", "2025-11-25").await;
-    let head = format!("GET /mcp HTTP/1.1\nHost: localhost\nAccept: text/event-stream\nMcp-Session-Id: {session}");
-    let older = server.send(&head, b"").await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    let stream = server.send(&head, b"").await;
-    // The newer stream takes over: each message goes out once.
-    assert!(events(older, 9, async || {}).await.is_empty());
-    let gateway = server.gateway.clone();
-    let changed = tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        testing::publish(&gateway, &[("desk", &["find_ticket"])]);
-    });
-    let delete = format!("DELETE /mcp HTTP/1.1\nHost: localhost\nMcp-Session-Id: {session}");
-    let read = events(stream, 1, async || assert_eq!(server.raw(&delete, b"").await.status, 204)).await;
-    assert_eq!(read, [json!({"jsonrpc":"2.0","method":"notifications/tools/list_changed"})]);
-    changed.await.unwrap();
-    assert_eq!(server.raw(&head, b"").await.status, 404);
     server.stop().await;
 }

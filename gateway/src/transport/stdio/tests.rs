@@ -155,3 +155,19 @@ async fn a_legacy_client_is_told_of_changes_once() {
     assert_eq!(client.ask(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#).await["id"], 9);
     assert!(client.end().await.is_empty());
 }
+
+#[tokio::test]
+async fn the_end_is_heard_although_the_client_does_not_read() {
+    let gateway = testing::gateway(|_| {}).await;
+    let (ours, theirs) = tokio::io::duplex(64);
+    let (stdin, stdout) = split(theirs);
+    let shutdown = CancellationToken::new();
+    let stopped = shutdown.clone().cancelled_owned();
+    let served = tokio::spawn(serve(gateway.clone(), None, Endpoint::All, stdin, stdout, stopped));
+    let (_unread, mut input) = split(ours);
+    let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    // The answers fill the pipe and what waits for it, until no further line is read.
+    while tokio::time::timeout(Duration::from_millis(200), input.write_all(ping)).await.is_ok() {}
+    shutdown.cancel();
+    tokio::time::timeout(Duration::from_secs(5), served).await.expect("ends soon").unwrap().unwrap();
+}

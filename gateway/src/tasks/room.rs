@@ -1,0 +1,263 @@
+//! The room for tasks and their answers, of which every agent has a share.
+//!
+//! An answer that its caller has been told makes room first, for whoever needs it. One that nobody has asked for yet makes
+//! room for a later answer of the same agent alone, and its task says so.
+
+use std::{cmp::Reverse, collections::HashMap, sync::Arc, time::Instant};
+
+use super::Task;
+
+/// The bound on the answers that are kept, in bytes.
+pub(super) const ANSWERS_MAX: usize = 128 << 20;
+/// The share that one agent may have of the tasks, and of the bytes.
+const AGENT_SHARE: usize = 8;
+/// The bound on the answers of one agent, in bytes.
+pub(super) const OF_AGENT_MAX: usize = ANSWERS_MAX / AGENT_SHARE;
+/// The bytes that are free for an agent whose call becomes a task. With less, its request waits and gets its answer.
+const FREE_MIN: usize = OF_AGENT_MAX / 2;
+/// An answer of fewer bytes takes no more than the words that it is not kept.
+const SMALL: usize = 1 << 10;
+
+pub(super) type Table = HashMap<u128, Arc<Task>>;
+
+/// What is taken: by the answers in bytes, and by the tasks.
+#[derive(Clone, Copy, Default)]
+struct Taken {
+    tasks: usize,
+    bytes: usize,
+}
+
+/// What all agents take, and what the one takes that needs room.
+struct Room<A, O> {
+    all: Taken,
+    own: Taken,
+    all_fit: A,
+    own_fit: O,
+}
+
+/// A task that may have to make room.
+struct Old {
+    task: Arc<Task>,
+    bytes: usize,
+    is_told: bool,
+    is_own: bool,
+}
+
+/// Makes room for one more task; `false` if there is none. Only answers go that their callers were told.
+pub(super) fn for_task(table: &mut Table, task: &Task, most: usize) -> bool {
+    let all_fit = |all: Taken| all.tasks < most && all.bytes < ANSWERS_MAX;
+    let own_fit = |own: Taken| own.tasks < most.div_ceil(AGENT_SHARE) && own.bytes + FREE_MIN <= OF_AGENT_MAX;
+    Room::of(table, task, all_fit, own_fit).make(table, task, |old| old.is_told)
+}
+
+/// Makes room for the answer of a task; `false` if there is none.
+pub(super) fn for_answer(table: &mut Table, task: &Task, bytes: usize) -> bool {
+    let all_fit = |all: Taken| all.bytes + bytes <= ANSWERS_MAX;
+    let own_fit = |own: Taken| own.bytes + bytes <= OF_AGENT_MAX;
+    let may_go = |old: &Old| old.bytes > SMALL && (old.is_told || old.is_own);
+    Room::of(table, task, all_fit, own_fit).make(table, task, may_go)
+}
+
+impl<A: Fn(Taken) -> bool, O: Fn(Taken) -> bool> Room<A, O> {
+    fn of(table: &Table, task: &Task, all_fit: A, own_fit: O) -> Self {
+        let mut room = Self { all: Taken::default(), own: Taken::default(), all_fit, own_fit };
+        for other in table.values() {
+            let bytes = other.lock().stage.bytes();
+            room.all.add(bytes);
+            if other.is_of(&task.owner) {
+                room.own.add(bytes);
+            }
+        }
+        room
+    }
+
+    /// Lets the oldest go until the rest fits. All of them stay where even that would not do.
+    fn make(mut self, table: &mut Table, task: &Task, may_go: impl Fn(&Old) -> bool) -> bool {
+        if self.fits() {
+            return true;
+        }
+        let mut old: Vec<Old> = table.values().map(|other| Old::of(other, task)).filter(may_go).collect();
+        old.sort_by_key(Old::turn);
+        let mut going = Vec::new();
+        for old in old {
+            if self.is_helped_by(&old) {
+                self.all.remove(old.bytes);
+                if old.is_own {
+                    self.own.remove(old.bytes);
+                }
+                going.push(old);
+            }
+        }
+        if self.fits() {
+            going.into_iter().for_each(|old| old.go(table));
+            return true;
+        }
+        false
+    }
+
+    fn fits(&self) -> bool {
+        (self.all_fit)(self.all) && (self.own_fit)(self.own)
+    }
+
+    fn is_helped_by(&self, old: &Old) -> bool {
+        !(self.all_fit)(self.all) || (old.is_own && !(self.own_fit)(self.own))
+    }
+}
+
+impl Old {
+    fn of(old: &Arc<Task>, task: &Task) -> Self {
+        let state = old.lock();
+        let (bytes, is_told) = (state.stage.bytes(), state.is_told);
+        drop(state);
+        Self { task: old.clone(), bytes, is_told, is_own: old.is_of(&task.owner) }
+    }
+
+    /// Returns its place among those that go: those of the agent itself go first of those that were told.
+    fn turn(&self) -> (Reverse<bool>, Reverse<bool>, Instant) {
+        (Reverse(self.is_told), Reverse(self.is_own), self.task.began)
+    }
+
+    /// Forgets the task, or where its caller was not told how it ended, its answer alone.
+    fn go(self, table: &mut Table) {
+        if self.is_told {
+            table.remove(&self.task.id);
+            return;
+        }
+        let mut state = self.task.lock();
+        let unkept = state.stage.unkept(self.task.writes);
+        state.enter(unkept);
+    }
+}
+
+impl Taken {
+    fn add(&mut self, bytes: usize) {
+        self.tasks += 1;
+        self.bytes += bytes;
+    }
+
+    fn remove(&mut self, bytes: usize) {
+        self.tasks -= 1;
+        self.bytes -= bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        catalogue::Endpoint,
+        identity::Caller,
+        tasks::{Stage, Tasks},
+    };
+
+    const LARGE: usize = OF_AGENT_MAX / 2;
+
+    fn caller(tenant: &str, agent: &str) -> Caller {
+        Caller { tenant: tenant.into(), agent: agent.into(), grant: None }
+    }
+
+    fn open(tasks: &Tasks, owner: &Caller) -> Arc<Task> {
+        tasks.open(owner, &Endpoint::All, (&"contract".into(), &"tool".into()), true, None).expect("it may begin")
+    }
+
+    fn begun(tasks: &Tasks, owner: &Caller) -> Arc<Task> {
+        let task = open(tasks, owner);
+        assert!(tasks.keep(&task), "there is room");
+        task
+    }
+
+    fn end(tasks: &Tasks, task: &Task, bytes: usize) {
+        tasks.end(task, Stage::Completed("x".repeat(bytes).into()));
+    }
+
+    fn tell(task: &Task) {
+        task.note_told(&task.seen());
+    }
+
+    fn is_complete(task: &Task) -> bool {
+        matches!(task.seen().stage, Stage::Completed(_))
+    }
+
+    fn is_kept(tasks: &Tasks, task: &Task) -> bool {
+        tasks.find(&task.owner, &Endpoint::All, &task.id()).is_some()
+    }
+
+    #[test]
+    fn an_agent_has_its_share_in_each_tenant_and_no_more() {
+        let (tasks, here, there) = (Tasks::new(16), caller("here", "agent"), caller("there", "agent"));
+        let (_first, _second) = (begun(&tasks, &here), begun(&tasks, &here));
+        let third = open(&tasks, &here);
+        assert!(!tasks.keep(&third), "its request waits on");
+        assert!(third.answers_at_once());
+        begun(&tasks, &there);
+        begun(&tasks, &caller("here", "other"));
+        assert!(Tasks::new(0).open(&here, &Endpoint::All, (&"c".into(), &"t".into()), true, None).is_none());
+    }
+
+    #[test]
+    fn answers_that_were_told_make_room_for_tasks_and_no_others_do() {
+        let (tasks, here) = (Tasks::new(16), caller("here", "agent"));
+        let (first, second) = (begun(&tasks, &here), begun(&tasks, &here));
+        end(&tasks, &first, 7);
+        end(&tasks, &second, 7);
+        assert!(!tasks.keep(&open(&tasks, &here)), "its request waits: nobody knows yet how the others ended");
+        tell(&second);
+        begun(&tasks, &here);
+        assert!(is_kept(&tasks, &first) && !is_kept(&tasks, &second));
+    }
+
+    #[test]
+    fn a_call_is_waited_for_where_its_answer_may_find_no_room() {
+        let (tasks, here) = (Tasks::new(64), caller("here", "agent"));
+        let (first, second) = (begun(&tasks, &here), begun(&tasks, &here));
+        end(&tasks, &first, LARGE);
+        end(&tasks, &second, LARGE);
+        assert!(!tasks.keep(&open(&tasks, &here)), "its request waits and gets its answer");
+        begun(&tasks, &caller("there", "agent"));
+        tell(&first);
+        begun(&tasks, &here);
+        assert!(is_complete(&second));
+    }
+
+    #[test]
+    fn a_later_answer_takes_the_room_of_one_that_was_told_and_else_of_the_oldest() {
+        let (tasks, here) = (Tasks::new(64), caller("here", "agent"));
+        let all: Vec<_> = (0..4).map(|_| begun(&tasks, &here)).collect();
+        end(&tasks, &all[0], LARGE);
+        end(&tasks, &all[1], LARGE);
+        tell(&all[1]);
+        end(&tasks, &all[2], LARGE);
+        assert!(is_complete(&all[0]) && is_complete(&all[2]) && !is_kept(&tasks, &all[1]));
+        end(&tasks, &all[3], LARGE);
+        assert!(is_complete(&all[2]) && is_complete(&all[3]));
+        let Stage::Failed(why) = all[0].seen().stage else { panic!("its answer is gone, and it is there still") };
+        let why: serde_json::Value = serde_json::from_str(&why).expect("JSON");
+        assert_eq!(why["data"], serde_json::json!({ "code": "too_large", "outcome": "unknown" }));
+        assert!(is_kept(&tasks, &all[0]));
+    }
+
+    #[test]
+    fn an_answer_that_is_too_large_by_itself_costs_no_other() {
+        let (tasks, here) = (Tasks::new(64), caller("here", "agent"));
+        let (first, second) = (begun(&tasks, &here), begun(&tasks, &here));
+        end(&tasks, &first, LARGE);
+        tell(&first);
+        end(&tasks, &second, OF_AGENT_MAX + 1);
+        let Stage::Failed(why) = second.seen().stage else { panic!("it is too much") };
+        assert!(why.contains("too_large") && why.contains("16 MB"), "{why}");
+        assert!(is_kept(&tasks, &first));
+    }
+
+    #[test]
+    fn what_other_agents_were_told_makes_room_too() {
+        let tasks = Tasks::new(64);
+        let agents: Vec<_> = (0..AGENT_SHARE).map(|agent| caller("here", &agent.to_string())).collect();
+        let full: Vec<_> = agents.iter().map(|agent| begun(&tasks, agent)).collect();
+        let last = begun(&tasks, &caller("there", "0"));
+        full.iter().for_each(|task| end(&tasks, task, OF_AGENT_MAX));
+        tell(&full[5]);
+        end(&tasks, &last, LARGE);
+        assert!(is_complete(&last) && !is_kept(&tasks, &full[5]));
+        assert_eq!(full.iter().filter(|task| is_complete(task) && is_kept(&tasks, task)).count(), AGENT_SHARE - 1);
+    }
+}

@@ -1,0 +1,72 @@
+//! Calls in tasks of their own: they go on, and end with their deadline, though nobody reads what they say.
+
+use std::future::Future;
+
+use futures::{FutureExt as _, future::BoxFuture};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::connections;
+
+/// Starts work in a task of its own, and returns its end; `None` if it panicked. `cancel` is cancelled if the end is dropped
+/// before it came: nobody waits for it any more.
+pub(super) fn started<T: Send + 'static>(
+    tasks: &TaskTracker,
+    cancel: CancellationToken,
+    work: impl Future<Output = T> + Send + 'static,
+) -> BoxFuture<'static, Option<T>> {
+    let gone = cancel.drop_guard();
+    let task = tasks.spawn(connections::with_peer(work, connections::peer()));
+    let end = async move {
+        let ended = task.await;
+        gone.disarm();
+        ended.ok()
+    };
+    end.boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+    use weir_plugin_host::CallEvents as _;
+
+    use super::*;
+    use crate::{
+        methods::{Answer, CallChannel},
+        transport::http::reply,
+    };
+
+    #[tokio::test]
+    async fn a_call_goes_on_though_nobody_reads_what_it_says() {
+        let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
+        let (channel, messages) = CallChannel::bare();
+        let ((answer, answered), (tell, ended)) = (oneshot::channel(), oneshot::channel());
+        let work = async move {
+            channel.progress(1.0, None, "");
+            answered.await.expect("the test answers");
+            channel.progress(2.0, None, "");
+            tell.send(()).expect("the test waits");
+            Some(Answer::from(b"{}".to_vec()))
+        };
+        let running = started(&tasks, cancel.clone(), work).map(Option::flatten);
+        let unread = reply::after_messages(running.boxed(), messages).await;
+        answer.send(()).expect("the call waits");
+        let ended = tokio::time::timeout(Duration::from_secs(5), ended).await;
+        ended.expect("it ends although its stream is not read").expect("it ends well");
+        assert!(!cancel.is_cancelled(), "its client is there still");
+        drop(unread);
+        assert!(cancel.is_cancelled());
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_left_is_cancelled_and_one_that_was_answered_is_not() {
+        let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
+        assert_eq!(started(&tasks, cancel.clone(), async { 7 }).await, Some(7));
+        assert!(!cancel.is_cancelled());
+        let heard = cancel.clone();
+        drop(started(&tasks, cancel.clone(), async move { heard.cancelled().await }));
+        tasks.close();
+        tokio::time::timeout(Duration::from_secs(5), tasks.wait()).await.expect("it hears that it is left");
+    }
+}

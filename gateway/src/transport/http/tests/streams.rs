@@ -1,0 +1,191 @@
+//! Streams of notifications, of both eras.
+
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use super::*;
+
+/// Reads events until the stream ends or `most` have come.
+async fn events(stream: TcpStream, most: usize, then: impl AsyncFnOnce()) -> Vec<Value> {
+    let mut lines = BufReader::new(stream).lines();
+    let mut read = Vec::new();
+    let mut then = Some(then);
+    loop {
+        if read.len() == most
+            && let Some(then) = then.take()
+        {
+            then().await;
+        }
+        let line = tokio::time::timeout(Duration::from_secs(5), lines.next_line()).await.expect("an event in time");
+        let Ok(Some(line)) = line else { break };
+        if let Some(data) = line.strip_prefix("data: ") {
+            read.push(serde_json::from_str(data).unwrap());
+        }
+    }
+    read
+}
+
+#[tokio::test]
+async fn a_subscription() {
+    let server = Running::start().await;
+    let (headers, body) = modern(
+        "\"sub\"",
+        "subscriptions/listen",
+        r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#,
+    );
+    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let stream = server.send(&post_head("/mcp/desk", &headers), body.as_bytes()).await;
+    let gateway = server.gateway.clone();
+    let mut server = Some(server);
+    let read = events(stream, 1, async || {
+        // Another contract's change is none of this endpoint's.
+        testing::publish(
+            &gateway,
+            &[("desk", &["find_ticket", "get_ticket", "show_ticket"]), ("depot", &["find_box"])],
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        testing::publish(&gateway, &[("desk", &["find_ticket"])]);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        server.take().unwrap().stop().await;
+    })
+    .await;
+    let meta = json!({"io.modelcontextprotocol/subscriptionId":"sub"});
+    assert_eq!(
+        read,
+        [
+            json!({"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":meta,"notifications":{"toolsListChanged":true,"promptsListChanged":true}}}),
+            json!({"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":meta}}),
+            json!({"jsonrpc":"2.0","id":"sub","result":{"resultType":"complete","_meta":meta}}),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_subscription_refused() {
+    let server = Running::with(|config| config.http.streams_max = 1).await;
+    for filter in ["", r#""notifications":[]"#, r#""notifications":{"toolsListChanged":"yes"}"#] {
+        server.modern("/mcp", "1", "subscriptions/listen", filter).await.refused(200, -32602, json!(1));
+    }
+    let (headers, body) = modern("0", "subscriptions/listen", r#""notifications":{}"#);
+    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut stream = server.send(&post_head("/mcp", &headers), body.as_bytes()).await;
+    let mut first = [0; 1024];
+    let length = stream.read(&mut first).await.unwrap();
+    let head = String::from_utf8_lossy(&first[..length]).to_ascii_lowercase();
+    assert!(
+        head.contains("x-accel-buffering: no")
+            && head.contains("cache-control: no-cache")
+            && head.contains("text/event-stream"),
+        "{head}"
+    );
+    let full = server.modern("/mcp", "1", "subscriptions/listen", r#""notifications":{}"#).await;
+    full.refused(200, -32603, json!(1));
+    drop(stream);
+    // The place is free again once the disconnect is seen.
+    for _ in 0..100 {
+        let stream = server.send(&post_head("/mcp", &headers), body.as_bytes()).await;
+        let length = {
+            let mut stream = stream;
+            stream.read(&mut first).await.unwrap()
+        };
+        if String::from_utf8_lossy(&first[..length]).contains("text/event-stream") {
+            return server.stop().await;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("a closed stream still takes its place");
+}
+
+#[tokio::test]
+async fn a_legacy_stream() {
+    let server = Running::start().await;
+    let session = server.session("/mcp", "2025-11-25").await;
+    let head = format!("GET /mcp HTTP/1.1\nHost: localhost\nAccept: text/event-stream\nMcp-Session-Id: {session}");
+    let older = server.send(&head, b"").await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let stream = server.send(&head, b"").await;
+    // The newer stream takes over: each message goes out once.
+    assert!(events(older, 9, async || {}).await.is_empty());
+    let gateway = server.gateway.clone();
+    let changed = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        testing::publish(&gateway, &[("desk", &["find_ticket"])]);
+    });
+    let delete = format!("DELETE /mcp HTTP/1.1\nHost: localhost\nMcp-Session-Id: {session}");
+    let read = events(stream, 1, async || assert_eq!(server.raw(&delete, b"").await.status, 204)).await;
+    assert_eq!(read, [json!({"jsonrpc":"2.0","method":"notifications/tools/list_changed"})]);
+    changed.await.unwrap();
+    assert_eq!(server.raw(&head, b"").await.status, 404);
+    server.stop().await;
+}
+
+fn stream_head(session: &str) -> String {
+    format!("GET /mcp HTTP/1.1\nHost: localhost\nAccept: text/event-stream\nMcp-Session-Id: {session}")
+}
+
+#[tokio::test]
+async fn a_legacy_client_is_told_of_what_changed_while_it_had_no_stream() {
+    let server = Running::start().await;
+    let session = server.session("/mcp", "2025-11-25").await;
+    testing::publish(&server.gateway, &[("desk", &["find_ticket"])]);
+    let stream = server.send(&stream_head(&session), b"").await;
+    let told = [json!({"jsonrpc":"2.0","method":"notifications/tools/list_changed"})];
+    let mut newer = None;
+    let read = events(stream, 1, async || newer = Some(server.send(&stream_head(&session), b"").await)).await;
+    assert_eq!(read, told);
+    // It is told once, and its next stream begins where this one ended.
+    let delete = stream_head(&session).replace("GET", "DELETE");
+    let read = events(newer.expect("a stream"), 0, async || {
+        assert_eq!(server.raw(&delete, b"").await.status, 204);
+    })
+    .await;
+    assert!(read.is_empty(), "{read:?}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_has_an_eighth_of_the_streams() {
+    let server = Running::with(|config| config.http.streams_max = 16).await;
+    let (some, other) = (server.gateway.key("some", "1000/min").await, server.gateway.key("other", "1000/min").await);
+    let open = async |key: &str| {
+        let (headers, body) = modern("1", "subscriptions/listen", r#""notifications":{}"#);
+        let authorization = format!("Bearer {key}");
+        let mut headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        headers.push(("Authorization", &authorization));
+        let mut stream = server.send(&post_head("/mcp", &headers), body.as_bytes()).await;
+        let mut first = [0; 1024];
+        let length = stream.read(&mut first).await.unwrap();
+        (String::from_utf8_lossy(&first[..length]).contains("text/event-stream"), stream)
+    };
+    let (first, second, third) = (open(&some).await, open(&some).await, open(&some).await);
+    assert_eq!((first.0, second.0, third.0), (true, true, false));
+    assert!(open(&other).await.0, "one agent's streams are not another's");
+    drop(first);
+    // The place is free again once the disconnect is seen.
+    for _ in 0..100 {
+        if open(&some).await.0 {
+            return server.stop().await;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("a closed stream still takes its place");
+}
+
+#[tokio::test]
+async fn a_stream_takes_from_the_rate_of_its_agent() {
+    let server = Running::start().await;
+    let key = server.gateway.key("some", "2/min").await;
+    let authorization = format!("Bearer {key}");
+    let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
+    let got = server.post("/mcp", &[("Authorization", &authorization)], body).await;
+    let session = got.header("mcp-session-id").expect("a session");
+    let head = format!("{}\nAuthorization: {authorization}", stream_head(session));
+    let stream = server.send(&head, b"").await;
+    let mut lines = BufReader::new(stream).lines();
+    let status = lines.next_line().await.unwrap();
+    assert_eq!(status.as_deref(), Some("HTTP/1.1 200 OK"));
+    let refused = server.raw(&head, b"").await;
+    assert_eq!(refused.status, 429);
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    drop(lines);
+    server.stop().await;
+}
