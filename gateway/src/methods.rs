@@ -30,7 +30,7 @@ pub use changes::Changes;
 pub use channel::{CallChannel, CallMessages};
 pub use client::Client;
 pub use initialize::negotiate;
-pub use listen::{Subscription, Subscriptions};
+pub use listen::{Stream, Subscription, Subscriptions};
 
 use crate::{
     call::ParamHeaders,

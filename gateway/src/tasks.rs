@@ -255,17 +255,20 @@ impl Task {
     }
 
     pub fn seen(&self) -> Seen {
-        let state = self.lock();
-        let State { stage, updated, message, entered, .. } = &*state;
+        self.seen_in(&self.lock())
+    }
+
+    fn seen_in(&self, state: &State) -> Seen {
+        let State { stage, updated, message, entered, .. } = state;
         let (stage, message) = (stage.clone(), message.clone());
         Seen { stage, created: self.created, updated: *updated, message, entered: *entered }
     }
 
-    /// Notes that its caller is told this.
-    pub fn note_told(&self, seen: &Seen) {
-        if seen.stage.has_ended() {
-            self.lock().is_told = true;
-        }
+    /// Returns what its caller is told now. How it ended stays as it was told.
+    pub fn tell(&self) -> Seen {
+        let mut state = self.lock();
+        state.is_told |= state.stage.has_ended();
+        self.seen_in(&state)
     }
 
     pub fn cancel(&self) {

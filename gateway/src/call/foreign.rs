@@ -46,6 +46,10 @@ pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 const RESOURCE_NOT_FOUND: i64 = -32002;
 /// The code of 2025-11-25 for a request that is made again once its caller has opened URLs.
 const URL_ELICITATION_REQUIRED: i64 = -32042;
+/// The state of a question that stands for such a refusal.
+const URLS: &str = "weir-urls";
+/// The pause before such a request is made again; each further one doubles it.
+const OPENED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// One call, with everything it needs while its caller may go away.
 pub(super) struct Outgoing {
@@ -203,26 +207,52 @@ impl Outgoing {
             deadline: self.deadline,
             traceparent: self.trace.as_deref(),
         };
-        let began = Instant::now();
-        let result = upstream.call(&call).await;
-        self.metrics.upstream(&self.name, began.elapsed());
+        let opened = self.opened()?;
         let may_ask: Vec<&str> = upstream.config().ask.iter().map(|ask| ask.name()).collect();
-        let result = match result {
-            Err(CallFailure::Refused(refusal)) if may_ask.contains(&"elicitation") && !self.is_declined() => {
-                let asked = asked_by(&refusal).map(|asked| raw(&asked)).transpose()?;
-                asked.ok_or(CallFailure::Refused(refusal))
+        let mut pause = OPENED_AGAIN_AFTER;
+        let result = loop {
+            let began = Instant::now();
+            let result = upstream.call(&call).await;
+            self.metrics.upstream(&self.name, began.elapsed());
+            let asked = match &result {
+                Err(CallFailure::Refused(refusal)) if may_ask.contains(&"elicitation") => asked_by(refusal),
+                _ => None,
+            };
+            let Some(asked) = asked else { break result };
+            if !opened {
+                break Ok(raw(&asked)?);
             }
-            result => result,
+            // What its caller has opened takes a while, such as a sign-in.
+            if Instant::now() + pause >= self.deadline {
+                break result;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause *= 2,
+                () = self.cancel.cancelled() => break result,
+            }
         };
         let result = result.map_err(|failure| failed(failure, &self.sent.asked, self.writes))?;
         Ok(Answered { result, may_ask })
     }
 
-    /// Returns `true` if the caller brings answers, and one of them says no.
-    fn is_declined(&self) -> bool {
-        let responses = self.sent.resumed.as_ref().and_then(|resumed| json::read(resumed.responses.get()).ok());
-        let Some(Value::Object(responses)) = responses else { return false };
-        responses.values().any(|response| response["action"] != "accept")
+    /// Returns `true` if the caller says that it has opened the URLs that the server refused for. It is an error if it says
+    /// no: then nothing is sent.
+    fn opened(&self) -> Result<bool, CallError> {
+        let Some(resumed) = &self.sent.resumed else { return Ok(false) };
+        let state = resumed.state.as_deref().and_then(|state| serde_json::from_str::<String>(state.get()).ok());
+        if state.as_deref() != Some(URLS) {
+            return Ok(false);
+        }
+        let accepted = |responses: &Map<String, Value>| {
+            !responses.is_empty() && responses.values().all(|response| response["action"] == "accept")
+        };
+        match json::read(resumed.responses.get()) {
+            Ok(Value::Object(responses)) if accepted(&responses) => Ok(true),
+            _ => {
+                let message = "The server wants its caller to open a URL first, and the caller did not.";
+                Err(CallError::new(Code::ToolError, message))
+            }
+        }
     }
 }
 
@@ -370,7 +400,8 @@ fn asked_by(refusal: &Refusal) -> Option<Value> {
     }
     let request = |params: &Value| object!({ "method": "elicitation/create", "params": params });
     let requests = elicitations.iter().enumerate().map(|(number, params)| (format!("url-{number}"), request(params)));
-    Some(object!({ "resultType": "input_required", "inputRequests": requests.collect::<Map<_, _>>() }))
+    let requests: Map<_, _> = requests.collect();
+    Some(object!({ "resultType": "input_required", "inputRequests": requests, "requestState": URLS }))
 }
 
 /// Reads an error of the protocol, by which the server has refused.

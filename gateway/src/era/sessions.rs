@@ -7,7 +7,7 @@ use std::{
     collections::VecDeque,
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     identity::Caller,
-    methods::{Client, Endpoint},
+    methods::{Client, Endpoint, Stream},
     wire::Version,
 };
 
@@ -40,7 +40,7 @@ pub struct Session {
     /// The token that is cancelled when the session ends: its calls and its stream end with it.
     ended: CancellationToken,
     /// The one stream of notifications: each message goes out once.
-    stream: Mutex<Option<CancellationToken>>,
+    stream: Mutex<Option<(CancellationToken, Weak<Stream>)>>,
 }
 
 pub struct Sessions {
@@ -80,14 +80,22 @@ impl Session {
         &self.ended
     }
 
-    /// Makes the caller's stream the only one: an older one ends, as its client may long have gone.
-    pub fn take_stream(&self) -> CancellationToken {
+    /// Makes the caller's stream the only one: an older one ends, as its client may long have gone, and leaves its room to
+    /// the new one. Where none is open, `admit` takes room.
+    pub fn take_stream<E>(
+        &self,
+        admit: impl FnOnce() -> Result<Stream, E>,
+    ) -> Result<(CancellationToken, Arc<Stream>), E> {
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = match stream.as_ref().and_then(|(_, room)| room.upgrade()) {
+            Some(room) => room,
+            None => Arc::new(admit()?),
+        };
         let token = self.ended.child_token();
-        let older = self.stream.lock().unwrap_or_else(PoisonError::into_inner).replace(token.clone());
-        if let Some(older) = older {
+        if let Some((older, _)) = stream.replace((token.clone(), Arc::downgrade(&room))) {
             older.cancel();
         }
-        token
+        Ok((token, room))
     }
 }
 

@@ -57,10 +57,9 @@ impl FollowedTasks {
         for (id, told) in &mut self.told {
             // Whoever may no longer look at a task is not told of it either.
             let Some(task) = scope.gateway.tasks().find(&scope.caller, &scope.endpoint, id) else { continue };
-            let seen = task.seen();
+            let seen = task.tell();
             if seen.entered != *told {
                 *told = seen.entered;
-                task.note_told(&seen);
                 messages.push(tasks::notification(&task, &seen, meta));
             }
         }

@@ -136,8 +136,7 @@ fn created(call: &Call<'_>, scope: &RequestScope, task: &Task) -> Result<Answer,
 
 pub(super) fn get(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
     let task = find(scope, request)?;
-    let seen = task.seen();
-    task.note_told(&seen);
+    let seen = task.tell();
     let mut result = ResultWriter::new(&request.id, 512);
     result.string("resultType", "complete");
     write_detailed(&mut result, &task, &seen);

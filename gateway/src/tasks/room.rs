@@ -52,6 +52,9 @@ pub(super) fn for_task(table: &mut Table, task: &Task, most: usize) -> bool {
 
 /// Makes room for the answer of a task; `false` if there is none.
 pub(super) fn for_answer(table: &mut Table, task: &Task, bytes: usize) -> bool {
+    if bytes == 0 {
+        return true;
+    }
     let all_fit = |all: Taken| all.bytes + bytes <= ANSWERS_MAX;
     let own_fit = |own: Taken| own.bytes + bytes <= OF_AGENT_MAX;
     let may_go = |old: &Old| old.bytes > SMALL && (old.is_told || old.is_own);
@@ -124,6 +127,9 @@ impl Old {
             return;
         }
         let mut state = self.task.lock();
+        if state.is_told {
+            return;
+        }
         let unkept = state.stage.unkept(self.task.writes);
         state.enter(unkept);
     }
@@ -171,7 +177,7 @@ mod tests {
     }
 
     fn tell(task: &Task) {
-        task.note_told(&task.seen());
+        task.tell();
     }
 
     fn is_complete(task: &Task) -> bool {

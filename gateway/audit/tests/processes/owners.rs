@@ -28,7 +28,7 @@ fn what_one_user_may_not_read_keeps_no_other_from_recording() {
     drop(open(&folder));
     let [closed] = &chains(&folder)[..] else { panic!("one chain") };
     if !is_root {
-        fs::set_permissions(closed, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(closed, Permissions::from_mode(0o000)).unwrap();
         append(&open(&folder), 1);
         return fs::set_permissions(closed, Permissions::from_mode(0o700)).unwrap();
     }

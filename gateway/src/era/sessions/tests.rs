@@ -1,6 +1,7 @@
 //! Sessions are bounded, bound to their caller, and end.
 
 use super::*;
+use crate::methods::Subscriptions;
 
 const ANY: Endpoint = Endpoint::All;
 
@@ -69,8 +70,13 @@ fn the_table_is_bounded_and_keeps_what_is_used() {
 fn a_new_stream_takes_the_place_of_the_old_one() {
     let sessions = Sessions::new(10, Duration::from_secs(60));
     let session = open(&sessions);
-    let (first, second) = (session.take_stream(), session.take_stream());
+    let streams = Subscriptions::new(1, CancellationToken::new());
+    let take = || session.take_stream(|| streams.admit(&Caller::local()));
+    let (first, room) = take().expect("there is room for one");
+    let (second, _) = take().expect("it takes the room of the first");
     assert!(first.is_cancelled() && !second.is_cancelled());
+    drop(room);
+    assert_eq!(streams.len(), 0);
     sessions.end(&session);
     assert!(second.is_cancelled());
 }

@@ -147,11 +147,10 @@ pub(super) fn get(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap
     if let Err(error) = door::within_rate(server, &scope.caller, &format!("GET {}", scope.endpoint)) {
         return reply::refusal(&error);
     }
-    let stream = match server.subscriptions.admit(&scope.caller) {
-        Ok(stream) => stream,
+    let (ended, stream) = match session.take_stream(|| server.subscriptions.admit(&scope.caller)) {
+        Ok(taken) => taken,
         Err(error) => return reply::refusal(&RpcError { status: 503, ..error }),
     };
-    let ended = session.take_stream();
     let caller = scope.caller.clone();
     let changes = Changes::of_client(Arc::new(scope), &session.client);
     let state = (server.clone(), session, changes, (ended, caller), reply::keep_alive(), stream);
