@@ -1,10 +1,9 @@
-//! Native libraries, compiled from `library.c`: in children, whose program is this one, or in this process.
+//! Native libraries, compiled from `library.c`: in children or in this process.
 
 use std::{
     collections::BTreeMap,
     ffi::OsString,
-    fs::{self, File},
-    io,
+    fs,
     path::{Path, PathBuf},
     process::Command,
     sync::{
@@ -22,39 +21,17 @@ use tokio::{
 };
 use tracing::{Event, Metadata, Subscriber, field, span};
 use weir_connections::{ConnectionConfig, Connections};
-use weir_plugin_host::{
-    AdapterFailure, Grant, Isolation, LoadReport, PluginConfig, WriteFailure,
-    library::{Bounds, serve},
-};
+use weir_plugin_host::{AdapterFailure, Grant, Isolation, LoadReport, PluginConfig, WriteFailure};
 
 use crate::workbench::{Workbench, collection_of, config, context, query};
 
-const CHILD: &str = "WEIR_TEST_CHILD";
-
-/// Returns the words of a command that runs a library in a child: the test [`child`], whose messages have a pipe of their
-/// own, since the harness prints.
+/// Returns the words of a command that runs a library in a child: the example `library`, built by the same cargo run as this
+/// test.
 pub(crate) fn runner() -> Vec<OsString> {
-    let program = std::env::current_exe().expect("this program has a path");
-    let script = format!(
-        "exec env {CHILD}=\"$*\" '{}' --exact libraries::child --ignored --nocapture 3>&1 1>&2",
-        program.display()
-    );
-    ["/bin/sh", "-c", &script, "child"].map(OsString::from).to_vec()
-}
-
-#[test]
-#[ignore = "the host starts it as the process of a library"]
-fn child() {
-    let Ok(words) = std::env::var(CHILD) else { return };
-    let words: Vec<&str> = words.split(' ').collect();
-    let ["--processor-ms", processor, "--memory-bytes", memory, "--sha256", digest, path] = words[..] else {
-        panic!("{words:?}")
-    };
-    let processor = Duration::from_millis(processor.parse().expect("a number"));
-    let bounds = Bounds { processor, memory: memory.parse().expect("a number") };
-    let output = File::options().write(true).open("/proc/self/fd/3").expect("the pipe of the messages");
-    serve(Path::new(path), digest, bounds, io::stdin(), output).expect("the host goes first");
-    std::process::exit(0);
+    let test = std::env::current_exe().expect("this test has a path");
+    let runner = test.ancestors().nth(2).expect("tests lie in TARGET/PROFILE/deps").join("examples/library");
+    assert!(runner.exists(), "{} is missing: run `cargo build --workspace --all-targets --locked`", runner.display());
+    vec![runner.into_os_string()]
 }
 
 /// Compiles a library.
