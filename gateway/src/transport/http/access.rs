@@ -176,10 +176,7 @@ impl Access {
     }
 
     fn is_own(&self, host: &Host) -> bool {
-        match host {
-            Host::Name(name) => name == "localhost",
-            Host::Address(address) => address.is_loopback() || self.listen == Some(*address),
-        }
+        host.is_loopback() || matches!(host, Host::Address(address) if self.listen == Some(*address))
     }
 }
 
@@ -209,6 +206,13 @@ impl Authority {
 }
 
 impl Host {
+    fn is_loopback(&self) -> bool {
+        match self {
+            Self::Name(name) => name == "localhost",
+            Self::Address(address) => address.is_loopback(),
+        }
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let name = text.strip_suffix('.').unwrap_or(text);
         let clean = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
@@ -274,10 +278,7 @@ pub(super) fn expose(response: &mut HeaderMap, origin: &HeaderValue) {
 /// Returns `true` if the request is for this machine by a name of loopback.
 pub(super) fn is_own(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| Authority::parse(host.to_str().ok()?));
-    host.is_some_and(|authority| match authority.host {
-        Host::Name(name) => name == "localhost",
-        Host::Address(address) => address.is_loopback(),
-    })
+    host.is_some_and(|authority| authority.host.is_loopback())
 }
 
 fn public(url: &str) -> Option<(Authority, Origin)> {
