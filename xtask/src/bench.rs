@@ -42,11 +42,12 @@ pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
     workshop.steps.streamed("instructions of a request", &mut count)
 }
 
-/// Prints the options of the program that measures, with the features that every build here has.
+/// Prints the options of the program that measures, with the features that every build here has. The gateway in it holds the
+/// adapters, so they are built first.
 fn help(workshop: &Workshop) -> Result<(), Failure> {
+    plugins::build(workshop)?;
     let program = ["run", "--quiet", "--package", "weir-bench", "--package", "weir-features", "--bin", "weir-bench"];
-    let mut cargo = workshop.cargo(&program);
-    succeeds(cargo.args(["--", "--help"])).then_some(()).ok_or_else(|| "`weir-bench` cannot be built".into())
+    workshop.steps.streamed("options of the benchmark", workshop.cargo(&program).args(["--", "--help"]))
 }
 
 /// Returns where the programs are. Peers are fetched while cargo builds.
