@@ -51,7 +51,7 @@ pub(crate) struct Served {
 /// The outcome of loading one file.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
-    /// The file's name in the folder; of a built-in plugin, its own name.
+    /// The file's name in the folder; of a library, its path; of a built-in plugin, its own name.
     pub file: String,
     pub built_in: bool,
     pub result: Result<PluginStatus, String>,

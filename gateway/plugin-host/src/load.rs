@@ -1,5 +1,5 @@
-//! Turns a file in the plugins folder, or one inside the program, into a plugin that serves: all or nothing, and
-//! nothing changes on a failure.
+//! Turns a file of the plugins folder, a library that the configuration names, or a component inside the program into a
+//! plugin that serves: all or nothing, and nothing changes on a failure.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -42,6 +42,7 @@ mod libraries;
 mod promised;
 mod reconfigured;
 mod signed;
+mod slot;
 
 use accepted::Accepted;
 use built_in::Inside;
@@ -50,6 +51,7 @@ use component::Prepared;
 use folder::{Seen, Stamp};
 use kept::Kept;
 use libraries::Library;
+use slot::{Refused, Slot};
 
 /// The time between two looks at the folder. A file counts once two looks agree on it, so a swap is live within a
 /// second.
@@ -77,7 +79,7 @@ pub(crate) struct Loader {
     /// Definitions that no build could be loaded for, by plugin: not tried again until something changes.
     broken_promises: BTreeMap<String, Arc<str>>,
     built_in: Vec<Inside>,
-    /// Digests of files whose signatures were found good, and the keys they were checked with.
+    /// Digests of builds whose signatures were found good, and the keys they were checked with.
     signed: Vec<(String, BTreeMap<String, String>)>,
     /// Whether everything that was there at the start has been loaded.
     is_serving: bool,
@@ -88,40 +90,16 @@ pub(crate) struct Loader {
 struct File {
     /// The file at the last look; `None` if it was not there.
     looked: Option<Stamp>,
-    /// The file that was last loaded or refused.
+    /// The file that was last loaded or refused; `None` if it is still to be tried.
     settled: Option<Stamp>,
-    refused: bool,
-    /// The digest, if the file waits until someone accepts it.
-    held: Option<String>,
-    /// The definitions of its build, and whose tools they are, if published contracts are still promised something
-    /// else.
-    defines: Option<Defines>,
     /// Whether it was loaded or refused at some time: whoever was told should hear of its end.
     reported: bool,
     /// Looks in a row that did not find the file.
     missed: u32,
-    plugin: Option<Arc<Plugin>>,
+    slot: Slot,
 }
 
-/// A plugin's name, and the digest of the definitions of its tools.
-type Defines = (String, Arc<str>);
-
-/// Why a file does not serve.
-struct Refused {
-    reason: String,
-    /// The digest, if nothing is wrong except that nobody has accepted it.
-    held: Option<String>,
-    /// The definitions, if they have not been approved.
-    defines: Option<Defines>,
-}
-
-impl From<String> for Refused {
-    fn from(reason: String) -> Self {
-        Self { reason, held: None, defines: None }
-    }
-}
-
-/// Whether published contracts are asked what they need.
+/// Whether anything is served yet, so that published contracts can be asked what they need.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Occasion {
     /// Nothing is served yet, and recorded shapes serve without asking a source.
@@ -175,7 +153,7 @@ impl Loader {
     }
 
     /// Loads the libraries that the configuration names; then every file there is now, in the order of their names;
-    /// then the built-in plugins that nothing else replaces.
+    /// then the kept builds that published contracts still need; then the built-in plugins that nothing else replaces.
     pub(crate) async fn load_all(&mut self) -> Vec<LoadReport> {
         let mut reports = self.load_libraries(Occasion::Start).await;
         reports.extend(self.load_files().await);
@@ -218,7 +196,7 @@ impl Loader {
         let Ok(seen) = folder::look(&self.config.plugins) else { return Vec::new() };
         let mut reports = self.unload_missing(&seen).await;
         if self.accepted.has_changed() {
-            self.files.values_mut().filter(|file| file.held.is_some()).for_each(|file| file.settled = None);
+            self.files.values_mut().filter(|file| file.slot.held.is_some()).for_each(|file| file.settled = None);
         }
         self.look_again_at_published();
         let (left, leaving) = self.leave_libraries();
@@ -264,16 +242,15 @@ impl Loader {
 
     /// Returns the files that serve, by their plugins' names.
     pub(crate) fn files(&self) -> BTreeMap<String, String> {
-        let serving = self.files.iter().filter_map(|(file, known)| Some((file, known.plugin.as_ref()?)));
+        let serving = self.files.iter().filter_map(|(file, known)| Some((file, known.slot.plugin.as_ref()?)));
         serving.map(|(file, plugin)| (plugin.generation.load().about.name.clone(), file.clone())).collect()
     }
 
     pub(crate) fn forget_refusals(&mut self) {
-        for file in self.files.values_mut().filter(|file| file.refused) {
+        for file in self.files.values_mut().filter(|file| file.slot.try_again) {
             file.settled = None;
-            file.refused = false;
         }
-        for library in self.libraries.values_mut().filter(|library| library.refused) {
+        for library in self.libraries.values_mut().filter(|library| library.slot.try_again) {
             library.settled = None;
         }
         self.broken_promises.clear();
@@ -285,14 +262,13 @@ impl Loader {
     /// Lets a build in, whether it waits or is still to come.
     pub(crate) fn approve(&mut self, digest: &str) {
         self.accepted.approve(digest);
-        let waits = |file: &&mut File| file.held.as_deref() == Some(digest);
+        let waits = |file: &&mut File| file.slot.held.as_deref() == Some(digest);
         self.files.values_mut().filter(waits).for_each(|file| file.settled = None);
     }
 
-    /// Returns the plugin's file, or the name of what is built in.
+    /// Returns the plugin's file or library, or the name of what is built in.
     fn place_of(&self, plugin: &Arc<Plugin>) -> String {
-        let of_file = |file: &File| file.plugin.as_ref().is_some_and(|served| Arc::ptr_eq(served, plugin));
-        let file = self.files.iter().find(|(_, file)| of_file(file)).map(|(name, _)| name.clone());
+        let file = self.files.iter().find(|(_, file)| file.slot.serves(plugin)).map(|(name, _)| name.clone());
         let library = self.library_of(plugin).and_then(|library| library.settled.as_ref());
         let file = file.or_else(|| library.map(|named| named.path.display().to_string()));
         file.unwrap_or_else(|| plugin.generation.load().about.name.clone())
@@ -300,17 +276,12 @@ impl Loader {
 
     /// Stops a plugin. Its adapters answer `unavailable` until something else provides them.
     fn stop(&mut self, plugin: &Arc<Plugin>) {
-        let is_it = |slot: &Option<Arc<Plugin>>| slot.as_ref().is_some_and(|served| Arc::ptr_eq(served, plugin));
-        for file in self.files.values_mut().filter(|file| is_it(&file.plugin)) {
-            file.plugin = None;
-            file.refused = true;
+        for slot in self.slots_mut().filter(|slot| slot.serves(plugin)) {
+            (slot.plugin, slot.try_again) = (None, true);
         }
-        for library in self.libraries.values_mut().filter(|library| is_it(&library.plugin)) {
-            (library.plugin, library.refused) = (None, true);
-        }
-        for inside in self.built_in.iter_mut().filter(|inside| is_it(&inside.plugin)) {
-            inside.plugin = None;
-            inside.refused = true;
+        let is_it = |inside: &&mut Inside| inside.plugin.as_ref().is_some_and(|served| Arc::ptr_eq(served, plugin));
+        for inside in self.built_in.iter_mut().filter(is_it) {
+            (inside.plugin, inside.refused) = (None, true);
         }
         self.publish();
         self.retire_all(plugin);
@@ -321,9 +292,7 @@ impl Loader {
         let loaded = self.load(name, stamp, occasion).await;
         let file = self.files.entry(name.to_owned()).or_default();
         file.settled = Some(stamp);
-        file.refused = loaded.is_err();
-        file.held = loaded.as_ref().err().and_then(|refused| refused.held.clone());
-        file.defines = loaded.as_ref().err().and_then(|refused| refused.defines.clone());
+        file.slot.settle(loaded.as_ref().err());
         file.reported = true;
         match loaded {
             Ok(None) => None,
@@ -340,12 +309,13 @@ impl Loader {
         let file = self.files.entry(name.to_owned()).or_default();
         file.settled = Some(stamp);
         // Trying the same file again could not succeed.
-        file.refused = false;
+        file.slot.try_again = false;
         file.reported = true;
         Some(report(name.to_owned(), Err(reason)))
     }
 
-    /// Returns the plugin that now serves, or `None` if the file holds what is served already.
+    /// Returns the plugin that now serves and what an operator should know of it, or `None` if the file holds what is
+    /// served already.
     async fn load(
         &mut self,
         name: &str,
@@ -359,14 +329,14 @@ impl Loader {
         };
         let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
         let prepared = self.prepare(stem, read).await?;
-        let own = self.files.get(name).and_then(|file| file.plugin.clone());
+        let own = self.files.get(name).and_then(|file| file.slot.plugin.clone());
         if own.as_ref().is_some_and(|own| self.is_current(own, &prepared.digest)) {
             return Ok(None);
         }
         if own.is_none()
             && let Some(same) = self.take_built_in(&prepared.digest)
         {
-            self.files.entry(name.to_owned()).or_default().plugin = Some(same);
+            self.files.entry(name.to_owned()).or_default().slot.plugin = Some(same);
             return Ok(None);
         }
         let about = self.ask_about(&prepared).await?;
@@ -376,29 +346,15 @@ impl Loader {
         self.check_names(name, &about)?;
         let notes = prepared.notes.clone();
         let current = own.or_else(|| self.built_in_named(&about.name));
-        let serves = current.as_ref().map(|plugin| plugin.generation.load().digest.clone());
         // At a start, the files in the folder are those that the operator put there.
         if occasion == Occasion::Running {
-            match self.accepted.holds(&about.name, &config, &prepared.digest, serves.as_deref()) {
-                Ok(false) => {}
-                Ok(true) => return Err(held(name, &about.name, prepared.digest)),
-                Err(reason) => return Err(Refused { held: Some(prepared.digest), ..Refused::from(reason) }),
-            }
+            self.check_accepted(name, &about.name, &config, &prepared.digest, current.as_deref())?;
         }
-        let digest = prepared.digest.clone();
-        let definitions = self.ask_definitions(&about.name, &config, &prepared).await?;
-        let generation = self.generation(current.as_deref(), about, definitions, &config, prepared);
-        if let (Occasion::Running, Some(in_use)) = (occasion, self.served.in_use.load_full()) {
-            let old = current.as_ref().map(|plugin| plugin.generation.load_full());
-            in_use::check(&generation, old.as_deref(), &in_use, self.engines).await?;
-        }
-        self.admit(&generation).await?;
+        let generation = self.check_build(current.as_deref(), about, &config, prepared, occasion).await?;
         self.keep_build(&generation, &path, stamp).await?;
-        self.accepted.note(&generation.about.name, &config, &digest)?;
-        let plugin = self.swap(current, generation);
-        plugin.built_in.store(false, Ordering::Relaxed);
-        self.displace(&plugin);
-        self.files.entry(name.to_owned()).or_default().plugin = Some(Arc::clone(&plugin));
+        self.accepted.note(&generation.about.name, &config, &generation.digest)?;
+        let plugin = self.take_over(current, generation);
+        self.files.entry(name.to_owned()).or_default().slot.plugin = Some(Arc::clone(&plugin));
         self.publish();
         // At a start nothing is served yet.
         if occasion == Occasion::Running {
@@ -454,6 +410,43 @@ impl Loader {
         About::parse(&about, prepared.code.has_collections())
     }
 
+    /// Checks that the file's build does not wait for someone to accept it. `current` is the plugin that serves now.
+    fn check_accepted(
+        &self,
+        file: &str,
+        name: &str,
+        config: &PluginConfig,
+        digest: &str,
+        current: Option<&Plugin>,
+    ) -> Result<(), Refused> {
+        let serves = current.map(|plugin| Arc::clone(&plugin.generation.load().digest));
+        match self.accepted.holds(name, config, digest, serves.as_deref()) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(held(file, name, digest.to_owned())),
+            Err(reason) => Err(Refused { held: Some(digest.to_owned()), ..Refused::from(reason) }),
+        }
+    }
+
+    /// Makes the next generation of a plugin from a prepared build, if that still has what published contracts need and
+    /// the gate admits its tools.
+    async fn check_build(
+        &self,
+        current: Option<&Plugin>,
+        about: About,
+        config: &PluginConfig,
+        prepared: Prepared,
+        occasion: Occasion,
+    ) -> Result<Generation, Refused> {
+        let definitions = self.ask_definitions(&about.name, config, &prepared).await?;
+        let generation = self.generation(current, about, definitions, config, prepared);
+        if let (Occasion::Running, Some(in_use)) = (occasion, self.served.in_use.load_full()) {
+            let old = current.map(|plugin| plugin.generation.load_full());
+            in_use::check(&generation, old.as_deref(), &in_use, self.engines).await?;
+        }
+        self.admit(&generation).await?;
+        Ok(generation)
+    }
+
     fn generation(
         &self,
         current: Option<&Plugin>,
@@ -504,8 +497,8 @@ impl Loader {
             return Err(format!("the adapter `{}` is part of this program, which keeps it", adapter.name));
         }
         self.check_libraries(about)?;
-        for (file, plugin) in self.files.iter().filter(|(file, _)| *file != name) {
-            let Some(plugin) = &plugin.plugin else { continue };
+        for (file, known) in self.files.iter().filter(|(file, _)| *file != name) {
+            let Some(plugin) = &known.slot.plugin else { continue };
             let other = plugin.generation.load();
             if let Some(adapter) = about.adapters.iter().find(|adapter| other.provides(&adapter.name)) {
                 return Err(format!("the adapter `{}` is already provided by `{file}`, which stays", adapter.name));
@@ -515,6 +508,14 @@ impl Loader {
             }
         }
         Ok(())
+    }
+
+    /// Puts in a build of a file or a library that was checked. Built-in plugins that it replaces go.
+    fn take_over(&mut self, current: Option<Arc<Plugin>>, generation: Generation) -> Arc<Plugin> {
+        let plugin = self.swap(current, generation);
+        plugin.built_in.store(false, Ordering::Relaxed);
+        self.displace(&plugin);
+        plugin
     }
 
     /// Swaps the generation. Calls in flight finish on the one they began with.
@@ -545,8 +546,8 @@ impl Loader {
         let mut reports = Vec::new();
         let mut leaving = Vec::new();
         for name in gone {
-            let Some(File { plugin, reported, .. }) = self.files.remove(&name) else { continue };
-            let Some(plugin) = plugin else {
+            let Some(File { slot, reported, .. }) = self.files.remove(&name) else { continue };
+            let Some(plugin) = slot.plugin else {
                 if reported {
                     reports.push(LoadReport { removed: true, ..report(name, Err("it had been refused".into())) });
                 }
@@ -588,16 +589,6 @@ impl Loader {
         }
         self.served.by_adapter.store(Arc::new(by_adapter));
         self.served.by_name.store(Arc::new(by_name));
-    }
-
-    fn plugins(&self) -> impl Iterator<Item = &Arc<Plugin>> {
-        let files = self.files.values().filter_map(|file| file.plugin.as_ref());
-        let libraries = self.libraries.values().filter_map(|library| library.plugin.as_ref());
-        files.chain(libraries).chain(self.built_in.iter().filter_map(|inside| inside.plugin.as_ref()))
-    }
-
-    fn is_served(&self, plugin: &Arc<Plugin>) -> bool {
-        self.plugins().any(|served| Arc::ptr_eq(served, plugin))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Plugins that came with the program: they serve where the folder has nothing else for them.
+//! Plugins that came with the program: they serve where no file and no library stands for them.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -8,13 +8,14 @@ use crate::{
     plugin::{About, Plugin},
 };
 
-/// A built-in plugin, whether it serves or a file does in its place.
+/// A built-in plugin, whether it serves or a file or library does in its place.
 pub(super) struct Inside {
     name: &'static str,
     digest: &'static str,
     component: &'static [u8],
-    /// The plugin; `None` if it was refused, or if a file has its name or its adapter.
+    /// The plugin; `None` if it was refused, or if a file or library has its name or its adapter.
     pub(super) plugin: Option<Arc<Plugin>>,
+    /// Whether it was refused: then it is not tried again until refusals are forgotten.
     pub(super) refused: bool,
 }
 
@@ -23,15 +24,15 @@ impl Inside {
         Self { name, digest, component, plugin: None, refused: false }
     }
 
-    /// Returns `true` if a file with this plugin replaces the built-in one.
+    /// Returns `true` if a file or library with this plugin replaces the built-in one.
     fn is_claimed_by(&self, about: &About) -> bool {
         about.name == self.name || about.adapters.iter().any(|adapter| adapter.name == self.name)
     }
 }
 
 impl Loader {
-    /// Loads those that nothing else stands for. One takes over from the plugin of its name among `leaving`, whose file is
-    /// gone. Contracts are not asked what they need: `unavailable` would be no better for them.
+    /// Loads those that nothing else stands for. One takes over from the plugin of its name among `leaving`, whose file or
+    /// library is gone. Contracts are not asked what they need: `unavailable` would be no better for them.
     pub(super) async fn fall_back(&mut self, leaving: &[Arc<Plugin>]) -> Vec<LoadReport> {
         let mut reports = Vec::new();
         for at in 0..self.built_in.len() {
@@ -65,7 +66,7 @@ impl Loader {
         let notes = prepared.notes.clone();
         let config = self.config.plugin.get(name).cloned().unwrap_or_default();
         let plugin = match current {
-            // The file held the same bytes.
+            // The file that is gone held the same bytes.
             Some(current) if current.generation.load().digest[..] == prepared.digest[..] => current,
             current => {
                 let about = self.ask_about(&prepared).await?;
@@ -97,7 +98,8 @@ impl Loader {
         Some(plugin)
     }
 
-    /// Takes the place of built-in plugins for a file's plugin; the one it took over from serves on as that.
+    /// Takes out the built-in plugins that the plugin of a file or library replaces. One that it took over from serves on
+    /// as that plugin.
     pub(super) fn displace(&mut self, by: &Arc<Plugin>) {
         let about = by.generation.load();
         let mut displaced = Vec::new();
@@ -111,8 +113,7 @@ impl Loader {
     }
 
     fn is_claimed(&self, inside: &Inside) -> bool {
-        let files = self.files.values().filter_map(|file| file.plugin.as_ref());
-        let libraries = self.libraries.values().filter_map(|library| library.plugin.as_ref());
-        files.chain(libraries).any(|plugin| inside.is_claimed_by(&plugin.generation.load().about))
+        let mut plugins = self.slots().filter_map(|slot| slot.plugin.as_ref());
+        plugins.any(|plugin| inside.is_claimed_by(&plugin.generation.load().about))
     }
 }

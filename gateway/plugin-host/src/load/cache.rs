@@ -132,7 +132,7 @@ fn is_private(_file: &fs::Metadata, _folder: &fs::Metadata) -> bool {
 
 #[allow(unsafe_code)]
 fn load_file(engine: &Engine, path: &Path) -> Option<Component> {
-    // SAFETY: the file was written by this user, by `write`, into a folder only this user can enter; both are checked
+    // SAFETY: the file was written by this user, by `put`, into a folder only this user can enter; both are checked
     // by the caller. wasmtime itself refuses files of another version, of other settings, and torn ones.
     unsafe { Component::deserialize_file(engine, path) }.ok()
 }

@@ -5,11 +5,11 @@ use std::{
     fs, io,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock, atomic::AtomicUsize, atomic::Ordering},
+    sync::{Arc, OnceLock, atomic::AtomicUsize},
     time::SystemTime,
 };
 
-use super::{Defines, LoadReport, Loader, Occasion, Prepared, Refused, check_pin, component, in_use, kept, report};
+use super::{LoadReport, Loader, Occasion, Prepared, Refused, Slot, check_pin, component, kept, report};
 use crate::{
     Libraries, PluginConfig,
     engine::Size,
@@ -31,10 +31,7 @@ const COPY: &str = "so";
 pub(super) struct Library {
     /// The library that was last loaded or refused; `None` if it is still to be tried.
     pub(super) settled: Option<Named>,
-    pub(super) refused: bool,
-    /// The definitions of its build, and whose tools they are, if the build waits for someone.
-    pub(super) defines: Option<Defines>,
-    pub(super) plugin: Option<Arc<Plugin>>,
+    pub(super) slot: Slot,
 }
 
 /// A library as `[plugins.NAME]` names it.
@@ -72,8 +69,7 @@ impl Loader {
             let loaded = self.load_library(&name, &named, occasion).await;
             let library = self.libraries.entry(name).or_default();
             library.settled = Some(named);
-            library.refused = loaded.is_err();
-            library.defines = loaded.as_ref().err().and_then(|refused| refused.defines.clone());
+            library.slot.settle(loaded.as_ref().err());
             reports.push(match loaded {
                 Ok(plugin) => report(place, Ok(plugin.status(&self.pool))),
                 Err(Refused { reason, held, .. }) => LoadReport { held, ..report(place, Err(reason)) },
@@ -90,10 +86,10 @@ impl Loader {
         for name in gone {
             let Some(library) = self.libraries.remove(&name) else { continue };
             let place = library.settled.map_or(name, |named| named.path.display().to_string());
-            let status = library.plugin.as_ref().map(|plugin| plugin.status(&self.pool));
+            let status = library.slot.plugin.as_ref().map(|plugin| plugin.status(&self.pool));
             let result = status.ok_or_else(|| "it had been refused".to_owned());
             reports.push(LoadReport { removed: true, ..report(place, result) });
-            leaving.extend(library.plugin);
+            leaving.extend(library.slot.plugin);
         }
         if !reports.is_empty() {
             // These libraries may have been in the way of files of the folder.
@@ -110,8 +106,7 @@ impl Loader {
 
     /// Returns the library that a plugin serves from.
     pub(super) fn library_of(&self, plugin: &Arc<Plugin>) -> Option<&Library> {
-        let is_it = |library: &&Library| library.plugin.as_ref().is_some_and(|served| Arc::ptr_eq(served, plugin));
-        self.libraries.values().find(is_it)
+        self.libraries.values().find(|library| library.slot.serves(plugin))
     }
 
     async fn load_library(&mut self, name: &str, named: &Named, occasion: Occasion) -> Result<Arc<Plugin>, Refused> {
@@ -127,25 +122,17 @@ impl Loader {
         self.note_signature(&config, &prepared.digest);
         let file = self.file_named(name);
         self.check_names(file.as_deref().unwrap_or_default(), &about)?;
-        let of_file = file.as_ref().and_then(|file| self.files.get(file)?.plugin.clone());
-        let own = self.libraries.get(name).and_then(|library| library.plugin.clone());
+        let of_file = file.as_ref().and_then(|file| self.files.get(file)?.slot.plugin.clone());
+        let own = self.libraries.get(name).and_then(|library| library.slot.plugin.clone());
         let current = own.or(of_file).or_else(|| self.built_in_named(name));
-        let definitions = self.ask_definitions(name, &config, &prepared).await?;
-        let generation = self.generation(current.as_deref(), about, definitions, &config, prepared);
-        if let (Occasion::Running, Some(in_use)) = (occasion, self.served.in_use.load_full()) {
-            let old = current.as_ref().map(|plugin| plugin.generation.load_full());
-            in_use::check(&generation, old.as_deref(), &in_use, self.engines).await?;
-        }
-        self.admit(&generation).await?;
+        let generation = self.check_build(current.as_deref(), about, &config, prepared, occasion).await?;
         self.keep_library(&generation).await?;
-        let plugin = self.swap(current, generation);
-        plugin.built_in.store(false, Ordering::Relaxed);
-        self.displace(&plugin);
+        let plugin = self.take_over(current, generation);
         // The file is looked at again, and refused with its reason.
         if let Some(file) = file.and_then(|file| self.files.get_mut(&file)) {
-            (file.plugin, file.settled) = (None, None);
+            (file.slot.plugin, file.settled) = (None, None);
         }
-        self.libraries.entry(name.to_owned()).or_default().plugin = Some(Arc::clone(&plugin));
+        self.libraries.entry(name.to_owned()).or_default().slot.plugin = Some(Arc::clone(&plugin));
         self.publish();
         if occasion == Occasion::Running {
             self.say_loaded();
@@ -186,14 +173,14 @@ impl Loader {
     /// Returns the file of the folder that serves a plugin of this name.
     fn file_named(&self, name: &str) -> Option<String> {
         let serves = |plugin: &Arc<Plugin>| plugin.generation.load().about.name == name;
-        let found = self.files.iter().find(|(_, file)| file.plugin.as_ref().is_some_and(serves));
+        let found = self.files.iter().find(|(_, file)| file.slot.plugin.as_ref().is_some_and(serves));
         found.map(|(file, _)| file.clone())
     }
 
     /// Checks that no library stands in the way of another plugin.
     pub(super) fn check_libraries(&self, about: &About) -> Result<(), String> {
         for (name, library) in self.libraries.iter().filter(|(name, _)| **name != about.name) {
-            let Some(plugin) = &library.plugin else { continue };
+            let Some(plugin) = &library.slot.plugin else { continue };
             let other = plugin.generation.load();
             if let Some(adapter) = about.adapters.iter().find(|adapter| other.provides(&adapter.name)) {
                 return Err(format!(

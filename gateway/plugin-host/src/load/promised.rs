@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Admitted, Loader, PluginConfig, Prepared, Refused, Stamp, check_pin, component, folder, kept,
+    Admitted, Loader, PluginConfig, Prepared, Refused, Slot, Stamp, check_pin, component, folder, kept,
     libraries::{Library, Named},
     report,
 };
@@ -82,19 +82,18 @@ impl Loader {
         *now.digest == *digest && (now.definitions.is_none() || *now.profile.settings == *settings(config))
     }
 
-    /// Loads files whose definitions were published since they were held.
+    /// Has files and libraries tried again whose definitions were published since they were held or refused.
     pub(super) fn look_again_at_published(&mut self) {
         let Some(gate) = self.served.tool_gate.load_full() else { return };
-        let of_files = self.files.values().map(|file| &file.defines);
-        if of_files.chain(self.libraries.values().map(|library| &library.defines)).all(Option::is_none) {
+        if self.slots().all(|slot| slot.defines.is_none()) {
             return;
         }
         let promised = gate.promised();
-        let waits = |defines: &(String, Arc<str>)| promised.iter().any(|promise| promise == defines);
-        for file in self.files.values_mut().filter(|file| file.defines.as_ref().is_some_and(waits)) {
+        let is_published = |slot: &Slot| slot.defines.as_ref().is_some_and(|defines| promised.contains(defines));
+        for file in self.files.values_mut().filter(|file| is_published(&file.slot)) {
             file.settled = None;
         }
-        for library in self.libraries.values_mut().filter(|library| library.defines.as_ref().is_some_and(waits)) {
+        for library in self.libraries.values_mut().filter(|library| is_published(&library.slot)) {
             library.settled = None;
         }
     }
@@ -134,15 +133,16 @@ impl Loader {
 
     /// Returns the library or the file that holds the plugin, whether it serves or is held.
     fn holder_of(&self, plugin: &str) -> Option<(String, Option<Arc<Plugin>>)> {
-        let holds = |library: &&Library| library.plugin.is_some() || library.defines.is_some();
+        let holds = |library: &&Library| library.slot.plugin.is_some() || library.slot.defines.is_some();
         if let Some(library) = self.libraries.get(plugin).filter(holds) {
             let named = library.settled.as_ref().map_or_else(String::new, |named| named.path.display().to_string());
-            return Some((named, library.plugin.clone()));
+            return Some((named, library.slot.plugin.clone()));
         }
         self.files.iter().find_map(|(file, known)| {
-            let serves = known.plugin.as_ref().is_some_and(|served| served.generation.load().about.name == plugin);
-            let waits = known.defines.as_ref().is_some_and(|(name, _)| name == plugin);
-            (serves || waits).then(|| (file.clone(), known.plugin.clone()))
+            let Slot { plugin: served, defines, .. } = &known.slot;
+            let serves = served.as_ref().is_some_and(|served| served.generation.load().about.name == plugin);
+            let waits = defines.as_ref().is_some_and(|(name, _)| name == plugin);
+            (serves || waits).then(|| (file.clone(), served.clone()))
         })
     }
 
@@ -156,11 +156,11 @@ impl Loader {
             None => {
                 let plugin = Arc::new(Plugin::new(build));
                 let name = plugin.generation.load().about.name.clone();
-                let holder = match self.files.get_mut(file) {
-                    Some(file) => &mut file.plugin,
-                    None => &mut self.libraries.entry(name).or_default().plugin,
+                let slot = match self.files.get_mut(file) {
+                    Some(file) => &mut file.slot,
+                    None => &mut self.libraries.entry(name).or_default().slot,
                 };
-                *holder = Some(Arc::clone(&plugin));
+                slot.plugin = Some(Arc::clone(&plugin));
                 plugin
             }
         };
@@ -233,8 +233,8 @@ impl Loader {
         self.prepare_library(name, config, &Named::at(path, config)).await
     }
 
-    /// Makes the builds of a plugin under other settings and connections. If its tools then differ, and nobody has
-    /// approved those, they keep the settings they had.
+    /// Makes the build that serves again, under other settings and connections. If its tools then differ, and nobody has
+    /// approved those, it keeps the settings it had.
     pub(super) async fn renew(
         &mut self,
         plugin: &Arc<Plugin>,
@@ -247,16 +247,15 @@ impl Loader {
             Err(refused) => (self.with_settings_of(plugin, now, config), Some(refused)),
         };
         self.swap(Some(Arc::clone(plugin)), new);
-        let Refused { reason, held, defines } = refused?;
-        if let Some(file) = self.files.get_mut(&place) {
-            (file.refused, file.held, file.defines) = (true, held.clone(), defines);
-        } else if let Some(library) = self.libraries.get_mut(&now.about.name) {
-            (library.refused, library.defines) = (true, defines);
+        let refused = refused?;
+        if let Some(slot) = self.slots_mut().find(|slot| slot.serves(plugin)) {
+            slot.settle(Some(&refused));
         }
+        let Refused { reason, held, .. } = refused;
         Some(LoadReport { held, ..report(place, Err(reason)) })
     }
 
-    /// Does the same for the build beside the current one, which goes if its pin no longer allows it.
+    /// Does the same for the build beside the current one, which goes if its pin or its signers no longer allow it.
     pub(super) fn renew_other(&self, plugin: &Plugin, config: &PluginConfig) {
         let Some(other) = plugin.other.load_full() else { return };
         if Arc::ptr_eq(&other.profile.connections, &self.connections) {

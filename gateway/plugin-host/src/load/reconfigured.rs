@@ -15,7 +15,7 @@ use crate::{
 
 impl Loader {
     /// Takes over other settings and connections for every plugin. Calls in flight end under those they began with; a
-    /// plugin that its pin no longer allows stops, unless the folder holds a file that the pin allows.
+    /// plugin that its pin or its signers no longer allow stops, unless the folder holds a file that they allow.
     pub(crate) async fn reconfigure(
         &mut self,
         plugin: BTreeMap<String, PluginConfig>,
