@@ -4,7 +4,6 @@
 //! the same for every kind of item. What the server wrote is kept as it was written, digit for digit and in its order;
 //! only the white space around it is ours.
 
-pub(crate) mod inside;
 mod item;
 mod members;
 mod pattern;

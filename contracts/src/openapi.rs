@@ -8,7 +8,10 @@ use serde_json::{Map, Value, json};
 use crate::{
     Schema, Tool,
     compile::{error_members, result_arm},
-    schema::without_null,
+    schema::{
+        inside::{Inside, inside},
+        without_null,
+    },
     validate,
 };
 
@@ -171,7 +174,7 @@ fn move_references(value: &mut Value, name: &str) {
                 match (key.as_str(), &*value) {
                     ("const" | "enum" | "default" | "examples", _) => {}
                     // The members here are names, whatever they are called.
-                    ("properties" | "patternProperties" | "$defs" | "dependentSchemas", Value::Object(_)) => {
+                    (key, Value::Object(_)) if inside(key) == Inside::Named => {
                         let named = value.as_object_mut().into_iter().flatten();
                         named.for_each(|(_, schema)| move_references(schema, name));
                     }
@@ -222,12 +225,17 @@ mod tests {
             "properties": { "next": { "$ref": "#" }, "tag": { "$ref": "#/$defs/Tag" }, "$ref": { "const": { "$ref": "#" } },
                 "default": { "$ref": "#" } },
             "$defs": { "Tag": { "type": "string" } },
+            "definitions": { "default": { "$ref": "#" } }, "dependencies": { "const": { "$ref": "#" }, "tag": ["next"] },
+            "x-shared": { "first": { "$ref": "#" } },
         });
         let moved = moved(&schema, "t.input");
         assert_eq!(moved["properties"]["next"]["$ref"], "#/components/schemas/t.input");
         assert_eq!(moved["properties"]["tag"]["$ref"], "#/components/schemas/t.input/$defs/Tag");
         assert_eq!(moved["properties"]["$ref"]["const"]["$ref"], "#");
         assert_eq!(moved["properties"]["default"]["$ref"], "#/components/schemas/t.input");
+        for moved in [&moved["definitions"]["default"], &moved["dependencies"]["const"], &moved["x-shared"]["first"]] {
+            assert_eq!(moved["$ref"], "#/components/schemas/t.input");
+        }
         assert!(moved.get("$schema").is_none());
     }
 }

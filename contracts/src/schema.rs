@@ -1,8 +1,10 @@
 //! A JSON Schema as a published tool keeps it: its text. As a tree it takes ten times as much memory, and most tools of a
 //! large catalogue are never called.
 
+pub(crate) mod inside;
+
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 
 /// JSON on one line, in the order of keys that a client sees.
 #[derive(Clone, Debug, Serialize)]
@@ -59,4 +61,12 @@ pub fn beside_null(schema: &Value) -> Option<&Value> {
 /// one.
 pub fn without_null(schema: &Value) -> &Value {
     beside_null(schema).unwrap_or(schema)
+}
+
+/// Adds a schema that the same value must meet as well.
+pub(crate) fn add_to_all_of(members: &mut Map<String, Value>, schema: Value) {
+    let all = members.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(all) = all {
+        all.push(schema);
+    }
 }

@@ -514,6 +514,51 @@ fn a_change_behind_a_reference_is_not_missed() {
     assert_eq!(diff_schemas(&spelled, &otherwise, Side::Input).class, Class::Identical);
 }
 
+/// Schemas stand under these keywords too, and their references lead to the same definitions.
+#[test]
+fn a_change_that_only_a_rare_keyword_reaches_is_not_missed() {
+    let with = |keyword: &str, rule: &Value, definition: &Value| {
+        object(json!({ "contentMediaType": "application/json", keyword: rule, "$defs": { "page": definition } }))
+    };
+    let (long, short) = (json!({ "maxLength": 100 }), json!({ "maxLength": 5 }));
+    let inside: [(&str, fn(&Value) -> Value, Class, &str); 3] = [
+        ("contentSchema", |page| page.clone(), Class::Review, "annotation-changed"),
+        ("contentSchema", |page| json!({ "properties": { "b": page } }), Class::Review, "annotation-changed"),
+        ("dependencies", |page| json!({ "b": page, "c": ["d"] }), Class::Undecided, "keyword-undecided"),
+    ];
+    for (keyword, rule, class, found) in inside {
+        let referring = rule(&json!({ "$ref": "#/properties/a/$defs/page" }));
+        let (old, new) = (with(keyword, &referring, &long), with(keyword, &referring, &short));
+        for side in [Side::Input, Side::Output] {
+            let diff = diff_schemas(&old, &new, side);
+            assert_eq!((diff.class, rules(&diff)), (class, vec![&*format!("{}-{found}", side.word())]), "{keyword}");
+            assert_eq!(diff.items[0].path, format!("/properties/a/{keyword}"));
+        }
+        let same = diff_schemas(&old, &with(keyword, &rule(&long), &long), Side::Input);
+        assert_eq!(same.class, Class::Identical, "{keyword}: {same:?}");
+    }
+}
+
+/// The validator never looks into a schema of the text inside a string, so that it does not refuse this.
+#[test]
+fn what_is_no_schema_is_undecided_where_the_validator_does_not_look() {
+    for (keyword, was, is) in [
+        ("anyOf", json!([7]), json!([8])),
+        ("allOf", json!([7]), json!([8])),
+        ("items", json!([7]), json!([8])),
+        ("properties", json!({ "b": [7] }), json!({ "b": [8] })),
+        ("dependencies", json!({ "b": 7 }), json!({ "b": 8 })),
+    ] {
+        let with = |rule: Value| {
+            let shared = json!({ "a": { "contentMediaType": "application/json", "contentSchema": { keyword: rule } } });
+            json!({ "type": "object", "properties": { "a": { "$ref": "#/x-shared/a" } }, "x-shared": shared })
+        };
+        let diff = diff_schemas(&with(was), &with(is), Side::Input);
+        assert_eq!((diff.class, rules(&diff)), (Class::Undecided, vec!["input-schema-undecided"]), "{keyword}");
+        assert_eq!(diff.items[0].reason, "a schema is neither an object nor a boolean", "{keyword}");
+    }
+}
+
 /// What no keyword of its own schema has looked at is refused, also where another schema beside it has looked.
 #[test]
 fn unevaluated_members_are_those_of_their_own_schema() {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     compile::{ERROR_MEMBERS, error_members},
-    offer::inside::each_inside_mut,
+    schema::inside::each_inside_mut,
 };
 
 /// Schemas that others refer to; they stay at the root.

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::{Problems, property::check_dialect};
 use crate::{
     json::{percent_decoded, percent_encoded, push_pointer},
-    name,
-    offer::{self, inside},
+    name, offer,
+    schema::inside,
     validate,
 };
 

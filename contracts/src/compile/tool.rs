@@ -17,7 +17,7 @@ use crate::{
     },
     form::{self, Source},
     name,
-    offer::inside::each_inside,
+    schema::inside::each_inside,
     secret,
     shape::{Effect, Field, Type},
 };

@@ -8,7 +8,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::digest;
-use crate::json::referred;
+use crate::{
+    json::referred,
+    schema::{
+        add_to_all_of,
+        inside::{Inside, inside},
+    },
+};
 
 /// Schemas one side may have after inlining; a doubling chain of references would go on for ever.
 const NODES_MAX: usize = 50_000;
@@ -22,21 +28,6 @@ const ARM_TEXTS: &str = "$texts";
 const LEADS_TO: &str = "$leads-to";
 /// Keywords of a document rather than of a value.
 const DOCUMENT: &[&str] = &["$schema", "$id", "$anchor", "$defs", "definitions", "$vocabulary"];
-const SCHEMA_KEYS: &[&str] = &[
-    "items",
-    "additionalProperties",
-    "not",
-    "if",
-    "then",
-    "else",
-    "contains",
-    "propertyNames",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "additionalItems",
-];
-const SCHEMA_LIST_KEYS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
-const SCHEMA_MAP_KEYS: &[&str] = &["properties", "patternProperties", "dependentSchemas"];
 /// Keywords that speak about values of one type only, and may therefore stand beside those of another.
 const TYPED_KEYS: &[&str] = &[
     "type",
@@ -229,10 +220,7 @@ fn join(schema: &mut Map<String, Value>, other: Map<String, Value>) {
         }
         return;
     }
-    let all = schema.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
-    if let Value::Array(all) = all {
-        all.push(Value::Object(other));
-    }
+    add_to_all_of(schema, Value::Object(other));
 }
 
 fn holds_a_rule(keyword: &String) -> bool {
@@ -332,19 +320,21 @@ fn each_schema<'s, E>(
     value: &'s Value,
     rewrite: &mut impl FnMut(&'s Value) -> Result<Value, E>,
 ) -> Result<Value, E> {
-    Ok(match value {
-        Value::Array(items) if SCHEMA_LIST_KEYS.contains(&key) => {
-            Value::Array(items.iter().map(rewrite).collect::<Result<_, E>>()?)
+    Ok(match (inside(key), value) {
+        (Inside::Schemas, Value::Array(schemas)) => {
+            Value::Array(schemas.iter().map(rewrite).collect::<Result<_, E>>()?)
         }
-        Value::Object(map) if SCHEMA_MAP_KEYS.contains(&key) => {
+        (Inside::Named, Value::Object(named)) => {
             let mut out = Map::new();
-            for (name, inner) in map {
-                out.insert(name.clone(), rewrite(inner)?);
+            for (name, inner) in named {
+                let is_list_of_names = key == "dependencies" && inner.is_array();
+                out.insert(name.clone(), if is_list_of_names { inner.clone() } else { rewrite(inner)? });
             }
             Value::Object(out)
         }
-        Value::Object(_) | Value::Bool(_) if SCHEMA_KEYS.contains(&key) => rewrite(value)?,
-        other => other.clone(),
+        (Inside::Schemas, Value::Object(_) | Value::Bool(_)) => rewrite(value)?,
+        // Whatever else stands here is no schema, and is compared as it is.
+        _ => value.clone(),
     })
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::{document::Document, text::sentence};
 use crate::{
-    json, name,
-    offer::{self, inside},
+    json, name, offer,
+    schema::inside::{Inside, inside},
     upstream, validate,
 };
 
@@ -215,8 +215,8 @@ impl Lifter<'_> {
             }
             // A length or count beyond what readers hold exactly bounds nothing.
             keyword if KEPT.contains(&keyword) => json::is_exact(value).then(|| value.clone()),
-            keyword => match (inside::inside(keyword), value) {
-                (inside::Inside::Named, Value::Object(schemas)) => {
+            keyword => match (inside(keyword), value) {
+                (Inside::Named, Value::Object(schemas)) => {
                     let mut inner = Map::new();
                     for (name, schema) in schemas {
                         if keyword == "patternProperties" && self.pattern(name)?.is_none() {
@@ -226,11 +226,11 @@ impl Lifter<'_> {
                     }
                     Some(Value::Object(inner))
                 }
-                (inside::Inside::Schemas, Value::Array(schemas)) => {
+                (Inside::Schemas, Value::Array(schemas)) => {
                     let unsent = if keyword == "allOf" { unsent } else { &[] };
                     Some(schemas.iter().map(|schema| self.part(schema, depth + 1, unsent)).collect::<Result<_, _>>()?)
                 }
-                (inside::Inside::Schemas, schema) => Some(self.schema(schema, depth + 1)?),
+                (Inside::Schemas, schema) => Some(self.schema(schema, depth + 1)?),
                 // `discriminator`, `xml`, extensions: nothing that a value is held against.
                 _ => None,
             },

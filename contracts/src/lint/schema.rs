@@ -9,7 +9,7 @@ use super::{
 use crate::{
     compile::DIALECT,
     name,
-    offer::inside::{Inside, inside},
+    schema::inside::{Inside, each_inside, inside},
     validate,
 };
 
@@ -79,19 +79,7 @@ fn check_patterns(schema: &Value, add: &mut Add<'_>) {
 fn each_schema(schema: &Value, found: &mut dyn FnMut(&Value)) {
     let Value::Object(members) = schema else { return };
     found(schema);
-    for (key, value) in members {
-        match (key.as_str(), value) {
-            (
-                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
-                Value::Object(inner),
-            ) => {
-                inner.values().for_each(|inner| each_schema(inner, found));
-            }
-            ("enum" | "const" | "default" | "examples", _) => {}
-            (_, Value::Array(inner)) => inner.iter().for_each(|inner| each_schema(inner, found)),
-            (_, inner) => each_schema(inner, found),
-        }
-    }
+    each_inside(members, &mut |inner| each_schema(inner, found));
 }
 
 /// Visits every property of the input, those inside others and of definitions included, with its place, name and schema.

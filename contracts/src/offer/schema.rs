@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{
-    depth,
-    inside::{Inside, inside},
-    pattern,
+use super::{depth, pattern};
+use crate::{
+    json::{self, Fault, push_pointer},
+    schema::inside::{Inside, inside},
 };
-use crate::json::{self, Fault, push_pointer};
 
 /// The bounds of a foreign schema.
 #[derive(Clone, Copy, Debug)]

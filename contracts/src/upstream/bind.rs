@@ -1,8 +1,8 @@
 //! Arguments that the overlay sets: out of the schema, and what they decide is decided.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::{json, name, validate::foreign_validator};
+use crate::{json, name, schema::add_to_all_of, validate::foreign_validator};
 
 /// Keywords that look at several arguments at once in ways that are not untangled here.
 const TANGLED: [&str; 5] = ["not", "if", "then", "else", "dependentSchemas"];
@@ -77,46 +77,48 @@ fn drop_argument(
             members.insert(keyword.to_owned(), count.saturating_sub(1).into());
         }
     }
+    drop_in_arms(members, argument, value, root)
+}
+
+/// Takes the argument out of every alternative, and leaves out those that its value does not choose. Returns `false` if
+/// nothing that has the value is left.
+fn drop_in_arms(members: &mut Map<String, Value>, argument: &str, value: &Value, root: &Value) -> Result<bool, String> {
     for keyword in ["allOf", "anyOf", "oneOf"] {
         let Some(Value::Array(arms)) = members.get_mut(keyword) else { continue };
         let before = arms.len();
-        let mut tangled = None;
-        arms.retain_mut(|arm| {
-            inline(arm, root);
-            // Beside other rules the reference becomes one more rule.
-            if let Value::Object(members) = &mut *arm
-                && let Some(reference) = members.shift_remove("$ref")
-            {
-                let all = members.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
-                if let Value::Array(all) = all {
-                    all.push(serde_json::json!({ "$ref": reference }));
-                }
-            }
-            match arm {
-                Value::Object(arm) => drop_argument(arm, argument, value, root).unwrap_or_else(|error| {
-                    tangled = Some(error);
-                    true
-                }),
+        let mut chosen = Vec::new();
+        for mut arm in std::mem::take(arms) {
+            write_out_reference(&mut arm, root);
+            let is_chosen = match &mut arm {
+                Value::Object(arm) => drop_argument(arm, argument, value, root)?,
                 _ => true,
+            };
+            if is_chosen {
+                chosen.push(arm);
             }
-        });
-        if let Some(error) = tangled {
-            return Err(error);
         }
-        let is_possible = if keyword == "allOf" { arms.len() == before } else { !arms.is_empty() };
+        let is_possible = if keyword == "allOf" { chosen.len() == before } else { !chosen.is_empty() };
         if !is_possible {
             return Ok(false);
         }
-        let alone = (arms.len() == 1 && before > 1).then(|| arms[0].clone());
-        if let Some(arm) = alone {
+        if chosen.len() == 1 && before > 1 {
             members.shift_remove(keyword);
-            let all = members.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
-            if let Value::Array(all) = all {
-                all.push(arm);
-            }
+            chosen.into_iter().for_each(|arm| add_to_all_of(members, arm));
+        } else {
+            *arms = chosen;
         }
     }
     Ok(true)
+}
+
+/// Replaces a reference that stands alone by what it refers to; beside other rules it becomes one of `allOf`.
+pub(super) fn write_out_reference(schema: &mut Value, root: &Value) {
+    inline(schema, root);
+    if let Value::Object(members) = schema
+        && let Some(reference) = members.shift_remove("$ref")
+    {
+        add_to_all_of(members, json!({ "$ref": reference }));
+    }
 }
 
 /// Replaces an alternative that is only a reference by what it refers to.

@@ -11,7 +11,7 @@ use crate::{
     compile::DIALECT,
     json::{self, push_pointer},
     name,
-    offer::inside::{Inside, each_inside_mut, inside},
+    schema::inside::{Inside, each_inside_mut, inside},
 };
 
 /// References into places that hold no schemas by themselves; each becomes a schema under `$defs`.

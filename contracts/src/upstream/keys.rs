@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     json::{self, push_pointer},
     name,
-    offer::inside::{Inside, each_inside, each_inside_mut, inside},
+    schema::inside::{Inside, each_inside, each_inside_mut, inside},
 };
 
 /// Schemas that speak about one value at once.

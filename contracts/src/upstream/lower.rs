@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::bind::inline;
-use crate::offer::inside::each_inside_mut;
+use super::bind::{inline, write_out_reference};
+use crate::schema::{add_to_all_of, inside::each_inside_mut};
 
 /// Alternatives at a root, those of alternatives included. More are no help to a reader, and references multiply them.
 const ALTERNATIVES_MAX: usize = 300;
@@ -93,22 +93,16 @@ pub(super) fn root(schema: &mut Value, lowered: &mut Lowered) -> Result<(), Stri
     Ok(())
 }
 
-/// Writes out a reference that stands alone; beside other rules it becomes one of `allOf`.
+/// Writes out the reference at the root; the schemas that others refer to stay there.
 fn refer_from_root(members: &mut Map<String, Value>, whole: &Value) {
     let shared = ["$defs", "definitions", "$schema"];
     let mut own: Map<String, Value> = members.clone();
     let kept: Map<String, Value> =
         shared.iter().filter_map(|keyword| Some(((*keyword).to_owned(), own.shift_remove(*keyword)?))).collect();
     let mut alone = Value::Object(own);
-    inline(&mut alone, whole);
+    write_out_reference(&mut alone, whole);
     if let Value::Object(alone) = alone {
         *members = alone;
-    }
-    if let Some(reference) = members.shift_remove("$ref") {
-        let all = members.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
-        if let Value::Array(all) = all {
-            all.push(json!({ "$ref": reference }));
-        }
     }
     members.extend(kept);
     if let Some(dialect) = members.shift_remove("$schema") {
@@ -168,12 +162,7 @@ fn alternatives(members: &Map<String, Value>, kinds: &[String]) -> Map<String, V
     };
     match outer.contains_key("anyOf") {
         false => _ = outer.insert("anyOf".to_owned(), Value::Array(arms)),
-        true => {
-            let all = outer.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
-            if let Value::Array(all) = all {
-                all.push(json!({ "anyOf": arms }));
-            }
-        }
+        true => add_to_all_of(&mut outer, json!({ "anyOf": arms })),
     }
     outer
 }
