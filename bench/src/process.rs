@@ -107,7 +107,7 @@ impl Process {
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         signal(self.child.id(), "TERM");
         let asked = Instant::now();
-        while asked.elapsed() < Duration::from_secs(10) {
+        while asked.elapsed() < Duration::from_secs(60) {
             if self.child.try_wait()?.is_some() {
                 return Ok(());
             }

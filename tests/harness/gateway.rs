@@ -271,9 +271,18 @@ impl Gateway {
 
     /// Returns the resident memory in KB, as the kernel counts it.
     pub fn memory_kb(&self) -> u64 {
+        self.counted_kb("VmRSS:")
+    }
+
+    /// Returns the resident memory in KB without pages of files, such as those of the program, which come as they are used.
+    pub fn own_memory_kb(&self) -> u64 {
+        self.counted_kb("RssAnon:")
+    }
+
+    fn counted_kb(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process runs");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("the kernel counts memory");
-        line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("VmRSS is a number")
+        let number = status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+        number.and_then(|number| number.parse().ok()).expect("the kernel counts memory")
     }
 }
 

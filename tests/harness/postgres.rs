@@ -5,6 +5,7 @@ use std::{
     os::unix::{fs::chown, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
@@ -48,13 +49,11 @@ impl Postgres {
         self.server = Some(postgres.stderr(log).stdout(Stdio::null()).spawn().expect("postgres starts"));
         wait_for_port(self.port, "postgres");
         // The server listens before it lets anyone in.
-        for _ in 0..200 {
-            if self.try_sql("SELECT 1").is_ok() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(25));
+        let started = Instant::now();
+        while let Err(error) = self.try_sql("SELECT 1") {
+            assert!(started.elapsed() < Duration::from_secs(60), "postgres lets nobody in: {error}");
+            std::thread::sleep(Duration::from_millis(25));
         }
-        panic!("postgres lets nobody in: {}", self.try_sql("SELECT 1").unwrap_err());
     }
 
     /// Stops at once, as a crash or a failed machine would.

@@ -4,6 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
@@ -44,14 +45,16 @@ impl Prometheus {
         wait_for_port(port, "prometheus");
         let started = Self { _folder: folder, child, base: format!("http://127.0.0.1:{port}"), http: http() };
         // Prometheus listens before it answers.
-        for _ in 0..400 {
-            let ready = started.http.get(format!("{}/-/ready", started.base)).send().await;
-            if ready.is_ok_and(|response| response.status().is_success()) {
-                return started;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        let ready = async || {
+            let answer = started.http.get(format!("{}/-/ready", started.base)).send().await;
+            answer.is_ok_and(|response| response.status().is_success())
+        };
+        let listened = Instant::now();
+        while !ready().await {
+            assert!(listened.elapsed() < Duration::from_secs(60), "prometheus is not ready");
+            tokio::time::sleep(Duration::from_millis(25)).await;
         }
-        panic!("prometheus is not ready after ten seconds");
+        started
     }
 
     /// Returns what an instant query finds now; an error of the query fails the test.

@@ -7,6 +7,7 @@ use std::{
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 
@@ -125,10 +126,16 @@ impl Certificate {
     }
 }
 
-/// Returns a port that was free a moment ago.
+/// Returns a free port, another one each time. It is below those that the kernel gives to sockets that name none.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("a bound socket has an address").port()
+    const FIRST: u32 = 20_000;
+    const COUNT: u32 = 12_000;
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    // Each process of tests begins elsewhere.
+    let begin = std::process::id().wrapping_mul(100);
+    let ports = (0..COUNT).map(|_| FIRST + begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % COUNT);
+    let mut ports = ports.map(|port| u16::try_from(port).expect("it is below 32,000"));
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
 pub fn wait_for_port(port: u16, what: &str) {

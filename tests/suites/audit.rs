@@ -12,7 +12,7 @@ use std::{
 use serde_json::{Value, json};
 use weir_tests::{Admin, Gateway, House, Modern, Stdio, client};
 
-use crate::sample;
+use crate::{calls::within, sample};
 
 fn receipt(result: &Value) -> String {
     result["_meta"]["dev.weir/receipt"].as_str().unwrap_or_else(|| panic!("no receipt: {result}")).to_owned()
@@ -154,10 +154,10 @@ async fn what_was_answered_before_a_kill_is_recorded() {
     for round in 0..KILLS {
         let mut gateway = house.serve();
         let url = gateway.url();
-        let stop = Arc::new(AtomicBool::new(false));
+        let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let callers: Vec<_> = (0..4)
             .map(|_| {
-                let (client, stop) = (Modern::new(url.clone()), stop.clone());
+                let (client, stop, answered) = (Modern::new(url.clone()), stop.clone(), answered.clone());
                 tokio::spawn(async move {
                     let mut got = Vec::new();
                     while !stop.load(Ordering::Relaxed) {
@@ -167,6 +167,7 @@ async fn what_was_answered_before_a_kill_is_recorded() {
                         let Ok(answer) = serde_json::from_str::<Value>(&text) else { break };
                         assert!(answer["error"].is_null(), "{answer}");
                         got.push(receipt(&answer["result"]));
+                        answered.store(true, Ordering::Relaxed);
                     }
                     got
                 })
@@ -180,7 +181,8 @@ async fn what_was_answered_before_a_kill_is_recorded() {
                 receipts.push(receipt(&answer["result"]));
             }
         }
-        tokio::time::sleep(Duration::from_millis(20 + (round as u64 * 7) % 60)).await;
+        within(Duration::from_secs(60), "a call is answered", || answered.load(Ordering::Relaxed)).await;
+        tokio::time::sleep(Duration::from_millis((round as u64 * 7) % 60)).await;
         gateway.kill();
         stop.store(true, Ordering::Relaxed);
         for caller in callers {

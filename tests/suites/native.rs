@@ -247,10 +247,14 @@ async fn another_build_is_swapped_in_under_load() {
         gateway.wait_for_log("published contracts need more");
         assert_eq!(answered(&behave(&client, "behave").await).as_deref(), Some("2"), "{}", gateway.log());
         // A child that somebody ended while nobody called it is replaced.
-        for child in children(&gateway) {
+        let killed = children(&gateway);
+        for child in &killed {
             assert!(Command::new("kill").args(["-9", &child.to_string()]).status().expect("kill").success());
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // The first thread of a process may be a zombie before its others have ended.
+        let threads = |id: u32| fs::read_dir(format!("/proc/{id}/task")).map_or(0, Iterator::count);
+        let runs = |stat: &Stat| killed.contains(&stat.id) && (stat.state != "Z" || threads(stat.id) > 1);
+        until("what was killed has ended", || processes(runs).is_empty()).await;
         assert_eq!(answered(&behave(&client, "behave").await).as_deref(), Some("2"), "{}", gateway.log());
     }
 }

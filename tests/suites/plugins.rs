@@ -12,7 +12,7 @@ use std::{
 use serde_json::{Value, json};
 use weir_tests::{Gateway, House, Modern, http, place};
 
-use crate::sample;
+use crate::{sample, tasks};
 
 const GUEST_CONTRACT: &str = r#"
 contract: guest
@@ -23,7 +23,7 @@ tools:
     description: Does what it is told.
     verb: lookup
     collection: one
-    limits: { timeout_ms: 8000 }
+    limits: { timeout_ms: 60000 }
     fields:
       - { name: behaviour, type: text, required: true, param: behaviour }
       - { name: amount, type: number, min: 0, max: 100000000, step: 1, param: amount }
@@ -232,13 +232,16 @@ async fn an_answer_names_the_server_that_ran_the_call_and_not_the_one_published_
     let before = version(client.ask("server/discover", json!({})).await.result());
     let running = tokio::spawn({
         let client = client.clone();
-        async move { client.call("behave", json!({"behaviour": "slow", "amount": 3000})).await }
+        async move { client.call("behave", json!({"behaviour": "slow", "amount": 8000})).await }
     });
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    while !tasks::running(&gateway).await {
+        assert!(!running.is_finished(), "the call ends at once");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     house.write("contracts/guest.yaml", GUEST_CONTRACT.replace("Does what", "Does exactly what"));
     let started = Instant::now();
     while version(client.ask("server/discover", json!({})).await.result()) == before {
-        assert!(started.elapsed() < Duration::from_secs(5), "the new version is not published in time");
+        assert!(started.elapsed() < Duration::from_secs(7), "the new version is not published in time");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(!running.is_finished(), "the call must outlive the change");
@@ -312,7 +315,8 @@ async fn memory_does_not_grow_with_swaps() {
         until(&client, name).await;
         memory.push(gateway.memory_kb());
     }
-    let (early, late) = (memory[WARM_UP - 1], memory[WARM_UP + SWAPS - 1]);
+    let early = memory[WARM_UP - 10..WARM_UP].iter().max().expect("ten samples");
+    let late = memory[memory.len() - 10..].iter().min().expect("ten samples");
     assert!(late * 100 <= early * 105, "{early} KB before {SWAPS} swaps, {late} KB after them: {memory:?}");
 }
 

@@ -15,7 +15,7 @@ use crate::calls;
 /// The time from the last answer to the end of the process, for the quickest of [`ROUNDS`]: the machine of a test may
 /// be busy with others.
 const END_MAX: Duration = Duration::from_millis(200);
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 #[tokio::test]
 async fn serve_answers_what_is_in_flight_and_leaves() {

@@ -166,7 +166,7 @@ async fn interrupts(sql: &SqlConnection) {
         assert!(begin.elapsed() < Duration::from_secs(30), "reads nobody waits for go on");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let slow = "INSERT INTO t SELECT 50, 'slow' FROM pg_sleep(0.3)";
+    let slow = "INSERT INTO t SELECT 50, 'slow' FROM pg_sleep(3)";
     let lost = sql.execute(statement(slow, "[]", 0));
     assert!(tokio::time::timeout(Duration::from_millis(50), lost).await.is_err());
     let begin = Instant::now();

@@ -117,7 +117,8 @@ async fn a_cancelled_call_ends_and_its_true_outcome_counts() {
             Err(RequestError::Failed(failure)) => assert!(!is_done && failure.kind == Kind::Cancelled, "{failure}"),
             Err(RequestError::Refused(refusal)) => panic!("{refusal:?}"),
         }
-        assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+        // Its own time would end it after 20 s.
+        assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
         // The session goes on.
         session.call(call(&asked("echo", None), &CancellationToken::new())).await.expect("an answer");
         session.close().await;

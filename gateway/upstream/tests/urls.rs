@@ -450,11 +450,6 @@ async fn a_modern_call_is_cancelled_by_hanging_up() {
     let url = serve(Router::new().route("/mcp", post(modern)).with_state(seen.clone())).await;
     let session = open(format!("{url}/mcp")).await.expect("a session");
     let cancel = CancellationToken::new();
-    let soon = cancel.clone();
-    tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        soon.cancel();
-    });
     let hang = Call {
         asked: &Asked::Tool { name: "hang".into(), arguments: None, as_task: false },
         listener: None,
@@ -464,15 +459,14 @@ async fn a_modern_call_is_cancelled_by_hanging_up() {
         traceparent: None,
         resumed: None,
     };
-    let failure = session.call(hang).await.expect_err("cancelled");
+    let (ended, ()) = tokio::join!(session.call(hang), async {
+        let is_hang = |(_, request): &(HeaderMap, Value)| request["params"]["name"] == "hang";
+        until("the call arrives", || seen.requests.lock().expect("whole").iter().any(is_hang)).await;
+        cancel.cancel();
+    });
+    let failure = ended.expect_err("cancelled");
     assert!(matches!(failure, RequestError::Failed(failure) if failure.kind == Kind::Cancelled));
-    tokio::time::timeout(Duration::from_secs(1), async {
-        while seen.hung_up.load(Ordering::SeqCst) == 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await
-    .expect("the server sees it within a second");
+    until("the server sees it", || seen.hung_up.load(Ordering::SeqCst) == 1).await;
 }
 
 /// Plays a server of HTTP+SSE: answers come on the one stream.

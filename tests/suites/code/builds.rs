@@ -200,8 +200,9 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
         put(&house, if round % 2 == 0 { "tools-js-renamed" } else { "tools-js" });
         // Spread over what a swap takes, from the first look at the file to the published contract.
         tokio::time::sleep(Duration::from_millis(round * 137 % 1_100)).await;
-        let agrees = round % 3 == 2 && agree(&house);
+        let agrees = round % 3 == 2;
         if agrees {
+            wait_until("the build waits to be agreed to", async || agree(&house)).await;
             agreed += 1;
             tokio::time::sleep(Duration::from_millis(round * 53 % 500)).await;
         }
@@ -227,7 +228,6 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
         let changes = caller.await.expect("no call fails");
         assert_eq!(changes, agreed, "each change was seen once");
     }
-    assert!(agreed > 3, "some changes were agreed to: {agreed}");
 }
 
 /// What breaks nobody goes live by itself; what needs a look is held, and the build before it answers meanwhile.

@@ -101,29 +101,45 @@ async fn a_tool_that_failed_five_times_in_a_row_is_left_alone_for_its_tenant_unt
     }
     let backing_off = async || {
         let scraped = scraped(&house).await;
-        let line = |count: u64| scraped.contains(&format!("weir_upstream_backing_off{{upstream=\"bad\"}} {count}\n"));
-        let shown = show(&house, "bad")["backing_off"].as_u64().expect("a number");
-        assert!(line(shown), "{shown}: {scraped}");
-        shown
+        let line = scraped.lines().find_map(|line| line.strip_prefix("weir_upstream_backing_off{upstream=\"bad\"} "));
+        let counted = line.and_then(|count| count.parse::<u64>().ok()).expect("a number");
+        [Some(counted), show(&house, "bad")["backing_off"].as_u64()]
     };
-    for failed in 1..=5 {
+    let fail = async || {
         let late = acme.call("bad_stall", json!({})).await;
         assert_eq!(code(&late), "timeout", "{late}");
-        assert_eq!(backing_off().await, u64::from(failed == 5), "after {failed}");
+    };
+    let held = async || {
+        let held = acme.call("bad_stall", json!({"answer": true})).await;
+        assert_eq!(code(&held), "unavailable", "{held}");
+        held["structuredContent"]["retry_after_ms"].as_u64().expect("when to try again")
+    };
+    for failed in 1..=4 {
+        fail().await;
+        assert_eq!(backing_off().await, [Some(0); 2], "after {failed}");
     }
-    let (_, out, _) = house.run(&["upstream", "show", "bad"]);
-    assert!(out.contains("backing off: 1, the number of tools whose last calls all failed"), "{out}");
-    let held = acme.call("bad_stall", json!({"answer": true})).await;
-    assert_eq!(code(&held), "unavailable", "{held}");
-    let retry_after = held["structuredContent"]["retry_after_ms"].as_u64().expect("when to try again");
-    assert!((1..=1_000).contains(&retry_after), "{held}");
+    fail().await;
+    let mut retry_after = held().await;
+    assert!((1..=1_000).contains(&retry_after), "{retry_after}");
     // Its other tools, and other tenants, do not wait.
     assert_eq!(acme.call("bad_count", json!({})).await["isError"], false);
     assert_eq!(other.call("bad_stall", json!({"answer": true})).await["isError"], false);
+    // Each further failure doubles the wait, until all looks at it fit in.
+    loop {
+        let (seen, (_, out, _)) = (backing_off().await, house.run(&["upstream", "show", "bad"]));
+        let is_told = out.contains("backing off: 1, the number of tools whose last calls all failed");
+        if seen == [Some(1); 2] && is_told {
+            break;
+        }
+        assert!(retry_after < 8_000, "{seen:?}: {out}");
+        tokio::time::sleep(Duration::from_millis(retry_after)).await;
+        fail().await;
+        retry_after = held().await;
+    }
     tokio::time::sleep(Duration::from_millis(retry_after)).await;
     let answered = acme.call("bad_stall", json!({"answer": true})).await;
     assert_eq!(answered["isError"], false, "{answered}");
-    assert_eq!(backing_off().await, 0);
-    let late = acme.call("bad_stall", json!({})).await;
-    assert_eq!(code(&late), "timeout", "it is counted from nothing: {late}");
+    assert_eq!(backing_off().await, [Some(0); 2]);
+    // It is counted from nothing.
+    fail().await;
 }

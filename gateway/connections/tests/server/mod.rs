@@ -55,7 +55,9 @@ impl Server {
             hostssl all md5 all md5
             host all plain all password\n";
         fs::write(Path::new(&self.data()).join("pg_hba.conf"), rules).expect("the rules");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
+        // The kernel gives ports from 32,768 on to sockets that name none.
+        let mut ports = 20_000 + (std::process::id() % 10_000) as u16..32_000;
+        let port = ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port");
         let folder = self.folder.path().display();
         self.start_with(&format!(
             "-c listen_addresses=127.0.0.1 -p {port} -c ssl=on -c ssl_cert_file={folder}/server.pem -c ssl_key_file={folder}/server.key"

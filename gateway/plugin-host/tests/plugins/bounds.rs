@@ -99,9 +99,8 @@ async fn others_are_served_while_one_plugin_hangs() {
     assert!(beside[990] < Duration::from_millis(1_500), "p99 {:?} beside a hanging plugin", beside[990]);
     assert!(bench.host.instances().0 <= 64);
     for call in hanging {
-        // Four of them share one core: where others are busy too, the deadline may come before two seconds of each.
         let ended = call.await.expect("it ran");
-        assert!(matches!(ended, Err(AdapterFailure::Failed(_) | AdapterFailure::Timeout)), "{ended:?}");
+        assert!(matches!(ended, Err(AdapterFailure::Failed(_))), "{ended:?}");
     }
 }
 
