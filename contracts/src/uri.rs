@@ -10,6 +10,8 @@ use crate::json;
 
 const UI: &str = "ui://";
 const OUR_UI: &str = "ui://weir/";
+/// The longest URI that is made of a template, in bytes.
+const MADE_BYTES_MAX: usize = 32 << 10;
 
 /// The URI that clients see. `scope`: the name of the contract, where its URIs may be those of other contracts too.
 pub fn published_uri(scope: Option<&str>, own: &str) -> String {
@@ -48,8 +50,12 @@ pub fn record_key(template: &str, uri: &str) -> Option<String> {
 }
 
 /// Returns `true` if a URI can have been made of a template (RFC 6570): its literal parts are there in their order, and
-/// the rest can stand for its expressions. The server judges what the values mean.
+/// the rest can stand for its expressions. The server judges what the values mean. A URI of more than 32 KiB is none: a caller
+/// may have it held against many templates.
 pub fn is_made_of(template: &str, uri: &str) -> bool {
+    if uri.len() > MADE_BYTES_MAX {
+        return false;
+    }
     let Some((head, mut rest)) = template.split_once('{') else { return template == uri };
     let Some(mut left) = uri.strip_prefix(head) else { return false };
     loop {
@@ -154,5 +160,8 @@ mod tests {
         ] {
             assert_eq!(is_made_of(template, uri), is, "{template} {uri}");
         }
+        let long = |bytes: usize| format!("file:///{}", "x".repeat(bytes - "file:///".len()));
+        assert!(is_made_of("file:///{+path}", &long(MADE_BYTES_MAX)));
+        assert!(!is_made_of("file:///{+path}", &long(MADE_BYTES_MAX + 1)));
     }
 }

@@ -78,10 +78,11 @@ impl Announcements {
         self.lock().resources.keys().cloned().collect()
     }
 
-    /// How often the lists of a contract were said to be others.
-    pub fn lists(&self, contract: &str) -> [u64; 3] {
+    /// How often the lists of these contracts were said to be others, in all.
+    pub fn lists(&self, contracts: &[Arc<str>]) -> [u64; 3] {
         let counts = self.lock();
-        counts.lists.get(contract).map_or([0; 3], |pulses| std::array::from_fn(|list| pulses[list].count))
+        let announced = contracts.iter().filter_map(|contract| counts.lists.get(contract));
+        announced.fold([0; 3], |sums, pulses| std::array::from_fn(|list| sums[list] + pulses[list].count))
     }
 
     /// `list`: in the order of [`crate::catalogue::Listing::digests`].
@@ -219,15 +220,18 @@ mod tests {
     #[tokio::test]
     async fn a_flood_is_heard_at_once_and_once_more_at_its_end() {
         let announcements = Arc::new(Announcements::default());
+        let [notes, others] = ["notes", "others"].map(|contract| [Arc::from(contract)]);
         let mut heard = announcements.heard();
         for _ in 0..1_000 {
             announcements.list_changed("notes", 2);
         }
-        assert_eq!(announcements.lists("notes"), [0, 0, 1]);
+        assert_eq!(announcements.lists(&notes), [0, 0, 1]);
         heard.changed().await.expect("heard at once");
         heard.changed().await.expect("heard at the end");
-        assert_eq!(announcements.lists("notes"), [0, 0, 2]);
-        assert_eq!(announcements.lists("others"), [0; 3]);
+        assert_eq!(announcements.lists(&notes), [0, 0, 2]);
+        assert_eq!(announcements.lists(&others), [0; 3]);
+        announcements.list_changed("others", 0);
+        assert_eq!(announcements.lists(&[notes, others].concat()), [1, 0, 2]);
     }
 
     #[tokio::test]

@@ -50,11 +50,14 @@ pub struct Listing {
     pub templates: Pages<CatalogueItem>,
     /// Contracts that have items, in name order.
     sources: Vec<Arc<ItemSource>>,
+    /// The names of the contracts that something is listed of, each once.
+    contracts: Vec<Arc<str>>,
     /// Pages that can be read and are not listed, by the URIs that clients know.
     pages: HashMap<Box<str>, LinkedPage>,
     /// The search, if it lists the two tools that search the others.
     search: Option<Search>,
     llms: OnceLock<String>,
+    digests: OnceLock<[[u8; 32]; 3]>,
 }
 
 /// Everything of one kind that an endpoint lists, in the order of the keys, by bytes.
@@ -64,7 +67,6 @@ pub struct Pages<T> {
     profile: Option<ClientProfile>,
     /// The prepared lists, by `ListShape`; they are written on first use.
     prepared: [OnceLock<Prepared>; 4],
-    digest: OnceLock<[u8; 32]>,
 }
 
 /// An entry of a list.
@@ -136,16 +138,22 @@ impl Listing {
         };
         let mut sources: Vec<_> = items.iter().filter_map(|items| items.source.clone()).collect();
         sources.sort_by(|a, b| a.contract.cmp(&b.contract));
+        let tools = Pages::new(tools);
+        let of_tools = tools.entries().iter().map(|tool| &tool.contract);
+        let contracts: BTreeSet<_> = of_tools.chain(sources.iter().map(|source| &source.contract)).collect();
+        let contracts = contracts.into_iter().cloned().collect();
         Self {
             server,
-            tools: Pages::new(tools),
+            tools,
             prompts: every(|items| &items.prompts),
             resources: every(|items| &items.resources),
             templates: every(|items| &items.templates),
             sources,
+            contracts,
             pages: HashMap::new(),
             search: None,
             llms: OnceLock::new(),
+            digests: OnceLock::new(),
         }
     }
 
@@ -200,10 +208,9 @@ impl Listing {
         self.sources.iter().filter(|source| source.has_live_resources)
     }
 
-    /// The names of the contracts that something is listed of.
-    pub fn contracts(&self) -> BTreeSet<&str> {
-        let tools = self.tools.entries().iter().map(|tool| &*tool.contract);
-        tools.chain(self.sources.iter().map(|source| &*source.contract)).collect()
+    /// Returns the names of the contracts that something is listed of, in their order.
+    pub fn contracts(&self) -> &[Arc<str>] {
+        &self.contracts
     }
 
     pub fn has_prompts(&self) -> bool {
@@ -242,17 +249,19 @@ impl Listing {
     /// Returns digests that are equal exactly if every client sees the same lists: of tools, of prompts, of resources
     /// and templates.
     pub fn digests(&self) -> [[u8; 32]; 3] {
-        let mut resources = Sha256::new();
-        for source in self.live() {
-            resources.update(source.contract.as_bytes());
-            resources.update([0]);
-        }
-        let resources = resources.chain_update(self.resources.digest()).chain_update(self.templates.digest());
-        let tools = match &self.search {
-            Some(search) => Sha256::digest(search.listed(ListShape::Modern)).into(),
-            None => self.tools.digest(),
-        };
-        [tools, self.prompts.digest(), resources.finalize().into()]
+        *self.digests.get_or_init(|| {
+            let mut resources = Sha256::new();
+            for source in self.live() {
+                resources.update(source.contract.as_bytes());
+                resources.update([0]);
+            }
+            let resources = resources.chain_update(self.resources.digest()).chain_update(self.templates.digest());
+            let tools = match &self.search {
+                Some(search) => Sha256::digest(search.listed(ListShape::Modern)).into(),
+                None => self.tools.digest(),
+            };
+            [tools, self.prompts.digest(), resources.finalize().into()]
+        })
     }
 }
 
@@ -312,14 +321,12 @@ impl<T: Entry> Pages<T> {
     }
 
     fn digest(&self) -> [u8; 32] {
-        *self.digest.get_or_init(|| {
-            let mut digest = Sha256::new();
-            for entry in &self.entries {
-                digest.update(entry.digest());
-                digest.update(self.profile.and_then(|profile| entry.lowered(profile)).unwrap_or_default());
-            }
-            digest.finalize().into()
-        })
+        let mut digest = Sha256::new();
+        for entry in &self.entries {
+            digest.update(entry.digest());
+            digest.update(self.profile.and_then(|profile| entry.lowered(profile)).unwrap_or_default());
+        }
+        digest.finalize().into()
     }
 }
 
@@ -339,7 +346,7 @@ pub fn cursor_after(key: &str) -> String {
 
 impl<T> Default for Pages<T> {
     fn default() -> Self {
-        Self { entries: Vec::new(), profile: None, prepared: Default::default(), digest: OnceLock::new() }
+        Self { entries: Vec::new(), profile: None, prepared: Default::default() }
     }
 }
 

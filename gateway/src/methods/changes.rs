@@ -121,11 +121,7 @@ impl LastSeen {
 impl Seen {
     fn now(scope: &RequestScope) -> Self {
         let Ok(listing) = scope.listing() else { return Self::default() };
-        let mut announced = [0; 3];
-        for contract in listing.contracts() {
-            let lists = scope.gateway.announcements().lists(contract);
-            announced.iter_mut().zip(lists).for_each(|(sum, count)| *sum += count);
-        }
+        let announced = scope.gateway.announcements().lists(listing.contracts());
         Self { digests: listing.digests(), announced }
     }
 }

@@ -1,7 +1,7 @@
 //! `subscriptions/listen`: acknowledged first, then one notification per change, then a result.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Changes, Request, RequestScope, client::WATCHED_MAX, followed::FollowedTasks, subscribe::too_many, tasks};
 use crate::{
-    announcements::WatchedResources,
+    announcements::{TooMany, WatchedResources},
     call,
     identity::Caller,
     wire::{Id, ResultWriter, RpcError, key, notification, raw},
@@ -100,6 +100,7 @@ impl Subscriptions {
     }
 
     pub(super) fn open(&self, scope: &RequestScope, request: &Request<'_>) -> Result<Subscription, RpcError> {
+        let stream = self.admit(&scope.caller)?;
         let Wanted { lists, mut resources, tasks } = wanted(request)?;
         let listing = scope.listing()?;
         resources.retain(|uri| call::has_resource(&listing, uri));
@@ -116,7 +117,7 @@ impl Subscriptions {
             caller: scope.caller.clone(),
             next: Next::Acknowledge,
             due: VecDeque::new(),
-            _stream: self.admit(&scope.caller)?,
+            _stream: stream,
         })
     }
 }
@@ -219,6 +220,7 @@ impl Subscription {
 /// What a client listens for.
 struct Wanted {
     lists: [bool; 3],
+    /// Each URI once, and no more than one client may listen for.
     resources: Vec<String>,
     tasks: Vec<String>,
 }
@@ -246,10 +248,23 @@ fn wanted(request: &Request<'_>) -> Result<Wanted, RpcError> {
                 it.task_ids.as_ref().map_or(Ok(()), |_| tasks::check(request))?;
                 Ok(Wanted {
                     lists: [it.tools_list_changed, it.prompts_list_changed, it.resources_list_changed],
-                    resources: it.resource_subscriptions,
+                    resources: distinct(&it.resource_subscriptions).map_err(too_many)?,
                     tasks: it.task_ids.unwrap_or_default(),
                 })
             }),
         _ => Err(RpcError::invalid_params("`params.notifications` must be an object")),
     }
+}
+
+/// Returns each URI once, in the order in which they come. Those that are not there count too: to find that out, a URI is held
+/// against every template.
+fn distinct(uris: &[String]) -> Result<Vec<String>, TooMany> {
+    let (mut known, mut distinct) = (HashSet::new(), Vec::new());
+    for uri in uris.iter().filter(|uri| known.insert(uri.as_str())) {
+        if distinct.len() == WATCHED_MAX {
+            return Err(TooMany(WATCHED_MAX));
+        }
+        distinct.push(uri.clone());
+    }
+    Ok(distinct)
 }

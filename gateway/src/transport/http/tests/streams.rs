@@ -4,24 +4,40 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::*;
 
-/// Reads events until the stream ends or `most` have come.
-async fn events(stream: TcpStream, most: usize, then: impl AsyncFnOnce()) -> Vec<Value> {
+type Lines = tokio::io::Lines<BufReader<TcpStream>>;
+
+/// Reads the next event; `None` at the end of the stream.
+async fn event(lines: &mut Lines) -> Option<Value> {
+    loop {
+        let line = tokio::time::timeout(Duration::from_secs(5), lines.next_line()).await.expect("an event in time");
+        let Ok(Some(line)) = line else { return None };
+        if let Some(data) = line.strip_prefix("data: ") {
+            return Some(serde_json::from_str(data).unwrap());
+        }
+    }
+}
+
+/// Reads events until the stream ends; `then` runs after the first `after` of them.
+async fn events(stream: TcpStream, after: usize, then: impl AsyncFnOnce()) -> Vec<Value> {
     let mut lines = BufReader::new(stream).lines();
     let mut read = Vec::new();
     let mut then = Some(then);
     loop {
-        if read.len() == most
+        if read.len() == after
             && let Some(then) = then.take()
         {
             then().await;
         }
-        let line = tokio::time::timeout(Duration::from_secs(5), lines.next_line()).await.expect("an event in time");
-        let Ok(Some(line)) = line else { break };
-        if let Some(data) = line.strip_prefix("data: ") {
-            read.push(serde_json::from_str(data).unwrap());
-        }
+        let Some(event) = event(&mut lines).await else { return read };
+        read.push(event);
     }
-    read
+}
+
+/// Opens a modern stream. `filter`: what it listens for, JSON.
+async fn listen(server: &Running, path: &str, filter: &str) -> Lines {
+    let (headers, body) = modern("1", "subscriptions/listen", &format!(r#""notifications":{filter}"#));
+    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    BufReader::new(server.send(&post_head(path, &headers), body.as_bytes()).await).lines()
 }
 
 #[tokio::test]
@@ -65,9 +81,7 @@ async fn a_subscription_refused() {
     for filter in ["", r#""notifications":[]"#, r#""notifications":{"toolsListChanged":"yes"}"#] {
         server.modern("/mcp", "1", "subscriptions/listen", filter).await.refused(200, -32602, json!(1));
     }
-    let (headers, body) = modern("0", "subscriptions/listen", r#""notifications":{}"#);
-    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let mut stream = server.send(&post_head("/mcp", &headers), body.as_bytes()).await;
+    let mut stream = listen(&server, "/mcp", "{}").await.into_inner();
     let mut first = [0; 1024];
     let length = stream.read(&mut first).await.unwrap();
     let head = String::from_utf8_lossy(&first[..length]).to_ascii_lowercase();
@@ -82,17 +96,66 @@ async fn a_subscription_refused() {
     drop(stream);
     // The place is free again once the disconnect is seen.
     for _ in 0..100 {
-        let stream = server.send(&post_head("/mcp", &headers), body.as_bytes()).await;
-        let length = {
-            let mut stream = stream;
-            stream.read(&mut first).await.unwrap()
-        };
+        let mut stream = listen(&server, "/mcp", "{}").await.into_inner();
+        let length = stream.read(&mut first).await.unwrap();
+        drop(stream);
         if String::from_utf8_lossy(&first[..length]).contains("text/event-stream") {
             return server.stop().await;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("a closed stream still takes its place");
+}
+
+#[tokio::test]
+async fn a_subscription_names_each_resource_once_and_no_more_than_256() {
+    let server = Running::with(|config| config.http.streams_max = 1).await;
+    let lists = json!({ "resources": [{ "uri": "file:///a", "name": "a" }, { "uri": "file:///b", "name": "b" }] });
+    testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
+    let (a, b) = ("up+file:///a", "up+file:///b");
+    let absent: Vec<_> = (0..255).map(|number| format!("up+file:///absent/{number}")).collect();
+    let naming = |absent: &[String]| {
+        let uris: Vec<_> = [b, a, b].into_iter().chain(absent.iter().map(String::as_str)).chain([a, b]).collect();
+        json!({ "resourceSubscriptions": uris }).to_string()
+    };
+    let refused = async |code| {
+        let filter = format!(r#""notifications":{}"#, naming(&absent));
+        let answer = server.modern("/mcp", "1", "subscriptions/listen", &filter);
+        let answer = tokio::time::timeout(Duration::from_secs(5), answer).await.expect("an answer, and no stream");
+        assert_eq!(answer.json()["error"]["code"], code, "{answer:?}");
+    };
+    refused(-32600).await;
+    let mut stream = listen(&server, "/mcp", &naming(&absent[1..])).await;
+    let acknowledged = event(&mut stream).await.expect("an acknowledgement");
+    assert_eq!(acknowledged["params"]["notifications"], json!({ "resourceSubscriptions": [b, a] }));
+    // Where there is no room for a stream, what it would listen for does not matter.
+    refused(-32603).await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn news_of_a_list_reaches_the_endpoints_that_have_something_of_its_contract() {
+    let server = Running::start().await;
+    let opened = async |path| {
+        let mut stream = listen(&server, path, r#"{"toolsListChanged":true,"resourcesListChanged":true}"#).await;
+        event(&mut stream).await.expect("an acknowledgement");
+        stream
+    };
+    let told = async |stream: &mut Lines| event(stream).await.map(|event| event["method"].clone());
+    let changed = |kind: &str| Some(json!(format!("notifications/{kind}/list_changed")));
+    let (mut every, mut desk) = (opened("/mcp").await, opened("/mcp/desk").await);
+    let announcements = server.gateway.announcements();
+    announcements.list_changed("depot", 0);
+    assert_eq!(told(&mut every).await, changed("tools"));
+    announcements.list_changed("desk", 0);
+    assert_eq!((told(&mut every).await, told(&mut desk).await), (changed("tools"), changed("tools")));
+    // A contract may have resources alone.
+    let lists = json!({ "resources": [{ "uri": "file:///a", "name": "a" }] });
+    testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
+    let mut up = opened("/mcp/up").await;
+    announcements.list_changed("up", 2);
+    assert_eq!(told(&mut up).await, changed("resources"));
+    server.stop().await;
 }
 
 #[tokio::test]
