@@ -14,7 +14,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    name, secret,
+    form, name, secret,
     shape::{Field, Reading, Shape, Type},
 };
 use yaml::{flow, scalar};
@@ -35,6 +35,8 @@ pub struct Input<'a> {
 pub struct Draft {
     /// The contract file, YAML; compiles unchanged with the shape.
     pub contract: String,
+    /// Whether a tool of the contract writes.
+    pub writes: bool,
     /// A sentence for each thing that was left out, with the reason.
     pub notes: Vec<String>,
 }
@@ -43,7 +45,8 @@ pub struct Draft {
 const FILTERS_MAX: usize = 24;
 const TITLE_LENGTH: usize = 150;
 
-pub fn draft(input: &Input<'_>) -> Draft {
+/// Drafts a contract. The error is for a source of which no tool can be made: a sentence for each reason.
+pub fn draft(input: &Input<'_>) -> Result<Draft, Vec<String>> {
     let (read, notes) = as_read(input.shape);
     let mut drafter = Drafter::new(input, &read);
     drafter.notes.extend(notes);
@@ -116,11 +119,15 @@ impl<'a> Drafter<'a> {
             let names: Vec<&str> = hidden.iter().map(|field| field.key.as_str()).collect();
             notes.push(format!("Left out, since the name looks like a secret: {}.", names.join(", ")));
         }
+        if !shape.left_out.is_empty() {
+            let names = shape.left_out.join(", ");
+            notes.push(format!("Left out, since no record can hold its values, such as bytes: {names}."));
+        }
         let (noun, names) = (words::Noun::of(input.title), field_names(shape));
         Self { input, shape, columns, hidden, noun, names, notes }
     }
 
-    fn write(mut self) -> Draft {
+    fn write(mut self) -> Result<Draft, Vec<String>> {
         let mut text = String::new();
         let described = match self.noun.many.ends_with("records") {
             true => format!("{}.", words::capital(&self.noun.many)),
@@ -148,19 +155,16 @@ impl<'a> Drafter<'a> {
             self.list(&mut tools);
             self.create(&mut tools);
         }
-        match tools.is_empty() {
-            true => {
-                self.notes.push(
-                    "There is nothing to draft: no column is left, or the source can neither be read nor written."
-                        .to_owned(),
-                );
-                let _ = writeln!(text, "tools: []");
-            }
-            false => {
-                let _ = write!(text, "tools:\n{tools}");
-            }
+        if tools.is_empty() {
+            let reason = match self.columns.is_empty() {
+                true => "No column is left.",
+                false => "The source can neither be read nor written.",
+            };
+            self.notes.push(reason.to_owned());
+            return Err(self.notes);
         }
-        Draft { contract: text, notes: self.notes }
+        let _ = write!(text, "tools:\n{tools}");
+        Ok(Draft { contract: text, writes: self.can_write(), notes: self.notes })
     }
 
     /// Writes how the source formats numbers and dates.
@@ -306,43 +310,46 @@ impl<'a> Drafter<'a> {
 
     fn create(&mut self, text: &mut String) {
         if !self.can_write() {
-            if let Some(reason) = &self.shape.capabilities.read_only {
-                self.notes.push(format!("No tool writes: {}.", reason.trim_end_matches('.')));
-            }
-            let lacking = self.lacking();
-            if self.shape.capabilities.write.iter().any(|verb| verb == "create") && !lacking.is_empty() {
-                self.notes.push(format!(
-                    "There is no create, since it needs a value for {}: add one with a field for each.",
-                    lacking.join(", ")
-                ));
-            }
-            return;
-        }
-        let mut lines = Vec::new();
-        let is_key = |field: &Field| self.shape.key.contains(&field.key);
-        for field in &self.columns {
-            // The source makes these up itself.
-            if field.generated && is_key(field) {
-                continue;
-            }
-            if !is_written(field) {
-                continue;
-            }
-            let typed = self.type_of(field, true);
-            let nullable = field.nullable && !is_key(field);
-            // An absent field means the same as null, and a plain type is what most clients read.
-            let flags = if nullable || field.generated { "" } else { ", required: true" };
-            let (name, column) = (scalar(self.name(field)), self.column_of(field));
-            lines.push(format!("{{ name: {name}, {typed}{column}{flags}{} }}", help(field)));
-        }
-        if lines.is_empty() {
+            let why = self.why_no_create();
+            self.notes.extend(why);
             return;
         }
         let described = format!("Adds {} and returns it as the source now holds it.", self.noun.with_article());
         self.head(text, "create", &self.noun.one, &described, "create");
-        lines.iter().for_each(|line| {
-            let _ = writeln!(text, "      - {line}");
-        });
+        for field in self.written() {
+            let typed = self.type_of(field, true);
+            let nullable = field.nullable && !self.shape.key.contains(&field.key);
+            // An absent field means the same as null, and a plain type is what most clients read.
+            let flags = if nullable || field.generated { "" } else { ", required: true" };
+            let (name, column) = (scalar(self.name(field)), self.column_of(field));
+            let _ = writeln!(text, "      - {{ name: {name}, {typed}{column}{flags}{} }}", help(field));
+        }
+    }
+
+    /// Says why the draft writes nothing, where somebody could change that.
+    fn why_no_create(&self) -> Vec<String> {
+        let mut why = Vec::new();
+        if let Some(reason) = &self.shape.capabilities.read_only {
+            why.push(format!("No tool writes: {}.", reason.trim_end_matches('.')));
+        }
+        if !self.takes_create() {
+            return why;
+        }
+        let (lacking, fields) = (self.lacking(), self.written().len());
+        if !lacking.is_empty() {
+            why.push(format!(
+                "There is no create, since it needs a value for {}: add one with a field for each.",
+                lacking.join(", ")
+            ));
+        }
+        if fields > form::FIELDS_MAX {
+            why.push(format!(
+                "There is no create, since it would have {fields} fields, and a form has at most {}: add one with \
+                 those that matter.",
+                form::FIELDS_MAX
+            ));
+        }
+        why
     }
 
     fn head(&self, text: &mut String, action: &str, object: &str, description: &str, verb: &str) {
@@ -355,15 +362,24 @@ impl<'a> Drafter<'a> {
     }
 
     fn can_write(&self) -> bool {
+        let fields = self.written().len();
+        self.takes_create() && (1..=form::FIELDS_MAX).contains(&fields) && self.lacking().is_empty()
+    }
+
+    fn takes_create(&self) -> bool {
         self.shape.capabilities.write.iter().any(|verb| verb == "create")
-            && self.columns.iter().any(|field| is_written(field))
-            && self.lacking().is_empty()
+    }
+
+    /// Returns the columns that a create of the draft has a field for; a key that the source makes up is none.
+    fn written(&self) -> Vec<&'a Field> {
+        let is_made_up = |field: &Field| field.generated && self.shape.key.contains(&field.key);
+        self.columns.iter().copied().filter(|field| is_writable(field) && !is_made_up(field)).collect()
     }
 
     /// Returns the columns that a create needs and that the draft has no field for.
     fn lacking(&self) -> Vec<String> {
         let shape = self.shape;
-        let has_field = |field: &Field| is_written(field) && self.columns.iter().any(|column| column.key == field.key);
+        let has_field = |field: &Field| is_writable(field) && self.columns.iter().any(|column| column.key == field.key);
         let lacking = shape.fields.iter().filter(|field| shape.needs(field, self.input.adapter) && !has_field(field));
         lacking.map(|field| name::quoted(&field.key)).collect()
     }
@@ -455,14 +471,9 @@ fn titled(field: &Field, side: &str) -> String {
     }
 }
 
-/// Returns `true` if the column's value is one value in one field.
-fn is_plain(field: &Field) -> bool {
-    !matches!(field.kind, Type::Json | Type::Record | Type::List)
-}
-
-/// Returns `true` if a create of the draft has a field for the column.
-fn is_written(field: &Field) -> bool {
-    is_plain(field) || field.kind == Type::Json
+/// Returns `true` if one field of a create can give the column its value.
+fn is_writable(field: &Field) -> bool {
+    !field.read_only && !matches!(field.kind, Type::Record | Type::List)
 }
 
 fn can(shape: &Shape, field: &Field, comparison: &str) -> bool {

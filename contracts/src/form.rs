@@ -16,6 +16,7 @@ use crate::problem::Problem;
 
 pub use bound::Bound;
 pub use collection::{Collection, Override};
+pub(crate) use field::FIELDS_MAX;
 pub use field::{Choice, Field, Kind};
 pub use tool::{Limits, Tool, rate};
 

@@ -155,7 +155,14 @@ fn shapes(operations: &[Operation]) -> BTreeMap<String, Shape> {
             operations: own.map(Operation::shape).collect(),
             ..Capabilities::default()
         };
-        Shape { name: "record".to_owned(), fields: Vec::new(), key: Vec::new(), capabilities, timezone: None }
+        Shape {
+            name: "record".to_owned(),
+            fields: Vec::new(),
+            key: Vec::new(),
+            capabilities,
+            timezone: None,
+            left_out: Vec::new(),
+        }
     };
     names.into_iter().map(|name| (name.clone(), shape(name))).collect()
 }

@@ -27,6 +27,10 @@ pub struct Shape {
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
+    /// Columns of the source whose values no record can hold, such as bytes. Only a description names them: no contract
+    /// records them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +49,9 @@ pub struct Field {
     /// Whether the source fills in the value when a create leaves it out (a default, an identity column).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub generated: bool,
+    /// Whether the source alone sets the value, so that no create or update may (a computed column).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
     /// The format of values in a source that holds text, if it is not that of the value table. The contract sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Box<TextFormat>>,
@@ -80,7 +87,7 @@ impl Shape {
         };
         // A key is never null, whatever the source says of the column.
         let may_be_null = field.nullable && !self.key.contains(&field.key);
-        is_certain && !may_be_null && !field.generated && !self.capabilities.open_world
+        is_certain && !may_be_null && !field.generated && !field.read_only && !self.capabilities.open_world
     }
 
     /// Returns `true` if an adapter reads columns of text in formats of their own. The values of other adapters have

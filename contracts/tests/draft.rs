@@ -13,6 +13,10 @@ use weir_contracts::{
 };
 
 fn drafted(name: &str, shape: &Shape, choices: &BTreeMap<String, Vec<String>>) -> Draft {
+    tried(name, shape, choices).expect("a draft")
+}
+
+fn tried(name: &str, shape: &Shape, choices: &BTreeMap<String, Vec<String>>) -> Result<Draft, Vec<String>> {
     let settings = json!({ "connection": "data", "path": "a \"b\": #c.csv" });
     draft(&Input { name: &contract_name(name), title: name, adapter: "sheet", settings: &settings, shape, choices })
 }
@@ -239,6 +243,56 @@ fn no_create_that_cannot_work() {
     assert_eq!(contract.tools.len(), 2);
 }
 
+/// What the database computes cannot be written: a create with it would fail every time.
+#[test]
+fn a_computed_column_is_read_and_not_created() {
+    let shape = json!({ "name": "lines", "key": ["id"], "fields": [
+        { "key": "id", "type": "integer", "native": "INTEGER", "generated": true },
+        { "key": "qty", "type": "integer", "native": "INT" },
+        { "key": "sum", "type": "integer", "native": "INT", "generated": true, "read_only": true } ] });
+    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let draft = drafted("lines", &shape, &BTreeMap::new());
+    let contract = check_compiles(&draft, &shape);
+    let inputs = |tool: usize| {
+        let binding = &contract.tools[tool].collection().expect("bound").binding;
+        binding.inputs.iter().map(|input| input.field.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(inputs(1), ["id", "min_qty", "max_qty", "min_sum", "max_sum"]);
+    assert_eq!(inputs(2), ["qty"]);
+    assert!(contract.collections[0].published.contains(&"sum".to_owned()));
+}
+
+/// A form has a bound on its fields, and a sheet has none: what is too wide to write is read all the same.
+#[test]
+fn a_wide_sheet_is_read() {
+    let shape = |columns: usize| {
+        let fields: Vec<Value> = (0..columns).map(|at| json!({ "key": format!("c{at}"), "type": "integer" })).collect();
+        Shape::read(&json!({ "name": "big", "fields": fields }).to_string()).expect("a shape")
+    };
+    for (columns, writes) in [(300, true), (301, false), (1501, false)] {
+        let shape = shape(columns);
+        let draft = drafted("big", &shape, &BTreeMap::new());
+        let contract = check_compiles(&draft, &shape);
+        assert_eq!((contract.tools.len(), draft.writes), (1 + usize::from(writes), writes), "{columns}");
+        let note = format!("{columns} fields");
+        assert_eq!(draft.notes.iter().any(|told| told.contains(&note)), !writes, "{:?}", draft.notes);
+    }
+}
+
+/// Columns of bytes are named as left out; where nothing else is left there is no draft.
+#[test]
+fn columns_of_bytes_are_noted() {
+    let shape = |fields: Value| {
+        Shape::read(&json!({ "name": "scans", "fields": fields, "left_out": ["pdf"] }).to_string()).expect("a shape")
+    };
+    let with_name = shape(json!([{ "key": "name", "type": "string" }]));
+    let draft = drafted("scans", &with_name, &BTreeMap::new());
+    assert!(draft.notes.iter().any(|note| note.contains("bytes: pdf.")), "{:?}", draft.notes);
+    assert!(check_compiles(&draft, &with_name).collections[0].shape.left_out.is_empty());
+    let reasons = tried("scans", &shape(json!([])), &BTreeMap::new()).err().expect("nothing to draft").join(" ");
+    assert!(reasons.contains("bytes: pdf. No column is left."), "{reasons}");
+}
+
 #[test]
 fn names_become_contract_names() {
     for (name, expected) in [
@@ -298,8 +352,10 @@ proptest! {
         let unique: std::collections::BTreeSet<String> = choices.into_iter().collect();
         let choices: BTreeMap<String, Vec<String>> =
             shape.fields.iter().map(|field| (field.key.clone(), unique.iter().cloned().collect())).collect();
-        let draft = drafted(&name, &shape, &choices);
-        prop_assume!(!draft.notes.iter().any(|note| note.starts_with("There is nothing to draft")));
+        let draft = tried(&name, &shape, &choices);
+        prop_assume!(draft.is_ok());
+        let draft = draft.expect("a draft");
+        prop_assert_eq!(draft.writes, draft.contract.contains("verb: create"));
         check_names(&check_compiles(&draft, &shape));
     }
 }

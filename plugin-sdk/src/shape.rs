@@ -23,6 +23,10 @@ pub struct Shape {
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
+    /// Columns of the source whose values no record can hold, such as bytes. Only a description names them: no contract
+    /// records them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// A column.
@@ -45,6 +49,9 @@ pub struct Field {
     /// Whether the source fills in the value when a create leaves it out (a default, an identity column).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub generated: bool,
+    /// Whether the source alone sets the value, so that no create or update may (a computed column).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
     /// The format of values in a source that holds text, if it is not that of the value table. The contract sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Box<TextFormat>>,
@@ -244,14 +251,26 @@ mod tests {
         let written: serde_json::Value = serde_json::from_str(&shape.to_json()).unwrap();
         assert_eq!(written, serde_json::from_str::<serde_json::Value>(&text).unwrap());
 
-        let Shape { name, fields, key, capabilities, timezone } = shape;
+        let Shape { name, fields, key, capabilities, timezone, left_out } = shape;
         let Capabilities { read, write, read_only, guarded_write, matches, order, params, operations, open_world } =
             capabilities;
-        let Field { key: _, kind: _, nullable: _, description, native, generated, format, readings, .. } = &fields[0];
+        let Field {
+            key: _,
+            kind: _,
+            nullable: _,
+            description,
+            native,
+            generated,
+            read_only: is_read_only,
+            format,
+            readings,
+            ..
+        } = &fields[0];
         let Param { name: _, kind: _, required, description: described } = &params[0];
         let Operation { name: _, effect: _, params: taken, returns } = &operations[1];
-        assert!(!name.is_empty() && !key.is_empty() && timezone.is_some());
-        assert!(read && guarded_write && open_world && read_only.is_some() && *required && *generated);
+        assert!(!name.is_empty() && !key.is_empty() && timezone.is_some() && !left_out.is_empty());
+        assert!(read && guarded_write && open_world && read_only.is_some() && *required);
+        assert!(*generated && *is_read_only);
         assert!(
             !write.is_empty() && !matches.is_empty() && !order.is_empty() && !taken.is_empty() && !returns.is_empty()
         );

@@ -21,7 +21,7 @@ fn draft(house: &House, file: &str) -> (String, String) {
 /// Saves the draft in the contracts folder, and serves it.
 fn served(house: House, file: &str) -> (House, Gateway) {
     let (contract, _) = draft(&house, file);
-    let house = house.file("contracts/draft.yaml", contract.replace("connection: source", "connection: data"));
+    let house = house.file("contracts/draft.yaml", contract);
     let gateway = house.serve();
     (house, gateway)
 }

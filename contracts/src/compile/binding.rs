@@ -181,6 +181,12 @@ impl<'s> Target<'s> {
                 let to = Destination::Condition { column: wanted.to_owned(), comparison: "equals".to_owned() };
                 Some(Bound { to, slot: Slot::column(column), form: form_of(field, column.kind) })
             }
+            _ if column.read_only => {
+                let message =
+                    format!("column '{wanted}' is set by the source alone, and no {} can write it", self.verb.word());
+                problems.add_hint(field.place.clone(), message, "drop the field");
+                None
+            }
             _ => {
                 if field.comparison.is_some() {
                     let message = "'match' has no meaning for a value that is written";

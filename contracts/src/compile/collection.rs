@@ -63,6 +63,7 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
     shape.apply(&entry.overrides);
     check_formats(entry, &shape, problems);
     shape.fields.iter_mut().for_each(|field| field.readings.clear());
+    shape.left_out.clear();
     if entry.timezone.is_some() {
         shape.timezone = entry.timezone.clone();
     }

@@ -133,6 +133,7 @@ fn fits(value: &Value, slot: Slot<'_>) -> bool {
         description: None,
         native: None,
         generated: false,
+        read_only: false,
         format: None,
         readings: Vec::new(),
         fields: slot.fields.to_vec(),

@@ -40,7 +40,9 @@ impl Noun {
         };
         let before = &joined[..joined.len() - last.len()];
         let (one, many) = (singular(last), pluralize(last, 2, false));
-        let (one, many) = if one != last {
+        let (one, many) = if NO_NOUNS.contains(&last) {
+            (format!("{last} record"), format!("{last} records"))
+        } else if one != last {
             (one, last.to_owned())
         } else if many != last
             && name.is_ascii()
@@ -96,6 +98,42 @@ const MONTHS: &[&str] = &[
 /// Nouns without a plural of their own.
 const MASS: &[&str] =
     &["weather", "data", "inventory", "stock", "staff", "traffic", "feedback", "history", "revenue", "all", "misc"];
+/// Words that change their number without being nouns: the singular of `their` is no name of a record.
+const NO_NOUNS: &[&str] = &[
+    "i",
+    "we",
+    "me",
+    "us",
+    "he",
+    "she",
+    "they",
+    "them",
+    "my",
+    "our",
+    "his",
+    "her",
+    "its",
+    "their",
+    "myself",
+    "ourselves",
+    "yourself",
+    "yourselves",
+    "himself",
+    "herself",
+    "itself",
+    "themself",
+    "themselves",
+    "this",
+    "these",
+    "that",
+    "those",
+    "is",
+    "are",
+    "was",
+    "were",
+    "has",
+    "have",
+];
 /// The endings of plurals in other languages that English would put an s behind: Rechnungen, clienti.
 const FOREIGN: &[&str] = &["en", "i", "ia"];
 /// Singulars that end like plurals.
@@ -210,6 +248,12 @@ mod tests {
             ("price list", "price", "prices"),
             ("status", "status", "statuses"),
             ("news", "news record", "news records"),
+            ("my data (1)", "my record", "my records"),
+            ("their data", "their record", "their records"),
+            ("this", "this record", "this records"),
+            ("he", "he record", "he records"),
+            ("what is", "what is record", "what is records"),
+            ("my orders", "my order", "my orders"),
             ("seattle-weather", "seattle weather record", "seattle weather records"),
             ("Rechnungen 2026", "rechnungen record", "rechnungen records"),
             ("Счета", "scheta record", "scheta records"),

@@ -9,7 +9,7 @@ use super::{
 use crate::{name, shape::Type};
 
 /// Fields of one form, those inside records and lists included.
-const FIELDS_MAX: usize = 300;
+pub(crate) const FIELDS_MAX: usize = 300;
 const CHOICES_MAX: usize = 1_000;
 const EXAMPLES_MAX: usize = 20;
 
@@ -190,7 +190,8 @@ enum Position {
 /// Reads the fields of a form: those that the agent sends, and those that are bound.
 pub(super) fn read_all(values: &[Value], place: &str, problems: &mut Problems) -> (Vec<Field>, Vec<Bound>) {
     let (bound, sent): (Vec<_>, Vec<_>) = values.iter().enumerate().partition(|(_, value)| bound::is_bound(value));
-    let mut left = FIELDS_MAX.saturating_sub(bound.len());
+    // One more than may be: a form that uses it up has too many.
+    let mut left = (FIELDS_MAX + 1).saturating_sub(bound.len());
     let fields = read_list(&sent, place, Position::Form, &mut left, problems);
     if left == 0 {
         problems.add(place, format!("the form has more than {FIELDS_MAX} fields"));

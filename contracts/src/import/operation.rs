@@ -167,6 +167,7 @@ impl Operation {
             description: None,
             native: None,
             generated: false,
+            read_only: false,
             format: None,
             readings: Vec::new(),
             fields: Vec::new(),

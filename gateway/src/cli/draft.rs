@@ -1,5 +1,7 @@
 //! `weir draft`: looks at a source and prints a contract for it. `weir serve FILE` serves that draft at once.
 
+mod connection;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
@@ -10,6 +12,7 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
+use reqwest::Url;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use weir_connections::ConnectionConfig;
@@ -21,6 +24,7 @@ use weir_contracts::{
 };
 use weir_plugin_host::{CallContext, CollectionRef, Grant, Query};
 
+use self::connection::Connection;
 use super::{Done, Failure, Settings, block_on, start};
 use crate::{app::App, config::Config, gateway::Gateway};
 
@@ -53,11 +57,8 @@ struct Source {
     settings: Value,
 }
 
-/// The block with an address, so that `weir serve` listens wherever it is started from.
-const LISTEN: &str = "[http]\nlisten = \"127.0.0.1:8484\"\n\n";
-
-/// The connection that a file or a URL on the command line becomes.
-pub(super) const CONNECTION: &str = "source";
+/// The connection of a file that is served without a configuration.
+const CONNECTION: &str = "source";
 /// Rows looked at for low-cardinality columns.
 const ROWS_MAX: usize = 20_000;
 const PAGE_ROWS: u32 = 1000;
@@ -72,7 +73,7 @@ impl Source {
 
 impl Draft {
     pub(super) fn run(self) -> Done {
-        let (config, source, snippet) = self.source()?;
+        let (config, source, connection) = self.source()?;
         let drafted = block_on(async {
             let started = start::briefly(config, None).await?;
             look(&started.gateway, &source).await
@@ -81,36 +82,47 @@ impl Draft {
         for note in &drafted.notes {
             eprintln!("note: {note}");
         }
-        eprintln!("\nSave it in your contracts folder, then serve it with `weir serve`.{snippet}");
+        let missing = connection.map(|connection| connection.missing(drafted.writes)).unwrap_or_default();
+        eprintln!("\nSave it in your contracts folder, then serve it with `weir serve`.{missing}");
         eprintln!("\nConnect a client with `weir connect CLIENT`; `weir connect --help` names them.");
         Ok(ExitCode::SUCCESS)
     }
 
-    fn source(&self) -> Result<(Config, Source, String), Failure> {
-        if let Some(file) = &self.file {
-            let folder = absolute(file)?.parent().map(Path::to_path_buf).unwrap_or_default();
-            let snippet = format!(
-                "\nIt needs this in weir.toml:\n\n{LISTEN}[connections.{CONNECTION}]\nkind = \"files\"\npath = {folder:?}\nwrite = true\n\n\
-                 [plugins.sheet.grants]\n{CONNECTION} = \"write\"\n",
-            );
-            return Ok((file_config(file, true, &self.settings)?, file_source(file)?, snippet));
+    /// Returns a configuration that reaches the source, and the connection that `weir.toml` may lack.
+    fn source(&self) -> Result<(Config, Source, Option<Connection>), Failure> {
+        match (&self.file, &self.url, &self.connection, &self.table) {
+            (Some(file), ..) => self.of_file(file),
+            (_, Some(url), ..) => self.of_url(url),
+            (.., Some(connection), Some(table)) => self.of_table(connection, table),
+            _ => Err(anyhow::anyhow!("name a FILE, a --connection with a --table, or a --url").into()),
         }
+    }
+
+    fn of_file(&self, file: &Path) -> Result<(Config, Source, Option<Connection>), Failure> {
+        let known = if self.settings.present() { Some(self.settings.config()?) } else { None };
+        let connection = Connection::to_folder(&folder_of(file)?, known.as_ref());
+        let (write, grant) = connection.may_write();
+        let config = config_of(&connection.name, file, write, grant, &self.settings)?;
+        Ok((config, file_source(file, &connection.name)?, Some(connection)))
+    }
+
+    fn of_url(&self, url: &str) -> Result<(Config, Source, Option<Connection>), Failure> {
+        let url = checked(url)?;
         let mut config = self.settings.config()?;
-        if let Some(url) = &self.url {
-            let (base, path) = split(url)?;
-            config.connections.insert(CONNECTION.into(), connection(json!({ "kind": "http", "base_url": base }))?);
-            grant(&mut config, "rest", CONNECTION, Grant::Read);
-            let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("records");
-            let settings = json!({ "connection": CONNECTION, "sample": true, "list": { "path": path } });
-            let snippet = format!(
-                "\nIt needs this in weir.toml:\n\n{LISTEN}[connections.{CONNECTION}]\nkind = \"http\"\nbase_url = {base:?}\n\n\
-                 [plugins.rest.grants]\n{CONNECTION} = \"read\"\n"
-            );
-            return Ok((config, Source::new(name, "rest", settings), snippet));
+        let (connection, path) = Connection::to_host(&url, &config, self.settings.present());
+        if connection.is_new() {
+            let settings = json!({ "kind": "http", "base_url": url.origin().ascii_serialization() });
+            config.connections.insert(connection.name.clone(), connection_config(settings)?);
         }
-        let (Some(connection), Some(table)) = (&self.connection, &self.table) else {
-            return Err(anyhow::anyhow!("name a FILE, a --connection with a --table, or a --url").into());
-        };
+        let grants = &mut config.plugins.entry("rest".to_owned()).or_default().grants;
+        grants.entry(connection.name.clone()).or_insert(Grant::Read);
+        let name = url.path().rsplit('/').find(|part| !part.is_empty()).unwrap_or("records");
+        let settings = json!({ "connection": connection.name, "sample": true, "list": { "path": path } });
+        Ok((config, Source::new(name, "rest", settings), Some(connection)))
+    }
+
+    fn of_table(&self, connection: &str, table: &str) -> Result<(Config, Source, Option<Connection>), Failure> {
+        let config = self.settings.config()?;
         if !config.connections.contains_key(connection) {
             let known: Vec<&str> = config.connections.keys().map(String::as_str).collect();
             return Err(
@@ -118,27 +130,28 @@ impl Draft {
             );
         }
         let settings = json!({ "connection": connection, "table": table });
-        Ok((config, Source::new(table, "sql", settings), String::new()))
+        Ok((config, Source::new(table, "sql", settings), None))
     }
 }
 
 /// Returns a configuration that reaches one spreadsheet and nothing else.
 pub(super) fn file_config(file: &Path, write: bool, settings: &Settings) -> Result<Config, Failure> {
-    let path = absolute(file)?;
-    let folder = path.parent().context("a file lies in a folder")?;
+    config_of(CONNECTION, file, write, if write { Grant::Write } else { Grant::Read }, settings)
+}
+
+fn config_of(name: &str, file: &Path, write: bool, grant: Grant, settings: &Settings) -> Result<Config, Failure> {
     let mut config = Config::bare(Path::new("."));
     config.folders.state = state_folder();
     settings.over(&mut config);
-    config
-        .connections
-        .insert(CONNECTION.into(), connection(json!({ "kind": "files", "path": folder, "write": write }))?);
-    grant(&mut config, "sheet", CONNECTION, if write { Grant::Write } else { Grant::Read });
+    let connection = connection_config(json!({ "kind": "files", "path": folder_of(file)?, "write": write }))?;
+    config.connections.insert(name.to_owned(), connection);
+    config.plugins.entry("sheet".to_owned()).or_default().grants.insert(name.to_owned(), grant);
     Ok(config)
 }
 
 /// Drafts the file's contract and serves it; without the right to write it gets no writing tools.
 pub(super) async fn serve_file(started: &App, file: &Path) -> Result<(), Failure> {
-    let source = file_source(file)?;
+    let source = file_source(file, CONNECTION)?;
     let shape = shape(&started.gateway, &source).await?;
     let mut offered = shape.clone();
     let config = started.gateway.config();
@@ -204,7 +217,7 @@ async fn draft(gateway: &Gateway, source: &Source, shape: &Shape) -> Result<Draf
         shape,
         choices: &choices,
     });
-    Ok(drafted)
+    Ok(drafted.map_err(|why| anyhow::anyhow!("nothing of `{}` can be served. {}", source.title, why.join(" ")))?)
 }
 
 /// Returns the values of text columns that hold few; a source that cannot be read has none.
@@ -262,35 +275,31 @@ async fn choices(gateway: &Gateway, source: &Source, shape: &Shape) -> BTreeMap<
     seen.into_iter().map(|(key, values)| (key, values.into_iter().collect())).collect()
 }
 
-fn file_source(file: &Path) -> Result<Source, Failure> {
+fn file_source(file: &Path, connection: &str) -> Result<Source, Failure> {
     let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("records");
     let path = file.file_name().and_then(|name| name.to_str()).context("the file's name is not UTF-8")?;
-    let settings = json!({ "connection": CONNECTION, "path": path });
+    let settings = json!({ "connection": connection, "path": path });
     Ok(Source::new(name, "sheet", settings))
 }
 
-fn connection(value: Value) -> anyhow::Result<ConnectionConfig> {
+fn connection_config(value: Value) -> anyhow::Result<ConnectionConfig> {
     Ok(serde_json::from_value(value)?)
 }
 
-fn grant(config: &mut Config, plugin: &str, connection: &str, grant: Grant) {
-    let settings = config.plugins.entry(plugin.to_owned()).or_default();
-    settings.grants.insert(connection.to_owned(), grant);
+fn folder_of(file: &Path) -> anyhow::Result<PathBuf> {
+    let file = file.canonicalize().with_context(|| format!("{} cannot be opened", file.display()))?;
+    Ok(file.parent().context("a file lies in a folder")?.to_owned())
 }
 
-fn absolute(file: &Path) -> anyhow::Result<PathBuf> {
-    file.canonicalize().with_context(|| format!("{} cannot be opened", file.display()))
-}
-
-/// Splits a URL into base address and path. A query is dropped, since it belongs into the contract.
-fn split(url: &str) -> anyhow::Result<(String, String)> {
-    let parsed = reqwest::Url::parse(url).with_context(|| format!("{url} is not a URL"))?;
+/// Reads the URL of an endpoint. A query is dropped, since it belongs into the contract.
+fn checked(url: &str) -> anyhow::Result<Url> {
+    let parsed = Url::parse(url).with_context(|| format!("{url} is not a URL"))?;
     anyhow::ensure!(matches!(parsed.scheme(), "http" | "https"), "{url} is not an http URL");
     anyhow::ensure!(
         parsed.username().is_empty() && parsed.password().is_none(),
         "put credentials into weir.toml, not into the URL"
     );
-    Ok((parsed.origin().ascii_serialization(), parsed.path().to_owned()))
+    Ok(parsed)
 }
 
 /// Returns the state folder. It is not in the shared temporary folder, since compiled plugins are native code.

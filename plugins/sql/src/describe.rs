@@ -4,17 +4,36 @@ mod postgresql;
 mod sqlite;
 
 use weir_plugin_sdk::serde_json;
-use weir_plugin_sdk::{Error, Field, Shape, Type, matches, sql};
+use weir_plugin_sdk::{Error, Field, Shape, Type, log, matches, sql};
 
 use crate::dialect::Dialect;
 use crate::settings::Settings;
 
 /// A source before it becomes a shape.
+#[derive(Default)]
 struct Described {
     fields: Vec<Field>,
+    /// Columns of bytes, which have no place in the value table.
+    left_out: Vec<String>,
     key: Vec<String>,
     /// Why nothing can be written.
     read_only: Option<&'static str>,
+}
+
+impl Described {
+    /// Adds the field of a column after `finish` completed it; a column without a field is left out.
+    fn add(&mut self, name: &str, field: Option<Field>, finish: impl FnOnce(&mut Field)) {
+        match field {
+            Some(mut field) => {
+                finish(&mut field);
+                self.fields.push(field);
+            }
+            None => {
+                log::info(&format!("The column {name:?} holds bytes and is left out."));
+                self.left_out.push(name.to_owned());
+            }
+        }
+    }
 }
 
 pub(crate) fn describe(settings: &Settings, dialect: Dialect) -> Result<Shape, Error> {
@@ -24,6 +43,7 @@ pub(crate) fn describe(settings: &Settings, dialect: Dialect) -> Result<Shape, E
     };
     let mut shape = Shape::new(settings.name());
     shape.fields = described.fields;
+    shape.left_out = described.left_out;
     shape.key = described.key;
     for field in &mut shape.fields {
         // A NULL key is refused, also where the database would take one.

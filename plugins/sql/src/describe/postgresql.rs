@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use weir_plugin_sdk::serde_json::json;
-use weir_plugin_sdk::{Error, Field, Type, log};
+use weir_plugin_sdk::{Error, Field, Type};
 
 use super::{Described, ask, columns_of, no_table};
 use crate::settings::{Settings, Source};
@@ -19,6 +19,7 @@ const COLUMNS: &str = "SELECT a.attname::text AS name, \
     (a.attnotnull OR t.typnotnull) AND NOT (b.typcategory = 'D' \
         AND coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE '%infinity%', false)) AS required, \
     (a.attidentity <> '' OR a.atthasdef OR t.typdefault IS NOT NULL) AS generated, \
+    (a.attgenerated <> '' OR a.attidentity = 'a') AS computed, \
     col_description(a.attrelid, a.attnum::int4) AS description \
     FROM pg_catalog.pg_attribute a \
     JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
@@ -45,6 +46,7 @@ struct Told {
     native: String,
     required: bool,
     generated: bool,
+    computed: bool,
     description: Option<String>,
 }
 
@@ -55,37 +57,38 @@ struct KeyPart {
 
 pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
     if let Source::Query(query) = settings.source() {
-        let columns = columns_of(settings, query)?.into_iter();
-        let fields = columns.filter_map(|(name, native)| field(name, native.unwrap_or_default(), false));
-        return Ok(Described { fields: fields.collect(), key: Vec::new(), read_only: Some("A query is read-only.") });
+        let mut described = Described { read_only: Some("A query is read-only."), ..Described::default() };
+        for (name, native) in columns_of(settings, query)? {
+            described.add(&name, field(&name, native.unwrap_or_default(), false), |_| ());
+        }
+        return Ok(described);
     }
     let tables: Vec<Table> = ask(settings, TABLE, vec![json!(settings.source().sql())])?;
     let table = tables.into_iter().next().ok_or_else(|| no_table(settings))?;
     let columns: Vec<Told> = ask(settings, COLUMNS, vec![json!(table.oid)])?;
     let key: Vec<KeyPart> = ask(settings, KEY, vec![json!(table.oid)])?;
-    let fields = columns.into_iter().filter_map(|told| {
-        let mut field = field(told.name, told.native, told.required)?;
-        field.generated = told.generated;
-        field.description = told.description;
-        Some(field)
-    });
-    let read_only = matches!(table.kind.as_str(), "v" | "m").then_some("A view is read-only.");
-    Ok(Described { fields: fields.collect(), key: key.into_iter().map(|part| part.name).collect(), read_only })
+    let mut described = Described {
+        key: key.into_iter().map(|part| part.name).collect(),
+        read_only: matches!(table.kind.as_str(), "v" | "m").then_some("A view is read-only."),
+        ..Described::default()
+    };
+    for told in columns {
+        described.add(&told.name, field(&told.name, told.native, told.required), |field| {
+            field.generated = told.generated;
+            field.read_only = told.computed;
+            field.description = told.description;
+        });
+    }
+    Ok(described)
 }
 
 /// Returns the field of a column; `None` for columns of bytes, which have no place in the value table.
-fn field(name: String, native: String, required: bool) -> Option<Field> {
+fn field(name: &str, native: String, required: bool) -> Option<Field> {
     let (kind, items) = match native.strip_suffix("[]") {
         Some(element) => (Type::List, Some(Box::new(Field::new("", kind(element)?).nullable(true)))),
-        None => match kind(&native) {
-            Some(kind) => (kind, None),
-            None => {
-                log::info(&format!("The column {name:?} holds bytes and is left out."));
-                return None;
-            }
-        },
+        None => (kind(&native)?, None),
     };
-    let mut field = Field::new(&name, kind).nullable(!required);
+    let mut field = Field::new(name, kind).nullable(!required);
     field.native = Some(native);
     field.items = items;
     Some(field)

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 use weir_plugin_sdk::serde_json::{self, json};
-use weir_plugin_sdk::{Error, Field, Type, log};
+use weir_plugin_sdk::{Error, Field, Type};
 
 use super::{Described, ask, columns_of, no_table};
 use crate::settings::{Settings, Source, quoted};
@@ -52,24 +52,28 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
     key.sort_by_key(|column| column.pk);
     let numbered = key.len() == 1 && key[0].r#type.eq_ignore_ascii_case("INTEGER");
     let key: Vec<_> = key.into_iter().map(|column| column.name.clone()).collect();
-    let fields = told.into_iter().zip(&seen).filter_map(|(column, seen)| {
-        let mut field = field(&column.name, &column.r#type, seen)?;
+    let mut described = Described { key, read_only: view.then_some("A view is read-only."), ..Described::default() };
+    for (column, seen) in told.into_iter().zip(&seen) {
         let is_number = numbered && column.pk > 0;
-        field.nullable = column.required == 0 && !is_number;
-        field.generated = column.defaulted != 0 || is_number || column.hidden > 1;
-        Some(field)
-    });
-    let fields = fields.collect();
-    Ok(Described { fields, key, read_only: view.then_some("A view is read-only.") })
+        let is_computed = column.hidden > 1;
+        described.add(&column.name, field(&column.name, &column.r#type, seen), |field| {
+            field.nullable = column.required == 0 && !is_number;
+            field.generated = column.defaulted != 0 || is_number || is_computed;
+            field.read_only = is_computed;
+        });
+    }
+    Ok(described)
 }
 
 fn query(settings: &Settings, text: &str) -> Result<Described, Error> {
     let columns = columns_of(settings, text)?;
     let seen = look(settings, &columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>())?;
-    let fields = columns.iter().zip(&seen).filter_map(|((name, declared), seen)| {
-        Some(field(name, declared.as_deref().unwrap_or_default(), seen)?.nullable(true))
-    });
-    Ok(Described { fields: fields.collect(), key: Vec::new(), read_only: Some("A query is read-only.") })
+    let mut described = Described { read_only: Some("A query is read-only."), ..Described::default() };
+    for ((name, declared), seen) in columns.iter().zip(&seen) {
+        let field = field(name, declared.as_deref().unwrap_or_default(), seen);
+        described.add(name, field, |field| field.nullable = true);
+    }
+    Ok(described)
 }
 
 /// The numbers of a column's values of each kind.
@@ -133,7 +137,6 @@ fn counts(at: usize, column: &str) -> String {
 /// Returns the field of a column; `None` for columns of bytes, which have no place in the value table.
 fn field(name: &str, declared: &str, seen: &Seen) -> Option<Field> {
     if seen.blobs > 0 || (declared.eq_ignore_ascii_case("BLOB") && seen.integers + seen.reals + seen.texts == 0) {
-        log::info(&format!("The column {name:?} holds bytes and is left out."));
         return None;
     }
     let mut field = Field::new(name, kind(&declared.to_ascii_uppercase(), seen));

@@ -1,0 +1,224 @@
+//! The connection that a drafted contract names: one that `weir.toml` has already, or a new one with what to write for it.
+
+use std::path::Path;
+
+use reqwest::Url;
+use weir_connections::ConnectionConfig;
+use weir_contracts::draft::contract_name;
+use weir_plugin_host::Grant;
+
+use crate::config::Config;
+
+/// The block with an address, so that `weir serve` listens wherever it is started from.
+const LISTEN: &str = "[http]\nlisten = \"127.0.0.1:8484\"\n\n";
+
+/// A connection for one plugin, and how much of it `weir.toml` has.
+pub(super) struct Connection {
+    pub(super) name: String,
+    plugin: &'static str,
+    /// The keys of a new connection, as TOML; `None` for one that is there.
+    new: Option<String>,
+    is_writable: bool,
+    grant: Option<Grant>,
+    /// Whether the plugin has grants already, whose table cannot be written a second time.
+    has_grants: bool,
+    /// Whether there is a `weir.toml` at all.
+    is_configured: bool,
+}
+
+impl Connection {
+    /// Returns the connection of the `sheet` adapter to a folder. `config` is that of `weir.toml`, if there is one.
+    pub(super) fn to_folder(folder: &Path, config: Option<&Config>) -> Self {
+        let leads_there = |config: &Config, known: &ConnectionConfig| match known {
+            ConnectionConfig::Files { path, .. } => {
+                config.base.join(path).canonicalize().is_ok_and(|known| known == folder)
+            }
+            _ => false,
+        };
+        let title = folder.file_name().and_then(|name| name.to_str()).unwrap_or("files");
+        let keys = format!("kind = \"files\"\npath = {}\n", quoted(&folder.to_string_lossy()));
+        Self::new("sheet", title, &keys, config, leads_there)
+    }
+
+    /// Returns the connection of the `rest` adapter to the host of a URL, and the path of the URL beneath it.
+    pub(super) fn to_host(url: &Url, config: &Config, is_configured: bool) -> (Self, String) {
+        let leads_there = |_: &Config, known: &ConnectionConfig| beneath(known, url).is_some();
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let host = url.domain().map_or_else(|| format!("host-{}", url.host_str().unwrap_or_default()), str::to_owned);
+        let title = format!("{host}{port}");
+        let keys = format!("kind = \"http\"\nbase_url = {}\n", quoted(&url.origin().ascii_serialization()));
+        let connection = Self::new("rest", &title, &keys, Some(config).filter(|_| is_configured), leads_there);
+        let path = config.connections.get(&connection.name).and_then(|known| beneath(known, url));
+        (connection, path.unwrap_or_else(|| url.path().to_owned()))
+    }
+
+    /// Chooses among the connections that lead there one that the plugin may use. A new one is called by what it leads
+    /// to, with a number where that name is taken.
+    fn new(
+        plugin: &'static str,
+        title: &str,
+        keys: &str,
+        config: Option<&Config>,
+        leads_there: impl Fn(&Config, &ConnectionConfig) -> bool,
+    ) -> Self {
+        let connections = config.map(|config| &config.connections);
+        let grants = config.and_then(|config| Some(&config.plugins.get(plugin)?.grants));
+        let grant = |name: &str| grants.and_then(|grants| grants.get(name)).copied();
+        let known = connections.into_iter().flatten();
+        let known = known.filter(|(_, known)| config.is_some_and(|config| leads_there(config, known)));
+        let known = known.min_by_key(|(name, _)| grant(name).is_none());
+        let name = match known {
+            Some((name, _)) => name.clone(),
+            None => {
+                let plain = contract_name(title);
+                let numbered = (2..).map(|number| format!("{plain}-{number}"));
+                let is_free = |name: &String| connections.is_none_or(|known| !known.contains_key(name));
+                std::iter::once(plain.clone()).chain(numbered).find(is_free).expect("numbers do not end")
+            }
+        };
+        Self {
+            grant: grant(&name),
+            name,
+            plugin,
+            new: known.is_none().then(|| keys.to_owned()),
+            is_writable: known.is_none_or(|(_, known)| known.is_writable()),
+            has_grants: grants.is_some_and(|grants| !grants.is_empty()),
+            is_configured: config.is_some(),
+        }
+    }
+
+    /// Returns whether `weir.toml` lets the connection write, or could: what is not written yet can be written so.
+    pub(super) fn may_write(&self) -> (bool, Grant) {
+        let grant = if self.is_writable { Grant::Write } else { Grant::Read };
+        (self.is_writable, self.grant.unwrap_or(grant))
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        self.new.is_some()
+    }
+
+    /// Returns what `weir.toml` lacks for a contract that only reads, or also writes; empty if it has everything.
+    pub(super) fn missing(&self, writes: bool) -> String {
+        let Self { name, plugin, .. } = self;
+        let (write, grant) = if writes { ("write = true\n", "write") } else { ("", "read") };
+        let grant = format!("{} = \"{grant}\"\n", toml_edit::Key::new(name));
+        let mut blocks = String::new();
+        if let Some(keys) = &self.new {
+            let listen = if self.is_configured { "" } else { LISTEN };
+            blocks.push_str(&format!("{listen}[connections.{name}]\n{keys}{write}"));
+        }
+        let needs_grant = self.grant.is_none();
+        if needs_grant && !self.has_grants {
+            let gap = if blocks.is_empty() { "" } else { "\n" };
+            blocks.push_str(&format!("{gap}[plugins.{plugin}.grants]\n{grant}"));
+        }
+        let mut missing = String::new();
+        if !blocks.is_empty() {
+            missing.push_str(&format!("\nIt needs this in weir.toml:\n\n{blocks}"));
+        }
+        if needs_grant && self.has_grants {
+            missing
+                .push_str(&format!("\nIt needs this line in weir.toml, under [plugins.{plugin}.grants]:\n\n{grant}"));
+        }
+        missing
+    }
+}
+
+/// Returns the path of a URL beneath the base URL of a connection, if it is there.
+fn beneath(known: &ConnectionConfig, url: &Url) -> Option<String> {
+    let ConnectionConfig::Http { base_url, .. } = known else { return None };
+    let base = Url::parse(base_url).ok().filter(|base| base.origin() == url.origin())?;
+    let rest = url.path().strip_prefix(base.path().trim_end_matches('/'))?;
+    match rest {
+        "" => Some("/".to_owned()),
+        rest => rest.starts_with('/').then(|| rest.to_owned()),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds what is missing as a person would paste it: blocks at the end, a line beneath its header.
+    fn pasted(toml: &str, missing: &str) -> String {
+        let mut toml = toml.to_owned();
+        for part in missing.split("\nIt needs this ").filter(|part| !part.is_empty()) {
+            let (said, lines) = part.split_once(":\n\n").expect("a sentence before the lines");
+            match said.split_once("under ") {
+                Some((_, header)) => toml = toml.replace(&format!("{header}\n"), &format!("{header}\n{lines}")),
+                None => toml = format!("{toml}{lines}\n"),
+            }
+        }
+        toml
+    }
+
+    fn read(toml: &str, base: &Path) -> Config {
+        crate::config::read("weir.toml", toml, base).unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))
+    }
+
+    /// Drafts of two folders and of the first one again, each with what it needs pasted into one `weir.toml`.
+    #[test]
+    fn one_file_takes_what_every_draft_needs() {
+        let place = tempfile::tempdir().expect("a folder");
+        let place = place.path().canonicalize().expect("a path");
+        let folder = |name: &str| {
+            let folder = place.join(name);
+            std::fs::create_dir_all(&folder).expect("a folder");
+            folder
+        };
+        let first = Connection::to_folder(&folder("x"), None);
+        let toml = pasted("", &first.missing(true));
+        let config = read(&toml, &place);
+        assert!(config.http.listen.is_some() && config.connections["x"].is_writable());
+        let second = Connection::to_folder(&folder("y"), Some(&config));
+        let toml = pasted(&toml, &second.missing(false));
+        let third = Connection::to_folder(&folder("more/x"), Some(&read(&toml, &place)));
+        let toml = pasted(&toml, &third.missing(false));
+        let host = |url: &str, config: &Config| Connection::to_host(&Url::parse(url).expect("a URL"), config, true);
+        let (remote, path) = host("https://api.example.com/v1/items", &read(&toml, &place));
+        assert_eq!(path, "/v1/items");
+        let toml = pasted(&toml, &remote.missing(false));
+        let config = read(&toml, &place);
+        let names: Vec<&str> = config.connections.keys().map(String::as_str).collect();
+        assert_eq!(names, ["api-example-com", "x", "x-2", "y"], "{toml}");
+        let grants: Vec<_> =
+            config.plugins["sheet"].grants.iter().map(|(name, grant)| (name.as_str(), *grant)).collect();
+        assert_eq!(grants, [("x", Grant::Write), ("x-2", Grant::Read), ("y", Grant::Read)]);
+        assert!(!config.connections["y"].is_writable());
+        for folder in ["x", "y", "more/x"] {
+            let again = Connection::to_folder(&place.join(folder), Some(&config));
+            assert_eq!((again.is_new(), again.missing(true).as_str()), (false, ""), "{folder}");
+        }
+        let (again, _) = host("https://api.example.com/v2/items", &config);
+        assert_eq!(again.missing(false), "");
+        assert!(host("https://api.example.com:8443/v2", &config).0.is_new());
+    }
+
+    /// A connection that is there is used as it is, and lacks only the plugin's grant.
+    #[test]
+    fn a_connection_that_is_there_is_named() {
+        let place = tempfile::tempdir().expect("a folder");
+        let place = place.path().canonicalize().expect("a path");
+        let toml = "[connections.sheets]\nkind = \"files\"\npath = \".\"\n\n\
+                    [connections.api]\nkind = \"http\"\nbase_url = \"http://localhost:8000/v1/\"\n\n\
+                    [plugins.rest.grants]\napi = \"read\"\n";
+        let config = read(toml, &place);
+        let sheets = Connection::to_folder(&place, Some(&config));
+        assert_eq!((sheets.name.as_str(), sheets.may_write()), ("sheets", (false, Grant::Read)));
+        let told = sheets.missing(false);
+        assert_eq!(told, "\nIt needs this in weir.toml:\n\n[plugins.sheet.grants]\nsheets = \"read\"\n");
+        for (url, expected) in [
+            ("http://localhost:8000/v1/items", ("api", "/items")),
+            ("http://localhost:8000/v1", ("api", "/")),
+            ("http://localhost:8000/v10", ("localhost-8000", "/v10")),
+            ("http://127.0.0.1/items", ("host-127-0-0-1", "/items")),
+        ] {
+            let (connection, path) = Connection::to_host(&Url::parse(url).expect("a URL"), &config, true);
+            assert_eq!((connection.name.as_str(), path.as_str()), expected, "{url}");
+        }
+    }
+}
