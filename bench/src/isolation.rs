@@ -187,15 +187,16 @@ impl Bench {
     }
 }
 
-/// Callers of the hostile guest, until they are stopped.
+/// Whoever calls, or provokes, a hostile plugin or server, until stopped.
 struct Hostile {
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
+    /// The calls that have ended, or how often it was provoked.
     calls: Arc<AtomicU64>,
 }
 
 impl Hostile {
-    /// Stops the hostile calls, and returns how many have ended.
+    /// Stops it, and returns how many calls have ended.
     fn stop(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {

@@ -14,7 +14,7 @@ use std::{
 use crate::{
     debian::{self, succeeds},
     step::Failure,
-    workshop::Workshop,
+    workshop::{Workshop, read, write},
 };
 
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
@@ -166,12 +166,4 @@ pub(crate) fn with_first(folder: &Path) -> std::ffi::OsString {
 
 fn join(thread: thread::ScopedJoinHandle<'_, Result<(), Failure>>) -> Result<(), Failure> {
     thread.join().unwrap_or_else(|_| Err("a step panicked".into()))
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }

@@ -117,3 +117,13 @@ fn temporary_folder() -> Result<PathBuf, Failure> {
     println!("cold run: {}", folder.display());
     Ok(folder)
 }
+
+/// Reads a text; an error names the file.
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
+}
+
+/// Writes a text; an error names the file.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}

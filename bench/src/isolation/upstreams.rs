@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    thread::{self, JoinHandle},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use weir_bench::ticket;
 
-use super::{CONNECTIONS, HOSTILE_CALLS, RATE, question, yes};
+use super::{CONNECTIONS, HOSTILE_CALLS, Hostile, RATE, question, yes};
 use crate::{
     measure::{Effort, Spread},
     place::Place,
@@ -224,7 +224,7 @@ impl Bench {
         Ok(())
     }
 
-    fn poke(&self, poked: Poked) -> anyhow::Result<Poking> {
+    fn poke(&self, poked: Poked) -> anyhow::Result<Hostile> {
         let (stop, done) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
         let tool = match poked {
             Poked::Called(tool) => Some(tool),
@@ -255,24 +255,7 @@ impl Bench {
                 }
             })
         });
-        Ok(Poking { threads: threads.collect(), stop, done })
-    }
-}
-
-/// Whoever provokes the hostile server, until stopped.
-struct Poking {
-    threads: Vec<JoinHandle<()>>,
-    stop: Arc<AtomicBool>,
-    done: Arc<AtomicU64>,
-}
-
-impl Poking {
-    fn stop(self) -> u64 {
-        self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads {
-            let _ = thread.join();
-        }
-        self.done.load(Ordering::Relaxed)
+        Ok(Hostile { threads: threads.collect(), stop, calls: done })
     }
 }
 

@@ -7,7 +7,11 @@ use std::{
 };
 
 use super::{GUESTS, compile, guest_folder, place, place_all, toolchain::Toolchain};
-use crate::{clients, debian, step::Failure, workshop::Workshop};
+use crate::{
+    clients, debian,
+    step::Failure,
+    workshop::{Workshop, read, write},
+};
 
 /// The mark by which the hostile guest knows which build it is; the same bytes stand in its source.
 const BUILD_MARKER: &[u8] = b"build=1       ";
@@ -170,14 +174,6 @@ fn work_folder(workshop: &Workshop, name: &str, version: &str) -> Result<PathBuf
     fs::create_dir_all(folder.join("wit")).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     copy(&interface(workshop, version), &folder.join("wit/weir-plugin.wit"))?;
     Ok(folder)
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
