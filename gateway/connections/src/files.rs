@@ -2,11 +2,12 @@
 //!
 //! Opening goes through `cap-std`, which resolves every component beneath the root and refuses a link that leads
 //! out, also when somebody swaps one in while a path is being resolved. The rules here come on top: they keep paths
-//! portable and leave hidden files alone.
+//! portable, leave hidden files alone, and keep Weir's own state out of reach.
 
 mod listing;
 mod path;
 mod replace;
+mod root;
 mod version;
 
 use std::{
@@ -15,10 +16,9 @@ use std::{
     sync::Arc,
 };
 
-use cap_std::{ambient_authority, fs::Dir};
-
 use crate::{Code, ConnectionError};
 use path::RootedPath;
+use root::Root;
 use version::Versions;
 
 /// The most bytes one `read` answers.
@@ -32,6 +32,8 @@ pub struct FileRoot {
 struct Inner {
     root: PathBuf,
     writable: bool,
+    /// A folder beneath the root that no path reaches: Weir's own state.
+    private: Option<PathBuf>,
     versions: Versions,
 }
 
@@ -49,18 +51,14 @@ pub struct Listing {
 }
 
 impl FileRoot {
-    /// Creates a connection. The folder need not exist yet: until it does, calls answer `unavailable`.
-    pub fn new(root: PathBuf, writable: bool) -> Self {
-        Self { inner: Arc::new(Inner { root, writable, versions: Versions::default() }) }
+    /// Creates a connection. The folder need not exist yet: until it does, calls answer `unavailable`. No path
+    /// reaches `private`, a folder beneath the root.
+    pub fn new(root: PathBuf, writable: bool, private: Option<PathBuf>) -> Self {
+        Self { inner: Arc::new(Inner { root, writable, private, versions: Versions::default() }) }
     }
 
     pub fn writable(&self) -> bool {
         self.inner.writable
-    }
-
-    /// Returns the root, for the operator's checks; it is never shown to a caller.
-    pub fn root(&self) -> &std::path::Path {
-        &self.inner.root
     }
 
     pub async fn stat(&self, path: &str) -> Result<Info, ConnectionError> {
@@ -75,7 +73,7 @@ impl FileRoot {
             return Err(ConnectionError::new(Code::TooLarge, "at most 1 MiB can be read at once").field("length"));
         }
         self.blocking(move |inner| {
-            let file = open_file(&inner.open_root()?, &path)?.into_std();
+            let file = inner.open_root()?.file(&path)?.into_std();
             read_at(&file, offset, length).map_err(failed)
         })
         .await
@@ -85,7 +83,7 @@ impl FileRoot {
     pub async fn read_parts(&self, path: &str, parts: Vec<(u64, u32)>) -> Result<Vec<Vec<u8>>, ConnectionError> {
         let path = RootedPath::parse(path)?;
         self.blocking(move |inner| {
-            let file = open_file(&inner.open_root()?, &path)?.into_std();
+            let file = inner.open_root()?.file(&path)?.into_std();
             parts.into_iter().map(|(at, length)| read_at(&file, at, length).map_err(failed)).collect()
         })
         .await
@@ -154,19 +152,9 @@ impl FileRoot {
 
 impl Inner {
     /// Opens the root anew each time (a microsecond), so that a root that appears or is exchanged is simply found.
-    fn open_root(&self) -> Result<Dir, ConnectionError> {
-        Dir::open_ambient_dir(&self.root, ambient_authority())
-            .map_err(|error| ConnectionError::new(Code::Unavailable, "the folder cannot be opened").details(error))
+    fn open_root(&self) -> Result<Root, ConnectionError> {
+        Root::open(&self.root, self.private.as_deref())
     }
-}
-
-/// Opens a regular file only: a pipe would block, a device is nobody's table.
-fn open_file(root: &Dir, path: &RootedPath) -> Result<cap_std::fs::File, ConnectionError> {
-    let metadata = root.metadata(path.as_path()).map_err(failed)?;
-    if !metadata.is_file() {
-        return Err(ConnectionError::new(Code::InvalidArguments, "the path does not name a file").field("path"));
-    }
-    root.open(path.as_path()).map_err(failed)
 }
 
 fn read_at(file: &std::fs::File, offset: u64, length: u32) -> io::Result<Vec<u8>> {

@@ -10,7 +10,11 @@ pub mod http;
 pub mod index;
 pub mod sql;
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 pub use code::Code;
 pub use config::ConnectionConfig;
@@ -20,6 +24,8 @@ pub use error::ConnectionError;
 #[derive(Default)]
 pub struct Connections {
     by_name: BTreeMap<String, Open>,
+    /// The folder that no connection reaches: Weir's own state.
+    private: Option<PathBuf>,
 }
 
 struct Open {
@@ -36,6 +42,11 @@ pub enum Connection {
 }
 
 impl Connections {
+    /// Returns no connections yet. Those that are opened from here on do not reach `folder`, which is Weir's own state.
+    pub fn apart_from(folder: &Path) -> Self {
+        Self { by_name: BTreeMap::new(), private: Some(folder.to_owned()) }
+    }
+
     /// Checks each configuration and resolves its secrets; relative paths are taken from `base`, the folder of the
     /// config file. `(connection name, what is wrong)` for every problem.
     pub fn new(configs: &BTreeMap<String, ConnectionConfig>, base: &Path) -> Result<Self, Vec<(String, String)>> {
@@ -46,14 +57,15 @@ impl Connections {
     }
 
     /// Does the same where others are open already: those that stay as they were, secrets included, keep their pools.
-    /// A connection with a problem is left out, and the others are opened.
+    /// A connection with a problem is left out, and the others are opened. A connection that leads straight into Weir's own
+    /// state is such a problem; files above that are opened, and the state beneath them is out of reach.
     pub fn renewed(&self, configs: &BTreeMap<String, ConnectionConfig>, base: &Path) -> (Self, Vec<(String, String)>) {
         let mut by_name = BTreeMap::new();
         let mut problems = Vec::new();
         for (name, config) in configs {
             let open = config.resolved(base).and_then(|config| {
                 let same = self.by_name.get(name).filter(|open| open.config == config);
-                let connection = same.map_or_else(|| Connection::new(&config), |open| Ok(open.connection.clone()))?;
+                let connection = same.map_or_else(|| self.connection(&config), |open| Ok(open.connection.clone()))?;
                 Ok(Open { config, connection })
             });
             match open {
@@ -63,7 +75,7 @@ impl Connections {
                 Err(what) => problems.push((name.clone(), what)),
             }
         }
-        (Self { by_name }, problems)
+        (Self { by_name, private: self.private.clone() }, problems)
     }
 
     pub fn get(&self, name: &str) -> Option<&Connection> {
@@ -74,45 +86,50 @@ impl Connections {
         self.by_name.keys().map(String::as_str)
     }
 
-    /// Returns the first connection through which `path` could be read: the gateway refuses one that reaches its own
-    /// state.
-    pub fn reaching(&self, path: &Path) -> Option<&str> {
-        let path = real(path);
-        let reaches = |connection: &Connection| match connection {
-            Connection::Sql(sql) => sql.file().is_some_and(|file| real(file).starts_with(&path)),
-            Connection::Files(files) => {
-                let root = real(files.root());
-                path.starts_with(&root) || root.starts_with(&path)
-            }
-            Connection::Http(_) => false,
-        };
-        self.by_name.iter().find(|(_, open)| reaches(&open.connection)).map(|(name, _)| name.as_str())
-    }
-}
-
-impl Connection {
-    /// Creates a connection from a resolved configuration.
-    fn new(config: &ConnectionConfig) -> Result<Self, String> {
+    /// Opens a connection of a resolved configuration.
+    fn connection(&self, config: &ConnectionConfig) -> Result<Connection, String> {
         Ok(match config {
             ConnectionConfig::Sqlite { path, write } => {
-                Self::Sql(Arc::new(sql::SqlConnection::sqlite(path.clone(), *write)))
+                self.leads_elsewhere(path)?;
+                Connection::Sql(Arc::new(sql::SqlConnection::sqlite(path.clone(), *write)))
             }
             ConnectionConfig::Postgresql { url, write, pool_max } => {
-                Self::Sql(Arc::new(sql::SqlConnection::postgresql(url, *write, *pool_max)?))
+                Connection::Sql(Arc::new(sql::SqlConnection::postgresql(url, *write, *pool_max)?))
             }
             ConnectionConfig::Http { base_url, headers, ca, write, timeout_ms, response_max_bytes } => {
                 let headers: Vec<_> = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
                 let limits = http::Limits::new(*timeout_ms, *response_max_bytes);
-                Self::Http(Arc::new(http::HttpConnection::new(base_url, &headers, ca.as_deref(), *write, limits)?))
+                Connection::Http(Arc::new(http::HttpConnection::new(
+                    base_url,
+                    &headers,
+                    ca.as_deref(),
+                    *write,
+                    limits,
+                )?))
             }
             ConnectionConfig::Files { path, write } => {
-                Self::Files(Arc::new(files::FileRoot::new(path.clone(), *write)))
+                self.leads_elsewhere(path)?;
+                let private = self.private.clone().filter(|private| real(private).starts_with(real(path)));
+                Connection::Files(Arc::new(files::FileRoot::new(path.clone(), *write, private)))
             }
         })
     }
+
+    /// Refuses a file or folder in the folder that no connection reaches.
+    fn leads_elsewhere(&self, path: &Path) -> Result<(), String> {
+        match &self.private {
+            Some(private) if real(path).starts_with(real(private)) => Err(format!(
+                "leads into Weir's own state, {}: keep data and `[folders] state` apart",
+                private.display()
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
-/// Returns the path without links, or as it stands while nothing is there.
-fn real(path: &Path) -> std::path::PathBuf {
-    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+/// Returns the path without links; what is not there yet stays as it is written.
+fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let known = |there: &Path| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?));
+    path.ancestors().find_map(known).unwrap_or_else(|| path.clone())
 }

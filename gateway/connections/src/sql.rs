@@ -11,10 +11,7 @@ mod refused;
 mod rows;
 mod sqlite;
 
-use std::{
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::{path::PathBuf, time::Instant};
 
 use crate::{Code, ConnectionError};
 
@@ -104,14 +101,6 @@ impl SqlConnection {
 
     pub fn writable(&self) -> bool {
         self.writable
-    }
-
-    /// Returns the database's file, if it is a file.
-    pub fn file(&self) -> Option<&Path> {
-        match &self.kind {
-            Kind::Sqlite(sqlite) => Some(sqlite.path()),
-            Kind::Postgresql(_) => None,
-        }
     }
 
     /// Runs a read, in a read-only transaction that is rolled back. Dropping the returned future interrupts it.

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use weir_connections::{Connection, ConnectionConfig, Connections, files::FileRoot};
+use weir_connections::{Code, Connection, ConnectionConfig, Connections, files::FileRoot};
 
 #[tokio::test]
 async fn no_path_leaves_the_root() {
@@ -146,19 +146,74 @@ async fn a_root_that_is_missing_is_found_once_it_is_there() {
     assert_eq!(files.stat("a.csv").await.expect_err("no file").code.word(), "not_found");
 }
 
-#[test]
-fn connections_that_reach_a_path_are_found() {
+/// Weir's own state may lie beneath a connection's folder, and is out of its reach there: by its path, through a link, in a
+/// list, and for writing. A connection that leads straight into it is refused.
+#[tokio::test]
+async fn weirs_own_state_is_out_of_reach() {
     let folder = tempfile::tempdir().expect("a folder");
-    let config =
-        |name: &str, path: &str| (name.to_owned(), ConnectionConfig::Files { path: path.into(), write: false });
+    let (root, state) = (folder.path(), folder.path().join("st"));
+    let config = |path: &str| ConnectionConfig::Files { path: path.into(), write: true };
     let configs = BTreeMap::from([
-        config("data", "data"),
-        ("db".to_owned(), ConnectionConfig::Sqlite { path: "state/weir.db".into(), write: false }),
+        ("all".to_owned(), config(".")),
+        ("beside".to_owned(), config("data")),
+        ("db".to_owned(), ConnectionConfig::Sqlite { path: "st/weir.db".into(), write: false }),
+        ("inside".to_owned(), config("st/deep")),
+        ("state".to_owned(), config("st")),
     ]);
-    let connections = Connections::new(&configs, folder.path()).expect("fine");
-    assert_eq!(connections.reaching(&folder.path().join("state")), Some("db"));
-    assert_eq!(connections.reaching(&folder.path().join("data/state")), Some("data"));
-    assert_eq!(connections.reaching(&folder.path().join("elsewhere")), None);
+    // The state is made later, as at the first start.
+    let (connections, problems) = Connections::apart_from(&state).renewed(&configs, root);
+    let names: Vec<&str> = problems.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["db", "inside", "state"], "{problems:?}");
+    assert!(problems[0].1.contains("Weir's own state"), "{problems:?}");
+    let Some(Connection::Files(files)) = connections.get("all") else { unreachable!("it is a file root") };
+
+    for made in ["st/deep", "data/deep"] {
+        std::fs::create_dir_all(root.join(made)).expect("made");
+    }
+    for (path, text) in [("st/key", "weir_secret"), ("st/deep/key", "weir_secret"), ("data/deep/a.csv", "id\n1\n")] {
+        std::fs::write(root.join(path), text).expect("written");
+    }
+    for (link, to) in [("key.csv", "st/key"), ("way", "st"), ("deeper", "st/deep"), ("fine", "data/deep")] {
+        symlink(to, root.join(link)).expect("linked");
+    }
+    for path in
+        ["st/key", "st/deep/key", "st/new.csv", "key.csv", "way/key", "way/new.csv", "deeper/key", "data/../st/key"]
+    {
+        let told = [
+            files.stat(path).await.expect_err("a file of the state"),
+            files.read(path, 0, 9).await.expect_err("a file of the state"),
+            files.replace(path, None, b"mine".to_vec()).await.expect_err("a file of the state"),
+            files.replace_parts(path, "v", vec![]).await.expect_err("a file of the state"),
+        ];
+        let expected = if path.contains("..") { Code::InvalidArguments } else { Code::Forbidden };
+        assert!(told.iter().all(|error| error.code == expected), "{path}: {told:?}");
+    }
+    assert_eq!(std::fs::read(state.join("key")).expect("there"), b"weir_secret");
+    assert_eq!(std::fs::read_dir(&state).expect("there").count(), 2, "nothing was left there");
+    for prefix in ["st/", "way/", "deeper/"] {
+        assert_eq!(files.list(prefix, None).await.expect_err("the state").code, Code::Forbidden, "{prefix}");
+    }
+    let listed = files.list("", None).await.expect("listed").paths;
+    assert!(!listed.iter().any(|path| path.starts_with("st/")), "{listed:?}");
+
+    // The state is known whatever it is called by now.
+    std::fs::rename(&state, root.join("other")).expect("renamed");
+    symlink("other", &state).expect("linked");
+    assert_eq!(files.read("other/key", 0, 9).await.expect_err("the state").code, Code::Forbidden);
+
+    // What lies beside it is read and written as anywhere.
+    for path in ["data/deep/a.csv", "fine/a.csv"] {
+        let version = files.stat(path).await.expect("there").version;
+        assert_eq!(files.read(path, 0, 2).await.expect("read"), b"id", "{path}");
+        files.replace(path, Some(&version), b"id\n2\n".to_vec()).await.expect("replaced");
+    }
+    files.replace("fine/new.csv", None, b"id\n".to_vec()).await.expect("made");
+    files.replace("new.csv", None, b"id\n".to_vec()).await.expect("made");
+    let listed = files.list("data/", None).await.expect("listed").paths;
+    assert_eq!(listed, ["data/deep/a.csv", "data/deep/new.csv"]);
+    // Nothing is kept from a connection beside the state.
+    let Some(Connection::Files(beside)) = connections.get("beside") else { unreachable!("it is a file root") };
+    assert_eq!(beside.read("deep/a.csv", 3, 9).await.expect("read"), b"2\n");
 }
 
 fn open(root: &Path, write: bool) -> Arc<FileRoot> {

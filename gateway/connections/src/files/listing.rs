@@ -7,6 +7,7 @@ use cap_std::fs::Dir;
 use super::{
     Listing, failed,
     path::{Prefix, hidden},
+    root::Root,
 };
 use crate::{Code, ConnectionError};
 
@@ -14,10 +15,10 @@ const PAGE_MAX: usize = 1000;
 const ENTRIES_MAX: usize = 100_000;
 const DEPTH_MAX: usize = 16;
 
-pub(super) fn list(root: &Dir, prefix: &Prefix, cursor: Option<&str>) -> Result<Listing, ConnectionError> {
-    let mut walk = Walk { prefix: &prefix.text, paths: Vec::new(), entries: 0 };
-    let base = if prefix.folder == "." { String::new() } else { format!("{}/", prefix.folder) };
-    walk.folder(root, Path::new(&prefix.folder), &base, 0)?;
+pub(super) fn list(root: &Root, prefix: &Prefix, cursor: Option<&str>) -> Result<Listing, ConnectionError> {
+    let mut walk = Walk { root, prefix: &prefix.text, paths: Vec::new(), entries: 0 };
+    let base = if prefix.folder.is_empty() { String::new() } else { format!("{}/", prefix.folder) };
+    walk.folder(&root.folder(Path::new(&prefix.folder))?, &base, 0)?;
     let mut paths = walk.paths;
     paths.sort_unstable();
     if let Some(cursor) = cursor {
@@ -29,14 +30,14 @@ pub(super) fn list(root: &Dir, prefix: &Prefix, cursor: Option<&str>) -> Result<
 }
 
 struct Walk<'a> {
+    root: &'a Root,
     prefix: &'a str,
     paths: Vec<String>,
     entries: usize,
 }
 
 impl Walk<'_> {
-    fn folder(&mut self, parent: &Dir, name: &Path, base: &str, depth: usize) -> Result<(), ConnectionError> {
-        let folder = parent.open_dir(name).map_err(failed)?;
+    fn folder(&mut self, folder: &Dir, base: &str, depth: usize) -> Result<(), ConnectionError> {
         for entry in folder.entries().map_err(failed)? {
             let entry = entry.map_err(failed)?;
             self.entries += 1;
@@ -52,7 +53,9 @@ impl Walk<'_> {
             }
             let kind = entry.file_type().map_err(failed)?;
             if kind.is_dir() && depth < DEPTH_MAX {
-                self.folder(&folder, Path::new(&name), &format!("{path}/"), depth + 1)?;
+                if let Some(inner) = self.root.inner(folder, Path::new(&name))? {
+                    self.folder(&inner, &format!("{path}/"), depth + 1)?;
+                }
             } else if path.starts_with(self.prefix) && (kind.is_file() || (kind.is_symlink() && folder.is_file(&name)))
             {
                 self.paths.push(path);

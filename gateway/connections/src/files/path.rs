@@ -13,7 +13,7 @@ pub(super) struct RootedPath(String);
 /// The beginning of paths: empty, `folder/`, or `folder/begin`.
 #[derive(Clone, Debug)]
 pub(super) struct Prefix {
-    /// The folder to look in, `.` for the root itself.
+    /// The folder to look in, empty for the root itself.
     pub(super) folder: String,
     pub(super) text: String,
 }
@@ -41,7 +41,7 @@ impl Prefix {
                 folder.split('/').try_for_each(check_name)?;
                 folder
             }
-            None => ".",
+            None => "",
         };
         let begin = prefix.rsplit('/').next().unwrap_or_default();
         if !begin.is_empty() {

@@ -8,7 +8,7 @@ use std::{
     fs::TryLockError,
     io::{ErrorKind, Read, Seek, Write},
     os::unix::fs::{MetadataExt, fchown},
-    path::{Path, PathBuf},
+    path::Path,
     thread,
     time::{Duration, Instant, SystemTime},
 };
@@ -18,6 +18,7 @@ use cap_std::fs::{Dir, OpenOptions};
 use super::{
     failed,
     path::RootedPath,
+    root::{Root, open_itself},
     version::{self, Stamp, Versions},
 };
 use crate::{Code, ConnectionError};
@@ -27,13 +28,16 @@ const COPY_BYTES: usize = 256 << 10;
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 
 pub(super) fn replace(
-    root: &Dir,
+    root: &Root,
     versions: &Versions,
     path: &RootedPath,
     if_version: Option<&str>,
     content: Content<'_>,
 ) -> Result<String, ConnectionError> {
-    let (folder, name) = place(root, path)?;
+    let (folder, name) = root.place(path)?;
+    if folder.metadata(&name).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(ConnectionError::new(Code::InvalidArguments, "the path does not name a file").field("path"));
+    }
     let _lock = lock(&folder)?;
     if let Some(expected) = if_version {
         let current = match versions.info(root, path) {
@@ -81,30 +85,6 @@ pub(super) enum Content<'c> {
 /// The position, the number of bytes that go, and the bytes that take their place.
 type Edit = (u64, u64, Vec<u8>);
 
-/// Returns the folder the file really lies in and its name there: a link to a file stays a link.
-fn place(root: &Dir, path: &RootedPath) -> Result<(Dir, PathBuf), ConnectionError> {
-    let real = match root.canonicalize(path.as_path()) {
-        Ok(real) => real,
-        Err(error) if error.kind() == ErrorKind::NotFound => path.as_path().to_owned(),
-        Err(error) => return Err(failed(error)),
-    };
-    let name =
-        PathBuf::from(real.file_name().ok_or_else(|| {
-            ConnectionError::new(Code::InvalidArguments, "the path does not name a file").field("path")
-        })?);
-    let folder = match real.parent() {
-        Some(parent) if parent != Path::new("") => root.open_dir(parent),
-        _ => root.try_clone(),
-    };
-    let folder = folder.map_err(failed)?;
-    match folder.metadata(&name) {
-        Ok(metadata) if !metadata.is_file() => {
-            Err(ConnectionError::new(Code::InvalidArguments, "the path does not name a file").field("path"))
-        }
-        _ => Ok((folder, name)),
-    }
-}
-
 /// Waits its turn. The lock goes with the returned file.
 fn lock(folder: &Dir) -> Result<std::fs::File, ConnectionError> {
     let file = folder.open(".").map_err(failed)?.into_std();
@@ -136,7 +116,7 @@ fn write_beside<'v>(
     }
     let mut temporary =
         folder.open_with(TEMPORARY, OpenOptions::new().write(true).create_new(true)).map_err(failed)?.into_std();
-    let old = folder.open(name);
+    let old = open_itself(folder, name);
     if let Ok(old) = &old {
         keep_owner(&old.try_clone().map_err(failed)?.into_std(), &temporary)?;
     }

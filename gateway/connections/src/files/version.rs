@@ -13,10 +13,10 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use cap_std::fs::{Dir, Metadata, MetadataExt};
+use cap_std::fs::{Metadata, MetadataExt};
 use sha2::{Digest, Sha256};
 
-use super::{Info, failed, open_file, path::RootedPath};
+use super::{Info, failed, path::RootedPath, root::Root};
 use crate::ConnectionError;
 
 const REMEMBERED_MAX: usize = 4096;
@@ -44,8 +44,8 @@ pub(super) struct Stamp {
 }
 
 impl Versions {
-    pub(super) fn info(&self, root: &Dir, path: &RootedPath) -> Result<Info, ConnectionError> {
-        let stamp = Stamp::of(&root.metadata(path.as_path()).map_err(failed)?);
+    pub(super) fn info(&self, root: &Root, path: &RootedPath) -> Result<Info, ConnectionError> {
+        let stamp = Stamp::of(&root.metadata(path)?);
         if let Some(version) = self.remembered(path, stamp) {
             return Ok(Info { version, size: stamp.size });
         }
@@ -57,8 +57,8 @@ impl Versions {
         by_path.get(path.as_path()).filter(|(known, _)| *known == stamp).map(|(_, version)| version.clone())
     }
 
-    fn hash(&self, root: &Dir, path: &RootedPath) -> Result<Info, ConnectionError> {
-        let mut file = open_file(root, path)?;
+    fn hash(&self, root: &Root, path: &RootedPath) -> Result<Info, ConnectionError> {
+        let mut file = root.file(path)?;
         let before = Stamp::of(&file.metadata().map_err(failed)?);
         let mut hasher = Sha256::new();
         let mut size = 0;

@@ -12,7 +12,7 @@ use std::{
     cell::RefCell,
     fs, io,
     os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -62,10 +62,6 @@ impl Sqlite {
     pub(super) fn new(path: PathBuf, writable: bool) -> Self {
         let inner = Arc::new(Inner { path, writable, idle: Mutex::default() });
         Self { inner, turns: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.inner.path
     }
 
     pub(super) async fn run(&self, prepared: Prepared, access: Access) -> Result<Outcome, ConnectionError> {
