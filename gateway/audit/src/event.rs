@@ -117,9 +117,6 @@ pub struct Refused<'a> {
     /// The endpoint or route, or the method.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
     pub place: Option<&'a str>,
-    /// The id told to the caller.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
-    pub call_id: Option<&'a str>,
     /// Public id of the key that was shown, when it has one. Never the key.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
     pub key_id: Option<&'a str>,
@@ -158,8 +155,6 @@ pub struct Admin<'a> {
     /// The author of the change: an approver, an administrator's key id, `cli`, `file`.
     #[serde(serialize_with = "name")]
     pub by: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
-    pub call_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "values_if_any")]
     pub detail: Option<&'a Map<String, Value>>,
 }
@@ -170,10 +165,9 @@ pub enum AdminAct {
     Publish,
     Rollback,
     Retire,
-    Approve,
+    /// A draft was discarded.
     Reject,
     KeyCreate,
-    KeyChange,
     KeyRevoke,
     GrantChange,
     PluginLoad,

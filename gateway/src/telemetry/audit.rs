@@ -157,7 +157,6 @@ impl Audit {
         let refused = Refused {
             what,
             place: Some(place),
-            call_id: None,
             key_id,
             agent: None,
             address: address.as_deref(),
@@ -179,7 +178,7 @@ impl Audit {
 
     fn refused_agent(&self, what: RefusedWhat, place: &str, agent: &str, reason: &str) {
         let (place, agent, reason) = (Some(place), Some(agent), Some(reason));
-        self.note(Refused { what, place, call_id: None, key_id: None, agent, address: None, reason, count: 1 });
+        self.note(Refused { what, place, key_id: None, agent, address: None, reason, count: 1 });
     }
 
     fn note(&self, refused: Refused<'_>) {
@@ -203,17 +202,14 @@ impl Audit {
             if count == 0 {
                 continue;
             }
-            let (place, call_id, key_id, agent, address) = (None, None, None, None, None);
+            let (place, key_id, agent, address) = (None, None, None, None);
             let reason = match what {
                 RefusedWhat::Rate => TOO_OFTEN,
                 RefusedWhat::Access => NOT_HERE,
                 _ => reason,
             };
             let (what, reason) = (*what, Some(reason));
-            if self
-                .append(&Event::Refused(Refused { what, place, call_id, key_id, agent, address, reason, count }))
-                .is_err()
-            {
+            if self.append(&Event::Refused(Refused { what, place, key_id, agent, address, reason, count })).is_err() {
                 refusals.unrecorded.fetch_add(count, Ordering::Relaxed);
             }
         }
@@ -229,7 +225,7 @@ impl Audit {
         by: &str,
         detail: Option<&Map<String, Value>>,
     ) -> Result<(), Unrecorded> {
-        self.append(&Event::Admin(Admin { act, subject, fingerprint, by, call_id: None, detail })).map(drop)
+        self.append(&Event::Admin(Admin { act, subject, fingerprint, by, detail })).map(drop)
     }
 
     /// Returns what was refused and why, both from a closed list, and how often.

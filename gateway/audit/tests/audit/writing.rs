@@ -114,7 +114,6 @@ fn records_say_what_they_are_told() {
     let refused = Refused {
         what: RefusedWhat::Identity,
         place: Some("/mcp"),
-        call_id: None,
         key_id: Some("k_12"),
         agent: None,
         address: Some("203.0.113.9"),
@@ -126,7 +125,6 @@ fn records_say_what_they_are_told() {
         subject: "airports@1.2.0",
         fingerprint: Some("9f3c"),
         by: "grace",
-        call_id: None,
         detail: None,
     };
     let long = "é\u{1b}".repeat(300);
