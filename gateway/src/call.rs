@@ -35,7 +35,7 @@ pub use self::headers::{ParamHeaders, decoded};
 pub use self::item::{ItemOutcome, ask_item, has_resource};
 pub use self::parked::abandon_questions;
 use self::record::CallRecord;
-pub use self::record::{ERROR, Proof};
+pub use self::record::Proof;
 pub use self::result::{Content, InputRequired, RECEIPT, ToolResult};
 pub use self::search::{Searched, searched, unknown};
 pub use crate::catalogue::Endpoint;

@@ -1,4 +1,4 @@
-//! Cursors of list tools: sealed, and bound to tool, major version, conditions and agent.
+//! Cursors of list tools, and states of questions: sealed, and bound to tool, major version, conditions and agent.
 
 use std::{fs, path::Path};
 
@@ -9,12 +9,23 @@ use chacha20poly1305::{
 };
 use sha2::{Digest, Sha256};
 
-/// Longer ones are refused before any work is done on them.
-const CURSOR_MAX_BYTES: usize = 16 << 10;
+/// Longer texts are not sealed.
+pub const TEXT_MAX_BYTES: usize = 32 << 10;
+/// No text that is sealed gets longer: what is, is refused before any work is done on it.
+const SEALED_MAX_BYTES: usize = (NONCE_BYTES + TEXT_MAX_BYTES + TAG_BYTES).div_ceil(3) * 4;
 const NONCE_BYTES: usize = 24;
+const TAG_BYTES: usize = 16;
 
 pub struct Cursors {
     cipher: XChaCha20Poly1305,
+}
+
+/// Why a text is not sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsealed {
+    /// It takes more than [`TEXT_MAX_BYTES`].
+    TooLong,
+    NoRandomness,
 }
 
 /// The list that a cursor belongs to; another list cannot use it.
@@ -55,18 +66,22 @@ impl Cursors {
         Self { cipher: XChaCha20Poly1305::new(Key::from_slice(key)) }
     }
 
-    pub fn seal(&self, bound: &Bound, cursor: &str) -> Option<String> {
+    /// Seals a cursor: whatever is sealed can be opened.
+    pub fn seal(&self, bound: &Bound, cursor: &str) -> Result<String, Unsealed> {
+        if cursor.len() > TEXT_MAX_BYTES {
+            return Err(Unsealed::TooLong);
+        }
         let mut sealed = vec![0; NONCE_BYTES];
-        getrandom::fill(&mut sealed).ok()?;
+        getrandom::fill(&mut sealed).map_err(|_| Unsealed::NoRandomness)?;
         let payload = Payload { msg: cursor.as_bytes(), aad: &bound.0 };
-        let text = self.cipher.encrypt(XNonce::from_slice(&sealed), payload).ok()?;
+        let text = self.cipher.encrypt(XNonce::from_slice(&sealed), payload).expect("a text of bounded length");
         sealed.extend_from_slice(&text);
-        Some(URL_SAFE_NO_PAD.encode(sealed))
+        Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
     /// Opens a cursor; `None` for a foreign, altered or stale one, and the caller learns no more than that.
     pub fn open_sealed(&self, bound: &Bound, sealed: &str) -> Option<String> {
-        if sealed.len() > CURSOR_MAX_BYTES {
+        if sealed.len() > SEALED_MAX_BYTES {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
@@ -103,6 +118,19 @@ mod tests {
         let mut altered = sealed.into_bytes();
         altered[40] ^= 1;
         assert_eq!(cursors.open_sealed(&bound, std::str::from_utf8(&altered).expect("ascii")), None);
+    }
+
+    #[test]
+    fn the_longest_text_that_is_sealed_can_be_opened() {
+        let cursors = Cursors::ephemeral().expect("randomness");
+        let bound = Bound::new("t", 1, "a", "");
+        for length in TEXT_MAX_BYTES - 2..=TEXT_MAX_BYTES {
+            let text = "x".repeat(length);
+            let sealed = cursors.seal(&bound, &text).expect("sealed");
+            assert_eq!(cursors.open_sealed(&bound, &sealed), Some(text), "{length}");
+        }
+        let longer = "x".repeat(TEXT_MAX_BYTES + 1);
+        assert_eq!(cursors.seal(&bound, &longer), Err(Unsealed::TooLong));
     }
 
     #[test]

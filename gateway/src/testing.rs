@@ -20,7 +20,7 @@ use crate::{
     snapshot::Snapshot,
 };
 
-/// The program without a process: nothing is recorded.
+/// The program without a process: nothing is recorded, unless the test asks for it.
 pub(crate) struct Testing {
     app: App,
     /// The folder of its state, which lasts as long as it.
@@ -62,12 +62,21 @@ impl Testing {
 /// Returns a gateway with `desk`, which has three tools, and `depot`, which has one. Pages have two entries; everything
 /// else is as configured by default.
 pub(crate) async fn gateway(change: impl FnOnce(&mut Config)) -> Testing {
+    opened(change, Setup::default()).await
+}
+
+/// Returns the same gateway with an audit trail.
+pub(crate) async fn recording_gateway(change: impl FnOnce(&mut Config)) -> Testing {
+    opened(change, Setup { process: Some("test"), ..Setup::default() }).await
+}
+
+async fn opened(change: impl FnOnce(&mut Config), setup: Setup<'_>) -> Testing {
     let folder = TempDir::new().expect("a temporary folder");
     let mut config = Config::bare(folder.path());
     config.http.page_size = 2;
     config.log.filter = Some("off".to_owned());
     change(&mut config);
-    let app = App::open(config, Setup::default()).await.expect("a program without plugins");
+    let app = App::open(config, setup).await.expect("a program without plugins");
     publish(&app.gateway, &[("desk", &["find_ticket", "get_ticket", "show_ticket"]), ("depot", &["find_part"])]);
     Testing { app, _folder: folder }
 }

@@ -43,7 +43,8 @@ pub(super) struct Tried {
     stages_ms: BTreeMap<&'static str, f64>,
     is_error: bool,
     text: String,
-    /// As a client gets it under `structuredContent`; of a dry run that is valid, `{"valid": true}`.
+    /// As a client gets it under `structuredContent`; of a dry run that is valid, `{"valid": true}`. Weir's own errors stand
+    /// here also where a client gets them under `_meta`.
     #[schema(value_type = Object)]
     structured_content: Value,
     receipt: Option<String>,
@@ -63,12 +64,13 @@ fn local() -> String {
     (status = 415, body = Refusal), (status = 422, body = Refusal)))]
 pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body<Trial>) -> Answer<Json<Tried>> {
     staff.needs(Role::Editor)?;
-    let caller = admin.gateway.identities().agent(&trial.agent).ok_or_else(|| Refusal::not_found("agent"))?;
+    let caller =
+        admin.gateway.identities().agent(&trial.agent).ok_or_else(|| Refusal::not_found("agent", &trial.agent))?;
     let snapshot = admin.gateway.snapshot();
     let tool = snapshot
         .catalogue
         .tool(&Endpoint::All, &trial.tool, caller.access())
-        .ok_or_else(|| Refusal::not_found("tool"))?;
+        .ok_or_else(|| Refusal::not_found("tool", &trial.tool))?;
     if tool.tool.writes() && !trial.dry_run {
         staff.needs(Role::Operator)?;
     }
@@ -101,7 +103,7 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
             CallOutcome::Complete(result) => result,
             CallOutcome::InputRequired(_) | CallOutcome::MissingCapability(_) => return Err(Refusal::invalid(ASKS)),
             CallOutcome::UnknownTool(_) | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
-                return Err(Refusal::not_found("tool"));
+                return Err(Refusal::not_found("tool", &trial.tool));
             }
         }
     };
@@ -118,8 +120,9 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
         is_error: result.is_error,
         text: result.content.text().into_owned(),
         structured_content: result
-            .structured
-            .and_then(|structured| serde_json::from_str(&structured).ok())
+            .error()
+            .or(result.structured.as_deref())
+            .and_then(|structured| serde_json::from_str(structured).ok())
             .unwrap_or_default(),
         receipt: result.receipt.map(|receipt| receipt.to_string()),
     }))

@@ -6,7 +6,7 @@ use super::{CallError, CallRequest, ErrorForm, InputRequired, error::MissingCapa
 use crate::{
     catalogue::CatalogueTool,
     codes::Code,
-    cursor::{Bound, Cursors},
+    cursor::{Bound, Cursors, TEXT_MAX_BYTES, Unsealed},
     identity::{Caller, now_ms},
 };
 
@@ -127,10 +127,21 @@ pub(super) fn ask(
         }
     }
     let payload = format!("{}\n{}", now_ms() + ANSWER_WITHIN_MS, json!(state));
-    let sealed = cursors.seal(bound, &payload);
-    let sealed = sealed.ok_or_else(|| CallError::new(Code::Internal, "The gateway failed.").log("no randomness"))?;
+    let sealed = seal(cursors, bound, &payload, "The state of the tool's question")?;
     let requests = (!asked.is_empty()).then(|| Value::Object(asked).to_string());
     Ok(InputRequired { requests, state: Some(sealed), waits: None, receipt: None })
+}
+
+/// Seals a text of a maker that travels through the caller. One that would not be taken back is an error, whose message begins
+/// with `what`.
+pub(super) fn seal(cursors: &Cursors, bound: &Bound, text: &str, what: &str) -> Result<String, CallError> {
+    cursors.seal(bound, text).map_err(|error| match error {
+        Unsealed::TooLong => {
+            let most = TEXT_MAX_BYTES >> 10;
+            CallError::new(Code::TooLarge, format!("{what} takes more than {most} KB, the most that is passed on."))
+        }
+        Unsealed::NoRandomness => CallError::new(Code::Internal, "The gateway failed.").log("no randomness"),
+    })
 }
 
 /// Returns the capability that a client needs for a question, whatever its mode.

@@ -200,7 +200,7 @@ impl CallError {
             (None, Some(wait @ ..1000)) => format!("{} Try again in {wait} ms.", self.message),
             (None, Some(wait)) => format!("{} Try again in {} s.", self.message, wait.div_ceil(1000)),
         };
-        ToolResult::new(text, structured, true)
+        ToolResult { code: Some(self.code), outcome: self.outcome, ..ToolResult::new(text, structured, true) }
     }
 }
 

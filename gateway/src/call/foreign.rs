@@ -2,7 +2,6 @@
 //! but the trace context.
 
 use std::{
-    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -21,7 +20,7 @@ use super::{
     error::WriteOutcome,
     limits::Slot,
     outliving::Outliving,
-    parked::{self, Running},
+    parked::{self, QUESTION, Running, unfinished},
     record::CallRecord,
 };
 use crate::{
@@ -38,8 +37,6 @@ const MESSAGE_MAX: usize = 500;
 const META_MAX: usize = 64;
 /// The names that answers may not use, since they are ours.
 const OURS: [&str; 2] = ["dev.weir/", "io.modelcontextprotocol/serverInfo"];
-/// The key of a question that a legacy server asks.
-const QUESTION: &str = "question";
 const INVALID_PARAMS: i64 = -32602;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 /// The code for an unknown resource in revisions up to 2025-11-25.
@@ -87,9 +84,17 @@ pub(super) struct Origin<'a> {
 /// The request that the server is sent.
 pub(super) struct Sent {
     pub(super) asked: Asked,
-    pub(super) resumed: Option<weir_upstream::Resumed>,
+    pub(super) resumed: Option<Resumed>,
     /// Arguments that a header repeats.
     pub(super) headers: Vec<(String, String)>,
+}
+
+/// The caller's answers to an earlier question.
+pub(super) enum Resumed {
+    /// The request is made again with them.
+    Again(weir_upstream::Resumed),
+    /// A call is kept open for the answer, so nothing is sent but that.
+    Parked { handle: String, answer: Option<Box<RawValue>> },
 }
 
 /// The server's answer, and what it may ask of callers.
@@ -123,14 +128,14 @@ pub(super) fn sent(
 }
 
 /// Returns the answers to an earlier question of the server, with its own state.
-pub(super) fn opened(
-    cursors: &Cursors,
-    bound: &Bound,
-    resumed: asking::Resumed<'_>,
-) -> Result<weir_upstream::Resumed, CallError> {
+pub(super) fn opened(cursors: &Cursors, bound: &Bound, resumed: asking::Resumed<'_>) -> Result<Resumed, CallError> {
     let (state, responses) = asking::open(cursors, bound, resumed)?;
+    if let Some(handle) = state.as_str().filter(|state| parked::is_handle(state)) {
+        let answer = responses.get(QUESTION).map(raw).transpose()?;
+        return Ok(Resumed::Parked { handle: handle.to_owned(), answer });
+    }
     let state = if state.is_null() { None } else { Some(raw(&state)?) };
-    Ok(weir_upstream::Resumed { responses: raw(&responses)?, state })
+    Ok(Resumed::Again(weir_upstream::Resumed { responses: raw(&responses)?, state }))
 }
 
 pub(super) fn raw(value: &Value) -> Result<Box<RawValue>, CallError> {
@@ -170,18 +175,17 @@ impl Outgoing {
         asks && self.capabilities.is_some()
     }
 
+    /// Returns whether the call may be kept open for an answer of its caller, or has been already.
+    fn may_be_parked(&self) -> bool {
+        matches!(self.sent.resumed, Some(Resumed::Parked { .. })) || self.may_be_asked()
+    }
+
     /// Returns the call that this one brings an answer for, if it does.
     fn goes_on(&self) -> Option<Result<Running, CallError>> {
-        let resumed = self.sent.resumed.as_ref()?;
-        let handle: String = serde_json::from_str(resumed.state.as_deref()?.get()).ok()?;
-        if !parked::is_handle(&handle) {
-            return None;
-        }
-        let answers: Option<HashMap<String, Box<RawValue>>> = serde_json::from_str(resumed.responses.get()).ok();
-        let answer = answers.and_then(|mut answers| answers.remove(QUESTION));
-        Some(parked::go_on(&handle, answer).ok_or_else(|| {
-            let error = CallError::new(Code::Unavailable, "The call that asked has ended, or runs in another process.");
-            if self.writes { error.outcome(WriteOutcome::Unknown) } else { error }
+        let Some(Resumed::Parked { handle, answer }) = &self.sent.resumed else { return None };
+        Some(parked::go_on(handle, answer.clone(), &self.cancel).ok_or_else(|| {
+            let message = "The call that asked has ended, or runs in another process.";
+            unfinished(CallError::new(Code::Unavailable, message), self.writes)
         }))
     }
 
@@ -190,6 +194,15 @@ impl Outgoing {
         let Some(upstream) = &self.upstream else {
             let error = CallError::new(Code::Unavailable, "The server of this tool is not configured.");
             return Err(error.log(format!("there is no [upstreams.{}]", self.name)));
+        };
+        let resumed = match &self.sent.resumed {
+            None => None,
+            Some(Resumed::Again(resumed)) => Some(resumed),
+            // A call is sent once, and this one was.
+            Some(Resumed::Parked { .. }) => {
+                let error = CallError::new(Code::Internal, "The gateway failed.");
+                return Err(unfinished(error.log("a call that waits for an answer was to be sent again"), self.writes));
+            }
         };
         let listener = (self.events.is_some() || self.questions.is_some()).then(|| {
             let (events, capabilities) = (self.events.clone(), self.capabilities.clone());
@@ -200,7 +213,7 @@ impl Outgoing {
             agent: &self.agent,
             session: self.session,
             asked: &self.sent.asked,
-            resumed: self.sent.resumed.as_ref(),
+            resumed,
             listener,
             headers: &self.sent.headers,
             cancel: &self.cancel,
@@ -238,7 +251,7 @@ impl Outgoing {
     /// Returns `true` if the caller says that it has opened the URLs that the server refused for. It is an error if it says
     /// no: then nothing is sent.
     fn opened(&self) -> Result<bool, CallError> {
-        let Some(resumed) = &self.sent.resumed else { return Ok(false) };
+        let Some(Resumed::Again(resumed)) = &self.sent.resumed else { return Ok(false) };
         let state = resumed.state.as_deref().and_then(|state| serde_json::from_str::<String>(state.get()).ok());
         if state.as_deref() != Some(URLS) {
             return Ok(false);
@@ -264,7 +277,7 @@ pub(super) async fn answer(
     record: &mut CallRecord,
 ) -> Result<Answered, CallError> {
     let outgoing = Outgoing::new(from, slot, sent);
-    if from.writes && !outgoing.may_be_asked() {
+    if from.writes && !outgoing.may_be_parked() {
         return record.wait_for_write(outgoing.run()).await;
     }
     let answer = detached(outgoing).await;
@@ -276,40 +289,16 @@ pub(super) async fn answer(
 /// its own, and whoever brings the answer goes on with it.
 pub(super) async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> {
     if let Some(running) = outgoing.goes_on() {
-        return follow(running?).await;
+        return running?.follow().await;
     }
     let cancel = outgoing.cancel.child_token();
     if !outgoing.may_be_asked() {
         return Outliving::new(Outgoing { cancel: cancel.clone(), ..outgoing }.run(), cancel).await;
     }
-    let gone = cancel.clone().drop_guard();
     let (questions, asked) = mpsc::unbounded_channel();
     let writes = outgoing.writes;
-    let task = tokio::spawn(Outgoing { cancel, questions: Some(questions), ..outgoing }.run());
-    follow(Running { task, asked, writes, _gone: gone }).await
-}
-
-async fn follow(mut running: Running) -> Result<Answered, CallError> {
-    let asked = tokio::select! {
-        biased;
-        ended = &mut running.task => return ended.unwrap_or_else(|error| {
-            Err(CallError::new(Code::Internal, "The gateway failed.").log(error.to_string()))
-        }),
-        Some(asked) = running.asked.recv() => asked,
-    };
-    let parked::Asked { question: Question { method, params }, answer } = asked;
-    let (may_ask, mut request) = (asking::capability(&method).into_iter().collect(), object!({ "method": method }));
-    if let Some(params) = params {
-        request["params"] = object!(params);
-    }
-    let writes = running.writes;
-    let Some(handle) = parked::park(running, answer) else {
-        let error = CallError::new(Code::Overloaded, "Too many calls wait for an answer of their callers.");
-        return Err(if writes { error.outcome(WriteOutcome::Unknown) } else { error });
-    };
-    let result =
-        object!({ "resultType": "input_required", "inputRequests": { QUESTION: request }, "requestState": handle });
-    Ok(Answered { result: raw(&result)?, may_ask })
+    let call = Outgoing { cancel: cancel.clone(), questions: Some(questions), ..outgoing }.run();
+    Running::new(call, asked, writes, cancel).follow().await
 }
 
 /// What a call hears of its server.

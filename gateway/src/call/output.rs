@@ -6,13 +6,13 @@ use serde_json::{Map, Value, value::RawValue};
 use weir_contracts::{Shape, Verb, contract::TextMode, output::OutputMismatch};
 
 use super::{
-    CallError, CallOutcome, CallRequest, ToolResult, arguments::Input, code, dispatch::Answer, error::WriteOutcome,
-    foreign,
+    CallError, CallOutcome, CallRequest, ToolResult, arguments::Input, asking, code, dispatch::Answer,
+    error::WriteOutcome, foreign,
 };
 use crate::{
     catalogue::{BoundCollection, CatalogueTool, Target},
     codes::Code,
-    cursor::Cursors,
+    cursor::{Bound, Cursors},
     gateway::Gateway,
     identity::Caller,
 };
@@ -34,21 +34,18 @@ pub(super) fn shape(
         Answer::Tool(code, answer) => return code::shape(cursors, caller, tool, code, input, request, answer),
         Answer::Page(bound, page) if bound.published.verb == Verb::Lookup => lookup(bound, &page.records),
         Answer::Page(bound, page) => {
-            let next =
-                match (page.next, &input.bound) {
-                    (Some(next), Some(bound)) => {
-                        let sealed = cursors.seal(bound, &next);
-                        Some(sealed.ok_or_else(|| {
-                            CallError::new(Code::Internal, "The gateway failed.").log("no randomness")
-                        })?)
-                    }
-                    _ => None,
-                };
+            let next = page.next.zip(input.bound.as_ref());
+            let next = next.map(|(next, bound)| sealed(cursors, bound, &next)).transpose()?;
             list(bound, input, &page.records, next)
         }
         Answer::Record(bound, record) => written(bound, &record),
     };
     result.map(CallOutcome::Complete)
+}
+
+/// Returns the cursor of the next page as the agent gets it.
+fn sealed(cursors: &Cursors, bound: &Bound, next: &str) -> Result<String, CallError> {
+    asking::seal(cursors, bound, next, "The source's cursor of the next page")
 }
 
 fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallError> {
@@ -205,4 +202,25 @@ fn sentence(bound: &BoundCollection, record: &str) -> Option<String> {
     }
     said.push_str(rest);
     Some(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::TEXT_MAX_BYTES;
+
+    #[test]
+    fn a_cursor_that_could_not_be_used_is_not_given_out() {
+        let cursors = Cursors::ephemeral().expect("randomness");
+        let bound = Bound::new("list_airports", 1, "dana", "{}");
+        let longest = "x".repeat(TEXT_MAX_BYTES);
+        let next = sealed(&cursors, &bound, &longest).expect("a cursor");
+        assert_eq!(cursors.open_sealed(&bound, &next), Some(longest.clone()));
+        let error = sealed(&cursors, &bound, &(longest + "x")).expect_err("too long");
+        assert_eq!(error.code, Code::TooLarge);
+        assert_eq!(
+            error.message,
+            "The source's cursor of the next page takes more than 32 KB, the most that is passed on."
+        );
+    }
 }

@@ -7,19 +7,26 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
 };
-use tokio_util::sync::DropGuard;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use weir_upstream::Question;
 
-use super::{CallError, error::WriteOutcome, foreign::Answered};
+use super::{
+    CallError, asking,
+    error::WriteOutcome,
+    foreign::{Answered, raw},
+};
+use crate::codes::Code;
 
 /// The time that a caller has for its answer; after that the server is told that there is none.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5 * 60);
 const CALLS_MAX: usize = 64;
+/// The key of a question that a legacy server asks.
+pub(super) const QUESTION: &str = "question";
 /// What marks a state as one of ours: a server's own is never taken for it, since no handle can be guessed.
 const MARK: &str = "weir-parked:";
 
@@ -29,14 +36,15 @@ pub(super) struct Asked {
     pub answer: oneshot::Sender<Box<RawValue>>,
 }
 
-/// A call that is under way.
+/// A call that is under way. Its server is told when nobody waits for it any more.
 pub(super) struct Running {
-    pub task: JoinHandle<Result<Answered, CallError>>,
+    task: JoinHandle<Result<Answered, CallError>>,
     /// The server's questions.
-    pub asked: mpsc::UnboundedReceiver<Asked>,
-    pub writes: bool,
-    /// Tells the server when nobody waits for the call any more.
-    pub _gone: DropGuard,
+    asked: mpsc::UnboundedReceiver<Asked>,
+    writes: bool,
+    cancel: CancellationToken,
+    /// Cancels the call when the request is cancelled that brought the last answer.
+    answering: Option<AbortOnDropHandle<()>>,
 }
 
 struct Parked {
@@ -48,8 +56,56 @@ struct Parked {
 /// A handle is known to one process and to one caller, in whose sealed state it travels.
 static PARKED: LazyLock<Mutex<HashMap<u128, Parked>>> = LazyLock::new(Mutex::default);
 
+impl Running {
+    /// Starts a call. `asked` are its server's questions, and `cancel` cancels it.
+    pub(super) fn new(
+        call: impl Future<Output = Result<Answered, CallError>> + Send + 'static,
+        asked: mpsc::UnboundedReceiver<Asked>,
+        writes: bool,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self { task: tokio::spawn(call), asked, writes, cancel, answering: None }
+    }
+
+    /// Waits for the end of the call, or for a question of the server, which ends the wait too: the call stays open, and whoever
+    /// brings the answer goes on with it. A call that is cancelled is waited for as well: its true outcome counts.
+    pub(super) async fn follow(mut self) -> Result<Answered, CallError> {
+        let asked = tokio::select! {
+            biased;
+            ended = &mut self.task => return ended.unwrap_or_else(|error| {
+                Err(unfinished(CallError::new(Code::Internal, "The gateway failed.").log(error.to_string()), self.writes))
+            }),
+            Some(asked) = self.asked.recv() => asked,
+        };
+        let Asked { question: Question { method, params }, answer } = asked;
+        let (may_ask, mut request) = (asking::capability(&method).into_iter().collect(), json!({ "method": method }));
+        if let Some(params) = params {
+            request["params"] = json!(params);
+        }
+        let writes = self.writes;
+        let Some(handle) = park(self, answer) else {
+            let error = CallError::new(Code::Overloaded, "Too many calls wait for an answer of their callers.");
+            return Err(unfinished(error, writes));
+        };
+        let result =
+            json!({ "resultType": "input_required", "inputRequests": { QUESTION: request }, "requestState": handle });
+        Ok(Answered { result: raw(&result)?, may_ask })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+/// Returns the error of a call that is not waited for, or that broke off: what a write did by then is not known.
+pub(super) fn unfinished(error: CallError, writes: bool) -> CallError {
+    if writes { error.outcome(WriteOutcome::Unknown) } else { error }
+}
+
 /// Keeps a call until its caller answers. Returns the handle, or `None` if too many calls wait already.
-pub(super) fn park(running: Running, answer: oneshot::Sender<Box<RawValue>>) -> Option<String> {
+fn park(running: Running, answer: oneshot::Sender<Box<RawValue>>) -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     let handle = u128::from_be_bytes(bytes);
@@ -67,30 +123,38 @@ pub(super) fn is_handle(state: &str) -> bool {
     state.starts_with(MARK)
 }
 
-/// Goes on with a call. `None`: it has ended, or it was made in another process.
-pub(super) fn go_on(handle: &str, answer: Option<Box<RawValue>>) -> Option<Running> {
-    let handle = u128::from_str_radix(handle.strip_prefix(MARK)?, 16).ok()?;
-    let Parked { running, answer: to, .. } = parked().remove(&handle)?;
+/// Goes on with a call. It is cancelled with `cancel`, the token of the request that brings the answer. `None`: it has ended,
+/// or it was made in another process.
+pub(super) fn go_on(handle: &str, answer: Option<Box<RawValue>>, cancel: &CancellationToken) -> Option<Running> {
+    let Parked { mut running, answer: to, .. } = take(handle)?;
+    let (cancel, call) = (cancel.clone(), running.cancel.clone());
+    running.answering = Some(AbortOnDropHandle::new(tokio::spawn(async move {
+        cancel.cancelled().await;
+        call.cancel();
+    })));
     if let Some(answer) = answer {
         let _ = to.send(answer); // the call may have ended meanwhile
     }
     Some(running)
 }
 
-/// Gives up a call, if one is kept, whose caller gets the error instead. Its server is told; what a write did by then is not
-/// known.
+/// Gives up a call, if one is kept, whose caller gets the error instead. Its server is told.
 pub(super) fn give_up(handle: Option<&str>, error: CallError) -> CallError {
-    let running = handle.and_then(|handle| go_on(handle, None));
-    match running.is_some_and(|running| running.writes) {
-        true => error.outcome(WriteOutcome::Unknown),
-        false => error,
-    }
+    let given_up = handle.and_then(take);
+    unfinished(error, given_up.is_some_and(|call| call.running.writes))
 }
 
 /// Returns `true` if a call is still kept under this handle: whoever brought an answer was refused before it could be given.
 pub(super) fn is_kept(handle: &str) -> bool {
-    let handle = handle.strip_prefix(MARK).and_then(|handle| u128::from_str_radix(handle, 16).ok());
-    handle.is_some_and(|handle| parked().contains_key(&handle))
+    number(handle).is_some_and(|handle| parked().contains_key(&handle))
+}
+
+fn take(handle: &str) -> Option<Parked> {
+    parked().remove(&number(handle)?)
+}
+
+fn number(handle: &str) -> Option<u128> {
+    u128::from_str_radix(handle.strip_prefix(MARK)?, 16).ok()
 }
 
 /// Gives up every call that waits for its caller, at the end of the process.
@@ -101,4 +165,19 @@ pub fn abandon_questions() {
 
 fn parked() -> MutexGuard<'static, HashMap<u128, Parked>> {
     PARKED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_write_did_that_broke_off_is_not_known() {
+        for (writes, outcome) in [(true, Some(WriteOutcome::Unknown)), (false, None)] {
+            let (_questions, asked) = mpsc::unbounded_channel();
+            let call = async { panic!("a call that breaks off") };
+            let error = Running::new(call, asked, writes, CancellationToken::new()).follow().await.err();
+            assert_eq!(error.map(|error| (error.code, error.outcome)), Some((Code::Internal, outcome)));
+        }
+    }
 }

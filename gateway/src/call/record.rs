@@ -33,9 +33,6 @@ use crate::{
     },
 };
 
-/// The key for an error of ours that may not be structured content.
-pub const ERROR: &str = "dev.weir/error";
-
 pub(super) struct CallRecord {
     line: Arc<Line>,
     write: Option<Arc<Mutex<Write>>>,
@@ -290,17 +287,17 @@ impl CallRecord {
                 CallOutcome::InputRequired(InputRequired { receipt, ..asked })
             }
             (Ok(outcome), Ok(_)) => outcome,
-            // The write has been done and cannot be undone: the caller is told the truth, with a mark.
+            // The write has been done, or may have been, and cannot be undone: the caller is told the truth, with a mark.
             (Ok(CallOutcome::Complete(result)), Err(_)) if lock(&self.line.known).wrote => {
                 CallOutcome::Complete(ToolResult { unrecorded: true, ..result })
             }
-            (Err(error), Err(_)) if error.outcome == Some(WriteOutcome::Unknown) => {
+            (Err(error), Err(_)) if self.line.may_have_written(&error) => {
                 CallOutcome::Complete(ToolResult { unrecorded: true, ..self.line.result(error) })
             }
             (Ok(CallOutcome::InputRequired(asked)), Err(_)) => {
-                CallOutcome::Complete(asked.give_up(unrecorded()).into_result(call_id))
+                CallOutcome::Complete(self.line.result(asked.give_up(unrecorded())))
             }
-            (_, Err(_)) => CallOutcome::Complete(unrecorded().into_result(call_id)),
+            (_, Err(_)) => CallOutcome::Complete(self.line.result(unrecorded())),
         }
     }
 }
@@ -372,16 +369,18 @@ impl Line {
     /// Returns the result of an error. The schema of another server's answers has no place for our errors, and some
     /// clients check errors against it too.
     fn result(&self, error: CallError) -> ToolResult {
-        let is_ours = !matches!(error.form, ErrorForm::Foreign(_));
         let mut result = error.into_result(&self.call_id);
-        let promises = lock(&self.known).asked.as_ref().is_some_and(Asked::promises_foreign_output);
-        if is_ours
-            && promises
-            && let Some(structured) = result.structured.take()
-        {
-            result.meta.push((ERROR.into(), structured));
+        if lock(&self.known).asked.as_ref().is_some_and(Asked::promises_foreign_output) {
+            result.move_error_to_meta();
         }
         result
+    }
+
+    /// Returns `true` for the error of a write that was made, or may have been. A tool of another server that tells an error
+    /// in its own words has run.
+    fn may_have_written(&self, error: &CallError) -> bool {
+        let has_run = matches!(error.form, ErrorForm::Foreign(_)) && lock(&self.known).wrote;
+        has_run || error.outcome == Some(WriteOutcome::Unknown)
     }
 
     /// Ends the call, in the log, and with its place in the trail. If the result is dropped, the record is written all

@@ -5,11 +5,13 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 use weir_audit::Receipt;
 
-use super::{CallError, parked};
-use crate::telemetry::metrics::Stages;
+use super::{CallError, error::WriteOutcome, parked};
+use crate::{codes::Code, telemetry::metrics::Stages};
 
 /// The member of `_meta` that holds the receipt of a call.
 pub const RECEIPT: &str = "dev.weir/receipt";
+/// The member of `_meta` that holds an error of ours which may not be structured content.
+const ERROR: &str = "dev.weir/error";
 
 /// A tool that ran or was refused.
 #[derive(Clone, Debug)]
@@ -18,6 +20,11 @@ pub struct ToolResult {
     /// A JSON object on one line; absent where the tool promises none.
     pub structured: Option<String>,
     pub is_error: bool,
+    /// The code of an error of ours. `None` for a success, and for an error in the words of the server that the tool belongs
+    /// to, whatever these words are.
+    pub code: Option<Code>,
+    /// What became of a write that ended with an error of ours.
+    pub outcome: Option<WriteOutcome>,
     /// Further members of `_meta`: name, and JSON on one line.
     pub meta: Vec<(Cow<'static, str>, String)>,
     /// Proof that the call is in the audit trail.
@@ -73,8 +80,38 @@ impl ToolResult {
     }
 
     pub fn of(content: Content, structured: Option<String>, is_error: bool) -> Self {
-        let (meta, stages) = (Vec::new(), Stages::default());
-        Self { content, structured, is_error, meta, receipt: None, unrecorded: false, stages }
+        Self {
+            content,
+            structured,
+            is_error,
+            code: None,
+            outcome: None,
+            meta: Vec::new(),
+            receipt: None,
+            unrecorded: false,
+            stages: Stages::default(),
+        }
+    }
+
+    /// Moves an error of ours out of the structured content, where only what meets the tool's output schema may stand.
+    pub fn move_error_to_meta(&mut self) {
+        if self.code.is_some()
+            && let Some(error) = self.structured.take()
+        {
+            self.meta.push((ERROR.into(), error));
+        }
+    }
+
+    /// Returns the members of an error of ours, wherever they stand: a JSON object on one line.
+    pub fn error(&self) -> Option<&str> {
+        self.code?;
+        let moved = self.meta.iter().find(|(name, _)| name == ERROR).map(|(_, error)| error);
+        moved.or(self.structured.as_ref()).map(String::as_str)
+    }
+
+    /// Returns `true` if the call was cancelled and did nothing. What may have been done all the same does not count.
+    pub fn was_cancelled(&self) -> bool {
+        self.code == Some(Code::Cancelled) && self.outcome != Some(WriteOutcome::Unknown)
     }
 
     /// Returns the result as a client gets it, for a reader at a terminal: content, structured value, receipt.

@@ -231,17 +231,21 @@ impl CatalogueItem {
 pub fn write_entry(entry: &Map<String, Value>, contract_version: &str, shape: ListShape, out: &mut String) {
     let is_structured = matches!(shape, ListShape::Modern | ListShape::Structured);
     let mut shown = entry.clone();
-    let theirs = match shown.shift_remove("_meta") {
-        Some(Value::Object(theirs)) => theirs,
-        _ => Map::new(),
-    };
+    let theirs = shown.shift_remove("_meta");
     if is_structured {
-        let mut meta = Map::from_iter([("dev.weir/contract".to_owned(), contract_version.into())]);
-        meta.extend(theirs.into_iter().filter(|(name, _)| !name.starts_with("dev.weir/")));
-        shown.insert("_meta".to_owned(), Value::Object(meta));
+        shown.insert("_meta".to_owned(), meta(contract_version, theirs.as_ref()).into());
     } else {
         shown.shift_remove("title");
         shown.shift_remove("icons");
     }
     out.push_str(&serde_json::to_string(&shown).expect("plain data"));
+}
+
+/// Returns `_meta` of an entry: which version of which contract it is of, and what its maker says there in its own name.
+pub(super) fn meta(contract_version: &str, theirs: Option<&Value>) -> Map<String, Value> {
+    let mut meta = Map::from_iter([("dev.weir/contract".to_owned(), contract_version.into())]);
+    let theirs = theirs.and_then(Value::as_object).into_iter().flatten();
+    let own = theirs.filter(|(name, _)| !name.starts_with("dev.weir/"));
+    meta.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+    meta
 }

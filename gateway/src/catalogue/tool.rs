@@ -16,6 +16,7 @@ use weir_plugin_host::CollectionRef;
 use super::{
     Catalogue, ListShape,
     input_checks::{InputChecks, KeptChecks},
+    item,
     target::{Sources, Target},
 };
 use crate::telemetry::metrics::ToolMeter;
@@ -145,6 +146,7 @@ impl CatalogueTool {
         let tool = &self.tool;
         let lowered = profile.and_then(|profile| self.lowered(profile));
         let is_structured = matches!(shape, ListShape::Modern | ListShape::Structured);
+        let theirs = tool.offer().and_then(|offer| offer.listed.get("_meta"));
         let mut listed = Listed {
             name: &tool.name,
             title: tool.title.as_deref().filter(|_| is_structured),
@@ -153,18 +155,18 @@ impl CatalogueTool {
             output_schema: tool.output_schema.as_ref().filter(|_| is_structured),
             annotations: (shape != ListShape::Plain).then_some(&tool.annotations),
             others: Map::new(),
-            meta: is_structured.then(|| json!({ "dev.weir/contract": self.contract_version() })),
+            meta: is_structured.then(|| item::meta(self.contract_version(), theirs)),
         };
         if is_structured {
             for (name, value) in tool.offer().into_iter().flat_map(|offer| &offer.listed) {
-                match (name.as_str(), value, &mut listed.meta) {
+                match name.as_str() {
                     // Legacy clients that read of tasks here may insist on their own, which there are none of.
-                    ("execution", ..) if self.tasks != TaskSupport::None => {
+                    "execution" if self.tasks != TaskSupport::None => {
                         if let Some(word) = self.tasks.word().filter(|_| shape == ListShape::Modern) {
                             listed.others.insert(name.clone(), json!({ "taskSupport": word }));
                         }
                     }
-                    ("_meta", Value::Object(theirs), Some(Value::Object(meta))) => meta.extend(theirs.clone()),
+                    "_meta" => {}
                     _ => drop(listed.others.insert(name.clone(), value.clone())),
                 }
             }
@@ -199,7 +201,7 @@ struct Listed<'a> {
     #[serde(flatten)]
     others: Map<String, Value>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    meta: Option<Value>,
+    meta: Option<Map<String, Value>>,
 }
 
 /// Returns a digest of everything that makes a tool what it is: published bytes, binding, source, limits. The source's

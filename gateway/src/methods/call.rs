@@ -34,17 +34,19 @@ pub(super) const BAD_STATE: &str =
 pub struct Answer {
     pub status: u16,
     pub body: Vec<u8>,
+    /// Whether the call was cancelled and did nothing.
+    pub was_cancelled: bool,
 }
 
 impl Answer {
     pub(super) fn refused(id: &Id<'_>, error: &RpcError) -> Self {
-        Self { status: error.status, body: error_answer(Some(id), error) }
+        Self { status: error.status, ..error_answer(Some(id), error).into() }
     }
 }
 
 impl From<Vec<u8>> for Answer {
     fn from(body: Vec<u8>) -> Self {
-        Self { status: 200, body }
+        Self { status: 200, body, was_cancelled: false }
     }
 }
 
@@ -335,7 +337,9 @@ impl<'a> Call<'a> {
             CallOutcome::BadState => Answer::refused(&self.id, &RpcError::invalid_params(BAD_STATE)),
             CallOutcome::HeaderMismatch(message) => Answer::refused(&self.id, &RpcError::header_mismatch(message)),
             CallOutcome::MissingCapability(needed) => Answer::refused(&self.id, &lacks(needed)),
-            CallOutcome::Complete(result) => self.answer(listing().as_deref(), &result).into(),
+            CallOutcome::Complete(result) => {
+                Answer { was_cancelled: result.was_cancelled(), ..self.answer(listing().as_deref(), &result).into() }
+            }
             CallOutcome::InputRequired(ask) => self.ask(listing().as_deref(), &ask).into(),
         }
     }

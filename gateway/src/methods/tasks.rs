@@ -15,9 +15,8 @@ use super::{
     list,
 };
 use crate::{
-    call::{ERROR, MissingCapability, knows_tasks},
+    call::{MissingCapability, knows_tasks},
     catalogue::TaskSupport,
-    codes::Code,
     snapshot::Snapshot,
     tasks::{KEPT_FOR, Seen, Stage, Task},
     wire::{ResultWriter, RpcError, raw},
@@ -93,6 +92,9 @@ pub(super) async fn run(
 
 /// Returns the end of a task: what its request would have been answered with.
 fn stage(answer: &Answer) -> Stage {
+    if answer.was_cancelled {
+        return Stage::Cancelled;
+    }
     #[derive(Deserialize)]
     struct Body<'a> {
         #[serde(borrow)]
@@ -102,27 +104,10 @@ fn stage(answer: &Answer) -> Stage {
     }
     let body: Option<Body<'_>> = serde_json::from_slice(&answer.body).ok();
     match body.map(|body| (body.result, body.error)) {
-        Some((Some(result), _)) if was_cancelled(result) => Stage::Cancelled,
         Some((Some(result), _)) => Stage::Completed(result.get().into()),
         Some((None, Some(error))) => Stage::Failed(error.get().into()),
         _ => Stage::Failed(r#"{"code":-32603,"message":"the call ended without an answer"}"#.into()),
     }
-}
-
-/// Returns `true` for the result of a call that was cancelled and did nothing. What may have been done all the same is told
-/// as the result says it.
-fn was_cancelled(result: &RawValue) -> bool {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Told {
-        structured_content: Option<Value>,
-        #[serde(rename = "_meta")]
-        meta: Option<Map<String, Value>>,
-    }
-    let Ok(told) = serde_json::from_str::<Told>(result.get()) else { return false };
-    let of_foreign = told.meta.and_then(|mut meta| meta.remove(ERROR));
-    let error = of_foreign.or(told.structured_content).unwrap_or_default();
-    error["code"] == Code::Cancelled.label() && error["outcome"] != "unknown"
 }
 
 fn created(call: &Call<'_>, scope: &RequestScope, task: &Task) -> Result<Answer, RpcError> {

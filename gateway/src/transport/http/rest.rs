@@ -301,16 +301,17 @@ impl Answer {
     }
 }
 
-/// Returns the answer of a refused or failed call: the members of its error, as a problem. An error that another server
-/// answered in its own words has no code of ours.
+/// Returns the answer of a refused or failed call: the members of its error, as a problem. An error in the words of another
+/// server is a `tool_error` with its structured content in a member of its own, where it is not taken for ours.
 fn failed(result: &ToolResult) -> Answer {
-    let members =
-        result.structured.as_deref().and_then(|structured| serde_json::from_str::<Map<_, _>>(structured).ok());
-    let members = members.unwrap_or_default();
-    let label = members.get("code").and_then(Value::as_str).unwrap_or(Code::ToolError.label());
-    let row = Code::of_label(label).unwrap_or(Code::ToolError).row();
-    let mut body = problem_members(row.status, label, row.meaning, &result.content.text());
-    body.extend(members.into_iter().filter(|(name, _)| name != "message"));
+    let row = result.code.unwrap_or(Code::ToolError).row();
+    let mut body = problem_members(row.status, row.label, row.meaning, &result.content.text());
+    let read = |json: &str| serde_json::from_str::<Map<_, _>>(json).unwrap_or_default();
+    match (result.error(), &result.structured) {
+        (Some(error), _) => body.extend(read(error).into_iter().filter(|(name, _)| name != "message")),
+        (None, Some(theirs)) => drop(body.insert("structuredContent".to_owned(), read(theirs).into())),
+        (None, None) => {}
+    }
     let retry_after_s = body.get("retry_after_ms").and_then(Value::as_u64).map(|wait| wait.div_ceil(1000));
     Answer {
         status: row.status,

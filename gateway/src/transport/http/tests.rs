@@ -12,6 +12,7 @@ use weir_contracts::upstream::Resources;
 use super::*;
 use crate::testing;
 
+mod foreign_errors;
 mod streams;
 mod upstream;
 mod views;
@@ -39,7 +40,10 @@ impl Running {
     }
 
     async fn with(change: impl FnOnce(&mut crate::config::Config)) -> Self {
-        let gateway = testing::gateway(change).await;
+        Self::serving(testing::gateway(change).await).await
+    }
+
+    async fn serving(gateway: testing::Testing) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -142,7 +146,7 @@ fn modern(id: &str, method: &str, params: &str) -> (Vec<(&'static str, String)>,
     let mut headers = vec![("MCP-Protocol-Version", "2026-07-28".to_owned()), ("Mcp-Method", method.to_owned())];
     let message: Value = serde_json::from_str(&body).unwrap();
     let params = &message["params"];
-    if let Some(name) = params["name"].as_str().or(params["uri"].as_str()) {
+    if let Some(name) = ["name", "uri", "taskId"].into_iter().find_map(|member| params[member].as_str()) {
         headers.push(("Mcp-Name", name.to_owned()));
     }
     (headers, body)
