@@ -20,6 +20,7 @@ use anyhow::Context as _;
 use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, State as Shared},
+    http::Uri,
     middleware::from_fn_with_state,
     response::IntoResponse as _,
     routing::get,
@@ -99,7 +100,9 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(keys::revoke))
         .routes(routes!(admins::list, admins::create))
         .routes(routes!(admins::revoke))
-        .routes(routes!(contracts::list, contracts::submit))
+        .routes(
+            routes!(contracts::list, contracts::submit).layer(DefaultBodyLimit::max(contracts::SUBMITTED_MAX_BYTES)),
+        )
         .routes(routes!(contracts::show))
         .routes(routes!(contracts::version))
         .routes(routes!(contracts::compare))
@@ -157,7 +160,7 @@ pub async fn serve(admin: Arc<Admin>, listener: TcpListener, shutdown: impl Futu
         .route("/openapi.json", get(async move || Json(document.as_ref().clone())))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
-        .fallback(async || Refusal::not_found("route").into_response())
+        .fallback(async |uri: Uri| Refusal::not_found("route", uri.path()).see("see /openapi.json").into_response())
         .method_not_allowed_fallback(async || Refusal::method().into_response())
         .layer(from_fn_with_state(admin.clone(), retries::answer))
         .with_state(admin)

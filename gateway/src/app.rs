@@ -41,8 +41,6 @@ pub struct Setup<'a> {
     pub guard: Vec<OsString>,
     /// The words that start a child process for a plugin that is a native library.
     pub runner: Vec<OsString>,
-    /// A connection that is opened though no configuration names it.
-    pub connection: Option<&'a str>,
 }
 
 /// Why the program could not do its work.
@@ -76,7 +74,8 @@ impl App {
     pub async fn open(config: Config, setup: Setup<'_>) -> Result<Self, Failure> {
         telemetry::start(&config.log)?;
         let upstreams = Arc::new(Upstreams::new(setup.guard));
-        let opened = reload::open(&config, &Connections::default(), &upstreams, setup.connection)?;
+        let none = Connections::apart_from(&config.folders.state);
+        let opened = reload::open(&config, &none, &upstreams)?;
         outlive_file_limit();
         let connections = Arc::new(opened.connections);
         let state = &config.folders.state;
@@ -136,7 +135,7 @@ impl App {
 
     /// Loads the contracts folder. What is published is served whatever is wrong with a file, a plugin or a connection beside
     /// it; everything that is refused is logged. The start fails only where nothing is served and something was refused, or
-    /// where `strict` asks for everything to be in order.
+    /// where `strict` asks for everything to be in order, sources included.
     pub async fn load(&self, strict: bool) -> Result<(), Failure> {
         let report = self.registry.load().await;
         let nothing = self.gateway.snapshot().catalogue.is_empty();
@@ -146,18 +145,13 @@ impl App {
             .extend(report.problems.iter().filter(|problem| !problems.contains(problem)).cloned().collect::<Vec<_>>());
         let empty = nothing && report.waiting.is_empty() && report.held.is_empty();
         let because = !report.problems.is_empty() || !self.gateway.refused_connections().is_empty();
+        if strict {
+            problems.extend(report.waiting.iter().map(|(path, away)| away.problem(&path.display().to_string())));
+        }
         if !problems.is_empty() && (strict || (empty && because)) {
             return Err(Failure::Problems(problems));
         }
-        for problem in &report.problems {
-            tracing::error!("refused: {problem}");
-        }
-        for (path, why) in &report.waiting {
-            tracing::warn!("waiting: {}: {why}", path.display());
-        }
-        for held in &report.held {
-            tracing::warn!("held: {}", held.line());
-        }
+        self.registry.log(&report);
         Ok(())
     }
 

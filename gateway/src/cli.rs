@@ -29,6 +29,7 @@ mod native_host;
 mod offered;
 mod openapi;
 mod plugins;
+mod reload;
 mod serve;
 mod start;
 mod upstream;
@@ -109,6 +110,8 @@ enum Command {
     Plugins(plugins::Plugins),
     /// Other MCP servers behind this one: add, list, show, look at, remove
     Upstream(upstream::Upstreams),
+    /// Have a running gateway read its configuration again
+    Reload(reload::Reload),
     /// Keys of agents: create, list, revoke
     Keys(keys::Keys),
     /// What was called, by whom, and whether anybody changed the record of it
@@ -178,6 +181,7 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         Command::Collections(command) => command.run(),
         Command::Plugins(command) => command.run(),
         Command::Upstream(command) => command.run(),
+        Command::Reload(command) => command.run(),
         Command::Keys(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Views(command) => command.run(),

@@ -11,10 +11,10 @@ use weir_upstream::Upstreams;
 
 use crate::{
     announcements::Announcements,
+    call_history::CallHistory,
     config::Config,
     cursor::Cursors,
     identity::Identities,
-    impact::CallHistory,
     limits::{Buckets, InFlight},
     live_resources::LiveResources,
     plugin_files::PluginFiles,

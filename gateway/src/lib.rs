@@ -18,10 +18,10 @@ pub mod limits;
 pub mod admin;
 pub mod announcements;
 pub mod app;
+pub mod call_history;
 
 pub mod config;
 pub mod gateway;
-pub mod impact;
 pub mod live_resources;
 pub mod plugin_files;
 pub mod registry;

@@ -5,6 +5,7 @@
 //! one that was published before starts from the state, without touching the source.
 
 pub mod code;
+mod describe;
 mod drift;
 mod files;
 pub mod gate;
@@ -21,13 +22,15 @@ use std::{
 };
 
 use tokio::sync::Mutex;
-use weir_connections::Code;
 use weir_contracts::{Contract, Problem, Shape, Version, compile, diff::Diff, form, lint, lock::Lock};
-use weir_plugin_host::{AdapterFailure, CollectionRef};
+use weir_plugin_host::CollectionRef;
 use weir_state::{DraftHead, Source, State};
 
-pub use self::drift::Drift;
 pub(crate) use self::files::lock_path;
+pub use self::{
+    describe::{Away, Describe, describe_all},
+    drift::Drift,
+};
 use self::{
     files::Stamp,
     gate::{Approval, Gate, GateError, Held, LiveContract, Origin, Submission, Verdict},
@@ -48,6 +51,8 @@ pub struct Registry {
     /// The files of the folder that are not served, as of the last look.
     unserved: std::sync::Mutex<Vec<UnservedFile>>,
     drifted: std::sync::Mutex<BTreeMap<(String, String), Arc<Drift>>>,
+    /// The lines that were logged of the last look.
+    said: std::sync::Mutex<BTreeSet<String>>,
 }
 
 #[derive(Default)]
@@ -95,7 +100,7 @@ pub struct UnservedFile {
 pub struct Report {
     pub problems: Vec<Problem>,
     /// Contract files whose source could not be described yet, and why.
-    pub waiting: Vec<(PathBuf, String)>,
+    pub waiting: Vec<(PathBuf, Away)>,
     /// Changes that the gate holds.
     pub held: Vec<Held>,
 }
@@ -103,8 +108,21 @@ pub struct Report {
 /// Why a contract text did not become a contract.
 pub enum Uncompiled {
     /// The source or the adapter is not there now.
-    Waiting(String),
+    Waiting(Away),
     Refused(Vec<Problem>),
+}
+
+impl Uncompiled {
+    /// Says of a file what the gate says of its contract.
+    fn at_the_gate(file: &str, error: GateError) -> Self {
+        match error {
+            GateError::Refused(problems) => {
+                Self::Refused(problems.into_iter().map(|problem| problem.in_file(file)).collect())
+            }
+            owned @ GateError::Owned { .. } => Self::Waiting(owned.to_string().into()),
+            error => Self::Refused(vec![Problem::new(file, "", error.to_string())]),
+        }
+    }
 }
 
 impl Registry {
@@ -119,6 +137,7 @@ impl Registry {
             publishing: Default::default(),
             unserved: Default::default(),
             drifted: Default::default(),
+            said: Default::default(),
         }
     }
 
@@ -148,9 +167,7 @@ impl Registry {
             report.problems.push(refused(error));
             return report;
         }
-        if let Err(problems) = self.read_locks_of_upstreams(&config).await {
-            report.problems.extend(problems);
-        }
+        report.problems.extend(self.read_locks_of_upstreams(&config).await);
         match files::list(folder) {
             Ok(found) => {
                 files.retain(|path, _| found.contains_key(path));
@@ -168,7 +185,7 @@ impl Registry {
                     let (problems, waiting) = (report.problems.len(), report.waiting.len());
                     let name = self.file(&path, taken, &mut report).await.or(before);
                     let problems = report.problems[problems..].to_vec();
-                    let waiting = report.waiting.get(waiting).map(|(_, why)| why.clone());
+                    let waiting = report.waiting.get(waiting).map(|(_, away)| away.why.clone());
                     let lock = name.as_deref().and_then(|name| files::lock_stamp(&path, name));
                     files.insert(path, Loaded { stamp, name, waiting, problems, lock });
                 }
@@ -192,7 +209,6 @@ impl Registry {
     /// Reads one new or changed file, and returns the contract that it defines.
     async fn file(&self, path: &Path, taken: impl Fn(&str) -> bool, report: &mut Report) -> Option<String> {
         let file = path.display().to_string();
-        let owner = files::owner(path.parent().unwrap_or(Path::new(".")));
         let text = match files::read(path) {
             Ok(text) => text,
             Err(problem) => {
@@ -205,7 +221,7 @@ impl Registry {
         let unchanged = live.values().find(|live| live.origin == Origin::File && live.source == text);
         if let Some(unchanged) = unchanged.filter(|live| !taken(&live.contract.name)) {
             let name = unchanged.contract.name.clone();
-            let state = self.gate.state();
+            let (state, owner) = (self.gate.state(), files::owner(path.parent().unwrap_or(Path::new("."))));
             let kept = async {
                 if self.gate.own(&name, &owner).await?.is_none() {
                     state.drop_held(&name, Origin::File, now_ms(), "file").await?;
@@ -238,58 +254,51 @@ impl Registry {
             report.problems.push(Problem::new(&file, "/contract", message).hint("give it another name"));
             return None;
         }
-        match self.gate.own(&name, &owner).await {
-            Ok(None) => {}
-            Ok(Some(owned)) => {
-                report.waiting.push((path.to_owned(), owned.to_string()));
-                return Some(name);
-            }
-            Err(error) => {
-                report.problems.push(Problem::new(&file, "", error.to_string()));
-                return Some(name);
-            }
-        }
-        let from_file = Source { origin: Origin::File, owner: Some(&owner) };
-        if let Err(problems) = self.read_lock(path.parent().unwrap_or(Path::new(".")), &name, from_file).await {
-            // Without its lock nobody knows what was published: the file would go live without being compared.
-            report.problems.extend(problems);
-            return Some(name);
-        }
-        match self.is_rolled_back(&name, &text).await {
-            Ok(false) => {}
-            // This holds until the file says something else.
-            Ok(true) => return Some(name),
-            Err(error) => {
-                report.problems.push(Problem::new(&file, "", error.to_string()));
-                return Some(name);
-            }
-        }
-        match self.compile(&source).await {
-            Ok(contract) => {
-                let by = format!("file:{}", path.file_name().unwrap_or_default().to_string_lossy());
-                let submission = Submission {
-                    contract,
-                    source: &text,
-                    origin: Origin::File,
-                    owner: Some(&owner),
-                    by: &by,
-                    hold: false,
-                    on: None,
-                };
-                match self.gate.submit(submission).await {
-                    Ok(Verdict::Held(held)) => report.held.push(held),
-                    Ok(Verdict::Published { .. } | Verdict::Unchanged { .. }) => {}
-                    Err(GateError::Refused(problems)) => {
-                        report.problems.extend(problems.into_iter().map(|problem| problem.in_file(&file)));
-                    }
-                    Err(owned @ GateError::Owned { .. }) => report.waiting.push((path.to_owned(), owned.to_string())),
-                    Err(error) => report.problems.push(Problem::new(&file, "", error.to_string())),
-                }
-            }
-            Err(Uncompiled::Waiting(why)) => report.waiting.push((path.to_owned(), why)),
+        match self.submit_file(path, &text, &source, &name).await {
+            Ok(held) => report.held.extend(held),
+            Err(Uncompiled::Waiting(away)) => report.waiting.push((path.to_owned(), away)),
             Err(Uncompiled::Refused(problems)) => report.problems.extend(problems),
         }
         Some(name)
+    }
+
+    /// Submits the contract that a file defines. Returns the draft that somebody has to agree to.
+    async fn submit_file(
+        &self,
+        path: &Path,
+        text: &str,
+        source: &form::Source,
+        name: &str,
+    ) -> Result<Option<Held>, Uncompiled> {
+        let file = path.display().to_string();
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let owner = files::owner(folder);
+        let refused = |error| Uncompiled::at_the_gate(&file, error);
+        if let Some(owned) = self.gate.own(name, &owner).await.map_err(refused)? {
+            return Err(Uncompiled::Waiting(owned.to_string().into()));
+        }
+        // Without its lock nobody knows what was published: the file would go live without being compared.
+        let from_file = Source { origin: Origin::File, owner: Some(&owner) };
+        self.read_lock(folder, name, from_file).await.map_err(Uncompiled::Refused)?;
+        // This holds until the file says something else.
+        if self.is_rolled_back(name, text).await.map_err(refused)? {
+            return Ok(None);
+        }
+        let contract = self.compile(source).await?;
+        let by = format!("file:{}", path.file_name().unwrap_or_default().to_string_lossy());
+        let submission = Submission {
+            contract,
+            source: text,
+            origin: Origin::File,
+            owner: Some(&owner),
+            by: &by,
+            hold: false,
+            on: None,
+        };
+        match self.gate.submit(submission).await.map_err(refused)? {
+            Verdict::Held(held) => Ok(Some(held)),
+            Verdict::Published { .. } | Verdict::Unchanged { .. } => Ok(None),
+        }
     }
 
     /// Returns `true` if someone went back from the version that this very text became: their decision holds until the
@@ -325,23 +334,28 @@ impl Registry {
 
     /// Restores what other servers offer from its locks, where the state knows nothing of it: it is listed although its
     /// server may be down. Locks of everything else are read with their contract file, or with the plugin.
-    async fn read_locks_of_upstreams(&self, config: &Config) -> Result<(), Vec<Problem>> {
+    async fn read_locks_of_upstreams(&self, config: &Config) -> Vec<Problem> {
+        let mut problems = Vec::new();
         if config.upstreams.is_empty() {
-            return Ok(());
+            return problems;
         }
         let owner = files::owner(&config.base);
         let folder = &config.folders.contracts;
         let live = self.gate.live();
         for name in files::locked(folder).into_iter().filter(|name| !live.contains_key(name)) {
-            let is_of_upstream =
-                |lock: &Lock| lock.contract.upstream().is_some_and(|it| config.upstreams.contains_key(it));
-            let lock = files::lock_text(folder, &name)
-                .and_then(|(path, text)| Lock::read(&path.display().to_string(), &text.ok()?).ok());
-            if lock.is_some_and(|lock| is_of_upstream(&lock)) {
-                self.read_lock(folder, &name, Source { origin: Origin::Upstream, owner: Some(&owner) }).await?;
-            }
+            let Some((path, text)) = files::lock_text(folder, &name) else { continue };
+            let lock = text.map_err(|problem| vec![problem]);
+            let restored = match lock.and_then(|text| Lock::read(&path.display().to_string(), &text)) {
+                Ok(lock) if lock.contract.upstream().is_some_and(|it| config.upstreams.contains_key(it)) => {
+                    self.read_lock(folder, &name, Source { origin: Origin::Upstream, owner: Some(&owner) }).await
+                }
+                // An unreadable lock says no more what it is of than its name does.
+                Err(unreadable) if config.upstreams.contains_key(&name) => Err(unreadable),
+                Ok(_) | Err(_) => Ok(()),
+            };
+            problems.extend(restored.err().into_iter().flatten());
         }
-        Ok(())
+        problems
     }
 
     /// Restores the version of an offer from its lock. An offer whose lock cannot be read is refused: it would go live
@@ -386,11 +400,26 @@ impl Registry {
 
     /// Follows the folder until the task ends.
     pub async fn watch(&self) {
-        let mut said = BTreeSet::new();
         loop {
             tokio::time::sleep(WATCH_INTERVAL).await;
             let report = self.load().await;
-            report.log(&mut said);
+            self.log(&report);
+        }
+    }
+
+    /// Logs each thing once, until it changes: a waiting contract is tried four times a second.
+    pub fn log(&self, report: &Report) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting =
+            report.waiting.iter().map(|(path, away)| format!("waiting: {}: {}", path.display(), away.in_full()));
+        let now: BTreeSet<String> =
+            waiting.chain(report.held.iter().map(|held| format!("held: {}", held.line()))).collect();
+        for line in now.difference(&said) {
+            tracing::warn!("{line}");
+        }
+        *said = now;
+        for problem in &report.problems {
+            tracing::error!("refused: {problem}");
         }
     }
 
@@ -485,27 +514,23 @@ impl Registry {
             return Ok(compiled);
         }
         // The file is new or asks for more than was recorded: describe everything, and record it only if it compiles.
-        let mut described = BTreeMap::new();
+        let (described, away, mut problems) =
+            describe_all(&self.gateway, source, &source.collections.iter().collect::<Vec<_>>()).await;
+        if !away.is_empty() || !problems.is_empty() {
+            // What is wrong with the file is told however its sources are.
+            problems.extend(compile::compile_known(source, &described).err().unwrap_or_default());
+            return Err(match problems.is_empty() {
+                true => Uncompiled::Waiting(Away::all(away)),
+                false => Uncompiled::Refused(problems),
+            });
+        }
+        let compiled = compile::compile(source, &described).map_err(Uncompiled::Refused)?;
         for collection in &source.collections {
-            match describe(&self.gateway, source, collection).await {
-                Ok(shape) => {
-                    described.insert(collection.name.clone(), shape);
-                }
-                Err(Describe::Later(why)) => return Err(Uncompiled::Waiting(why)),
-                Err(Describe::Refused(problem)) => return Err(Uncompiled::Refused(vec![problem])),
+            if let Err(error) = self.recorded.put(contract, collection.into(), &described[&collection.name]) {
+                tracing::warn!(contract, collection = collection.name, %error, "the shape could not be recorded");
             }
         }
-        match compile::compile(source, &described) {
-            Ok(compiled) => {
-                for collection in &source.collections {
-                    if let Err(error) = self.recorded.put(contract, collection.into(), &described[&collection.name]) {
-                        tracing::warn!(contract, collection = collection.name, %error, "the shape could not be recorded");
-                    }
-                }
-                Ok(compiled)
-            }
-            Err(problems) => Err(Uncompiled::Refused(problems)),
-        }
+        Ok(compiled)
     }
 }
 
@@ -542,93 +567,6 @@ pub fn contract_files(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
 /// new or its settings have changed.
 pub fn recorded_shape(state: &Path, contract: &str, collection: &form::Collection) -> Option<Shape> {
     Recorded::new(state.join("shapes")).get(contract, collection.into())
-}
-
-pub enum Describe {
-    /// The source or the adapter is not there now.
-    Later(String),
-    Refused(Problem),
-}
-
-/// Asks the adapter for the shape of a collection as it is now.
-pub async fn describe(
-    gateway: &Gateway,
-    source: &form::Source,
-    collection: &form::Collection,
-) -> Result<Shape, Describe> {
-    let asked = Asked { name: &collection.name, adapter: &collection.adapter, settings: &collection.settings };
-    ask(gateway, &source.file, asked).await
-}
-
-/// Describes a published collection; `file` is the contract's name.
-async fn describe_as(
-    gateway: &Gateway,
-    file: &str,
-    collection: &weir_contracts::contract::Collection,
-) -> Result<Shape, Describe> {
-    let asked = Asked { name: &collection.name, adapter: &collection.adapter, settings: &collection.settings };
-    ask(gateway, file, asked).await
-}
-
-/// The parts of a collection that its adapter needs to describe it.
-struct Asked<'a> {
-    name: &'a str,
-    adapter: &'a str,
-    settings: &'a serde_json::Value,
-}
-
-async fn ask(gateway: &Gateway, file: &str, collection: Asked<'_>) -> Result<Shape, Describe> {
-    let place = format!("/collections/{}", collection.name);
-    let text = match gateway.host().describe(collection.adapter, &collection.settings.to_string()).await {
-        Ok(text) => text,
-        Err(AdapterFailure::Guest(error)) => {
-            let why = format!("the collection `{}` cannot be described: {}", collection.name, error.message);
-            return Err(match Code::of_word(&error.code) {
-                code if code.is_for_later() => Describe::Later(why),
-                Code::Forbidden => {
-                    let hint = connection_hint(gateway, &collection);
-                    Describe::Refused(Problem::new(file, place, why).hint(hint))
-                }
-                _ => Describe::Refused(Problem::new(file, place, why)),
-            });
-        }
-        Err(failure) => return Err(Describe::Later(format!("the collection `{}`: {failure}", collection.name))),
-    };
-    let refused = |why: String| Describe::Refused(Problem::new(file, place.clone(), why));
-    Shape::read(&text)
-        .map_err(|error| refused(format!("the adapter `{}` answered no shape: {error}", collection.adapter)))
-}
-
-/// Returns the hint what to do about a connection that the adapter may not use.
-fn connection_hint(gateway: &Gateway, collection: &Asked<'_>) -> String {
-    let config = gateway.config();
-    let wanted = collection.settings["connection"].as_str().unwrap_or_default();
-    if wanted.is_empty() || config.connections.contains_key(wanted) {
-        return format!("grant the connection under [plugins.{}.grants] in weir.toml", collection.adapter);
-    }
-    match config.connections.keys().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => format!("weir.toml has no connection: add [connections.{wanted}]"),
-        ref names => format!("weir.toml has no connection `{wanted}`; it has {}", names.join(", ")),
-    }
-}
-
-impl Report {
-    /// Logs each thing once, until it changes: a waiting contract is tried twice a second.
-    fn log(&self, said: &mut BTreeSet<String>) {
-        let waiting: BTreeSet<String> =
-            self.waiting.iter().map(|(path, why)| format!("{}: {why}", path.display())).collect();
-        for line in waiting.difference(said) {
-            tracing::warn!("waiting: {line}");
-        }
-        let held: BTreeSet<String> = self.held.iter().map(Held::line).collect();
-        for line in held.difference(said) {
-            tracing::warn!("held: {line}");
-        }
-        *said = waiting.into_iter().chain(held).collect();
-        for problem in &self.problems {
-            tracing::error!("refused: {problem}");
-        }
-    }
 }
 
 /// Returns the collections that live contracts use of one adapter; a new build of its plugin must still serve them.

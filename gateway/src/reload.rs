@@ -53,14 +53,8 @@ pub struct Opened {
     pub left_out: Vec<Problem>,
 }
 
-/// Makes the checks that a typed configuration still has to pass. `before` has connections that may be kept. `open` is
-/// the one connection that may lie beside Weir's own state.
-pub fn open(
-    config: &Config,
-    before: &Connections,
-    upstreams: &Upstreams,
-    open: Option<&str>,
-) -> Result<Opened, Vec<Problem>> {
+/// Makes the checks that a typed configuration still has to pass. `before` has connections that may be kept.
+pub fn open(config: &Config, before: &Connections, upstreams: &Upstreams) -> Result<Opened, Vec<Problem>> {
     let (mut problems, places) = (Vec::new(), &config.places);
     if let Err(error) = check_access(&config.http) {
         problems.push(places.problem("/http", format!("{error:#}")).hint("see [http] in docs/configuration.md"));
@@ -70,7 +64,6 @@ pub fn open(
         problems.push(places.problem("/metrics/token", what).hint(SECRET));
         None
     });
-    let state = &config.folders.state;
     let (connections, wrong) = before.renewed(&config.connections, &config.base);
     let left_out = wrong.into_iter().map(|(name, what)| {
         let is_secret = ["environment", "secret", "${"].iter().any(|word| what.contains(word));
@@ -82,11 +75,6 @@ pub fn open(
     let without_secret =
         wrong.into_iter().map(|(name, what)| places.problem(format!("/upstreams/{name}"), what).hint(SECRET));
     left_out.extend(without_secret);
-    if let Some(name) = connections.reaching(state).filter(|name| Some(*name) != open) {
-        let message = format!("reaches Weir's own state in {}", state.display());
-        let problem = places.problem(format!("/connections/{name}"), message);
-        problems.push(problem.hint("keep data and `[folders] state` apart"));
-    }
     if !problems.is_empty() {
         problems.extend(left_out);
         return Err(problems);
@@ -111,7 +99,7 @@ impl Reload {
         let read = (self.read)()?;
         let old = Arc::clone(&self.gateway.config());
         let new = with_what_must_stay(&old, read.clone())?;
-        let opened = open(&new, &connections, self.gateway.upstreams(), None)?;
+        let opened = open(&new, &connections, self.gateway.upstreams())?;
         if !opened.left_out.is_empty() {
             return Err(opened.left_out);
         }
@@ -255,6 +243,33 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::app::{App, Setup};
+
+    /// A draft names the folder of its file, which is often that of the state as well: that starts, and is taken over again. What
+    /// leads into the state itself is refused by both, whatever it is called.
+    #[tokio::test]
+    async fn a_connection_lies_around_the_state_and_not_in_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let read = |base: &Path, path: &str| {
+            let connections =
+                ["source", "data"].map(|name| format!("[connections.{name}]\nkind = 'files'\npath = '{path}'\n"));
+            let text = format!("[folders]\nstate = 'st'\n[log]\nfilter = 'off'\n{}", connections.concat());
+            config::read(FILE, &text, base).expect("valid")
+        };
+        let places = |problems: &[Problem]| problems.iter().map(|problem| problem.place.clone()).collect::<Vec<_>>();
+        let app = App::open(read(folder.path(), "."), Setup::default()).await.expect("it starts");
+        assert_eq!(places(&app.gateway.refused_connections()), [""; 0]);
+        for (path, refused) in [(".", &[][..]), ("st", &["/connections/data", "/connections/source"])] {
+            let again = read(folder.path(), path);
+            let reload = Reload::new(app.gateway.clone(), app.connections.clone(), Box::new(move || Ok(again.clone())));
+            let problems = reload.run("a test").await.err().unwrap_or_default();
+            assert_eq!(places(&problems), refused, "{problems:?}");
+        }
+        let other = tempfile::tempdir().expect("a temporary folder");
+        let app = App::open(read(other.path(), "st"), Setup::default()).await.expect("the rest is served");
+        assert_eq!(places(&app.gateway.refused_connections()), ["/connections/data", "/connections/source"]);
+        assert!(app.connections.get("source").is_none());
+    }
 
     #[test]
     fn what_changed_is_told_from_what_needs_a_restart() {

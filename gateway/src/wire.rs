@@ -1,4 +1,4 @@
-//! The only MCP serde types: messages in, answers out.
+//! The messages of MCP: what comes in, and the answers.
 //!
 //! A message is read once, its envelope with `params` and `_meta`, without a copy, and each of them refuses a key given
 //! twice: whatever one check read is what the next one reads. Answers are spliced around the request's id into one

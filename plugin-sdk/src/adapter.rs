@@ -237,6 +237,27 @@ impl fmt::Display for Verb {
 
 /// Reads settings strictly; the error names the settings, and serde's text the key.
 pub fn parse_settings<'a, T: Deserialize<'a>>(settings: &'a str) -> Result<T> {
-    serde_json::from_str(settings)
-        .map_err(|error| Error::invalid(format!("The settings are wrong: {error}.")).field("settings"))
+    serde_json::from_str(settings).map_err(|error| {
+        // The settings are a part of a contract, as JSON: their lines are not those of its file.
+        let error = error.to_string();
+        let what = error.split(" at line ").next().unwrap_or(&error);
+        Error::invalid(format!("The settings are wrong: {what}.")).field("settings")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_settings_are_told_without_a_place_in_their_json() {
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Settings {
+            #[expect(dead_code, reason = "only what is wrong is looked at")]
+            connection: String,
+        }
+        let told = parse_settings::<Settings>(r#"{"conection": "db"}"#).unwrap_err();
+        assert_eq!(told.message, "The settings are wrong: unknown field `conection`, expected `connection`.");
+    }
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, Modern, foreign, http, place};
+use weir_tests::{Admin, House, Modern, foreign, http, place, strangers::hostile};
 
 use crate::{built_in, plugins, sample};
 
@@ -360,6 +360,22 @@ async fn a_configuration_is_taken_over_or_refused() {
     assert_eq!((status, json!(places)), (422, json!(["/limits/in_fligt_max", "/connections/data/rigths"])));
     assert_eq!((host().await, create("BBB").await.as_str()), (200, "forbidden"), "as it was");
 
+    let reload = || {
+        let output = house.weir_as_it_is(&["reload"]).output().expect("weir starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, out, err) = reload();
+    assert!(code == Some(1) && out.is_empty() && err.contains("/connections/data/rigths"), "{code:?}: {out} {err}");
+
+    edit(&[
+        ("in_flight_max = 9", "in_flight_max = 8\n[http]\nhosts = [\"weir.example\", \"weir.test\"]"),
+        ("data = \"write\"", "data = \"read\""),
+    ]);
+    let told = "taken over: /http/hosts\ntaken over at the next start: /limits/in_flight_max\n";
+    let (code, out, err) = reload();
+    assert_eq!((code, &*out), (Some(0), told), "{err}");
+
     edit(&[]);
     let (status, taken) = admin.ask("POST", "/v1/config/reload", "").await;
     assert_eq!((status, &taken["needs_restart"]), (200, &json!([])), "{taken}");
@@ -371,7 +387,68 @@ async fn a_configuration_is_taken_over_or_refused() {
     let acts: Vec<_> = records.as_array().expect("records").iter().map(|record| record["act"].as_str()).collect();
     let reloads = acts.iter().filter(|act| **act == Some("config_reload")).count();
     let grants = acts.iter().filter(|act| **act == Some("grant_change")).count();
-    assert_eq!((reloads, grants), (2, 2), "{records}");
+    assert_eq!((reloads, grants), (3, 2), "{records}");
+}
+
+/// Whoever names what is not there reads that name, and where the right ones are.
+#[test]
+fn what_is_not_there_is_called_by_its_name() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let contracts = ["`nobody`", "`weir contracts list`"];
+    let cases: [(&[&str], [&str; 2]); 8] = [
+        (&["keys", "revoke", "bot"], ["there is no key `bot`", "`weir keys list`"]),
+        (
+            &["contracts", "rollback", "airports", "--to", "9.9.9"],
+            ["`airports@9.9.9`", "`weir contracts show airports`"],
+        ),
+        (
+            &["contracts", "rollback", "airports", "--to", "9.9.9", "--fingerprint", "x"],
+            ["`airports@9.9.9`", "`weir contracts show airports`"],
+        ),
+        (&["contracts", "show", "nobody"], contracts),
+        (&["contracts", "retire", "nobody"], contracts),
+        (&["contracts", "discard", "d_nobody"], ["`d_nobody`", "`weir contracts list`"]),
+        (&["contracts", "publish", "d_nobody", "--fingerprint", "x"], ["`d_nobody`", "`weir contracts list`"]),
+        (&["upstream", "look", "nobody"], ["`nobody`", "`weir upstream list`"]),
+    ];
+    for (words, parts) in cases {
+        let (code, _, err) = house.run(words);
+        assert!(code == 1 && parts.iter().all(|part| err.contains(part)), "{words:?}: {code} {err}");
+    }
+    // A gateway runs, and this is not its folder.
+    let elsewhere = tempfile::tempdir().expect("a temporary folder");
+    let mut command = std::process::Command::new(place::binary("weir"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
+        command.env_remove(name);
+    }
+    let output = command.args(["keys", "list"]).current_dir(&elsewhere).output().expect("weir starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    for part in ["no weir.toml here", "--config", "--admin"] {
+        assert!(output.status.code() == Some(1) && told.contains(part), "{told}");
+    }
+}
+
+/// A server that a running gateway did not take over is not there, though the configuration names it.
+#[test]
+fn a_server_that_is_not_taken_over_is_no_success() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let server = hostile(&["good"]);
+    let add = |name: &str| {
+        let mut command = house.weir_as_it_is(&["upstream", "add", name, "--yes"]);
+        let output = command.arg("--").args(&server).output().expect("weir starts");
+        (output.status.code(), String::from_utf8(output.stderr).expect("weir prints text"))
+    };
+    assert_eq!(add("good").0, Some(0));
+    let listed = house.weir_as_it_is(&["upstream", "list", "--json"]).output().expect("weir starts");
+    let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    assert!(listed["upstreams"][0]["server"]["name"].is_string(), "JSON, and no text with JSON in it: {listed}");
+
+    let written = std::fs::read_to_string(house.path().join("weir.toml")).expect("written");
+    house.write("weir.toml", format!("{written}\n[connections.inside]\nkind = \"files\"\npath = \"state\"\n"));
+    let (code, err) = add("better");
+    assert!(code == Some(1) && err.contains("has not taken it over") && err.contains("/connections/inside"), "{err}");
 }
 
 /// A retry with the same key gets the first answer and does nothing twice; a key is for one request.

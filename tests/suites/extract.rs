@@ -372,9 +372,9 @@ fn a_client_is_connected_and_taken_back() {
         extract.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME").current_dir(home);
         let (code, document, err) = run(extract);
         assert_eq!((code, names_or_none(&document).len()), (0, 3), "{client}: {err}");
-        // Another's change stays when ours is taken back.
-        assert_eq!(connect(&[client, "--undo"]).0, 0, "{client}");
-        assert!(!fs::read_to_string(&file).expect("the file").contains("stdio"), "{client}");
+        // Where there was no file, there is none again.
+        let (code, out, _) = connect(&[client, "--undo"]);
+        assert!(code == 0 && out.contains("is removed") && !Path::new(&file).exists(), "{client}: {out}");
         assert!(connect(&[client, "--undo"]).1.contains("does not name"), "{client}");
     }
     let settings = home.join(".gemini/settings.json");
@@ -393,6 +393,17 @@ fn a_client_is_connected_and_taken_back() {
     assert_eq!(fs::read_to_string(&settings).expect("settings"), mine, "byte for byte");
     let (code, _, err) = connect(&["claude-desktop", "--url", "http://127.0.0.1:8484/mcp"]);
     assert!(code == 1 && err.contains("Connectors"), "{err}");
+    for url in ["not a url", "localhost:8494", "ftp://x"] {
+        let (code, _, err) = connect(&["gemini", "--url", url]);
+        assert!(code == 1 && err.contains(url) && err.contains("http://127.0.0.1:8484/mcp"), "{url}: {err}");
+    }
+    assert_eq!(fs::read_to_string(&settings).expect("settings"), mine, "nothing was written");
+    let gateway = house.serve();
+    let root = gateway.url().replace("/mcp", "");
+    for (url, note) in [(root.as_str(), "(404)"), ("http://127.0.0.1:1/mcp", "does not answer now")] {
+        let (code, out, err) = connect(&["gemini", "--print", "--url", url]);
+        assert!(code == 0 && out.contains(url) && err.contains(note), "{url}: {err}");
+    }
 }
 
 /// What is written names a variable, in each client's own words: read back, it leads to the view with the key, which is in

@@ -427,6 +427,9 @@ async fn with_an_empty_state_the_lock_is_the_published_version() {
     drop(gateway);
     std::fs::remove_dir_all(house.path().join("state")).expect("wiped");
     house.write("contracts/airports.yaml", broken());
+    // A lock has the whole compiled contract, which is longer than its file.
+    let lock = std::fs::read_to_string(house.path().join("contracts/airports.lock.json")).expect("a lock");
+    house.write("contracts/airports.lock.json", format!("{lock}{}", " ".repeat(5 << 20)));
     let gateway = house.serve();
     let url = gateway.contract_url("airports");
     assert_eq!(version(&url).await, "1.1.0");
@@ -470,7 +473,9 @@ async fn a_change_may_insist_on_what_was_read() {
     let back = admin.request("POST", "/v1/contracts/airports/rollback").header("if-match", &bob).body(back);
     assert_eq!(back.send().await.expect("an answer").status(), 412);
     let now = tag().await;
-    assert_eq!(submit(&broken(), Some(&format!("{bob}, {now}"))).await.0, 202);
+    // The text may be as long as a file.
+    let long = format!("{}\n#{}\n", broken(), "\t".repeat(5 << 20));
+    assert_eq!(submit(&long, Some(&format!("{bob}, {now}"))).await.0, 202);
     assert_ne!(tag().await, now, "a draft waits");
 }
 
@@ -538,7 +543,7 @@ async fn a_refused_file_is_listed_with_its_problems() {
     listed(&|listed| listed["refused"] == json!([])).await;
     until(&gateway.contract_url("airports"), "1.1.0").await;
 
-    house.write("contracts/parts.yaml", "contract: parts\ncollections: { parts: { adapter: nowhere } }\ntools: []\n");
+    house.write("contracts/parts.yaml", FIELDS.replace("adapter: sheet", "adapter: nowhere"));
     let all = listed(&|listed| listed["waiting"] != json!([])).await;
     assert!(all["waiting"][0]["file"].as_str().is_some_and(|file| file.ends_with("parts.yaml")), "{all}");
 }

@@ -197,3 +197,27 @@ async fn a_contract_that_cannot_be_read_is_skipped_alone() {
     assert!(text(&house, "/metrics").await.contains("weir_refused{kind=\"version\"} 1"));
     assert_eq!(listed["contracts"].as_array().map(Vec::len), Some(2), "it is still known: {listed}");
 }
+
+/// A source that is away hides no mistake of a form, and a pipeline does not wait for it. What is away is told once, with the
+/// connection and what the system says.
+#[tokio::test]
+async fn a_source_that_is_away_is_named_and_hides_no_mistake() {
+    let away = "[connections.disk]\nkind = \"files\"\npath = \"not-mounted\"\n[plugins.sheet.grants]\ndisk = \"read\"";
+    let contract = fields().replace("connection: data", "connection: disk");
+    let house = House::new().config(away).file("contracts/fields.yaml", &contract);
+    let gateway = house.serve();
+    let told = "waiting: ";
+    gateway.wait_for_log("over the connection `disk`");
+    let log = gateway.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains(told)).collect();
+    assert!(lines.len() == 1 && lines[0].contains("No such file or directory"), "{log}");
+    drop(gateway);
+    let refused = strict(&house);
+    assert!(refused.contains("fields.yaml at /collections/") && refused.contains("`disk`"), "{refused}");
+
+    house.write("contracts/fields.yaml", contract.replace("verb: lookup", "verb: lst"));
+    for words in [&["compile", "contracts/fields.yaml"][..], &["serve", "--strict", "--listen", "127.0.0.1:0"]] {
+        let (code, _, err) = house.run(words);
+        assert!(code == 1 && err.contains("/verb"), "{words:?}: {code}: {err}");
+    }
+}

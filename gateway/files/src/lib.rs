@@ -44,8 +44,8 @@ pub fn create_once(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bo
 
 /// Like [`replace`], and holds the file: [`read_held`] knows by that, until the returned file is closed, that the process
 /// lives which wrote it.
-pub fn replace_held(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<File> {
-    let fresh = write(path, bytes, readers)?;
+pub fn replace_held(path: &Path, bytes: &[u8]) -> io::Result<File> {
+    let fresh = write(path, bytes, Readers::Everyone)?;
     fresh.as_file().lock()?;
     let file = fresh.persist(path).map_err(|error| error.error)?;
     sync_folder(path)?;
@@ -157,8 +157,8 @@ mod tests {
     fn a_held_file_is_known_as_that_of_a_living_process() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("address");
-        let first = replace_held(&path, b"one", Readers::Everyone).expect("written");
-        let second = replace_held(&path, b"two", Readers::Everyone).expect("written");
+        let first = replace_held(&path, b"one").expect("written");
+        let second = replace_held(&path, b"two").expect("written");
         assert_eq!(read_held(&path).expect("read").as_deref(), Some("two"));
         drop(first);
         assert_eq!(read_held(&path).expect("read").as_deref(), Some("two"));

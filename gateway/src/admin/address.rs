@@ -9,8 +9,6 @@ use std::{
     time::Duration,
 };
 
-use weir_files::Readers;
-
 /// The file of the state folder that holds the address.
 const FILE: &str = "admin.url";
 /// The time after which the command line finds a gateway whose file another one has replaced, and left behind.
@@ -27,7 +25,7 @@ pub struct Announced {
 /// Writes the address down.
 pub fn announce(folder: &Path, address: SocketAddr) -> io::Result<Announced> {
     let (file, address) = (folder.join(FILE), format!("http://{address}"));
-    let held = weir_files::replace_held(&file, address.as_bytes(), Readers::Everyone)?;
+    let held = weir_files::replace_held(&file, address.as_bytes())?;
     Ok(Announced { file, address, held })
 }
 
@@ -40,7 +38,7 @@ impl Announced {
             if matches!(weir_files::read_held(&self.file), Ok(Some(_))) {
                 continue;
             }
-            match weir_files::replace_held(&self.file, self.address.as_bytes(), Readers::Everyone) {
+            match weir_files::replace_held(&self.file, self.address.as_bytes()) {
                 Ok(held) => self.held = held,
                 Err(error) => tracing::warn!(%error, "the address of the admin API cannot be written down"),
             }

@@ -95,7 +95,10 @@ pub(super) async fn create(
 pub(super) async fn revoke(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
     let admins = admin.state.admins().await?;
-    let key = admins.iter().find(|key| key.id == id).ok_or_else(|| Refusal::not_found("admin key"))?;
+    let key = admins
+        .iter()
+        .find(|key| key.id == id)
+        .ok_or_else(|| Refusal::not_found("admin key", &id).see("an id is wanted, as GET /v1/admins shows it"))?;
     if key.revoked_ms.is_some() {
         return Ok(StatusCode::NO_CONTENT);
     }

@@ -94,10 +94,11 @@ pub(super) async fn describe(
     staff.needs(Role::Editor)?;
     admin.registry.gate().refresh().await?;
     let live = admin.registry.gate().live().get(&contract).cloned();
-    let live = live.ok_or_else(|| Refusal::not_found("live contract"))?;
-    let collection = live.contract.collection(&collection).ok_or_else(|| Refusal::not_found("collection"))?;
+    let live = live.ok_or_else(|| Refusal::not_found("live contract", &contract))?;
+    let found = live.contract.collection(&collection);
+    let collection = found.ok_or_else(|| Refusal::not_found("collection", &collection))?;
     let (shape, drift) = admin.registry.look(&live, collection).await.map_err(|error| match error {
-        Describe::Later(why) => Refusal::unavailable(why),
+        Describe::Later(away) => Refusal::unavailable(away.why),
         Describe::Refused(problem) => Refusal::problems("the source cannot be described", &[problem]),
     })?;
     Ok(Json(Described { shape: serde_json::to_value(shape).expect("plain data"), drift: drift.into() }))

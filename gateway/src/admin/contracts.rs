@@ -27,8 +27,13 @@ use crate::{
     },
 };
 
+/// What to do where no contract, or no draft, has a name.
+const CONTRACTS: &str = "GET /v1/contracts and `weir contracts list` name those that there are";
+const DRAFTS: &str = "GET /v1/drafts and `weir contracts list` name those that wait";
 /// Drafts in one answer that no longer wait; those that wait are always in it.
 const DRAFTS_MAX: u32 = 200;
+/// The bound on a submission: a contract file as large as one may be, with what JSON escapes in it.
+pub(super) const SUBMITTED_MAX_BYTES: usize = 2 * form::FILE_BYTES_MAX;
 /// The schemas of one contract's tools.
 pub(super) const PLANNED_MAX_BYTES: usize = 16 << 20;
 const CHANGED: &str = "the contract has changed since it was read: read it again";
@@ -153,7 +158,7 @@ pub(super) struct DraftView {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewContract {
     /// The contract file, YAML or JSON.
-    #[schema(min_length = 1, max_length = 1048576)]
+    #[schema(min_length = 1, max_length = 16777216)]
     source: String,
     /// True: wait for someone even where it could go live at once.
     #[serde(default)]
@@ -308,7 +313,7 @@ pub(super) async fn submit(
     };
     let contract = admin.registry.compile(&source).await.map_err(|error| match error {
         Uncompiled::Refused(problems) => refused(&problems),
-        Uncompiled::Waiting(why) => Refusal::unavailable(why),
+        Uncompiled::Waiting(away) => Refusal::unavailable(away.why),
     })?;
     let by = staff.by();
     let on = seen.holds(&admin, &name).await?;
@@ -377,7 +382,7 @@ pub(super) async fn show(
     let drafts = admin.state.drafts(of, DRAFTS_MAX).await?;
     let live = gate.live().get(&name).cloned();
     if versions.is_empty() && drafts.is_empty() {
-        return Err(Refusal::not_found("contract"));
+        return Err(Refusal::not_found("contract", &name).see(CONTRACTS));
     }
     let heads = || drafts.iter().map(|draft| &draft.head);
     let newest = heads().max_by_key(|head| (head.created_ms, &head.id));
@@ -446,12 +451,21 @@ pub(super) async fn version(
     At((name, version)): At<(String, String)>,
 ) -> Answer<Json<VersionDetail>> {
     staff.needs(Role::Viewer)?;
-    let row = admin.state.version(&name, &version).await?.ok_or_else(|| Refusal::not_found("version"))?;
+    let row = find(&admin, &name, &version).await?;
     let contract = read(&row)?;
     let (document, artifact) = (compiled_document(&contract), contract.to_artifact());
     let VersionRow { version, source, class, fingerprint, published_ms, published_by, .. } = row;
     let view = VersionView { version, class, fingerprint, published_ms, published_by };
     Ok(Json(VersionDetail { view, document, artifact, source }))
+}
+
+/// Finds one version.
+async fn find(admin: &Admin, name: &str, version: &str) -> Answer<VersionRow> {
+    let row = admin.state.version(name, version).await?;
+    row.ok_or_else(|| {
+        let next = format!("GET /v1/contracts/{name} and `weir contracts show {name}` show those that there are");
+        Refusal::not_found("version", &format!("{name}@{version}")).see(&next)
+    })
 }
 
 /// The difference between two versions, and, where calls are kept, which of them the second would have refused
@@ -470,12 +484,13 @@ pub(super) async fn compare(
     let head = admin.state.head(&name).await?;
     // A contract that was retired is compared with what was served last.
     let served = head.and_then(|head| head.live.or(head.last));
-    let find = async |asked: Option<String>| {
-        let version = asked.or_else(|| served.clone()).ok_or_else(|| Refusal::not_found("live version"))?;
-        let row = admin.state.version(&name, &version).await?.ok_or_else(|| Refusal::not_found("version"))?;
-        read(&row)
+    let side = async |asked: Option<String>| {
+        let version = asked
+            .or_else(|| served.clone())
+            .ok_or_else(|| Refusal::not_found("live contract", &name).see(CONTRACTS))?;
+        read(&find(&admin, &name, &version).await?)
     };
-    let (from, to) = (find(between.from).await?, find(between.to).await?);
+    let (from, to) = (side(between.from).await?, side(between.to).await?);
     let mut report = value(&diff(&from, &to));
     if let Some(impact) = impact(&admin.gateway, &admin.state, &name, &inputs(Some(&to))).await? {
         report["impact"] = value(&impact);
@@ -499,7 +514,7 @@ pub(super) async fn plan(
     let gate = admin.registry.gate();
     gate.refresh().await?;
     if !gate.live().contains_key(&name) {
-        return Err(Refusal::not_found("live contract"));
+        return Err(Refusal::not_found("live contract", &name).see(CONTRACTS));
     }
     let impact = impact(&admin.gateway, &admin.state, &name, &planned.tools).await?;
     Ok(Json(PlannedImpact { impact }))
@@ -523,6 +538,7 @@ pub(super) async fn roll_back(
 ) -> Answer<Json<NowLive>> {
     staff.needs(Role::Editor)?;
     let on = seen.holds(&admin, &name).await?;
+    find(&admin, &name, &back.to).await?;
     let approval = Approval { by: &staff.by(), role: staff.role, fingerprint: &back.fingerprint };
     admin.registry.roll_back(&name, &back.to, &approval, on).await?;
     Ok(Json(NowLive { contract: name, version: Some(back.to) }))
@@ -545,7 +561,8 @@ pub(super) async fn retire(
     let on = seen.holds(&admin, &name).await?;
     let gate = admin.registry.gate();
     gate.refresh().await?;
-    let held = gate.ask_to_retire(&name, &staff.by(), on).await?;
+    let held = gate.ask_to_retire(&name, &staff.by(), on).await;
+    let held = held.map_err(|error| Refusal::of(error, &name, CONTRACTS))?;
     Ok((StatusCode::ACCEPTED, Json(Submitted::held(&admin, held).await?)))
 }
 
@@ -566,7 +583,7 @@ pub(super) async fn drafts(Shared(admin): Ask, staff: Staff, Asked(of): Asked<Of
     (status = 404, body = Refusal)))]
 pub(super) async fn draft(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<Json<DraftView>> {
     staff.needs(Role::Viewer)?;
-    let draft = admin.state.draft(&id).await?.ok_or_else(|| Refusal::not_found("draft"))?;
+    let draft = admin.state.draft(&id).await?.ok_or_else(|| Refusal::not_found("draft", &id).see(DRAFTS))?;
     let new = draft.artifact.as_deref().map(contract).transpose()?;
     let DraftRow { head, report, .. } = draft;
     let impact = impact(&admin.gateway, &admin.state, &head.contract, &inputs(new.as_ref())).await?;
@@ -598,7 +615,8 @@ pub(super) async fn publish(
 ) -> Answer<Json<NowLive>> {
     staff.needs(Role::Editor)?;
     let approval = Approval { by: &staff.by(), role: staff.role, fingerprint: &agreed.fingerprint };
-    let (draft, version) = admin.registry.publish_draft(&id, &approval).await?;
+    let published = admin.registry.publish_draft(&id, &approval).await;
+    let (draft, version) = published.map_err(|error| Refusal::of(error, &id, DRAFTS))?;
     Ok(Json(NowLive { contract: draft.contract, version: version.map(|version| version.to_string()) }))
 }
 
@@ -608,7 +626,8 @@ pub(super) async fn publish(
         (status = 404, body = Refusal), (status = 409, body = Refusal)))]
 pub(super) async fn discard(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<StatusCode> {
     staff.needs(Role::Editor)?;
-    admin.registry.gate().discard(&id, &staff.by()).await?;
+    let discarded = admin.registry.gate().discard(&id, &staff.by()).await;
+    discarded.map_err(|error| Refusal::of(error, &id, DRAFTS))?;
     Ok(StatusCode::NO_CONTENT)
 }
 

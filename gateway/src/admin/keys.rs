@@ -19,6 +19,8 @@ use crate::{
 };
 
 const NAME_MAX_CHARS: usize = 64;
+/// What to do where no key has an id.
+const IDS: &str = "an id is wanted, as GET /v1/keys and `weir keys list` show it";
 
 /// A key, without its secret.
 #[derive(Serialize, ToSchema)]
@@ -136,7 +138,7 @@ pub(super) async fn create(
     (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
 pub(super) async fn revoke(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
-    let key = admin.state.key(&id).await?.ok_or_else(|| Refusal::not_found("key"))?;
+    let key = admin.state.key(&id).await?.ok_or_else(|| Refusal::not_found("key", &id).see(IDS))?;
     if key.revoked_ms.is_some() {
         return Ok(StatusCode::NO_CONTENT);
     }

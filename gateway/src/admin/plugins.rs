@@ -193,7 +193,7 @@ pub(super) async fn accept(
 async fn let_in(admin: &Admin, name: &str, file: &str, digest: &str, by: &str) -> Answer<PluginView> {
     let _turn = admin.gateway.plugin_files().turn().await;
     if !is_held(admin, file, digest) {
-        return Err(Refusal::not_found("held file of that digest"));
+        return Err(Refusal::not_found("held file of the digest", digest));
     }
     admin.gateway.audit().admin(AdminAct::PluginLoad, name, Some(digest), by, None)?;
     admin.gateway.host().approve(digest).await;

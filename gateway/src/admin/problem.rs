@@ -16,6 +16,9 @@ use weir_state::StateError;
 
 use crate::{registry::gate::GateError, telemetry::Unrecorded};
 
+/// The bound on a name in a refusal.
+const NAME_MAX_CHARS: usize = 64;
+
 /// Why a request was refused.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = Problem)]
@@ -38,8 +41,24 @@ impl Refusal {
         Self { kind: "about:blank", status: status.as_u16(), title, detail: detail.into(), problems: Vec::new() }
     }
 
-    pub fn not_found(what: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, format!("there is no such {what}"))
+    /// Refuses a request for what is not there. The name is that of the request.
+    pub fn not_found(what: &str, name: &str) -> Self {
+        let shown: String = name.chars().take(NAME_MAX_CHARS).collect();
+        Self::new(StatusCode::NOT_FOUND, format!("there is no {what} `{shown}`"))
+    }
+
+    /// Refuses what the gate refuses. What is not there is called by its name, and `next` is what to do then.
+    pub fn of(error: GateError, name: &str, next: &str) -> Self {
+        match error {
+            GateError::State(StateError::Unknown(what)) => Self::not_found(what, name).see(next),
+            error => error.into(),
+        }
+    }
+
+    /// Adds what to do next.
+    pub fn see(mut self, next: &str) -> Self {
+        self.detail = format!("{}: {next}", self.detail);
+        self
     }
 
     pub fn method() -> Self {
@@ -77,7 +96,7 @@ impl From<StateError> for Refusal {
     fn from(error: StateError) -> Self {
         match error {
             StateError::Moved(_) => Self::new(StatusCode::CONFLICT, format!("{error}: read it again")),
-            StateError::Unknown(what) => Self::not_found(what),
+            StateError::Unknown(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
             StateError::Open { .. } | StateError::Database(_) => {
                 tracing::error!(%error, "an admin request failed");
                 Self::unavailable("the state cannot be used now")

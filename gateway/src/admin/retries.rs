@@ -17,13 +17,15 @@ use http_body_util::BodyExt as _;
 use sha2::{Digest, Sha256};
 use weir_state::{Begun, ReplyRow};
 
-use super::{Admin, Refusal, staff::Staff};
+use super::{Admin, Refusal, contracts, staff::Staff};
 use crate::{identity::now_ms, transport::http::connections};
 
 const HEADER: &str = "idempotency-key";
 const KEY_MAX_BYTES: usize = 128;
-/// The bound on the body of a request with a key, and of an answer that is kept.
-const BODY_MAX_BYTES: usize = 2 << 20;
+/// The bound on the body of a request with a key: the longest is a contract that is submitted.
+const BODY_MAX_BYTES: usize = contracts::SUBMITTED_MAX_BYTES;
+/// The bound on an answer that is kept.
+const KEPT_MAX_BYTES: usize = 2 << 20;
 /// The time that a retry waits for the first request to end.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 const WAIT_INTERVAL: Duration = Duration::from_millis(20);
@@ -90,7 +92,7 @@ async fn run(admin: &Admin, staff: &Staff, key: &str, request: Request, next: Ne
     // A request that failed for a reason of the moment may succeed next time.
     let of_the_moment = head.status.is_server_error() || head.status == StatusCode::PRECONDITION_FAILED;
     let text = String::from_utf8_lossy(&body);
-    let kept = (!of_the_moment && body.len() <= BODY_MAX_BYTES).then(|| (head.status.as_u16().into(), &*text));
+    let kept = (!of_the_moment && body.len() <= KEPT_MAX_BYTES).then(|| (head.status.as_u16().into(), &*text));
     admin.state.end_reply(&staff.id, key, kept).await?;
     Ok(Response::from_parts(head, Body::from(body)))
 }

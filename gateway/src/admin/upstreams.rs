@@ -8,6 +8,7 @@ use std::{
 
 use axum::{Json, extract::State as Shared};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 use weir_upstream::{Called, Upstream};
 
@@ -31,8 +32,9 @@ pub(super) struct UpstreamView {
     /// Why it is down, or why nothing of it can be published.
     reason: Option<String>,
     looked_ms: Option<u64>,
-    /// What it says it is, JSON.
-    server: String,
+    /// What it says it is; null before it was looked at.
+    #[schema(value_type = Option<Object>)]
+    server: Value,
     /// Tools that it lists and that can be published.
     tools: usize,
     /// Items that cannot be published, and why.
@@ -83,7 +85,9 @@ pub(super) async fn look(Shared(admin): Ask, staff: Staff, At(name): At<String>)
 }
 
 fn find(admin: &Admin, name: &str) -> Result<Arc<Upstream>, Refusal> {
-    admin.gateway.upstreams().get(name).ok_or_else(|| Refusal::not_found("upstream"))
+    admin.gateway.upstreams().get(name).ok_or_else(|| {
+        Refusal::not_found("upstream", name).see("GET /v1/upstreams and `weir upstream list` name those that there are")
+    })
 }
 
 fn view(admin: &Admin, upstream: &Upstream) -> UpstreamView {
@@ -99,7 +103,7 @@ fn view(admin: &Admin, upstream: &Upstream) -> UpstreamView {
         state: seen.state(),
         reason: seen.failure,
         looked_ms: seen.at.map(|at| u64::try_from(since(at)).unwrap_or(u64::MAX)),
-        server: seen.server,
+        server: serde_json::from_str(&seen.server).unwrap_or_default(),
         tools: seen.tools,
         left_out: seen.left_out,
         notes: seen.notes,

@@ -60,9 +60,7 @@ impl Api {
                 let state = settings.state_folder();
                 let url = match url {
                     Some(url) => url.trim_end_matches('/').to_owned(),
-                    None => {
-                        admin::found(&state).context("is `weir serve` running? Or name its admin API with --admin")?
-                    }
+                    None => admin::found(&state).context(not_found(settings))?,
                 };
                 let key = match key {
                     Some(key) => key,
@@ -117,6 +115,17 @@ impl Api {
             message.push_str(&format!("\n{}", told(problem)));
         }
         bail!("the admin API refused: {message}")
+    }
+}
+
+/// Returns what to do where no gateway is found: one may well run, and this be another folder.
+fn not_found(settings: &Settings) -> &'static str {
+    match settings.present() || settings.state.is_some() {
+        true => "is `weir serve` running? Or name its admin API with --admin",
+        false => {
+            "there is no weir.toml here: run this in the folder of the gateway's weir.toml, or name that with --config, or the \
+             admin API with --admin"
+        }
     }
 }
 

@@ -7,7 +7,10 @@ use std::{
 };
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand};
+use clap::{
+    Args, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use weir_contracts::{
@@ -15,7 +18,7 @@ use weir_contracts::{
     contract::{Maker, Target},
 };
 
-use super::{Done, Failure, Settings, block_on, draft, extracted, flags, start};
+use super::{Done, Failure, Settings, admin::table, block_on, draft, extracted, flags, start};
 use crate::{
     app::App,
     call::{Asking, CallOutcome, CallRequest, Content, Endpoint, ToolResult, call_tool},
@@ -25,7 +28,7 @@ use crate::{
 #[derive(Args)]
 #[command(
     arg_required_else_help = true,
-    override_usage = "weir call [OPTIONS] TOOL [--argument value]…",
+    override_usage = "weir call [OPTIONS] TOOL [--argument value]…\n       weir call [OPTIONS]  lists the tools",
     subcommand_value_name = "TOOL"
 )]
 pub(super) struct Call {
@@ -38,13 +41,14 @@ pub(super) struct Call {
     /// An extracted document to call the tools of; its server is named by --url, or by `-- COMMAND…` behind the arguments
     #[arg(long, value_name = "DOCUMENT", conflicts_with = "file")]
     from: Option<PathBuf>,
-    /// Print the whole result, also of an error: every block of its content and its structured value, as JSON
+    /// Print the whole result, also of an error: every block of its content and its structured value, as JSON; without a
+    /// tool, the list as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     settings: Settings,
     #[command(subcommand)]
-    tool: Called,
+    tool: Option<Called>,
 }
 
 #[derive(Subcommand)]
@@ -56,7 +60,7 @@ enum Called {
 
 impl Call {
     pub(super) fn run(self) -> Done {
-        let Called::Named(words) = &self.tool;
+        let Some(Called::Named(words)) = &self.tool else { return self.list() };
         let Some((name, line)) = words.split_first() else { unreachable!("a subcommand has a name") };
         let result = match (&self.from, &self.url) {
             (Some(from), url) => block_on(of_document(from, url.as_deref(), name, line))??,
@@ -95,7 +99,39 @@ impl Call {
         Ok(())
     }
 
-    async fn here(&self, name: &str, line: &[String]) -> Result<Option<ToolResult>, Failure> {
+    /// Lists the tools that could be called, and says how to go on.
+    fn list(&self) -> Done {
+        let mut tools = match (&self.from, &self.url) {
+            (Some(from), _) => extracted::tools(from)?,
+            (None, Some(url)) => block_on(async { Remote::new(url)?.tools().await })??,
+            (None, None) => block_on(self.tools_here())??,
+        };
+        tools.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
+        let text = |tool: &Value, key: &str| tool[key].as_str().unwrap_or_default().to_owned();
+        if self.json {
+            let tools: Vec<Value> = tools
+                .iter()
+                .map(|tool| json!({ "name": text(tool, "name"), "description": text(tool, "description") }))
+                .collect();
+            println!("{}", Value::Array(tools));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let line = |tool: &Value| text(tool, "description").lines().next().unwrap_or_default().to_owned();
+        let rows: Vec<Vec<String>> = tools.iter().map(|tool| vec![text(tool, "name"), line(tool)]).collect();
+        print!("{}", table(&["TOOL", "DESCRIPTION"], &rows));
+        eprintln!("\nName one behind the options to call it; `--help` behind its name shows its arguments.");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn tools_here(&self) -> Result<Vec<Value>, Failure> {
+        let started = self.open().await?;
+        let tools = listed(&started);
+        started.gateway.upstreams().close().await;
+        Ok(tools?)
+    }
+
+    /// Opens the gateway that is called, of a spreadsheet or of the configuration.
+    async fn open(&self) -> Result<App, Failure> {
         let config = match &self.file {
             Some(file) => draft::file_config(file, true, &self.settings)?,
             None => self.settings.config_to_serve(
@@ -108,11 +144,16 @@ impl Call {
             Some(file) => draft::serve_file(&started, file).await?,
             None => started.load(false).await?,
         }
+        Ok(started)
+    }
+
+    async fn here(&self, name: &str, line: &[String]) -> Result<Option<ToolResult>, Failure> {
+        let started = self.open().await?;
         let caller = caller(&started)?;
         let snapshot = started.gateway.snapshot();
         let Some(tool) = snapshot.catalogue.tool(&Endpoint::All, name, caller.access()) else {
-            let is_visible = |name: &&str| snapshot.catalogue.tool(&Endpoint::All, name, caller.access()).is_some();
-            let mut names: Vec<&str> = snapshot.catalogue.tools().map(|tool| &*tool.name).filter(is_visible).collect();
+            let tools = listed(&started)?;
+            let mut names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
             names.sort_unstable();
             return Err(unknown(name, &names).into());
         };
@@ -157,6 +198,15 @@ impl Call {
     }
 }
 
+/// Returns the tools that the agent of `WEIR_KEY` may use, with their names and descriptions.
+fn listed(started: &App) -> anyhow::Result<Vec<Value>> {
+    let caller = caller(started)?;
+    let snapshot = started.gateway.snapshot();
+    let catalogue = &snapshot.catalogue;
+    let tools = catalogue.tools().filter_map(|tool| catalogue.tool(&Endpoint::All, &tool.name, caller.access()));
+    Ok(tools.map(|tool| json!({ "name": tool.tool.name, "description": tool.tool.description })).collect())
+}
+
 /// Returns the agent of `WEIR_KEY`.
 pub(super) fn caller(started: &App) -> anyhow::Result<Caller> {
     let key = key();
@@ -182,8 +232,22 @@ fn parse(
             error.print()?;
             Ok(None)
         }
-        Err(error) => error.exit(),
+        Err(mut error) => {
+            if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+                && is_of_call(flag)
+            {
+                anyhow::bail!("`{flag}` is an option of `weir call`, and none of `{name}`: put it before the tool");
+            }
+            error.remove(ContextKind::Suggested); // it tells how a value is written that begins with dashes
+            error.exit()
+        }
     }
+}
+
+/// Returns `true` for an option of `weir call` itself.
+fn is_of_call(flag: &str) -> bool {
+    let command = Call::augment_args(clap::Command::new("call"));
+    command.get_arguments().filter_map(clap::Arg::get_long).any(|long| flag.strip_prefix("--") == Some(long))
 }
 
 /// Returns the description with the title above it, unless it begins with it.
@@ -257,6 +321,16 @@ pub(super) fn key() -> Option<String> {
     std::env::var("WEIR_KEY").ok().filter(|key| !key.is_empty())
 }
 
+/// Refuses what is no address of an MCP endpoint.
+pub(super) fn check_url(url: &str) -> anyhow::Result<()> {
+    let is_http = |url: reqwest::Url| matches!(url.scheme(), "http" | "https");
+    anyhow::ensure!(
+        reqwest::Url::parse(url).is_ok_and(is_http),
+        "`{url}` is no URL of an MCP endpoint; write it whole, such as http://127.0.0.1:8484/mcp"
+    );
+    Ok(())
+}
+
 /// An MCP endpoint somewhere, in the modern era.
 pub(super) struct Remote {
     client: reqwest::Client,
@@ -265,10 +339,7 @@ pub(super) struct Remote {
 
 impl Remote {
     pub(super) fn new(url: &str) -> anyhow::Result<Self> {
-        anyhow::ensure!(
-            url.starts_with("http://") || url.starts_with("https://"),
-            "`{url}` is no URL; write it whole, such as http://127.0.0.1:8484/mcp"
-        );
+        check_url(url)?;
         Ok(Self { client: super::http_client(url)?, url: url.to_owned() })
     }
 
@@ -310,15 +381,74 @@ impl Remote {
         if let Some(key) = key() {
             request = request.bearer_auth(key);
         }
-        let response =
-            request.body(body.to_string()).send().await.with_context(|| format!("{} cannot be reached", self.url))?;
+        let unanswered = |error: reqwest::Error| {
+            let what = match (error.is_connect(), method) {
+                (true, _) => "cannot be reached",
+                (false, "tools/call") => {
+                    "did not answer: the tool may have run, so look at what it changes before it is called again"
+                }
+                (false, _) => "did not answer",
+            };
+            anyhow::Error::new(error).context(format!("{} {what}", self.url))
+        };
+        let response = request.body(body.to_string()).send().await.map_err(unanswered)?;
         let status = response.status();
-        let text = response.text().await?;
+        let text = response.text().await.map_err(unanswered)?;
         let mut answer: Value =
             serde_json::from_str(&text).with_context(|| format!("{} answered {status} and no MCP", self.url))?;
         if let Some(error) = answer.get("error") {
             anyhow::bail!("{}", error["message"].as_str().unwrap_or("the endpoint refused"));
         }
         Ok(answer["result"].take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// A gateway that ends in the middle of a call has read the request: whether the tool ran, nobody can say.
+    #[tokio::test]
+    async fn a_call_that_is_cut_off_may_have_run() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
+        let remote = Remote::new(&url).expect("a URL");
+        for begun in ["", "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"] {
+            let cut_off = async {
+                let (mut caller, _) = listener.accept().await.expect("a call");
+                assert!(caller.read(&mut [0; 4096]).await.expect("a request") > 0);
+                caller.write_all(begun.as_bytes()).await.expect("answered");
+            };
+            let (told, ()) = tokio::join!(remote.request("tools/call", Some("update_price"), json!({})), cut_off);
+            let told = format!("{:#}", told.expect_err("no answer"));
+            assert!(told.contains("may have run") && !told.contains("cannot be reached"), "{begun}: {told}");
+        }
+        drop(listener);
+        let told = remote.request("tools/call", Some("update_price"), json!({})).await.expect_err("nobody listens");
+        assert!(told.to_string().contains("cannot be reached"), "{told:#}");
+    }
+
+    #[test]
+    fn an_option_of_the_command_behind_the_tool_is_told_where_it_belongs() {
+        let parse = |word: &str| parse("list_ps", "", &json!({}), &Value::Null, &[word.to_owned()]);
+        for option in ["--json", "--file", "--config"] {
+            let told = parse(option).expect_err("it belongs before the tool").to_string();
+            assert!(told.contains(option) && told.contains("before the tool"), "{told}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_is_a_whole_url() {
+        for url in ["not a url", "localhost:8494", "ftp://x", "http://", "127.0.0.1/mcp"] {
+            assert!(check_url(url).is_err(), "{url}");
+        }
+        for url in ["http://127.0.0.1:8484/mcp", "https://weir.example/mcp"] {
+            check_url(url).expect("a URL");
+        }
     }
 }

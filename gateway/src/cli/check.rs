@@ -35,8 +35,8 @@ enum Command {
 /// Exit code 0 where no client refuses a tool, 1 where one does: for CI. The rules and their sources: docs/views.md.
 #[derive(Args)]
 struct Clients {
-    /// A contract, a compiled document or any server's tools/list answer, instead of what a configuration serves; `-` for
-    /// stdin
+    /// A contract, a compiled document, any server's tools/list answer or what `weir extract` prints, instead of what a
+    /// configuration serves; `-` for stdin
     #[arg(conflicts_with = "view")]
     file: Option<PathBuf>,
     /// This client alone; may be repeated

@@ -16,7 +16,7 @@ use weir_contracts::{
 };
 
 use super::{Done, Failure, Settings, block_on, start};
-use crate::registry::{self, Describe};
+use crate::registry;
 
 #[derive(Args)]
 pub(super) struct Compile {
@@ -113,7 +113,13 @@ impl Shapes {
         let missing: Vec<&form::Collection> =
             source.collections.iter().filter(|collection| !shapes.contains_key(&collection.name)).collect();
         if !missing.is_empty() && self.settings.present() {
-            shapes.extend(block_on(self.describe(&source, &missing))??);
+            let (described, mut problems) = block_on(self.describe(&source, &missing))??;
+            shapes.extend(described);
+            if !problems.is_empty() {
+                // What is wrong with the file is told however its sources are.
+                problems.extend(compile::compile_known(&source, &shapes).err().unwrap_or_default());
+                return Err(problems.into());
+            }
         }
         Ok(compile::compile(&source, &shapes)?)
     }
@@ -137,7 +143,7 @@ impl Shapes {
                 source.collections.iter().filter(|collection| !shapes.contains_key(&collection.name)).collect();
             // A source that is away now leaves its collection unknown; what it holds is not what is judged here.
             if !missing.is_empty()
-                && let Ok(Ok(described)) = block_on(self.describe(&source, &missing))
+                && let Ok(Ok((described, _))) = block_on(self.describe(&source, &missing))
             {
                 shapes.extend(described);
             }
@@ -164,26 +170,16 @@ impl Shapes {
         if problems.is_empty() { Ok(shapes) } else { Err(problems.into()) }
     }
 
+    /// Asks the sources. Returns the shapes that are known, and what is wrong with the others.
     async fn describe(
         &self,
         source: &form::Source,
         missing: &[&form::Collection],
-    ) -> Result<BTreeMap<String, Shape>, Failure> {
+    ) -> Result<(BTreeMap<String, Shape>, Vec<Problem>), Failure> {
         let started = start::briefly(self.settings.config()?, None).await?;
-        let mut shapes = BTreeMap::new();
-        let mut problems = Vec::new();
-        for collection in missing {
-            match registry::describe(&started.gateway, source, collection).await {
-                Ok(shape) => {
-                    shapes.insert(collection.name.clone(), shape);
-                }
-                Err(Describe::Refused(problem)) => problems.push(problem),
-                Err(Describe::Later(why)) => {
-                    problems.push(Problem::new(&source.file, format!("/collections/{}", collection.name), why));
-                }
-            }
-        }
-        if problems.is_empty() { Ok(shapes) } else { Err(problems.into()) }
+        let (shapes, away, mut problems) = registry::describe_all(&started.gateway, source, missing).await;
+        problems.extend(away.iter().map(|away| away.problem(&source.file)));
+        Ok((shapes, problems))
     }
 }
 

@@ -10,11 +10,12 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
+use reqwest::StatusCode;
 use weir_state::State;
 use weir_upstream::{Failure, Kind};
 
 use super::{
-    Done, block_on,
+    Done, block_on, call,
     hosts::{self, Entry, Host},
 };
 use crate::config;
@@ -64,9 +65,10 @@ impl Connect {
         if self.undo {
             return self.undo(&file);
         }
-        let entry = self.client.entry(&self.entry()?).map_err(anyhow::Error::new)?;
+        let reached = self.entry()?;
+        let entry = self.client.entry(&reached).map_err(anyhow::Error::new)?;
         // The endpoint may take seconds to answer, and a client that runs writes to its file: it is read after that.
-        let needs_key = !hosts::has_key(&entry) && self.needs_key();
+        let needs_key = self.needs_key(&reached) && !hosts::has_key(&entry);
         let before = hosts::text(&file).map_err(anyhow::Error::new)?;
         let after = hosts::put(self.client, before.as_deref().unwrap_or_default(), &self.name, &entry);
         let after = after.map_err(|cause| anyhow::Error::new(unchanged(&file, &cause)))?;
@@ -130,12 +132,19 @@ impl Connect {
             without.is_ok_and(|without| without.as_ref() == Some(&removed))
         };
         if let Some(kept) = kept.as_ref().filter(|kept| is_else_unchanged(kept)) {
-            // No client reads an empty file: where there was none, one without our entry stays.
-            write(file, if kept.is_empty() { &removed } else { kept }, Some(file))?;
+            // Where there was no file, none stays. One that is a link was there, with nothing in it.
+            let is_ours = kept.is_empty() && !file.is_symlink();
+            match is_ours {
+                true => fs::remove_file(file).with_context(|| format!("{shown} cannot be removed"))?,
+                false => write(file, kept, Some(file))?,
+            }
             for backup in [backup, beside(file, LAST_BACKUP)].iter().filter(|backup| backup.exists()) {
                 fs::remove_file(backup).with_context(|| format!("{} cannot be removed", backup.display()))?;
             }
-            println!("{shown} is what it was");
+            match is_ours {
+                true => println!("{shown} is removed: there was none, or nothing in it, before Weir wrote to it"),
+                false => println!("{shown} is what it was"),
+            }
             if earlier.is_some() {
                 println!("it named `{name}` before Weir wrote to it, and does so again; {again}");
             }
@@ -183,6 +192,7 @@ impl Connect {
             };
             let headers =
                 self.headers.iter().map(header).collect::<Result<_, Failure>>().map_err(anyhow::Error::new)?;
+            call::check_url(url)?;
             let url = match &self.view {
                 Some(view) => view_url(url, view).map_err(anyhow::Error::new)?,
                 None => url.clone(),
@@ -232,25 +242,33 @@ impl Connect {
         ))
     }
 
-    /// Returns whether a key is asked for. A Weir that does not answer, or cannot be read, says nothing of it.
-    fn needs_key(&self) -> bool {
-        let asked = block_on(async {
-            match &self.url {
-                Some(url) => is_refused_without_key(url).await,
-                None => has_keys(&self.config).await,
+    /// Returns whether a key is asked for. An endpoint that does not answer, or that is none, is said; a Weir that cannot be
+    /// read says nothing of it.
+    fn needs_key(&self, reached: &Entry) -> bool {
+        let Entry::Url { url, .. } = reached else {
+            return block_on(has_keys(&self.config)).is_ok_and(|needs| needs.unwrap_or(false));
+        };
+        match block_on(status_without_key(url)) {
+            Ok(Ok(StatusCode::UNAUTHORIZED)) => return true,
+            Ok(Ok(StatusCode::NOT_FOUND)) => {
+                eprintln!(
+                    "note: there is no endpoint at {url} (404); that of a Weir is such as http://127.0.0.1:8484/mcp"
+                );
             }
-        });
-        asked.is_ok_and(|needs| needs.unwrap_or(false))
+            Ok(Err(error)) => eprintln!("note: {url} does not answer now ({error:#})"),
+            Ok(Ok(_)) | Err(_) => {}
+        }
+        false
     }
 }
 
-async fn is_refused_without_key(url: &str) -> anyhow::Result<bool> {
+async fn status_without_key(url: &str) -> anyhow::Result<StatusCode> {
     weir_connections::http::install_tls();
     let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build()?;
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let request = client.post(url).header("content-type", "application/json").body(ping);
     let request = request.header("accept", "application/json, text/event-stream");
-    Ok(request.send().await?.status() == reqwest::StatusCode::UNAUTHORIZED)
+    Ok(request.send().await.map_err(reqwest::Error::without_url)?.status())
 }
 
 async fn has_keys(config: &Path) -> anyhow::Result<bool> {

@@ -21,14 +21,15 @@ use super::{
     block_on,
     call::Remote,
     compile::{Shapes, read},
-    offered,
+    extracted, offered,
 };
 use crate::registry::gate::ChangeClass;
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 pub(super) struct Compare {
-    /// OLD and NEW: contract files, compiled documents, tools/list answers or locks; with --against, NEW alone
+    /// OLD and NEW: contract files, compiled documents, tools/list answers, what `weir extract` prints, or locks; with
+    /// --against, NEW alone
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Compare with what a running endpoint serves, such as http://127.0.0.1:8484/mcp/support: with what is published where
@@ -186,14 +187,17 @@ fn inputs(document: &Value) -> Map<String, Value> {
     tools.filter_map(|tool| Some((tool["name"].as_str()?.to_owned(), tool["inputSchema"].clone()))).collect()
 }
 
-/// Recognizes a compiled document, or the answer of tools/list with or without its envelope. A contract's tools are
-/// called `tool`, theirs `name`.
+/// Recognizes a compiled document, an extracted one, or the answer of tools/list with or without its envelope. A
+/// contract's tools are called `tool`, theirs `name`.
 pub(super) fn document(mut value: Value) -> Option<Value> {
     let is_document = |value: &Value| {
         value["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"].is_string()))
     };
     if value.get("jsonrpc").is_some() {
         value = value["result"].take();
+    }
+    if let Some(listed) = extracted::listed(&value) {
+        return Some(listed);
     }
     is_document(&value).then_some(value)
 }

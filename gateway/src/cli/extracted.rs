@@ -6,7 +6,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::Context as _;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use weir_upstream::{Asked, Call, Command, RequestError, Session, Settings, Target};
 
@@ -25,17 +25,23 @@ pub(super) struct Tool {
     pub(super) as_task: bool,
 }
 
-/// Returns the tool of that name, or a sentence with those that exist.
-pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
+/// Returns the tools of a document.
+pub(super) fn tools(file: &Path) -> anyhow::Result<Vec<Value>> {
     let shown = file.display();
     let text = compile::read(file)?;
-    let document: Value = serde_json::from_str(&text).with_context(|| format!("{shown} is no JSON"))?;
-    let items = document["items"]
-        .as_array()
-        .with_context(|| format!("{shown} has no `items`; `weir extract` and `weir compose` print such documents"))?;
-    let tools = || items.iter().filter(|item| item["type"] == "tool");
-    let Some(tool) = tools().find(|tool| tool["name"] == name) else {
-        return Err(call::unknown(name, &tools().filter_map(|tool| tool["name"].as_str()).collect::<Vec<_>>()));
+    let mut document: Value = serde_json::from_str(&text).with_context(|| format!("{shown} is no JSON"))?;
+    let Value::Array(mut items) = document["items"].take() else {
+        anyhow::bail!("{shown} has no `items`; `weir extract` and `weir compose` print such documents");
+    };
+    items.retain(|item| item["type"] == "tool");
+    Ok(items)
+}
+
+/// Returns the tool of that name, or a sentence with those that exist.
+pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
+    let tools = tools(file)?;
+    let Some(tool) = tools.iter().find(|tool| tool["name"] == name) else {
+        return Err(call::unknown(name, &tools.iter().filter_map(|tool| tool["name"].as_str()).collect::<Vec<_>>()));
     };
     let input = &tool["detail"]["input"];
     if let Some(why) = input["error"].as_str() {
@@ -47,6 +53,26 @@ pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
         schema: usable.unwrap_or_default(),
         as_task: tool["execution"]["taskSupport"] == "required",
     })
+}
+
+/// Returns the tools of an extracted document as their server lists them; `None` for any other document.
+pub(super) fn listed(document: &Value) -> Option<Value> {
+    let items = document["items"].as_array().filter(|_| document["server"].is_object())?;
+    let tools = items.iter().filter(|item| item["type"] == "tool").map(|item| {
+        let members = [
+            ("name", &item["name"]),
+            ("title", &item["title"]),
+            ("description", &item["description"]),
+            ("icons", &item["meta"]["icons"]),
+            ("annotations", &item["meta"]["annotations"]),
+            ("_meta", &item["meta"]["_meta"]),
+            ("inputSchema", &item["detail"]["input"]["json"]),
+            ("outputSchema", &item["detail"]["output"]["json"]),
+        ];
+        let given = members.into_iter().filter(|(_, value)| !value.is_null());
+        given.map(|(name, value)| (name.to_owned(), value.clone())).collect::<Map<_, _>>()
+    });
+    Some(json!({ "tools": tools.collect::<Vec<_>>() }))
 }
 
 /// Splits the words of the tool from the command behind `--`.
@@ -104,4 +130,33 @@ pub(super) async fn call(target: &Target, tool: &Tool, name: &str, arguments: &s
     let content = result.remove("content").unwrap_or_else(|| Value::Array(Vec::new()));
     let is_error = result.get("isError") == Some(&Value::Bool(true));
     Ok(ToolResult::of(Content::Blocks(content.to_string()), structured, is_error))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_contracts::offer::{self, Lists};
+
+    use super::*;
+    use crate::cli::diff::document;
+
+    /// What was made of a list is a list again: every command that reads one reads an extracted document.
+    #[test]
+    fn a_document_is_read_wherever_a_list_of_tools_is() {
+        let whole = include_str!("../../../tests/fixtures/extracted/time.json");
+        let extracted: Value = serde_json::from_str(whole).expect("JSON");
+        let listed = document(extracted.clone()).expect("a list of tools");
+        assert!(!listed["tools"].as_array().expect("tools").is_empty());
+        assert_eq!(document(listed.clone()), Some(listed.clone()));
+        let (lists, problems) = Lists::read("-", &listed.to_string()).expect("lists");
+        assert!(problems.is_empty(), "{problems:?}");
+        let again: Value = serde_json::from_str(&offer::compose("-", &lists).document.compact()).expect("JSON");
+        let tools = |document: &Value| {
+            let items = document["items"].as_array().expect("items").iter();
+            items.filter(|item| item["type"] == "tool").cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(tools(&again), tools(&extracted));
+        let empty = json!({ "server": {}, "items": [] });
+        assert_eq!(document(empty), Some(json!({ "tools": [] })));
+        assert_eq!(document(json!({ "items": [] })), None);
+    }
 }

@@ -1,5 +1,4 @@
-//! Command-line flags of one tool, from its input schema. The only place where text is coerced:
-//! a terminal has nothing else.
+//! Command-line flags of one tool, from its input schema. Their text becomes values here, since a terminal has nothing else.
 
 use std::{collections::BTreeSet, io::Read as _};
 
@@ -19,16 +18,18 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
         .bin_name(format!("weir call {name}"))
         .about(description.to_owned())
         .no_binary_name(true)
-        .disable_version_flag(true);
-    let properties = schema["properties"].as_object();
+        .disable_version_flag(true)
+        .disable_help_flag(true);
+    let fields = || schema["properties"].as_object().into_iter().flatten().filter(|(field, _)| can_be_flag(field));
     let positional = positional(schema, cli);
-    let names = properties.into_iter().flatten().map(|(field, _)| field.as_str());
-    let mut taken: BTreeSet<String> = names.flat_map(|name| [name.to_owned(), name.replace('_', "-")]).collect();
+    let mut taken: BTreeSet<String> = fields().flat_map(|(name, _)| [name.clone(), dashed(name)]).collect();
+    let help = Arg::new("help").short('h').action(ArgAction::Help).help("Print help");
+    command = command.arg(if taken.contains("help") { help } else { help.long("help") });
     taken.extend(["help", "h", "arguments", "input"].map(str::to_owned));
-    for (field, property) in properties.into_iter().flatten() {
-        let dashed = field.replace('_', "-");
-        // A tool may have an argument of that very name too.
-        let is_free = !properties.is_some_and(|properties| properties.contains_key(&dashed));
+    for (field, property) in fields() {
+        let long = dashed(field);
+        // A tool may have another argument that is written so.
+        let is_free = !fields().any(|(other, _)| other != field && (*other == long || dashed(other) == long));
         let stated = &cli["parameters"][field];
         let mut flag = flag(field, property, required.contains(&field.as_str()));
         if let Some(metavar) = stated["metavar"].as_str() {
@@ -39,20 +40,20 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
             // Shown where the author declared it; otherwise a convenience beside the flag.
             let is_declared = stated["positional"] == true;
             let takes_the_rest = text::kind(property) == Some("array") && place + 1 == positional.len();
-            let word = Arg::new(by_position(field)).index(place + 1).conflicts_with(field.clone());
+            let word = Arg::new(by_position(field)).index(place + 1).conflicts_with(by_flag(field));
             let word = match takes_the_rest {
                 true => word.action(ArgAction::Append).num_args(1..),
                 false => word.action(ArgAction::Set),
             };
             let help = flag.get_help().cloned().unwrap_or_default();
-            command = command.arg(word.help(help).value_name(dashed.to_uppercase()).hide(!is_declared));
+            command = command.arg(word.help(help).value_name(long.to_uppercase()).hide(!is_declared));
             flag = flag.hide(is_declared);
         }
         for alias in stated["aliases"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             flag = aliased(flag, alias, &mut taken);
         }
         command = command.arg(match is_free {
-            true => flag.long(dashed).alias(field.clone()),
+            true => flag.long(long).alias(field.clone()),
             false => flag.long(field.clone()),
         });
     }
@@ -71,7 +72,10 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
 pub(super) fn arguments(schema: &Value, matches: &clap::ArgMatches) -> anyhow::Result<Map<String, Value>> {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let mut arguments = Map::new();
-    let whole = |name: &str| matches.get_one::<String>(name).filter(|_| !properties.contains_key(name));
+    let whole = |name: &str| match properties.contains_key(name) {
+        true => None,
+        false => matches.get_one::<String>(name),
+    };
     if let Some(file) = whole("input") {
         arguments.extend(object("--input", &read(file)?)?);
     }
@@ -79,9 +83,8 @@ pub(super) fn arguments(schema: &Value, matches: &clap::ArgMatches) -> anyhow::R
         arguments.extend(object("--arguments", text)?);
     }
     for (field, property) in &properties {
-        // No id of a flag has a space in it.
-        let by_position = matches.try_get_many::<String>(&by_position(field)).ok().flatten();
-        let Some(values) = matches.get_many::<String>(field).or(by_position) else { continue };
+        let stated = |id: &str| matches.try_get_many::<String>(id).ok().flatten();
+        let Some(values) = stated(&by_flag(field)).or_else(|| stated(&by_position(field))) else { continue };
         let values: Vec<&str> = values.map(String::as_str).collect();
         arguments.insert(field.clone(), value(property, &values));
     }
@@ -119,11 +122,29 @@ fn positional(schema: &Value, cli: &Value) -> Vec<String> {
         declared.filter(|(_, stated)| stated["positional"] == true).map(|(field, _)| field.as_str()).collect();
     let chosen = if declared.is_empty() { required(schema) } else { declared };
     let properties = schema["properties"].as_object().into_iter().flatten();
-    properties.map(|(field, _)| field.clone()).filter(|field| chosen.contains(&field.as_str())).collect()
+    let fields = properties.map(|(field, _)| field.clone());
+    fields.filter(|field| can_be_flag(field) && chosen.contains(&field.as_str())).collect()
 }
 
+/// Returns whether an argument of this name can be written as a flag. Any other is given by `--arguments` or `--input`.
+fn can_be_flag(field: &str) -> bool {
+    let is_apart = |char: char| char == '=' || char.is_whitespace() || char.is_control();
+    !field.is_empty() && !field.starts_with('-') && !dashed(field).starts_with('-') && !field.contains(is_apart)
+}
+
+/// Returns a name as people type it.
+fn dashed(field: &str) -> String {
+    field.replace('_', "-")
+}
+
+/// The id of an argument given by its flag. No other id of a command begins so, whatever the argument is called.
+fn by_flag(field: &str) -> String {
+    format!("flag {field}")
+}
+
+/// The id of the same argument given by its position.
 fn by_position(field: &str) -> String {
-    format!("{field} by position")
+    format!("word {field}")
 }
 
 /// Adds `-e` or `--env`. Flags that the help and other arguments need stay theirs, and the first who names a flag has
@@ -164,7 +185,7 @@ fn flag(field: &str, property: &Value, required: bool) -> Arg {
     if !notes.is_empty() {
         help = format!("{help}{}[{}]", if help.is_empty() { "" } else { " " }, notes.join("; "));
     }
-    let arg = Arg::new(field.to_owned()).help(help);
+    let arg = Arg::new(by_flag(field)).help(help);
     match text::kind(property).unwrap_or("json") {
         "boolean" => arg.num_args(0..=1).default_missing_value("true").value_name("true|false"),
         "array" => arg.action(ArgAction::Append).allow_hyphen_values(true).value_name("VALUE"),
@@ -236,6 +257,27 @@ mod tests {
         assert!(help.contains("--min-price") && !help.contains("--min_price"), "{help}");
         assert_eq!(parse(&schema, &["--limit", "many"]), json!({ "limit": "many" }));
         assert_eq!(parse(&schema, &["--arguments", "{\"limit\":1}", "--limit", "2"]), json!({ "limit": 2 }));
+    }
+
+    /// A schema of another server may name its arguments as it likes.
+    #[test]
+    fn no_name_of_an_argument_collides() {
+        let names =
+            ["help", "h", "version", "json", "arguments", "input", "a_b_c", "a-b_c", "x by position", "x", "", "-y"];
+        let properties = names.map(|name| (name.to_owned(), json!({ "type": "string" })));
+        let schema = json!({ "properties": Value::Object(properties.into_iter().collect()) });
+        command("tool", "A tool.", &schema, &Value::Null).debug_assert();
+        for name in ["help", "h", "version", "json", "arguments", "input", "a_b_c", "a-b_c", "x"] {
+            assert_eq!(parse(&schema, &[&format!("--{name}"), "1"]), json!({ name: "1" }), "{name}");
+        }
+        let told =
+            command("tool", "A tool.", &schema, &Value::Null).try_get_matches_from(["-h"]).expect_err("the help");
+        assert_eq!(told.kind(), clap::error::ErrorKind::DisplayHelp);
+        let required = json!({ "properties": { "id": {}, "help": {}, "--": {} }, "required": ["id", "help", "--"] });
+        assert_eq!(parse(&required, &["7", "--help", "me"]), json!({ "id": 7, "help": "me" }));
+        let plain = command("tool", "A tool.", &json!({}), &Value::Null);
+        let told = plain.try_get_matches_from(["--help"]).expect_err("the help");
+        assert_eq!(told.kind(), clap::error::ErrorKind::DisplayHelp);
     }
 
     #[test]

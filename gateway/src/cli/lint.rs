@@ -15,7 +15,7 @@ use super::{
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 pub(super) struct Lint {
-    /// A contract, a compiled document or any server's tools/list answer; `-` for stdin
+    /// A contract, a compiled document, any server's tools/list answer or what `weir extract` prints; `-` for stdin
     file: PathBuf,
     /// The findings as JSON
     #[arg(long)]

@@ -24,7 +24,8 @@ pub(super) struct Serve {
     /// Let tools change FILE (create, update, delete)
     #[arg(long, requires = "file")]
     write: bool,
-    /// End with 1 where any contract file, lock, plugin file or connection is refused, instead of serving the rest (for CI)
+    /// End with 1 where any contract file, lock, plugin file or connection is refused, or a source is away, instead of serving
+    /// the rest (for CI)
     #[arg(long, conflicts_with = "file")]
     strict: bool,
     #[command(flatten)]
@@ -38,7 +39,8 @@ pub(super) struct Stdio {
     /// Let tools change FILE (create, update, delete)
     #[arg(long, requires = "file")]
     write: bool,
-    /// End with 1 where any contract file, lock, plugin file or connection is refused, instead of serving the rest (for CI)
+    /// End with 1 where any contract file, lock, plugin file or connection is refused, or a source is away, instead of serving
+    /// the rest (for CI)
     #[arg(long, conflicts_with = "file")]
     strict: bool,
     /// Serve the tools of one view, instead of all

@@ -121,10 +121,8 @@ pub(super) async fn briefly(mut config: Config, process: Option<&str>) -> Result
 /// Opens the gateway. `process` is what this process does, for the audit trail; without it nothing is called and
 /// nothing recorded.
 pub(super) async fn open(config: Config, process: Option<&str>) -> Result<App, Failure> {
-    // A spreadsheet of the command line may lie anywhere; only that one file is named to its adapter.
-    let connection = Some(super::draft::CONNECTION);
     let (guard, runner) = (super::child::words(), super::native_host::words());
-    App::open(config, Setup { process, built_in: super::built_in(), guard, runner, connection }).await
+    App::open(config, Setup { process, built_in: super::built_in(), guard, runner }).await
 }
 
 /// Listens to SIGHUP, which ends the process no longer. One that comes before [`follow_hangups`] is kept for it.

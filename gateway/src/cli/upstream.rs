@@ -233,7 +233,7 @@ impl Add {
         connect::write(&file, &with_it()?, Some(&file))?;
         println!("{} names `{}` now", file.display(), self.name);
         publish(&started, &self.name, offer).await?;
-        if let Some(api) = reload(target).await {
+        if let Some(api) = reload(target, &file).await? {
             // Its own look comes in a moment; who lists the servers now would see one that nothing is known of.
             let path = path(&["v1", "upstreams", &self.name, "look"]);
             match timeout(LOOK_MAX, api.ask(Method::POST, &path, None)).await {
@@ -439,23 +439,21 @@ async fn publish(started: &App, name: &str, offer: Offer) -> Result<(), Failure>
     Ok(())
 }
 
-/// Reloads, so that a running gateway serves what the configuration says now. Returns where that one is asked, if it did.
-async fn reload(target: &Target) -> Option<Api> {
-    let asked = async {
-        let api = target.api().map_err(|_| anyhow!("no gateway with this state runs"))?;
-        api.ask(Method::POST, "/v1/config/reload", None).await?;
-        anyhow::Ok(api)
+/// Reloads, so that a running gateway serves what the configuration says now. Returns where that one is asked, if one runs.
+async fn reload(target: &Target, file: &Path) -> anyhow::Result<Option<Api>> {
+    let Ok(api) = target.api() else {
+        println!("a gateway takes it over when it starts, or on SIGHUP (no gateway with this state runs)");
+        return Ok(None);
     };
-    match asked.await {
-        Ok(api) => {
-            println!("the running gateway has taken it over");
-            Some(api)
-        }
-        Err(error) => {
-            println!("a gateway takes it over when it starts, or on SIGHUP ({error:#})");
-            None
-        }
-    }
+    let reloaded = api.ask(Method::POST, "/v1/config/reload", None).await;
+    reloaded.with_context(|| {
+        let shown = file.display();
+        format!(
+            "{shown} is written, and the running gateway has not taken it over: mend what it says, then `weir reload`"
+        )
+    })?;
+    println!("the running gateway has taken it over");
+    Ok(Some(api))
 }
 
 fn remove(target: &Target, name: &str) -> Done {
@@ -468,7 +466,7 @@ fn remove(target: &Target, name: &str) -> Done {
     }
     connect::write(&file, &document.to_string(), Some(&file))?;
     println!("{} does not name `{name}` any more", file.display());
-    block_on(reload(target))?;
+    block_on(reload(target, &file))??;
     println!(
         "what was published of it is listed on, and answers `unavailable`, until someone publishes the draft that retires \
          it: see `weir contracts list`"

@@ -186,8 +186,9 @@ impl Reader {
                 None if told.missing.is_some() => Vec::new(),
                 None => at_fault::<T>(&value, &error),
             };
-            let key = wrong.iter().map(|key| format!("/{key}")).collect::<String>();
-            self.problem(format!("{place}{key}"), told.message, &told.hint);
+            let place = format!("{place}{}", wrong.iter().map(|key| format!("/{key}")).collect::<String>());
+            let told = self::told(&place, &error);
+            self.problem(place, told.message, &told.hint);
             value = without(&value, &wrong)?;
             taken.push(wrong.concat());
         }
@@ -232,7 +233,7 @@ impl Reader {
         let sections = serde_json::Value::Object(config.sections());
         for place in AT_LEAST_ONE {
             if sections.pointer(place).is_some_and(|value| value.as_u64() == Some(0)) {
-                let told = words::told("invalid value: integer, expected u64", 1);
+                let told = words::told("invalid value: integer, expected u64", place, 1);
                 self.problem(place.into(), told.message, &told.hint);
             }
         }
@@ -344,7 +345,8 @@ fn first_line(error: &toml::de::Error) -> &str {
 }
 
 fn told(place: &str, error: &toml::de::Error) -> KeyFault {
-    words::told(first_line(error), u64::from(AT_LEAST_ONE.contains(&place)))
+    let key = place.rsplit('/').next().unwrap_or_default();
+    words::told(first_line(error), key, u64::from(AT_LEAST_ONE.contains(&place)))
 }
 
 /// Returns the way to the value that an error is about: the one without which there would be another error, or none.
@@ -457,9 +459,9 @@ web = "read"
         told.sort_by_key(|problem| problem.split([':', ' ']).nth(1).and_then(|line| line.parse::<u32>().ok()));
         let expected = "\
 weir.toml:2 at /http/page_size: must be a whole number from 1 to 9223372036854775807
-  hint: write it without quotes
+  hint: write a number without quotes, such as 100
 weir.toml:3 at /http/list_ttl_ms: must be a whole number from 0 to 9223372036854775807
-  hint: leave it out for the default
+  hint: write a number of milliseconds such as 5000, or leave it out for the default
 weir.toml:4 at /http/listen: must be an address with its port
   hint: write it as \"127.0.0.1:8484\"
 weir.toml:5 at /http/hosts: must be a list of texts
@@ -467,13 +469,12 @@ weir.toml:5 at /http/hosts: must be a list of texts
 weir.toml:7 at /identity/required: must be true or false
   hint: write it without quotes
 weir.toml:9 at /contracts/impact_days: must be a whole number from 0 to 4294967295
-  hint: leave it out for the default
+  hint: write a number of days such as 30, or leave it out for the default
 weir.toml:11 at /audit/fsync: must be \"interval\", \"each\" or \"off\"
-  hint: write it in quotes
 weir.toml:12 at /audit/keep_day: unknown key `keep_day`
   hint: did you mean `keep_days`?
 weir.toml:13 at /audit/segment_max_bytes: must be a whole number from 1 to 9223372036854775807
-  hint: leave it out for the default
+  hint: write a number of bytes such as 1048576, or leave it out for the default
 weir.toml:15 at /limits/agent_rate: must be a rate
   hint: write it as \"1000/s\", \"600/min\" or \"off\"
 weir.toml:16 at /limits/instances_max: must be a whole number from 1 to 256
@@ -483,14 +484,36 @@ weir.toml:19 at /connections/db/url: must be a text
 weir.toml:20 at /connections/db/write: must be true or false
   hint: write it without quotes
 weir.toml:22 at /connections/files/kind: must be \"sqlite\", \"postgresql\", \"http\" or \"files\"
-  hint: write it in quotes
+  hint: did you mean \"files\"?
 weir.toml:23 at /connections/web: `kind` is missing
   hint: write kind = \"sqlite\", \"postgresql\", \"http\" or \"files\"
 weir.toml:26 at /plugins/sql/memory_max_mb: must be a whole number from 0 to 4294967295
-  hint: write it without quotes
+  hint: write a number of MB without quotes, such as 64
 weir.toml:28 at /plugins/sql/grants/db: must be \"read\" or \"write\"
-  hint: write it in quotes";
+  hint: did you mean \"write\"?";
         assert_eq!(told.join("\n"), expected);
+    }
+
+    /// A hint that is followed mends the file: it names the unit, the nearest word, or nothing.
+    #[test]
+    fn a_hint_repairs_what_it_is_about() {
+        let hint = |text: &str| {
+            let problems = read("weir.toml", text, Path::new(".")).expect_err("refused");
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            problems[0].hint.clone()
+        };
+        for (text, expected) in [
+            ("[limits]\ntimeout_ms = \"5s\"", Some("write a number of milliseconds without quotes, such as 5000")),
+            ("[http]\nsession_idle_s = \"1h\"", Some("write a number of seconds without quotes, such as 60")),
+            (
+                "[connections.mail]\nkind = \"http\"\nbase_url = \"http://x\"\ntimeout_ms = \"5s\"",
+                Some("write a number of milliseconds without quotes, such as 5000"),
+            ),
+            ("[connections.db]\nkind = \"sqllite\"\npath = \"a.db\"", Some("did you mean \"sqlite\"?")),
+            ("[connections.z]\nkind = \"files\"\npath = \".\"\n[plugins.sheet]\ngrants = { z = \"rw\" }", None),
+        ] {
+            assert_eq!(hint(text).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

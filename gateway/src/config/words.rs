@@ -12,8 +12,8 @@ pub(super) struct KeyFault {
     pub(super) missing: Option<String>,
 }
 
-/// Reads a message. `least` is the smallest whole number that the key takes.
-pub(super) fn told(said: &str, least: u64) -> KeyFault {
+/// Reads a message about the value of `key`. `least` is the smallest whole number that it takes.
+pub(super) fn told(said: &str, key: &str, least: u64) -> KeyFault {
     let plain = |message: String, hint: String| KeyFault { message, hint, unknown: None, missing: None };
     let quoted: Vec<&str> = said.split('`').skip(1).step_by(2).collect();
     if said.starts_with("unknown field ")
@@ -32,10 +32,10 @@ pub(super) fn told(said: &str, least: u64) -> KeyFault {
         return KeyFault { missing: Some(missing.clone()), ..plain(format!("`{missing}` is missing"), hint) };
     }
     if said.starts_with("unknown variant ") {
-        return plain(
-            format!("must be {}", either(quoted.get(1..).unwrap_or_default())),
-            "write it in quotes".to_owned(),
-        );
+        let known = quoted.get(1..).unwrap_or_default();
+        let near = quoted.first().and_then(|found| name::nearest(found, known.iter().copied()));
+        let hint = near.map_or_else(String::new, |near| format!("did you mean \"{near}\"?"));
+        return plain(format!("must be {}", either(known)), hint);
     }
     if said.contains("socket address") {
         return plain("must be an address with its port".to_owned(), "write it as \"127.0.0.1:8484\"".to_owned());
@@ -47,27 +47,49 @@ pub(super) fn told(said: &str, least: u64) -> KeyFault {
     else {
         return plain(said.to_owned(), String::new());
     };
-    let (must, hint) = expectation(expected, least);
-    let hint = match (found.contains("string"), hint) {
-        (true, "") => "write it without quotes".to_owned(),
-        (false, "") => "leave it out for the default".to_owned(),
-        (_, hint) => hint.to_owned(),
+    let is_text = found.contains("string");
+    if let Some(most) = most(expected) {
+        return plain(format!("must be a whole number from {least} to {most}"), number(key, is_text));
+    }
+    let (must, hint) = expectation(expected);
+    let hint = match (is_text, hint) {
+        (true, "") => "write it without quotes",
+        (false, "") => "leave it out for the default",
+        (_, hint) => hint,
     };
-    plain(format!("must be {must}"), hint)
+    plain(format!("must be {must}"), hint.to_owned())
 }
 
-fn expectation(expected: &str, least: u64) -> (String, &'static str) {
-    let most = match expected {
-        "u8" => u64::from(u8::MAX),
-        "u16" => u64::from(u16::MAX),
-        "u32" => u64::from(u32::MAX),
+/// Returns the largest number of a type.
+fn most(expected: &str) -> Option<u64> {
+    match expected {
+        "u8" => Some(u64::from(u8::MAX)),
+        "u16" => Some(u64::from(u16::MAX)),
+        "u32" => Some(u64::from(u32::MAX)),
         // The largest number TOML has.
-        "usize" | "u64" | "i64" => i64::MAX.unsigned_abs(),
-        _ => 0,
-    };
-    if most > 0 {
-        return (format!("a whole number from {least} to {most}"), "");
+        "usize" | "u64" | "i64" => Some(i64::MAX.unsigned_abs()),
+        _ => None,
     }
+}
+
+/// Returns how the number of a key is written: its name ends in the unit.
+fn number(key: &str, is_text: bool) -> String {
+    let units = [
+        ("_ms", " of milliseconds", "5000"),
+        ("_s", " of seconds", "60"),
+        ("_days", " of days", "30"),
+        ("_mb", " of MB", "64"),
+        ("_bytes", " of bytes", "1048576"),
+    ];
+    let unit = units.into_iter().find(|(ending, ..)| key.ends_with(ending));
+    let (_, unit, example) = unit.unwrap_or(("", "", "100"));
+    match is_text {
+        true => format!("write a number{unit} without quotes, such as {example}"),
+        false => format!("write a number{unit} such as {example}, or leave it out for the default"),
+    }
+}
+
+fn expectation(expected: &str) -> (String, &'static str) {
     match expected {
         "a boolean" => ("true or false".to_owned(), ""),
         "a string" | "path string" => ("a text".to_owned(), "write it in quotes"),

@@ -36,7 +36,7 @@ pub fn header_version(headers: &HeaderMap) -> Result<Option<Version>, RpcError> 
         (_, Some(_)) => Err(RpcError::invalid_request("the MCP-Protocol-Version header is given more than once")),
         (None, None) => Err(RpcError::invalid_request(format!(
             "the MCP-Protocol-Version header names none of {}",
-            Version::LEGACY.map(Version::as_str).join(", ")
+            Version::ALL.map(Version::as_str).join(", ")
         ))),
     }
 }
@@ -55,5 +55,21 @@ impl Notice {
         }
         let request = params.read().ok().and_then(|params| params.request_id).and_then(Id::read);
         request.map_or(Self::Nothing, |id| Self::Cancelled(id.key()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever is told which versions there are goes on with one of them: no era's are left out.
+    #[test]
+    fn an_unknown_version_is_told_those_of_both_eras() {
+        let headers = HeaderMap::from_iter([(
+            PROTOCOL_VERSION_HEADER.parse().expect("a name"),
+            "1999-01-01".parse().expect("a value"),
+        )]);
+        let told = header_version(&headers).expect_err("no version").message;
+        assert!(Version::ALL.iter().all(|version| told.contains(version.as_str())), "{told}");
     }
 }

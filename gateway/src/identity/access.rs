@@ -33,10 +33,6 @@ impl Access {
         Self(Some(Arc::new(Narrow { list, digest })))
     }
 
-    pub fn is_everything(&self) -> bool {
-        self.0.is_none()
-    }
-
     pub fn allows(&self, contract: &str, tool: &str) -> bool {
         let allows = |list: &AccessList| list.contracts.contains(contract) || list.tools.contains(tool);
         self.0.as_ref().is_none_or(|narrow| allows(&narrow.list))

@@ -16,7 +16,8 @@ use weir_contracts::{
 };
 
 use super::{
-    Describe, Registry, WATCH_INTERVAL, describe_as,
+    Describe, Registry, WATCH_INTERVAL,
+    describe::describe_as,
     gate::{DraftStatus, GateError, LiveContract, Submission, Verdict},
     shapes::Of,
 };

@@ -7,10 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use weir_contracts::Problem;
-
-/// A contract file is written by people.
-const FILE_MAX_BYTES: u64 = 4 << 20;
+use weir_contracts::{Problem, form, lock};
 
 /// The ending of the name of a lock.
 const LOCK: &str = ".lock.json";
@@ -67,14 +64,18 @@ pub(super) fn lock_stamp(path: &Path, name: &str) -> Option<Stamp> {
     stamp(&path.with_file_name(format!("{name}{LOCK}")))
 }
 
+/// Reads what people write: a contract, or the overlay of a server.
 pub(super) fn read(path: &Path) -> Result<String, Problem> {
-    let file = path.display().to_string();
-    let problem = |message: String| Problem::new(&file, "", message);
-    let meta = path.metadata().map_err(|error| problem(format!("cannot be read: {error}")))?;
-    if meta.len() > FILE_MAX_BYTES {
-        return Err(problem(format!("is larger than {FILE_MAX_BYTES} bytes")));
+    bounded(path, form::FILE_BYTES_MAX)
+}
+
+fn bounded(path: &Path, bytes_max: usize) -> Result<String, Problem> {
+    let problem = |message: String| Problem::new(&path.display().to_string(), "", message);
+    let unreadable = |error: std::io::Error| problem(format!("cannot be read: {error}"));
+    if path.metadata().map_err(unreadable)?.len() > bytes_max as u64 {
+        return Err(problem(format!("is larger than {} MiB", bytes_max >> 20)));
     }
-    std::fs::read_to_string(path).map_err(|error| problem(format!("cannot be read: {error}")))
+    std::fs::read_to_string(path).map_err(unreadable)
 }
 
 /// Returns the names of the contracts that have a lock in this folder.
@@ -91,6 +92,6 @@ pub(crate) fn lock_path(folder: &Path, name: &str) -> PathBuf {
 
 /// Reads the lock of a contract, if it has one.
 pub(super) fn lock_text(folder: &Path, name: &str) -> Option<(PathBuf, Result<String, Problem>)> {
-    let lock = lock_path(folder, name);
-    lock.exists().then(|| (lock.clone(), read(&lock)))
+    let path = lock_path(folder, name);
+    path.exists().then(|| (path.clone(), bounded(&path, lock::FILE_BYTES_MAX)))
 }

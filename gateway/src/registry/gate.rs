@@ -392,7 +392,7 @@ impl Gate {
         let done = change.await;
         if let Err(error) = &done {
             let detail = serde_json::Map::from_iter([("failed".to_owned(), Value::String(error.to_string()))]);
-            self.audit.admin(AdminAct::Reject, subject, fingerprint, by, Some(&detail))?;
+            self.audit.admin(act, subject, fingerprint, by, Some(&detail))?;
         }
         Ok(done?)
     }

@@ -65,11 +65,9 @@ pub async fn serve(
         })
     };
     let ending = CancellationToken::new();
-    let config = gateway.config();
-    let http = &config.http;
-    let mut lines = Lines::new(stdin, http.body_max_bytes);
+    let mut lines = Lines::new(stdin, || gateway.config().http.body_max_bytes);
     let mut connection = Connection {
-        subscriptions: Subscriptions::new(http.streams_max, ending.clone()),
+        subscriptions: Subscriptions::new(gateway.config().http.streams_max, ending.clone()),
         scope: RequestScope {
             gateway: gateway.clone(),
             endpoint: endpoint.of(&caller),
@@ -102,7 +100,7 @@ pub async fn serve(
             biased;
             () = gone.cancelled() => break Ok(()),
             () = &mut shutdown => break Ok(()),
-            () = connection.line(line, http.body_max_bytes) => {}
+            () = connection.line(line) => {}
         }
     };
     gateway.tasks().keep_no_more();
@@ -159,10 +157,10 @@ enum Watching {
 }
 
 impl Connection {
-    async fn line(&mut self, line: Line<'_>, bytes_max: usize) {
+    async fn line(&mut self, line: Line<'_>) {
         let line = match line {
             Line::Message(line) => line,
-            Line::TooLong => return self.too_long(bytes_max).await,
+            Line::TooLong(bytes_max) => return self.too_long(bytes_max).await,
         };
         match Body::read(line) {
             Ok(Body::One(message)) => self.message(message).await,

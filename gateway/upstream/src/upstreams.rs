@@ -386,10 +386,6 @@ impl Upstream {
         self.pool.closing().cancelled().await;
     }
 
-    pub fn is_ended(&self) -> bool {
-        self.pool.closing().is_cancelled()
-    }
-
     /// Wakes whoever waits for a change of a list, as if the server had said so.
     pub fn look(&self) {
         self.pool.changed().notify_one();

@@ -62,6 +62,10 @@ async fn by_tag_and_by_digest_and_then_no_network_is_needed() {
     gateway.wait_for_log("plugin loaded");
     let (code, out, _) = house.run(&["plugin", "verify"]);
     assert!(code == 0 && out.contains("signed by maker"), "{out}");
+    let told = house.json(&["plugin", "verify"]);
+    let wanted = json!([{"file": "tools-js.wasm", "ok": true, "plugin": "tools-js", "sha256": &file["sha256:".len()..],
+                         "source": pinned, "signed_by": "maker", "problem": null}]);
+    assert_eq!(told, wanted);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

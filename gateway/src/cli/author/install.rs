@@ -5,7 +5,7 @@ mod fetch;
 mod oci;
 
 use std::{
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -13,6 +13,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use weir_files::Readers;
 use weir_plugin_host::signature::{read_signature, signature_path, signer};
@@ -51,7 +52,7 @@ struct Origin {
 }
 
 impl Install {
-    pub(in super::super) fn run(self, settings: &Settings) -> Done {
+    pub(in super::super) fn run(self, settings: &Settings, json: bool) -> Done {
         let config = settings.config()?;
         let fetched = block_on(self.fetch())?.map_err(|why| anyhow::anyhow!("{why:#}: nothing is installed"))?;
         let Fetched { component, signature, source } = fetched;
@@ -63,9 +64,14 @@ impl Install {
         let name = self.name.unwrap_or_else(|| plugin.clone());
         let origin = Origin { source, sha256: digest.clone(), signed_by: signed_by.clone() };
         let target = place(&config.folders.plugins, &name, &component, signature.as_deref(), &origin)?;
+        let file = target.display().to_string();
+        if json {
+            println!("{}", json!({ "plugin": plugin, "file": file, "sha256": digest, "signed_by": signed_by }));
+            return Ok(ExitCode::SUCCESS);
+        }
         let by =
             signed_by.map_or_else(|| "no signature was asked for".to_owned(), |signer| format!("signed by {signer}"));
-        println!("{plugin}: {} (sha256 {digest}; {by})", target.display());
+        println!("{plugin}: {file} (sha256 {digest}; {by})");
         Ok(ExitCode::SUCCESS)
     }
 
@@ -125,29 +131,77 @@ fn origin_path(component: &Path) -> PathBuf {
 impl Verify {
     /// Checks every file of the plugins folder: whether it is what was installed, and signed by whom it must be. The
     /// exit code is 1 if one is not.
-    pub(in super::super) fn run(self, settings: &Settings) -> Done {
+    pub(in super::super) fn run(self, settings: &Settings, json: bool) -> Done {
         let config = settings.config()?;
         let folder = &config.folders.plugins;
         let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
         let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         files.retain(|file| file.extension().is_some_and(|extension| extension == "wasm"));
         files.sort();
-        let mut failed = false;
-        for file in files {
-            let name = file.file_name().unwrap_or_default().to_string_lossy();
-            match verify(&file, &config) {
-                Ok(told) => println!("ok    {name}: {told}"),
-                Err(why) => {
-                    failed = true;
-                    println!("fail  {name}: {why:#}");
-                }
-            }
+        let checked: Vec<Checked> = files.iter().map(|file| Checked::of(file, &config)).collect();
+        match json {
+            true => println!("{}", json!(checked)),
+            false => checked.iter().for_each(|checked| println!("{checked}")),
         }
-        Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if checked.iter().all(|checked| checked.ok) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
-fn verify(file: &Path, config: &Config) -> anyhow::Result<String> {
+/// What was found out about one file.
+#[derive(Serialize)]
+struct Checked {
+    file: String,
+    ok: bool,
+    #[serde(flatten)]
+    verified: Option<Verified>,
+    problem: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Verified {
+    plugin: String,
+    sha256: String,
+    /// Where it was installed from; null if it was put there by hand.
+    source: Option<String>,
+    /// Who has signed it; null if no signature is asked for.
+    signed_by: Option<String>,
+}
+
+impl Checked {
+    fn of(path: &Path, config: &Config) -> Self {
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match verify(path, config) {
+            Ok(verified) => Self { file, ok: true, verified: Some(verified), problem: None },
+            Err(why) => Self { file, ok: false, verified: None, problem: Some(format!("{why:#}")) },
+        }
+    }
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, verified, problem, .. } = self;
+        match verified {
+            Some(verified) => write!(f, "ok    {file}: {verified}"),
+            None => write!(f, "fail  {file}: {}", problem.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+impl fmt::Display for Verified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Some(source) => write!(f, "from {source}")?,
+            None => f.write_str("put there by hand")?,
+        }
+        write!(f, "; sha256 {}; ", self.sha256)?;
+        match &self.signed_by {
+            Some(signer) => write!(f, "signed by {signer}"),
+            None => f.write_str("no signature is asked for"),
+        }
+    }
+}
+
+fn verify(file: &Path, config: &Config) -> anyhow::Result<Verified> {
     let component = fs::read(file)?;
     let digest = hex::encode(Sha256::digest(&component));
     let origin: Option<Origin> = match fs::read_to_string(origin_path(file)) {
@@ -169,8 +223,6 @@ fn verify(file: &Path, config: &Config) -> anyhow::Result<String> {
         bail!("its sha256 is {digest}, and `[plugins.{plugin}] sha256` allows only {}", own.sha256.join(", "));
     }
     let signature = read_signature(file).map_err(anyhow::Error::msg)?;
-    let signer = signer(&plugin, &own, &component, signature.as_deref()).map_err(anyhow::Error::msg)?;
-    let from = origin.map_or_else(|| "put there by hand".to_owned(), |origin| format!("from {}", origin.source));
-    let by = signer.map_or_else(|| "no signature is asked for".to_owned(), |signer| format!("signed by {signer}"));
-    Ok(format!("{from}; sha256 {digest}; {by}"))
+    let signed_by = signer(&plugin, &own, &component, signature.as_deref()).map_err(anyhow::Error::msg)?;
+    Ok(Verified { plugin, sha256: digest, source: origin.map(|origin| origin.source), signed_by })
 }

@@ -31,7 +31,7 @@ pub const CALLS: Row = Row {
     kind: Counter,
     labels: &["tool", "contract", "version", "outcome"],
     help: "Calls that ended. `outcome`: `ok`, `unknown_tool`, or a code of docs/errors.md. `_unknown` stands for calls \
-           that came to no tool, `find_tools` for questions to a view with search, `prompts/get` and `resources/read` for what other servers are asked beside their tools.",
+           that came to no tool, `find_tools` for questions to a view with search, `prompts/get` and `resources/read` for what plugins and other servers are asked beside their tools.",
 };
 pub const OPERATIONS: Row = Row {
     name: "mcp_server_operation_duration_seconds",
@@ -305,7 +305,7 @@ pub const FOLDED: Row = Row {
     kind: Counter,
     labels: &["label"],
     help: "How often a `tool`, `agent`, `adapter` or `contract` got no series of its own, because the bound on series \
-           was reached, and was counted under `_other` (contracts: left out).",
+           was reached, and was counted under `_other`. Contracts are left out, each once in every scrape.",
 };
 pub const LOG_LINES_LOST: Row = Row {
     name: "weir_log_lines_lost_total",
@@ -377,7 +377,7 @@ pub fn page() -> String {
          anew. How to scrape\nthem, the dashboards and the alerts: [watching.md](watching.md).\n\n\
          No label holds what an agent wrote: a tool that does not exist is `_unknown`. Tools, agents, adapters and\n\
          contracts have series of their own up to a bound (`[metrics] tools_max` for tools and contracts, 500 agents,\n\
-         64 adapters), and are `_other` beyond it. Counters of published tools start at 0 when they are published.\n\
+         64 adapters), and are `_other` beyond it; contracts are left out. Counters of published tools start at 0 when they are published.\n\
          Beside these there are Prometheus' usual `process_*` metrics.\n\n\
          | metric | kind | labels | |\n|---|---|---|---|\n",
     );

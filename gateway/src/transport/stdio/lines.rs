@@ -4,20 +4,22 @@ use std::io;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-pub(super) struct Lines<R> {
+pub(super) struct Lines<R, F> {
     reader: BufReader<R>,
     line: Vec<u8>,
-    bytes_max: usize,
+    /// Returns how long a line may be now, in bytes.
+    bytes_max: F,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
     Message(&'a [u8]),
-    TooLong,
+    /// The line was longer than this number of bytes.
+    TooLong(usize),
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(super) fn new(reader: R, bytes_max: usize) -> Self {
+impl<R: AsyncRead + Unpin, F: Fn() -> usize> Lines<R, F> {
+    pub(super) fn new(reader: R, bytes_max: F) -> Self {
         Self { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new(), bytes_max }
     }
 
@@ -25,8 +27,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     pub(super) async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         loop {
             let (ended, too_long) = self.fill().await?;
-            if too_long {
-                return Ok(Some(Line::TooLong));
+            if let Some(bytes_max) = too_long {
+                return Ok(Some(Line::TooLong(bytes_max)));
             }
             if !self.line.trim_ascii().is_empty() {
                 break;
@@ -38,12 +40,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(Some(Line::Message(self.line.trim_ascii())))
     }
 
-    /// Reads one line into `self.line`. Returns whether the input ended, and whether the line was too long to be kept.
-    async fn fill(&mut self) -> io::Result<(bool, bool)> {
+    /// Reads one line into `self.line`. Returns whether the input ended, and the bound that the line broke if it was too
+    /// long to be kept.
+    async fn fill(&mut self) -> io::Result<(bool, Option<usize>)> {
         self.line.clear();
         // A huge line leaves its buffer behind only until the next one.
         self.line.shrink_to(64 << 10);
-        let mut too_long = false;
+        let mut too_long = None;
         loop {
             let chunk = self.reader.fill_buf().await?;
             if chunk.is_empty() {
@@ -51,11 +54,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             let end = chunk.iter().position(|byte| *byte == b'\n');
             let (text, used) = end.map_or((chunk, chunk.len()), |end| (&chunk[..end], end + 1));
-            if self.line.len() + text.len() > self.bytes_max {
-                too_long = true;
+            let bytes_max = (self.bytes_max)();
+            if too_long.is_none() && self.line.len() + text.len() > bytes_max {
+                too_long = Some(bytes_max);
                 self.line.clear();
             }
-            if !too_long {
+            if too_long.is_none() {
                 self.line.extend_from_slice(text);
             }
             self.reader.consume(used);
@@ -74,14 +78,14 @@ mod tests {
     async fn lines_are_bounded() {
         let long = "x".repeat(200_000);
         let input = format!("\n  \r\none\r\n{long}\ntwo\n{}\nlast", "y".repeat(10));
-        let mut lines = Lines::new(input.as_bytes(), 10);
+        let mut lines = Lines::new(input.as_bytes(), || 10);
         let mut read = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             read.push(match line {
                 Line::Message(text) => String::from_utf8(text.to_vec()).unwrap(),
-                Line::TooLong => "(too long)".to_owned(),
+                Line::TooLong(bytes_max) => format!("(more than {bytes_max})"),
             });
         }
-        assert_eq!(read, ["one", "(too long)", "two", "yyyyyyyyyy", "last"]);
+        assert_eq!(read, ["one", "(more than 10)", "two", "yyyyyyyyyy", "last"]);
     }
 }

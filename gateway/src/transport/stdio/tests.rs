@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, DuplexStream, Lines as TokioLines, ReadHalf, WriteHalf, split};
 
 use super::*;
-use crate::testing;
+use crate::{config::Config, testing};
 
 const META: &str =
     r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
@@ -90,6 +90,18 @@ async fn bad_lines_do_not_end_it() {
     assert_eq!(client.next().await["error"]["code"], -32700);
     client.input.write_all(br#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#).await.unwrap();
     assert_eq!(client.end().await, [json!({"jsonrpc":"2.0","id":"last","result":{}})]);
+}
+
+#[tokio::test]
+async fn a_line_is_held_against_the_bound_that_is_in_effect() {
+    let mut client = Client::start().await;
+    let long = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":"{}"}}}}"#, "x".repeat(5000));
+    let refused = client.ask(&long).await["error"]["message"].to_string();
+    assert!(refused.contains("longer than 4096 bytes"), "{refused}");
+    let mut config = Config::clone(&client.gateway.config());
+    config.http.body_max_bytes = 8192;
+    client.gateway.reconfigure(config);
+    assert_eq!(client.ask(&long).await["result"], json!({}));
 }
 
 #[tokio::test]

@@ -1,0 +1,47 @@
+//! `weir reload`: a running gateway reads its configuration again.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{
+    Done,
+    admin::{Target, cell},
+    block_on,
+};
+
+/// Everything that may change while serving is taken over, or, where anything is wrong, nothing. SIGHUP does the same,
+/// and says in the log what came of it.
+#[derive(Args)]
+pub(super) struct Reload {
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Reload {
+    pub(super) fn run(self) -> Done {
+        let api = self.target.api()?;
+        let reloaded = block_on(api.ask(Method::POST, "/v1/config/reload", None))??;
+        match self.target.json {
+            true => println!("{reloaded}"),
+            false => print!("{}", text(&reloaded)),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn text(reloaded: &Value) -> String {
+    let part = |key: &str| reloaded[key].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>();
+    let (changed, waiting) = (part("changed"), part("needs_restart"));
+    let mut text = match changed.is_empty() {
+        true => "nothing has changed that can be taken over\n".to_owned(),
+        false => format!("taken over: {}\n", changed.join(", ")),
+    };
+    if !waiting.is_empty() {
+        text.push_str(&format!("taken over at the next start: {}\n", waiting.join(", ")));
+    }
+    text.extend(part("plugins").iter().map(|plugin| format!("{plugin}\n")));
+    text
+}

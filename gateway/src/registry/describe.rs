@@ -1,0 +1,150 @@
+//! Asks the adapters for the shapes of collections.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt as _, stream};
+use weir_connections::Code;
+use weir_contracts::{Problem, Shape, contract, form};
+use weir_plugin_host::AdapterFailure;
+
+use crate::gateway::Gateway;
+
+/// Collections of one contract that are asked for at once.
+const AT_ONCE: usize = 8;
+
+/// Why there is no shape.
+pub enum Describe {
+    /// The source or the adapter is not there now.
+    Later(Away),
+    Refused(Problem),
+}
+
+/// What is waited for.
+#[derive(Clone, Debug, Default)]
+pub struct Away {
+    /// Where the file asks for it; empty for the file as a whole.
+    place: String,
+    pub why: String,
+    /// What the source says of it. It is for the log and the terminal alone, since it may name hosts and paths.
+    pub details: Option<String>,
+}
+
+impl From<String> for Away {
+    fn from(why: String) -> Self {
+        Self { why, ..Self::default() }
+    }
+}
+
+impl Away {
+    /// Puts into one what several sources are waited for.
+    pub fn all(away: Vec<Self>) -> Self {
+        let details: Vec<&str> = away.iter().filter_map(|away| away.details.as_deref()).collect();
+        let details = (!details.is_empty()).then(|| details.join("; "));
+        let why: Vec<String> = away.into_iter().map(|away| away.why).collect();
+        Self { why: why.join("; "), details, ..Self::default() }
+    }
+
+    /// Returns it as a problem of the file that waits.
+    pub fn problem(&self, file: &str) -> Problem {
+        Problem::new(file, self.place.as_str(), self.in_full())
+    }
+
+    pub fn in_full(&self) -> String {
+        match &self.details {
+            Some(details) => format!("{} ({details})", self.why),
+            None => self.why.clone(),
+        }
+    }
+}
+
+/// Asks for the shapes of several collections of a form. Returns those that are known, by the collections' names, what is
+/// waited for, and what is refused.
+pub async fn describe_all(
+    gateway: &Gateway,
+    source: &form::Source,
+    collections: &[&form::Collection],
+) -> (BTreeMap<String, Shape>, Vec<Away>, Vec<Problem>) {
+    let asked: Vec<_> = collections.iter().map(|collection| describe(gateway, source, collection)).collect();
+    let described: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+    let (mut shapes, mut away, mut problems) = (BTreeMap::new(), Vec::new(), Vec::new());
+    for (collection, described) in collections.iter().zip(described) {
+        match described {
+            Ok(shape) => drop(shapes.insert(collection.name.clone(), shape)),
+            Err(Describe::Later(later)) => away.push(later),
+            Err(Describe::Refused(problem)) => problems.push(problem),
+        }
+    }
+    (shapes, away, problems)
+}
+
+/// Asks the adapter for the shape of a collection as it is now.
+async fn describe(gateway: &Gateway, source: &form::Source, collection: &form::Collection) -> Result<Shape, Describe> {
+    let asked = Asked { name: &collection.name, adapter: &collection.adapter, settings: &collection.settings };
+    ask(gateway, &source.file, asked).await
+}
+
+/// Describes a published collection; `file` is the contract's name.
+pub(super) async fn describe_as(
+    gateway: &Gateway,
+    file: &str,
+    collection: &contract::Collection,
+) -> Result<Shape, Describe> {
+    let asked = Asked { name: &collection.name, adapter: &collection.adapter, settings: &collection.settings };
+    ask(gateway, file, asked).await
+}
+
+/// The parts of a collection that its adapter needs to describe it.
+struct Asked<'a> {
+    name: &'a str,
+    adapter: &'a str,
+    settings: &'a serde_json::Value,
+}
+
+impl Asked<'_> {
+    /// Returns the name of the connection that it is reached over; empty if it names none.
+    fn connection(&self) -> &str {
+        self.settings["connection"].as_str().unwrap_or_default()
+    }
+}
+
+async fn ask(gateway: &Gateway, file: &str, collection: Asked<'_>) -> Result<Shape, Describe> {
+    let place = format!("/collections/{}", collection.name);
+    let text = match gateway.host().describe(collection.adapter, &collection.settings.to_string()).await {
+        Ok(text) => text,
+        Err(AdapterFailure::Guest(error)) => {
+            let over = match collection.connection() {
+                "" => String::new(),
+                connection => format!(" over the connection `{connection}`"),
+            };
+            let why = format!("the collection `{}` cannot be described{over}: {}", collection.name, error.message);
+            return Err(match Code::of_word(&error.code) {
+                code if code.is_for_later() => Describe::Later(Away { place, why, details: error.details }),
+                Code::Forbidden => {
+                    let hint = connection_hint(gateway, &collection);
+                    Describe::Refused(Problem::new(file, place, why).hint(hint))
+                }
+                _ => Describe::Refused(Problem::new(file, place, why)),
+            });
+        }
+        Err(failure) => {
+            let why = format!("the collection `{}`: {failure}", collection.name);
+            return Err(Describe::Later(Away { place, why, details: None }));
+        }
+    };
+    let refused = |why: String| Describe::Refused(Problem::new(file, place.clone(), why));
+    Shape::read(&text)
+        .map_err(|error| refused(format!("the adapter `{}` answered no shape: {error}", collection.adapter)))
+}
+
+/// Returns the hint what to do about a connection that the adapter may not use.
+fn connection_hint(gateway: &Gateway, collection: &Asked<'_>) -> String {
+    let config = gateway.config();
+    let wanted = collection.connection();
+    if wanted.is_empty() || config.connections.contains_key(wanted) {
+        return format!("grant the connection under [plugins.{}.grants] in weir.toml", collection.adapter);
+    }
+    match config.connections.keys().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => format!("weir.toml has no connection: add [connections.{wanted}]"),
+        ref names => format!("weir.toml has no connection `{wanted}`; it has {}", names.join(", ")),
+    }
+}
