@@ -92,19 +92,9 @@ async fn open(folder: &Path) -> App {
 
 fn call_request<'a>(snapshot: &'a Snapshot, cancel: &'a CancellationToken) -> CallRequest<'a> {
     CallRequest {
-        snapshot,
-        endpoint: &Endpoint::All,
-        tool: ticket::TOOL,
         arguments: Some(ARGUMENTS),
-        events: None,
-        param_headers: None,
-        cancel,
-        trace: None,
-        transport: "http",
         protocol: "2026-07-28",
-        timeout: None,
-        session: None,
-        asking: Default::default(),
+        ..CallRequest::new(snapshot, &Endpoint::All, ticket::TOOL, "http", cancel)
     }
 }
 

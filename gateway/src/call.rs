@@ -18,14 +18,13 @@ mod own_item;
 mod parked;
 mod record;
 mod records;
+mod request;
 mod result;
 mod search;
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
-use tokio_util::sync::CancellationToken;
-use weir_plugin_host::CallEvents;
 
 pub use self::asking::{Asking, Lacking, Resumed, TASKS, knows_tasks};
 pub use self::complete::complete;
@@ -36,62 +35,11 @@ pub use self::item::{ItemOutcome, ask_item, has_resource};
 pub use self::parked::abandon_questions;
 use self::record::CallRecord;
 pub use self::record::Proof;
+pub use self::request::{CallOutcome, CallRequest, Unasked};
 pub use self::result::{Content, InputRequired, RECEIPT, ToolResult};
 pub use self::search::{Searched, searched, unknown};
 pub use crate::catalogue::Endpoint;
-use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller, snapshot::Snapshot};
-
-/// One call as any transport and any era asks for it.
-#[derive(Clone)]
-pub struct CallRequest<'a> {
-    /// The generation that the request reads, from its first look to the last byte of its answer.
-    pub snapshot: &'a Snapshot,
-    pub endpoint: &'a Endpoint,
-    pub tool: &'a str,
-    /// The raw text of `arguments`; absent is `{}`.
-    pub arguments: Option<&'a str>,
-    /// Where the call says what its caller wants to hear before the answer. `None`: it wants to hear nothing.
-    pub events: Option<Arc<dyn CallEvents>>,
-    /// Set when the caller has gone or asked to stop.
-    pub cancel: &'a CancellationToken,
-    /// The headers that repeat arguments. `None`: the transport has no headers.
-    pub param_headers: Option<&'a ParamHeaders>,
-    /// W3C `traceparent` of the caller, for the log.
-    pub trace: Option<&'a str>,
-    /// `http`, `stdio` or `cli`, for the audit trail.
-    pub transport: &'static str,
-    /// The protocol version spoken, for the audit trail.
-    pub protocol: &'static str,
-    /// A shorter deadline than the tool's own.
-    pub timeout: Option<Duration>,
-    /// The session of the caller's client, where it has one.
-    pub session: Option<u128>,
-    /// The questions that the caller can be asked while the call is under way, and its answers.
-    pub asking: Asking<'a>,
-}
-
-impl CallRequest<'_> {
-    /// Returns the same call with the answers of its caller, JSON, to the question of that state.
-    pub fn resumed<'r>(&'r self, responses: &'r str, state: Option<&'r str>) -> CallRequest<'r> {
-        let resumed = Some(Resumed { responses: Some(responses), state });
-        CallRequest { asking: Asking { resumed, ..self.asking }, ..self.clone() }
-    }
-}
-
-/// The outcome of a call.
-pub enum CallOutcome {
-    /// Unknown or hidden: the caller cannot tell. A protocol error (−32602), not a result. The text is the call's id.
-    UnknownTool(Arc<str>),
-    /// The caller's answer belongs to no question of this call, or comes too late (−32602).
-    BadState,
-    /// A header does not say what an argument says (−32020); the text says which.
-    HeaderMismatch(String),
-    /// The tool asks what the client cannot answer (−32021): a JSON object of the capabilities that it needs.
-    MissingCapability(MissingCapability),
-    Complete(ToolResult),
-    /// The tool asks its caller something before it goes on (2026-07-28).
-    InputRequired(InputRequired),
-}
+use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};
 
 pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: &CallRequest<'_>) -> CallOutcome {
     let mut record = CallRecord::open(gateway, caller, request); // dropped unclosed = "cancelled", recorded all the same

@@ -46,21 +46,9 @@ impl NativeAdapter for Panicking {
 
 async fn call(app: &App, tool: &str, arguments: &str) -> ToolResult {
     let snapshot = app.gateway.snapshot();
-    let request = CallRequest {
-        snapshot: &snapshot,
-        endpoint: &Endpoint::All,
-        tool,
-        arguments: Some(arguments),
-        events: None,
-        param_headers: None,
-        cancel: &CancellationToken::new(),
-        trace: None,
-        transport: "cli",
-        protocol: "2026-07-28",
-        timeout: None,
-        session: None,
-        asking: Default::default(),
-    };
+    let cancel = CancellationToken::new();
+    let request =
+        CallRequest { arguments: Some(arguments), ..CallRequest::new(&snapshot, &Endpoint::All, tool, "cli", &cancel) };
     match call_tool(&app.gateway, &Caller::local(), &request).await {
         CallOutcome::Complete(result) => result,
         _ => panic!("`{tool}` has no result"),

@@ -11,7 +11,7 @@ use weir_audit::AdminAct;
 
 use super::{Answer, Ask, Refusal, problem::Body, staff::Staff};
 use crate::{
-    call::{self, CallOutcome, CallRequest, Endpoint},
+    call::{self, CallRequest, Endpoint, Unasked},
     registry::gate::Role,
     telemetry::metrics::STAGES,
 };
@@ -84,27 +84,15 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
     let result = if trial.dry_run {
         call::check(&admin.gateway, &caller, tool, &arguments)
     } else {
+        let cancel = CancellationToken::new();
         let request = CallRequest {
-            snapshot: &snapshot,
-            endpoint: &Endpoint::All,
-            tool: &trial.tool,
             arguments: Some(&arguments),
-            events: None,
-            param_headers: None,
-            cancel: &CancellationToken::new(),
-            trace: None,
-            transport: "admin",
-            protocol: "none",
-            timeout: None,
-            session: None,
-            asking: call::Asking::default(),
+            ..CallRequest::new(&snapshot, &Endpoint::All, &trial.tool, "admin", &cancel)
         };
-        match call::call_tool(&admin.gateway, &caller, &request).await {
-            CallOutcome::Complete(result) => result,
-            CallOutcome::InputRequired(_) | CallOutcome::MissingCapability(_) => return Err(Refusal::invalid(ASKS)),
-            CallOutcome::UnknownTool(_) | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
-                return Err(Refusal::not_found("tool", &trial.tool));
-            }
+        match call::call_tool(&admin.gateway, &caller, &request).await.unasked() {
+            Ok(result) => result,
+            Err(Unasked::Asks) => return Err(Refusal::invalid(ASKS)),
+            Err(Unasked::NotThere) => return Err(Refusal::not_found("tool", &trial.tool)),
         }
     };
     Ok(Json(Tried {

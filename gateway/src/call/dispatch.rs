@@ -41,7 +41,7 @@ pub(super) async fn run<'t>(
     let context = CallContext {
         tenant: caller.tenant.clone(),
         call_id: record.call_id().clone(),
-        deadline: asked + request.timeout.map_or(timeout, |shorter| shorter.min(timeout)),
+        deadline: asked + timeout,
         cancel: request.cancel.clone(),
         events: request.events.clone(),
         ran_on: record.ran_on().clone(),

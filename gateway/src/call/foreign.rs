@@ -160,7 +160,7 @@ impl Outgoing {
             sent: sent.clone(),
             events: request.events.clone(),
             cancel: request.cancel.clone(),
-            deadline: *asked + request.timeout.map_or(timeout, |shorter| shorter.min(timeout)),
+            deadline: *asked + timeout,
             trace: request.trace.map(str::to_owned),
             capabilities: request.asking.capabilities.map(str::to_owned),
             questions: None,

@@ -46,7 +46,7 @@ impl Request<'_> {
         let context = CallContext {
             tenant: self.caller.tenant.clone(),
             call_id: self.call_id,
-            deadline: self.asked_at + self.request.timeout.map_or(gateway.timeout(), |it| it.min(gateway.timeout())),
+            deadline: self.asked_at + gateway.timeout(),
             cancel: self.request.cancel.clone(),
             events: self.request.events.clone(),
             ran_on: self.ran_on,

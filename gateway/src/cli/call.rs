@@ -21,7 +21,7 @@ use weir_contracts::{
 use super::{Done, Failure, Settings, admin::table, block_on, draft, extracted, flags, start};
 use crate::{
     app::App,
-    call::{Asking, CallOutcome, CallRequest, Content, Endpoint, ToolResult, call_tool},
+    call::{CallRequest, Content, Endpoint, ToolResult, Unasked, call_tool},
     identity::{Caller, Credential, Refused},
 };
 
@@ -168,32 +168,20 @@ impl Call {
         else {
             return Ok(None);
         };
+        let cancel = CancellationToken::new();
         let request = CallRequest {
-            snapshot: &snapshot,
-            endpoint: &Endpoint::All,
-            tool: name,
             arguments: Some(&arguments),
-            events: None,
-            param_headers: None,
-            cancel: &CancellationToken::new(),
-            trace: None,
-            transport: "cli",
-            protocol: "none",
-            timeout: None,
-            session: None,
-            asking: Asking::default(),
+            ..CallRequest::new(&snapshot, &Endpoint::All, name, "cli", &cancel)
         };
         let outcome = call_tool(&started.gateway, &caller, &request).await;
         started.gateway.upstreams().close().await;
-        match outcome {
-            CallOutcome::Complete(result) => Ok(Some(result)),
-            CallOutcome::InputRequired(_) | CallOutcome::MissingCapability(_) => {
+        match outcome.unasked() {
+            Ok(result) => Ok(Some(result)),
+            Err(Unasked::Asks) => {
                 Err(anyhow::anyhow!("`{name}` asks its caller before it goes on, which `weir call` cannot answer")
                     .into())
             }
-            CallOutcome::UnknownTool(_) | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
-                Err(unknown(name, &[]).into())
-            }
+            Err(Unasked::NotThere) => Err(unknown(name, &[]).into()),
         }
     }
 }

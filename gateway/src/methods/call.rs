@@ -294,7 +294,6 @@ impl<'a> Call<'a> {
             trace: self.trace.as_deref(),
             transport: scope.transport,
             protocol: self.version.as_str(),
-            timeout: None,
             session: scope.session(),
             param_headers: self.param_headers.as_deref(),
             asking: Asking { capabilities, lacking, resumed },

@@ -14,7 +14,7 @@ use weir_plugin_host::{Grant, PluginConfig};
 use super::super::{Failure, block_on, draft, start};
 use crate::{
     app::App,
-    call::{Asking, CallOutcome, CallRequest, Content, Endpoint, call_tool},
+    call::{CallRequest, Content, Endpoint, Unasked, call_tool},
     config::{Config, Identity},
     identity::Credential,
 };
@@ -160,23 +160,13 @@ pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcom
     };
     let arguments = arguments.to_string();
     let snapshot = started.gateway.snapshot();
+    let cancel = CancellationToken::new();
     let request = CallRequest {
-        snapshot: &snapshot,
-        endpoint: &Endpoint::All,
-        tool,
         arguments: Some(&arguments),
-        events: None,
-        param_headers: None,
-        cancel: &CancellationToken::new(),
-        trace: None,
-        transport: "cli",
-        protocol: "none",
-        timeout: None,
-        session: None,
-        asking: Asking::default(),
+        ..CallRequest::new(&snapshot, &Endpoint::All, tool, "cli", &cancel)
     };
-    match call_tool(&started.gateway, &caller, &request).await {
-        CallOutcome::Complete(result) => {
+    match call_tool(&started.gateway, &caller, &request).await.unasked() {
+        Ok(result) => {
             let read = |text: &str| serde_json::from_str(text).unwrap_or_default();
             let structured = result.structured.as_deref().map(read);
             let content = match &result.content {
@@ -189,8 +179,8 @@ pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcom
             }
             Outcome::of_result(&told)
         }
-        CallOutcome::InputRequired(_) | CallOutcome::MissingCapability(_) => Outcome::Asked,
-        CallOutcome::UnknownTool(_) | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
+        Err(Unasked::Asks) => Outcome::Asked,
+        Err(Unasked::NotThere) => {
             let snapshot = started.gateway.snapshot();
             let mut names: Vec<String> = snapshot.catalogue.tools().map(|tool| tool.name.to_string()).collect();
             names.sort_unstable();

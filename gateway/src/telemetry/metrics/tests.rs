@@ -13,20 +13,10 @@ use crate::{
 
 async fn call(gateway: &Gateway, tool: &str, arguments: &str) {
     let snapshot = gateway.snapshot();
+    let cancel = CancellationToken::new();
     let request = CallRequest {
-        snapshot: &snapshot,
-        endpoint: &Endpoint::All,
-        tool,
         arguments: Some(arguments),
-        events: None,
-        param_headers: None,
-        cancel: &CancellationToken::new(),
-        trace: None,
-        transport: "http",
-        protocol: "2026-07-28",
-        timeout: None,
-        session: None,
-        asking: Default::default(),
+        ..CallRequest::new(&snapshot, &Endpoint::All, tool, "http", &cancel)
     };
     call_tool(gateway, &Caller::local(), &request).await;
 }

@@ -100,6 +100,28 @@ impl Door {
         response
     }
 
+    /// Answers with a page or a document of a contract, which takes from the rate of its agent. `show` returns `None` where
+    /// the caller sees no such contract.
+    pub(super) async fn page(
+        &self,
+        server: &Server,
+        contract: &str,
+        request: Request,
+        show: impl FnOnce(&Caller) -> Option<Response>,
+    ) -> Response {
+        let answer = async |caller: Caller, head: Parts, _| {
+            if !is_read(&head.method) {
+                return not_allowed("GET, HEAD, OPTIONS");
+            }
+            let place = head.uri.path();
+            if let Err(error) = within_rate(server, &caller, place) {
+                return refusal(&error);
+            }
+            show(&caller).unwrap_or_else(|| unknown_contract(server, &caller, place))
+        };
+        self.admitted(server, contract, request, answer).await
+    }
+
     fn unauthorized(&self, refused: Refused) -> Response {
         let mut response = refusal(&RpcError::unauthorized(refused.message()));
         let challenge = match self.asks_people {
@@ -119,20 +141,15 @@ pub(super) fn is_read(method: &Method) -> bool {
 /// Takes a page or a document from the rate of its agent: it counts as a request.
 pub(super) fn within_rate(server: &Server, caller: &Caller, place: &str) -> Result<(), RpcError> {
     server.gateway.buckets().request(caller, Instant::now().into_std()).map_err(|wait| {
-        server.gateway.audit().refused_rate(&bounded(place), &caller.agent);
+        server.gateway.audit().refused_rate(place, &caller.agent);
         RpcError::rate_limited(wait)
     })
 }
 
 /// Answers that the caller sees no such contract.
 pub(super) fn unknown_contract(server: &Server, caller: &Caller, place: &str) -> Response {
-    server.gateway.audit().refused_access(&bounded(place), &caller.agent);
+    server.gateway.audit().refused_access(place, &caller.agent);
     problem(404, "unknown_contract", "No such contract is served here.".to_owned()).into_response()
-}
-
-/// Returns as much of a path as the trail keeps.
-pub(super) fn bounded(place: &str) -> String {
-    place.chars().take(128).collect()
 }
 
 /// Returns the password of `Authorization: Basic …`; the key itself says whose it is.

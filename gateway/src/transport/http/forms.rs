@@ -13,7 +13,7 @@ use weir_contracts::page;
 use super::{
     Server,
     door::{self, not_allowed, refusal},
-    rest::{self, problem},
+    rest,
 };
 use crate::{catalogue::Endpoint, identity::Caller};
 
@@ -22,23 +22,15 @@ pub(super) async fn index(
     Path(contract): Path<String>,
     request: Request,
 ) -> Response {
-    let answer = async |caller: Caller, head: axum::http::request::Parts, _| {
-        if !door::is_read(&head.method) {
-            return not_allowed("GET, HEAD, OPTIONS");
-        }
-        if let Err(error) = door::within_rate(&server, &caller, head.uri.path()) {
-            return refusal(&error);
-        }
+    let show = |caller: &Caller| {
         let snapshot = server.gateway.snapshot();
-        let Some(listing) = snapshot.catalogue.listing(&Endpoint::Contract(contract.as_str().into()), caller.access())
-        else {
-            return door::unknown_contract(&server, &caller, head.uri.path());
-        };
+        let endpoint = Endpoint::Contract(contract.as_str().into());
+        let listing = snapshot.catalogue.listing(&endpoint, caller.access())?;
         let title = listing.server.title.as_deref().unwrap_or(&listing.server.name);
         let tools = listing.tools.entries().iter().map(|tool| &*tool.tool);
-        html(page::index(title, listing.server.instructions.as_deref(), tools))
+        Some(html(page::index(title, listing.server.instructions.as_deref(), tools)))
     };
-    door::FORMS.admitted(&server, &contract, request, answer).await
+    door::FORMS.page(&server, &contract, request, show).await
 }
 
 pub(super) async fn tool(
@@ -56,10 +48,7 @@ pub(super) async fn tool(
             let snapshot = server.gateway.snapshot();
             match snapshot.catalogue.tool(&Endpoint::Contract(contract.as_str().into()), &tool, caller.access()) {
                 Some(tool) => html(page::tool(&tool.tool)),
-                None => {
-                    let tool: String = tool.chars().take(64).collect();
-                    problem(404, "unknown_tool", format!("There is no tool `{tool}` here.")).into_response()
-                }
+                None => rest::unknown_tool(&tool).into_response(),
             }
         }
         _ => not_allowed("GET, HEAD, POST, OPTIONS"),

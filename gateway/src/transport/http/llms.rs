@@ -92,5 +92,5 @@ fn page(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
 
 fn refuse(server: &Server, what: RefusedWhat, request: &Request, id: Option<&str>, reason: &str) {
     let address = connections::peer().map(|peer| peer.ip());
-    server.gateway.audit().refused(what, &door::bounded(request.uri().path()), id, address, reason);
+    server.gateway.audit().refused(what, request.uri().path(), id, address, reason);
 }

@@ -24,7 +24,7 @@ use super::{
     forms, reply, running,
 };
 use crate::{
-    call::{Asking, CallOutcome, CallRequest, Content, ToolResult, call_tool},
+    call::{CallRequest, Content, ToolResult, Unasked, call_tool},
     catalogue::{CatalogueTool, Endpoint},
     codes::Code,
     gateway::Gateway,
@@ -106,20 +106,11 @@ pub(super) async fn document(
     Path(contract): Path<String>,
     request: Request,
 ) -> Response {
-    door::REST
-        .admitted(&server, &contract, request, async |caller, head, _| {
-            if !door::is_read(&head.method) {
-                return not_allowed("GET, HEAD, OPTIONS");
-            }
-            if let Err(error) = door::within_rate(&server, &caller, head.uri.path()) {
-                return refusal(&error);
-            }
-            match openapi_document(&server.gateway, &caller, &contract) {
-                Some(document) => reply::json(200, document.into_bytes()),
-                None => door::unknown_contract(&server, &caller, head.uri.path()),
-            }
-        })
-        .await
+    let show = |caller: &Caller| {
+        let document = openapi_document(&server.gateway, caller, &contract)?;
+        Some(reply::json(200, document.into_bytes()))
+    };
+    door::REST.page(&server, &contract, request, show).await
 }
 
 /// Answers `GET /rest/<contract>/`: the tools as a page to read.
@@ -128,19 +119,11 @@ pub(super) async fn reference(
     Path(contract): Path<String>,
     request: Request,
 ) -> Response {
-    let answer = async |caller: Caller, head: Parts, _| {
-        if !door::is_read(&head.method) {
-            return not_allowed("GET, HEAD, OPTIONS");
-        }
-        if let Err(error) = door::within_rate(&server, &caller, head.uri.path()) {
-            return refusal(&error);
-        }
-        match described(&server.gateway, &caller, &contract, |api, tools| page::reference(api, tools)) {
-            Some(page) => forms::html(page),
-            None => door::unknown_contract(&server, &caller, head.uri.path()),
-        }
+    let show = |caller: &Caller| {
+        let page = described(&server.gateway, caller, &contract, |api, tools| page::reference(api, tools))?;
+        Some(forms::html(page))
     };
-    door::REFERENCE.admitted(&server, &contract, request, answer).await
+    door::REFERENCE.page(&server, &contract, request, show).await
 }
 
 /// Returns the document of one contract, with the tools that this caller sees; `None` if it sees no such contract.
@@ -240,32 +223,25 @@ impl Call {
     async fn run(&self, cancel: &CancellationToken, channel: Option<Arc<CallChannel>>) -> Answer {
         let snapshot = self.gateway.snapshot();
         let request = CallRequest {
-            snapshot: &snapshot,
-            endpoint: &self.endpoint,
-            tool: &self.tool,
             arguments: Some(&self.arguments),
             events: channel.map(|channel| channel as _),
-            param_headers: None,
-            cancel,
             trace: self.trace.as_deref(),
-            transport: "rest",
-            protocol: "none",
-            timeout: None,
-            session: None,
-            asking: Asking::default(),
+            ..CallRequest::new(&snapshot, &self.endpoint, &self.tool, "rest", cancel)
         };
-        match call_tool(&self.gateway, &self.caller, &request).await {
-            CallOutcome::Complete(result) => Answer::of(result),
-            CallOutcome::UnknownTool(_) | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
-                let tool: String = self.tool.chars().take(64).collect();
-                problem(404, "unknown_tool", format!("There is no tool `{tool}` here."))
-            }
-            CallOutcome::InputRequired(_) | CallOutcome::MissingCapability(_) => {
+        match call_tool(&self.gateway, &self.caller, &request).await.unasked() {
+            Ok(result) => Answer::of(result),
+            Err(Unasked::NotThere) => unknown_tool(&self.tool),
+            Err(Unasked::Asks) => {
                 let code = Code::Unsupported;
                 problem(code.row().status, code.label(), ASKS.to_owned())
             }
         }
     }
+}
+
+pub(super) fn unknown_tool(tool: &str) -> Answer {
+    let tool: String = tool.chars().take(64).collect();
+    problem(404, "unknown_tool", format!("There is no tool `{tool}` here."))
 }
 
 impl Answer {

@@ -1,0 +1,102 @@
+//! What is asked for, and how it ends.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use weir_plugin_host::CallEvents;
+
+use super::{Asking, Endpoint, InputRequired, MissingCapability, ParamHeaders, Resumed, ToolResult};
+use crate::snapshot::Snapshot;
+
+/// One call as any transport and any era asks for it.
+#[derive(Clone)]
+pub struct CallRequest<'a> {
+    /// The generation that the request reads, from its first look to the last byte of its answer.
+    pub snapshot: &'a Snapshot,
+    pub endpoint: &'a Endpoint,
+    pub tool: &'a str,
+    /// The raw text of `arguments`; absent is `{}`.
+    pub arguments: Option<&'a str>,
+    /// Where the call says what its caller wants to hear before the answer. `None`: it wants to hear nothing.
+    pub events: Option<Arc<dyn CallEvents>>,
+    /// Set when the caller has gone or asked to stop.
+    pub cancel: &'a CancellationToken,
+    /// The headers that repeat arguments. `None`: the transport has no headers.
+    pub param_headers: Option<&'a ParamHeaders>,
+    /// W3C `traceparent` of the caller, for the log.
+    pub trace: Option<&'a str>,
+    /// `http`, `stdio`, `rest`, `admin` or `cli`, for the audit trail.
+    pub transport: &'static str,
+    /// The protocol version spoken, for the audit trail.
+    pub protocol: &'static str,
+    /// The session of the caller's client, where it has one.
+    pub session: Option<u128>,
+    /// The questions that the caller can be asked while the call is under way, and its answers.
+    pub asking: Asking<'a>,
+}
+
+impl<'a> CallRequest<'a> {
+    /// Returns the call of a tool without arguments, by a caller that can neither be asked nor hears anything before the answer.
+    pub fn new(
+        snapshot: &'a Snapshot,
+        endpoint: &'a Endpoint,
+        tool: &'a str,
+        transport: &'static str,
+        cancel: &'a CancellationToken,
+    ) -> Self {
+        Self {
+            snapshot,
+            endpoint,
+            tool,
+            arguments: None,
+            events: None,
+            cancel,
+            param_headers: None,
+            trace: None,
+            transport,
+            protocol: "none",
+            session: None,
+            asking: Asking::default(),
+        }
+    }
+
+    /// Returns the same call with the answers of its caller, JSON, to the question of that state.
+    pub fn resumed<'r>(&'r self, responses: &'r str, state: Option<&'r str>) -> CallRequest<'r> {
+        let resumed = Some(Resumed { responses: Some(responses), state });
+        CallRequest { asking: Asking { resumed, ..self.asking }, ..self.clone() }
+    }
+}
+
+/// The outcome of a call.
+pub enum CallOutcome {
+    /// Unknown or hidden: the caller cannot tell. A protocol error (−32602), not a result. The text is the call's id.
+    UnknownTool(Arc<str>),
+    /// The caller's answer belongs to no question of this call, or comes too late (−32602).
+    BadState,
+    /// A header does not say what an argument says (−32020); the text says which.
+    HeaderMismatch(String),
+    /// The tool asks what the client cannot answer (−32021): a JSON object of the capabilities that it needs.
+    MissingCapability(MissingCapability),
+    Complete(ToolResult),
+    /// The tool asks its caller something before it goes on (2026-07-28).
+    InputRequired(InputRequired),
+}
+
+/// Why a caller that cannot be asked has no result.
+pub enum Unasked {
+    /// The tool asks its caller before it goes on.
+    Asks,
+    /// There is no such tool for the caller.
+    NotThere,
+}
+
+impl CallOutcome {
+    /// Returns the result for a caller that cannot be asked.
+    pub fn unasked(self) -> Result<ToolResult, Unasked> {
+        match self {
+            Self::Complete(result) => Ok(result),
+            Self::InputRequired(_) | Self::MissingCapability(_) => Err(Unasked::Asks),
+            Self::UnknownTool(_) | Self::BadState | Self::HeaderMismatch(_) => Err(Unasked::NotThere),
+        }
+    }
+}
