@@ -116,12 +116,12 @@ impl<'a> Drafter<'a> {
             shape.fields.iter().partition(|field| secret::is_named_like_one(&field.key));
         let mut notes = Vec::new();
         if !hidden.is_empty() {
-            let names: Vec<&str> = hidden.iter().map(|field| field.key.as_str()).collect();
+            let names: Vec<String> = hidden.iter().map(|field| name::quoted(&field.key)).collect();
             notes.push(format!("Left out, since the name looks like a secret: {}.", names.join(", ")));
         }
         if !shape.left_out.is_empty() {
-            let names = shape.left_out.join(", ");
-            notes.push(format!("Left out, since no record can hold its values, such as bytes: {names}."));
+            let names: Vec<String> = shape.left_out.iter().map(|name| name::quoted(name)).collect();
+            notes.push(format!("Left out, since no record can hold its values, such as bytes: {}.", names.join(", ")));
         }
         let (noun, names) = (words::Noun::of(input.title), field_names(shape));
         Self { input, shape, columns, hidden, noun, names, notes }

@@ -198,7 +198,7 @@ fn problem() -> Value {
             "type": text, "title": text, "status": { "type": "integer" }, "detail": text,
             "code": text, "call_id": text, "field": text, "reason": text, "outcome": text,
             "errors": { "type": "array", "items": { "type": "object" } },
-            "retry_after_ms": { "type": "integer" },
+            "retry_after_ms": { "type": "integer" }, "structuredContent": {},
         },
         "required": ["type", "title", "status", "detail"],
     })

@@ -521,7 +521,8 @@ fn a_change_that_only_a_rare_keyword_reaches_is_not_missed() {
         object(json!({ "contentMediaType": "application/json", keyword: rule, "$defs": { "page": definition } }))
     };
     let (long, short) = (json!({ "maxLength": 100 }), json!({ "maxLength": 5 }));
-    let inside: [(&str, fn(&Value) -> Value, Class, &str); 3] = [
+    type Rule = fn(&Value) -> Value;
+    let inside: [(&str, Rule, Class, &str); 3] = [
         ("contentSchema", |page| page.clone(), Class::Review, "annotation-changed"),
         ("contentSchema", |page| json!({ "properties": { "b": page } }), Class::Review, "annotation-changed"),
         ("dependencies", |page| json!({ "b": page, "c": ["d"] }), Class::Undecided, "keyword-undecided"),

@@ -287,10 +287,10 @@ fn columns_of_bytes_are_noted() {
     };
     let with_name = shape(json!([{ "key": "name", "type": "string" }]));
     let draft = drafted("scans", &with_name, &BTreeMap::new());
-    assert!(draft.notes.iter().any(|note| note.contains("bytes: pdf.")), "{:?}", draft.notes);
+    assert!(draft.notes.iter().any(|note| note.contains("bytes: 'pdf'.")), "{:?}", draft.notes);
     assert!(check_compiles(&draft, &with_name).collections[0].shape.left_out.is_empty());
     let reasons = tried("scans", &shape(json!([])), &BTreeMap::new()).err().expect("nothing to draft").join(" ");
-    assert!(reasons.contains("bytes: pdf. No column is left."), "{reasons}");
+    assert!(reasons.contains("bytes: 'pdf'. No column is left."), "{reasons}");
 }
 
 #[test]

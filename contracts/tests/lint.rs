@@ -69,6 +69,8 @@ fn cases() -> Vec<Case> {
         ("pattern-dialect", json!({ "outputSchema": { "type": "object", "patternProperties": { "\\Aa": {} } } }), json!({ "outputSchema": { "type": "object", "properties": { "pattern": { "const": "(?i)" } } } })),
         ("pattern-dialect", input(json!({ "type": "object", "dependentSchemas": { "const": { "not": { "pattern": "(?i)^ab" } } } })),
             input(json!({ "type": "object", "x-example": { "pattern": "(" }, "x-examples": [{ "patternProperties": { "(": {} } }] }))),
+        ("pattern-dialect", input(json!({ "type": "object", "properties": { "code": { "$ref": "#/x-shared/code", "description": "Its code." } }, "x-shared": { "code": { "type": "string", "pattern": "(?i)^ab" } } })),
+            input(json!({ "type": "object", "x-shared": { "code": { "type": "string", "pattern": "(?i)^ab" } } }))),
         ("schema-reference", input(json!({ "type": "object", "contentSchema": { "$ref": "https://example.com/a.json" } })),
             input(json!({ "type": "object", "x-source": { "$ref": "https://example.com/a.json" } }))),
         ("list-items", field("ids", json!({ "type": "array", "description": "Numbers of tickets." })), field("ids", json!({ "type": "array", "description": "Numbers of tickets.", "items": { "type": "integer" } }))),

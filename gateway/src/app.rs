@@ -146,7 +146,8 @@ impl App {
         let empty = nothing && report.waiting.is_empty() && report.held.is_empty();
         let because = !report.problems.is_empty() || !self.gateway.refused_connections().is_empty();
         if strict {
-            problems.extend(report.waiting.iter().map(|(path, away)| away.problem(&path.display().to_string())));
+            let away = report.waiting.iter().filter(|(_, away)| away.of_source);
+            problems.extend(away.map(|(path, away)| away.problem(&path.display().to_string())));
         }
         if !problems.is_empty() && (strict || (empty && because)) {
             return Err(Failure::Problems(problems));

@@ -407,20 +407,30 @@ impl Registry {
         }
     }
 
-    /// Logs each thing once, until it changes: a waiting contract is tried four times a second.
+    /// Logs each thing once, until it changes: a waiting contract is tried four times a second, and what its source says may
+    /// differ each time.
     pub fn log(&self, report: &Report) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting =
-            report.waiting.iter().map(|(path, away)| format!("waiting: {}: {}", path.display(), away.in_full()));
-        let now: BTreeSet<String> =
-            waiting.chain(report.held.iter().map(|held| format!("held: {}", held.line()))).collect();
-        for line in now.difference(&said) {
-            tracing::warn!("{line}");
+        let waiting = report.waiting.iter().map(|(path, away)| {
+            let line = |why: &str| format!("waiting: {}: {why}", path.display());
+            (line(&away.why), Some(line(&away.in_full())))
+        });
+        let held = report.held.iter().map(|held| (format!("held: {}", held.line()), None));
+        let mut now = BTreeSet::new();
+        for (line, in_full) in waiting.chain(held) {
+            if !said.contains(&line) {
+                tracing::warn!("{}", in_full.as_ref().unwrap_or(&line));
+            }
+            now.insert(line);
+        }
+        for problem in &report.problems {
+            let line = format!("refused: {problem}");
+            if !said.contains(&line) {
+                tracing::error!("{line}");
+            }
+            now.insert(line);
         }
         *said = now;
-        for problem in &report.problems {
-            tracing::error!("refused: {problem}");
-        }
     }
 
     /// Submits a contract, which is the only way that one comes in: the gate judges it, and what became live is served

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Write as _,
+    process::Command,
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use weir_tests::{
     House, Legacy, Modern,
     client::{self, Events},
+    place,
     web::Web,
 };
 
@@ -337,6 +339,9 @@ fn without_a_tool_the_tools_are_listed() {
         assert!(code == 0 && line.is_some_and(|line| line.contains("airports")), "{words:?}: {out} {err}");
         assert!(err.contains("--help"), "{err}");
     }
+    // So does the bare command in the folder of a configuration.
+    let bare = Command::new(place::binary("weir")).arg("call").current_dir(house.path()).output().expect("weir starts");
+    assert!(bare.status.success() && String::from_utf8_lossy(&bare.stdout).contains("list_airports "), "{bare:?}");
     let names: Vec<Value> =
         house.json(&["call"]).as_array().expect("a list").iter().map(|tool| tool["name"].clone()).collect();
     assert_eq!(names, ["create_airport", "list_airports", "lookup_airport"]);

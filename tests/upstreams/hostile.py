@@ -122,8 +122,8 @@ def run(request):
             write({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
         for line in sys.stdin:
             message = json.loads(line)
-            if message.get("method") == "notifications/cancelled":
-                if message["params"]["requestId"] == request["id"] and len(sys.argv) > 2:
+            if message.get("method") == "notifications/cancelled" and message["params"]["requestId"] == request["id"]:
+                if len(sys.argv) > 2:
                     return answer(request, {"content": [{"type": "text", "text": "it was done before"}]})
                 return None
     text = lambda text: [{"type": "text", "text": text}]

@@ -1,5 +1,7 @@
 //! Parameters and schemas: what every client takes, and what a model needs to fill them.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -8,7 +10,7 @@ use super::{
 };
 use crate::{
     compile::DIALECT,
-    name,
+    json, name,
     schema::inside::{Inside, each_inside, inside},
     validate,
 };
@@ -76,10 +78,22 @@ fn check_patterns(schema: &Value, add: &mut Add<'_>) {
     });
 }
 
-fn each_schema(schema: &Value, found: &mut dyn FnMut(&Value)) {
-    let Value::Object(members) = schema else { return };
-    found(schema);
-    each_inside(members, &mut |inner| each_schema(inner, found));
+/// Visits every schema in a document once: those under keywords that hold some, and those that references lead to, wherever
+/// they stand.
+fn each_schema(root: &Value, found: &mut dyn FnMut(&Value)) {
+    let (mut known, mut next) = (HashSet::new(), vec![root]);
+    while let Some(schema) = next.pop() {
+        let Value::Object(members) = schema else { continue };
+        if !known.insert(std::ptr::from_ref(schema)) {
+            continue;
+        }
+        found(schema);
+        let target = members.get("$ref").and_then(Value::as_str);
+        next.extend(target.and_then(|target| json::referred(root, target)));
+        let inside = next.len();
+        each_inside(members, &mut |inner| next.push(inner));
+        next[inside..].reverse();
+    }
 }
 
 /// Visits every property of the input, those inside others and of definitions included, with its place, name and schema.

@@ -18,7 +18,8 @@ use std::{
 
 use crate::{Code, ConnectionError};
 use path::RootedPath;
-use root::Root;
+use root::{Holds, Root};
+pub(crate) use root::{Private, real};
 use version::Versions;
 
 /// The most bytes one `read` answers.
@@ -32,8 +33,9 @@ pub struct FileRoot {
 struct Inner {
     root: PathBuf,
     writable: bool,
-    /// A folder beneath the root that no path reaches: Weir's own state.
-    private: Option<PathBuf>,
+    /// A folder that no path reaches: Weir's own state.
+    private: Option<Arc<Private>>,
+    holds: Holds,
     versions: Versions,
 }
 
@@ -51,10 +53,11 @@ pub struct Listing {
 }
 
 impl FileRoot {
-    /// Creates a connection. The folder need not exist yet: until it does, calls answer `unavailable`. No path
-    /// reaches `private`, a folder beneath the root.
-    pub fn new(root: PathBuf, writable: bool, private: Option<PathBuf>) -> Self {
-        Self { inner: Arc::new(Inner { root, writable, private, versions: Versions::default() }) }
+    /// Creates a connection. The folder need not exist yet: until it does, calls answer `unavailable`. No path reaches
+    /// `private`.
+    pub(crate) fn new(root: PathBuf, writable: bool, private: Option<Arc<Private>>) -> Self {
+        let (holds, versions) = (Holds::default(), Versions::default());
+        Self { inner: Arc::new(Inner { root, writable, private, holds, versions }) }
     }
 
     pub fn writable(&self) -> bool {
@@ -153,7 +156,7 @@ impl FileRoot {
 impl Inner {
     /// Opens the root anew each time (a microsecond), so that a root that appears or is exchanged is simply found.
     fn open_root(&self) -> Result<Root, ConnectionError> {
-        Root::open(&self.root, self.private.as_deref())
+        Root::open(&self.root, self.private.as_deref(), &self.holds)
     }
 }
 

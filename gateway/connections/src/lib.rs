@@ -10,22 +10,19 @@ pub mod http;
 pub mod index;
 pub mod sql;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 pub use code::Code;
 pub use config::ConnectionConfig;
 pub use error::ConnectionError;
+use files::{Private, real};
 
 /// All connections of one configuration, by name. Nothing is dialled until the first use.
 #[derive(Default)]
 pub struct Connections {
     by_name: BTreeMap<String, Open>,
     /// The folder that no connection reaches: Weir's own state.
-    private: Option<PathBuf>,
+    private: Option<Arc<Private>>,
 }
 
 struct Open {
@@ -44,7 +41,7 @@ pub enum Connection {
 impl Connections {
     /// Returns no connections yet. Those that are opened from here on do not reach `folder`, which is Weir's own state.
     pub fn apart_from(folder: &Path) -> Self {
-        Self { by_name: BTreeMap::new(), private: Some(folder.to_owned()) }
+        Self { by_name: BTreeMap::new(), private: Some(Arc::new(Private::new(folder.to_owned()))) }
     }
 
     /// Checks each configuration and resolves its secrets; relative paths are taken from `base`, the folder of the
@@ -64,6 +61,7 @@ impl Connections {
         let mut problems = Vec::new();
         for (name, config) in configs {
             let open = config.resolved(base).and_then(|config| {
+                self.leads_elsewhere(&config)?;
                 let same = self.by_name.get(name).filter(|open| open.config == config);
                 let connection = same.map_or_else(|| self.connection(&config), |open| Ok(open.connection.clone()))?;
                 Ok(Open { config, connection })
@@ -90,7 +88,6 @@ impl Connections {
     fn connection(&self, config: &ConnectionConfig) -> Result<Connection, String> {
         Ok(match config {
             ConnectionConfig::Sqlite { path, write } => {
-                self.leads_elsewhere(path)?;
                 Connection::Sql(Arc::new(sql::SqlConnection::sqlite(path.clone(), *write)))
             }
             ConnectionConfig::Postgresql { url, write, pool_max } => {
@@ -108,28 +105,22 @@ impl Connections {
                 )?))
             }
             ConnectionConfig::Files { path, write } => {
-                self.leads_elsewhere(path)?;
-                let private = self.private.clone().filter(|private| real(private).starts_with(real(path)));
-                Connection::Files(Arc::new(files::FileRoot::new(path.clone(), *write, private)))
+                Connection::Files(Arc::new(files::FileRoot::new(path.clone(), *write, self.private.clone())))
             }
         })
     }
 
     /// Refuses a file or folder in the folder that no connection reaches.
-    fn leads_elsewhere(&self, path: &Path) -> Result<(), String> {
+    fn leads_elsewhere(&self, config: &ConnectionConfig) -> Result<(), String> {
+        let (ConnectionConfig::Sqlite { path, .. } | ConnectionConfig::Files { path, .. }) = config else {
+            return Ok(());
+        };
         match &self.private {
-            Some(private) if real(path).starts_with(real(private)) => Err(format!(
+            Some(private) if real(path).starts_with(real(private.path())) => Err(format!(
                 "leads into Weir's own state, {}: keep data and `[folders] state` apart",
-                private.display()
+                private.path().display()
             )),
             _ => Ok(()),
         }
     }
-}
-
-/// Returns the path without links; what is not there yet stays as it is written.
-fn real(path: &Path) -> PathBuf {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let known = |there: &Path| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?));
-    path.ancestors().find_map(known).unwrap_or_else(|| path.clone())
 }

@@ -196,10 +196,19 @@ async fn weirs_own_state_is_out_of_reach() {
     let listed = files.list("", None).await.expect("listed").paths;
     assert!(!listed.iter().any(|path| path.starts_with("st/")), "{listed:?}");
 
-    // The state is known whatever it is called by now.
+    // The state is known whatever it is called by now, and whatever has its name.
     std::fs::rename(&state, root.join("other")).expect("renamed");
+    assert_eq!(files.read("other/key", 0, 9).await.expect_err("the state").code, Code::Forbidden);
+    std::fs::create_dir(&state).expect("a decoy");
+    for path in ["other/key", "st/new.csv"] {
+        assert_eq!(files.read(path, 0, 9).await.expect_err("the state").code, Code::Forbidden, "{path}");
+    }
+    std::fs::remove_dir(&state).expect("removed");
     symlink("other", &state).expect("linked");
     assert_eq!(files.read("other/key", 0, 9).await.expect_err("the state").code, Code::Forbidden);
+    // A link to what is not there yet is no file, as elsewhere.
+    symlink("later.csv", root.join("dangling.csv")).expect("linked");
+    assert_eq!(files.stat("dangling.csv").await.expect_err("nothing").code, Code::NotFound);
 
     // What lies beside it is read and written as anywhere.
     for path in ["data/deep/a.csv", "fine/a.csv"] {
@@ -214,6 +223,12 @@ async fn weirs_own_state_is_out_of_reach() {
     // Nothing is kept from a connection beside the state.
     let Some(Connection::Files(beside)) = connections.get("beside") else { unreachable!("it is a file root") };
     assert_eq!(beside.read("deep/a.csv", 3, 9).await.expect("read"), b"2\n");
+    // A connection whose folder is exchanged for the state is refused, when it is used and when it is looked at again.
+    std::fs::rename(root.join("data"), root.join("moved")).expect("renamed");
+    symlink("other", root.join("data")).expect("linked");
+    assert_eq!(beside.read("key", 0, 9).await.expect_err("the state").code, Code::Forbidden);
+    let (_, problems) = connections.renewed(&configs, root);
+    assert!(problems.iter().any(|(name, _)| name == "beside"), "{problems:?}");
 }
 
 fn open(root: &Path, write: bool) -> Arc<FileRoot> {

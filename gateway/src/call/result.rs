@@ -17,7 +17,7 @@ const ERROR: &str = "dev.weir/error";
 #[derive(Clone, Debug)]
 pub struct ToolResult {
     pub content: Content,
-    /// A JSON object on one line; absent where the tool promises none.
+    /// JSON on one line, an object but where another server promises otherwise; absent where the tool promises none.
     pub structured: Option<String>,
     pub is_error: bool,
     /// The code of an error of ours. `None` for a success, and for an error in the words of the server that the tool belongs

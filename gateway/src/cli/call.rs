@@ -27,7 +27,6 @@ use crate::{
 
 #[derive(Args)]
 #[command(
-    arg_required_else_help = true,
     override_usage = "weir call [OPTIONS] TOOL [--argument value]…\n       weir call [OPTIONS]  lists the tools",
     subcommand_value_name = "TOOL"
 )]

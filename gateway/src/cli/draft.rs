@@ -100,7 +100,7 @@ impl Draft {
 
     fn of_file(&self, file: &Path) -> Result<(Config, Source, Option<Connection>), Failure> {
         let known = if self.settings.present() { Some(self.settings.config()?) } else { None };
-        let connection = Connection::to_folder(&folder_of(file)?, known.as_ref());
+        let connection = Connection::to_folder(&folder_of(file)?, known.as_ref()).beside(&self.written());
         let (write, grant) = connection.may_write();
         let config = config_of(&connection.name, file, write, grant, &self.settings)?;
         Ok((config, file_source(file, &connection.name)?, Some(connection)))
@@ -110,6 +110,7 @@ impl Draft {
         let url = checked(url)?;
         let mut config = self.settings.config()?;
         let (connection, path) = Connection::to_host(&url, &config, self.settings.present());
+        let connection = connection.beside(&self.written());
         if connection.is_new() {
             let settings = json!({ "kind": "http", "base_url": url.origin().ascii_serialization() });
             config.connections.insert(connection.name.clone(), connection_config(settings)?);
@@ -119,6 +120,11 @@ impl Draft {
         let name = url.path().rsplit('/').find(|part| !part.is_empty()).unwrap_or("records");
         let settings = json!({ "connection": connection.name, "sample": true, "list": { "path": path } });
         Ok((config, Source::new(name, "rest", settings), Some(connection)))
+    }
+
+    /// Returns the text of `weir.toml`; empty if there is none.
+    fn written(&self) -> String {
+        std::fs::read_to_string(self.settings.file()).unwrap_or_default()
     }
 
     fn of_table(&self, connection: &str, table: &str) -> Result<(Config, Source, Option<Connection>), Failure> {

@@ -428,10 +428,18 @@ async fn rounds(
 ) -> CallOutcome {
     let mut rounds = Rounds::default();
     let mut asked = first.clone();
+    let ended = |error: CallError| {
+        let mut result = error.into_result("none");
+        let tool = request.snapshot.catalogue.tool(request.endpoint, request.tool, scope.caller.access());
+        if tool.is_some_and(|tool| tool.target.promises_foreign_output()) {
+            result.move_error_to_meta();
+        }
+        CallOutcome::Complete(result)
+    };
     loop {
         let responses = match rounds.ask(asker, &asked, request.cancel).await {
             Ok(responses) => responses,
-            Err(error) => return CallOutcome::Complete(error.into_result("none")),
+            Err(error) => return ended(error),
         };
         let request = request.resumed(&responses, asked.state.as_deref());
         match call_tool(&scope.gateway, &scope.caller, &request).await {
@@ -439,8 +447,7 @@ async fn rounds(
             CallOutcome::Complete(refused) if asked.is_left_waiting() => {
                 let message =
                     format!("The call was ended before it got the answer of its caller. {}", refused.content.text());
-                let error = asked.give_up(CallError::new(Code::Unavailable, message));
-                return CallOutcome::Complete(error.into_result("none"));
+                return ended(asked.give_up(CallError::new(Code::Unavailable, message)));
             }
             outcome => return outcome,
         }

@@ -63,7 +63,7 @@ pub(super) async fn run(
             let answer = running.as_task(&task_scope, &snapshot, &task).await;
             match task.answers_at_once() {
                 true => drop(tell.send(answer)), // unless whoever asked has gone
-                false => task_scope.gateway.tasks().end(&task, stage(&answer)),
+                false => task_scope.gateway.tasks().end(&task, stage(&task, &answer)),
             }
         }
     });
@@ -91,8 +91,9 @@ pub(super) async fn run(
 }
 
 /// Returns the end of a task: what its request would have been answered with.
-fn stage(answer: &Answer) -> Stage {
-    if answer.was_cancelled {
+fn stage(task: &Task, answer: &Answer) -> Stage {
+    // A plugin may call an error of its own so, and nobody has cancelled anything.
+    if answer.was_cancelled && task.token().is_cancelled() {
         return Stage::Cancelled;
     }
     #[derive(Deserialize)]

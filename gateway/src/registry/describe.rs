@@ -26,7 +26,11 @@ pub struct Away {
     place: String,
     pub why: String,
     /// What the source says of it. It is for the log and the terminal alone, since it may name hosts and paths.
-    pub details: Option<String>,
+    details: Option<String>,
+    /// Whether a source or its adapter is waited for.
+    pub of_source: bool,
+    /// Whether the adapter had too much to do.
+    is_crowded: bool,
 }
 
 impl From<String> for Away {
@@ -41,7 +45,7 @@ impl Away {
         let details: Vec<&str> = away.iter().filter_map(|away| away.details.as_deref()).collect();
         let details = (!details.is_empty()).then(|| details.join("; "));
         let why: Vec<String> = away.into_iter().map(|away| away.why).collect();
-        Self { why: why.join("; "), details, ..Self::default() }
+        Self { why: why.join("; "), details, of_source: true, ..Self::default() }
     }
 
     /// Returns it as a problem of the file that waits.
@@ -67,7 +71,11 @@ pub async fn describe_all(
     let asked: Vec<_> = collections.iter().map(|collection| describe(gateway, source, collection)).collect();
     let described: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
     let (mut shapes, mut away, mut problems) = (BTreeMap::new(), Vec::new(), Vec::new());
-    for (collection, described) in collections.iter().zip(described) {
+    for (collection, mut described) in collections.iter().zip(described) {
+        // Side by side there may have been no room for all of them.
+        if matches!(&described, Err(Describe::Later(later)) if later.is_crowded) {
+            described = describe(gateway, source, collection).await;
+        }
         match described {
             Ok(shape) => drop(shapes.insert(collection.name.clone(), shape)),
             Err(Describe::Later(later)) => away.push(later),
@@ -118,7 +126,9 @@ async fn ask(gateway: &Gateway, file: &str, collection: Asked<'_>) -> Result<Sha
             };
             let why = format!("the collection `{}` cannot be described{over}: {}", collection.name, error.message);
             return Err(match Code::of_word(&error.code) {
-                code if code.is_for_later() => Describe::Later(Away { place, why, details: error.details }),
+                code if code.is_for_later() => {
+                    Describe::Later(Away { place, why, details: error.details, of_source: true, is_crowded: false })
+                }
                 Code::Forbidden => {
                     let hint = connection_hint(gateway, &collection);
                     Describe::Refused(Problem::new(file, place, why).hint(hint))
@@ -128,7 +138,8 @@ async fn ask(gateway: &Gateway, file: &str, collection: Asked<'_>) -> Result<Sha
         }
         Err(failure) => {
             let why = format!("the collection `{}`: {failure}", collection.name);
-            return Err(Describe::Later(Away { place, why, details: None }));
+            let is_crowded = matches!(failure, AdapterFailure::Overloaded { .. });
+            return Err(Describe::Later(Away { place, why, details: None, of_source: true, is_crowded }));
         }
     };
     let refused = |why: String| Describe::Refused(Problem::new(file, place.clone(), why));

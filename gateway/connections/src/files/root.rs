@@ -2,12 +2,14 @@
 //!
 //! A root may hold a folder that no path reaches, Weir's own state. Where it does, each folder on the way to a file is
 //! opened by itself, without following a link, and compared with that folder: a link that somebody swaps in meanwhile, or
-//! a folder that got another name, leads nowhere else. A hard link to a file of the state is such a file under another
+//! another name that the folder got, leads nowhere else. A hard link to a file of the state is such a file under another
 //! name, and is not known from others; only who may write to the state can make one.
 
 use std::{
     io::{self, ErrorKind},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use cap_std::{
@@ -21,38 +23,97 @@ use crate::{Code, ConnectionError};
 /// How often a file is opened again that another one replaces meanwhile.
 const ATTEMPTS_MAX: usize = 100;
 
-pub(super) struct Root {
-    folder: Dir,
-    /// The folder that no path reaches.
-    private: Option<Identity>,
-}
-
 /// The device and the number of a file or folder.
 type Identity = (u64, u64);
 
+/// The folder that no path reaches.
+#[derive(Debug)]
+pub(crate) struct Private {
+    path: PathBuf,
+    /// The folder as it was seen first, whatever it is called by now. It is held open, so that its number is not given to
+    /// another.
+    seen: Mutex<Option<(std::fs::File, Identity)>>,
+}
+
+impl Private {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, seen: Mutex::default() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the folder that was seen first, and the one that has its name now. While there is none, there is nothing to
+    /// be kept.
+    fn folders(&self) -> io::Result<Vec<Identity>> {
+        let now = match std::fs::metadata(&self.path) {
+            Ok(metadata) => Some((metadata.dev(), metadata.ino())),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.is_none() && now.is_some() {
+            let folder = std::fs::File::open(&self.path)?;
+            let metadata = folder.metadata()?;
+            *seen = Some((folder, (metadata.dev(), metadata.ino())));
+        }
+        let first = seen.as_ref().map(|(_, identity)| *identity);
+        Ok(first.into_iter().chain(now.filter(|now| Some(*now) != first)).collect())
+    }
+}
+
+/// Returns the path without links; what is not there yet stays as it is written.
+pub(crate) fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let known = |there: &Path| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?));
+    path.ancestors().find_map(known).unwrap_or_else(|| path.clone())
+}
+
+/// Whether a root holds the folder that no path reaches, known for the folder that the root was when it was last opened.
+pub(super) type Holds = Mutex<Option<(Identity, bool)>>;
+
+pub(super) struct Root {
+    folder: Dir,
+    /// The folders that no path reaches.
+    private: Vec<Identity>,
+}
+
 impl Root {
-    /// Opens the root. `private` is the folder that no path reaches; while there is none, there is nothing to be kept.
-    pub(super) fn open(root: &Path, private: Option<&Path>) -> Result<Self, ConnectionError> {
+    /// Opens the root. A root that lies in the folder that no path reaches is not opened.
+    pub(super) fn open(root: &Path, kept: Option<&Private>, holds: &Holds) -> Result<Self, ConnectionError> {
         let unavailable =
             |error: io::Error| ConnectionError::new(Code::Unavailable, "the folder cannot be opened").details(error);
         let folder = Dir::open_ambient_dir(root, ambient_authority()).map_err(unavailable)?;
-        let private = match private.map(std::fs::metadata) {
-            Some(Ok(metadata)) => {
-                use std::os::unix::fs::MetadataExt as _;
-                Some((metadata.dev(), metadata.ino()))
+        let Some(kept) = kept else { return Ok(Self { folder, private: Vec::new() }) };
+        let own = identity(&folder.dir_metadata().map_err(unavailable)?);
+        let mut holds = holds.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_beneath = match *holds {
+            Some((of, is_beneath)) if of == own => is_beneath,
+            _ => {
+                let (root, kept) = (real(root), real(&kept.path));
+                if root.starts_with(&kept) {
+                    return Err(private());
+                }
+                let is_beneath = kept.starts_with(&root);
+                *holds = Some((own, is_beneath));
+                is_beneath
             }
-            Some(Err(error)) if error.kind() != ErrorKind::NotFound => return Err(unavailable(error)),
-            _ => None,
         };
+        let private = if is_beneath { kept.folders().map_err(unavailable)? } else { Vec::new() };
         Ok(Self { folder, private })
     }
 
     pub(super) fn metadata(&self, path: &RootedPath) -> Result<Metadata, ConnectionError> {
-        if self.private.is_none() {
+        if self.private.is_empty() {
             return self.folder.metadata(path.as_path()).map_err(failed);
         }
         let (folder, name) = self.place(path)?;
-        folder.symlink_metadata(name).map_err(failed)
+        let metadata = folder.symlink_metadata(name).map_err(failed)?;
+        match metadata.is_symlink() {
+            true => Err(failed(ErrorKind::NotFound.into())), // it leads to nothing
+            false => Ok(metadata),
+        }
     }
 
     /// Opens a regular file only: a pipe would block, a device is nobody's table.
@@ -60,7 +121,7 @@ impl Root {
         if !self.metadata(path)?.is_file() {
             return Err(ConnectionError::new(Code::InvalidArguments, "the path does not name a file").field("path"));
         }
-        if self.private.is_none() {
+        if self.private.is_empty() {
             return self.folder.open(path.as_path()).map_err(failed);
         }
         let (folder, name) = self.place(path)?;
@@ -86,7 +147,7 @@ impl Root {
         if path == Path::new("") {
             return self.reached(self.folder.try_clone().map_err(failed)?)?.ok_or_else(private);
         }
-        if self.private.is_none() {
+        if self.private.is_empty() {
             return self.folder.open_dir(path).map_err(failed);
         }
         let real = self.folder.canonicalize(path).map_err(failed)?;
@@ -97,7 +158,7 @@ impl Root {
     /// Opens a folder in a folder; `None` if no path reaches it.
     pub(super) fn inner(&self, folder: &Dir, name: &Path) -> Result<Option<Dir>, ConnectionError> {
         let inner = folder.open_dir(name).map_err(failed)?;
-        if self.private.is_none() {
+        if self.private.is_empty() {
             return Ok(Some(inner));
         }
         let named = folder.symlink_metadata(name).map_err(failed)?;
@@ -109,9 +170,11 @@ impl Root {
 
     /// Returns the folder; `None` if no path reaches it.
     fn reached(&self, folder: Dir) -> Result<Option<Dir>, ConnectionError> {
-        let Some(private) = self.private else { return Ok(Some(folder)) };
+        if self.private.is_empty() {
+            return Ok(Some(folder));
+        }
         let found = identity(&folder.dir_metadata().map_err(failed)?);
-        Ok((found != private).then_some(folder))
+        Ok((!self.private.contains(&found)).then_some(folder))
     }
 }
 

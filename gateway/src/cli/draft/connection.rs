@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use reqwest::Url;
+use toml_edit::DocumentMut;
 use weir_connections::ConnectionConfig;
 use weir_contracts::draft::contract_name;
 use weir_plugin_host::Grant;
@@ -82,9 +83,17 @@ impl Connection {
             plugin,
             new: known.is_none().then(|| keys.to_owned()),
             is_writable: known.is_none_or(|(_, known)| known.is_writable()),
-            has_grants: grants.is_some_and(|grants| !grants.is_empty()),
+            has_grants: false,
             is_configured: config.is_some(),
         }
+    }
+
+    /// Looks at the text of `weir.toml` for a table of grants: an empty one, which nothing else knows of, is not to be written
+    /// again either.
+    pub(super) fn beside(self, text: &str) -> Self {
+        let document: Option<DocumentMut> = text.parse().ok();
+        let grants = document.as_ref().and_then(|document| document.get("plugins")?.get(self.plugin)?.get("grants"));
+        Self { has_grants: grants.is_some(), ..self }
     }
 
     /// Returns whether `weir.toml` lets the connection write, or could: what is not written yet can be written so.
@@ -130,7 +139,8 @@ fn beneath(known: &ConnectionConfig, url: &Url) -> Option<String> {
     let base = Url::parse(base_url).ok().filter(|base| base.origin() == url.origin())?;
     let rest = url.path().strip_prefix(base.path().trim_end_matches('/'))?;
     match rest {
-        "" => Some("/".to_owned()),
+        // The connection asks its base itself for this, and no other address.
+        "" | "/" => (base.path() == url.path()).then(|| "/".to_owned()),
         rest => rest.starts_with('/').then(|| rest.to_owned()),
     }
 }
@@ -174,9 +184,9 @@ mod tests {
         let toml = pasted("", &first.missing(true));
         let config = read(&toml, &place);
         assert!(config.http.listen.is_some() && config.connections["x"].is_writable());
-        let second = Connection::to_folder(&folder("y"), Some(&config));
+        let second = Connection::to_folder(&folder("y"), Some(&config)).beside(&toml);
         let toml = pasted(&toml, &second.missing(false));
-        let third = Connection::to_folder(&folder("more/x"), Some(&read(&toml, &place)));
+        let third = Connection::to_folder(&folder("more/x"), Some(&read(&toml, &place))).beside(&toml);
         let toml = pasted(&toml, &third.missing(false));
         let host = |url: &str, config: &Config| Connection::to_host(&Url::parse(url).expect("a URL"), config, true);
         let (remote, path) = host("https://api.example.com/v1/items", &read(&toml, &place));
@@ -211,9 +221,13 @@ mod tests {
         assert_eq!((sheets.name.as_str(), sheets.may_write()), ("sheets", (false, Grant::Read)));
         let told = sheets.missing(false);
         assert_eq!(told, "\nIt needs this in weir.toml:\n\n[plugins.sheet.grants]\nsheets = \"read\"\n");
+        // A table without a line is there all the same.
+        let told = sheets.beside(&format!("{toml}[plugins.sheet.grants]\n# none\n")).missing(false);
+        assert_eq!(told, "\nIt needs this line in weir.toml, under [plugins.sheet.grants]:\n\nsheets = \"read\"\n");
         for (url, expected) in [
             ("http://localhost:8000/v1/items", ("api", "/items")),
-            ("http://localhost:8000/v1", ("api", "/")),
+            ("http://localhost:8000/v1/", ("api", "/")),
+            ("http://localhost:8000/v1", ("localhost-8000", "/v1")),
             ("http://localhost:8000/v10", ("localhost-8000", "/v10")),
             ("http://127.0.0.1/items", ("host-127-0-0-1", "/items")),
         ] {

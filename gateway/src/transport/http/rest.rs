@@ -282,11 +282,11 @@ impl Answer {
 fn failed(result: &ToolResult) -> Answer {
     let row = result.code.unwrap_or(Code::ToolError).row();
     let mut body = problem_members(row.status, row.label, row.meaning, &result.content.text());
-    let read = |json: &str| serde_json::from_str::<Map<_, _>>(json).unwrap_or_default();
-    match (result.error(), &result.structured) {
-        (Some(error), _) => body.extend(read(error).into_iter().filter(|(name, _)| name != "message")),
-        (None, Some(theirs)) => drop(body.insert("structuredContent".to_owned(), read(theirs).into())),
-        (None, None) => {}
+    let read = |json: &str| serde_json::from_str(json).unwrap_or_default();
+    match (result.error().map(read), result.structured.as_deref().map(read)) {
+        (Some(Value::Object(error)), _) => body.extend(error.into_iter().filter(|(name, _)| name != "message")),
+        (None, Some(theirs)) => drop(body.insert("structuredContent".to_owned(), theirs)),
+        _ => {}
     }
     let retry_after_s = body.get("retry_after_ms").and_then(Value::as_u64).map(|wait| wait.div_ceil(1000));
     Answer {

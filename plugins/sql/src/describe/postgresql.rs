@@ -19,7 +19,7 @@ const COLUMNS: &str = "SELECT a.attname::text AS name, \
     (a.attnotnull OR t.typnotnull) AND NOT (b.typcategory = 'D' \
         AND coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE '%infinity%', false)) AS required, \
     (a.attidentity <> '' OR a.atthasdef OR t.typdefault IS NOT NULL) AS generated, \
-    (a.attgenerated <> '' OR a.attidentity = 'a') AS computed, \
+    (coalesce(to_jsonb(a) ->> 'attgenerated', '') <> '' OR a.attidentity = 'a') AS computed, \
     col_description(a.attrelid, a.attnum::int4) AS description \
     FROM pg_catalog.pg_attribute a \
     JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
