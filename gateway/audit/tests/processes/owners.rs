@@ -36,7 +36,8 @@ fn what_one_user_may_not_read_keeps_no_other_from_recording() {
     assert_eq!([owner(folder.parent().unwrap()), owner(&folder), owner(closed)], [GATEWAY; 3]);
     chown(closed, Some(0), Some(0)).unwrap();
     let program = scratch.path().join("child");
-    fs::copy(child(), &program).unwrap();
+    // A process that another test begins at this moment would keep a file that is written here from being run.
+    assert!(Command::new("cp").arg(child()).arg(&program).status().unwrap().success());
     let mut gateway = Command::new(&program);
     gateway.arg("write").arg(&folder).uid(GATEWAY).gid(GATEWAY).stdout(Stdio::piped());
     let mut gateway = gateway.spawn().unwrap();
