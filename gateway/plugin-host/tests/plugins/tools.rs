@@ -56,7 +56,7 @@ async fn a_tool_is_told_who_asks_and_the_settings_of_its_plugin() {
     }
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis();
     let left = told["deadline_ms"].as_u64().expect("a number") as i128 - now as i128;
-    assert!((20_000..=30_000).contains(&left), "{left} ms are left of 30 s");
+    assert!((290_000..=300_000).contains(&left), "{left} ms are left of 300 s");
     assert_eq!(bench.value("whoami", json!({})).await["calls"], 2, "the instance is kept");
 }
 
