@@ -143,7 +143,9 @@ impl App {
         let mut problems: Vec<Problem> = refused.into_iter().flat_map(|refused| refused.problems).collect();
         problems
             .extend(report.problems.iter().filter(|problem| !problems.contains(problem)).cloned().collect::<Vec<_>>());
-        let empty = nothing && report.waiting.is_empty() && report.held.is_empty();
+        let later =
+            !report.waiting.is_empty() || !report.held.is_empty() || !self.gateway.config().upstreams.is_empty();
+        let empty = nothing && !later;
         let because = !report.problems.is_empty() || !self.gateway.refused_connections().is_empty();
         if strict {
             let away = report.waiting.iter().filter(|(_, away)| away.of_source);

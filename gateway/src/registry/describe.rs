@@ -41,7 +41,10 @@ impl From<String> for Away {
 
 impl Away {
     /// Puts into one what several sources are waited for.
-    pub fn all(away: Vec<Self>) -> Self {
+    pub fn all(mut away: Vec<Self>) -> Self {
+        if away.len() == 1 {
+            return away.remove(0);
+        }
         let details: Vec<&str> = away.iter().filter_map(|away| away.details.as_deref()).collect();
         let details = (!details.is_empty()).then(|| details.join("; "));
         let why: Vec<String> = away.into_iter().map(|away| away.why).collect();
