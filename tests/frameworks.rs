@@ -1,6 +1,9 @@
 //! The agent frameworks that take too much room for every run: `cargo xtask test --frameworks`.
 
-#[expect(dead_code, reason = "more is known of the frameworks that every run has")]
+#[expect(
+    dead_code,
+    reason = "more is known of the frameworks that every run has"
+)]
 #[path = "suites/frameworks/drive.rs"]
 mod drive;
 #[path = "suites/sample.rs"]

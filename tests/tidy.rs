@@ -23,7 +23,15 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-admission", &[]),
     ("weir-files", &[]),
     ("weir-audit", &["weir-files"]),
-    ("weir-plugin-host", &["weir-admission", "weir-connections", "weir-contracts", "weir-files"]),
+    (
+        "weir-plugin-host",
+        &[
+            "weir-admission",
+            "weir-connections",
+            "weir-contracts",
+            "weir-files",
+        ],
+    ),
     ("weir-state", &["weir-files"]),
     ("weir-upstream", &["weir-admission", "weir-connections"]),
     (
@@ -52,7 +60,16 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-guest-conformance", &["weir-plugin-sdk"]),
     ("weir-guest-tools", &["weir-plugin-sdk"]),
     ("weir-tests", &[]),
-    ("weir-bench", &["weir", "weir-connections", "weir-contracts", "weir-plugin-host", "weir-state"]),
+    (
+        "weir-bench",
+        &[
+            "weir",
+            "weir-connections",
+            "weir-contracts",
+            "weir-plugin-host",
+            "weir-state",
+        ],
+    ),
     ("weir-samples", &[]),
     ("weir-features", &[]),
     ("xtask", &[]),
@@ -64,10 +81,21 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("wasmtime-wasi", &["weir-plugin-host"]),
     ("libloading", &["weir-plugin-host"]),
     ("axum", &["weir", "weir-tests", "weir-bench"]),
-    ("rusqlite", &["weir-connections", "weir-tests", "weir-samples", "weir-bench"]),
+    (
+        "rusqlite",
+        &[
+            "weir-connections",
+            "weir-tests",
+            "weir-samples",
+            "weir-bench",
+        ],
+    ),
     ("sqlx", &["weir-state"]),
     ("postgres-protocol", &["weir-connections"]),
-    ("reqwest", &["weir-connections", "weir", "weir-tests", "weir-features"]),
+    (
+        "reqwest",
+        &["weir-connections", "weir", "weir-tests", "weir-features"],
+    ),
     ("hyper-rustls", &["weir-upstream"]),
     (
         "tokio",
@@ -88,18 +116,55 @@ const OUTSIDE: &[(&str, &[&str])] = &[
 /// Outside paths that a place may not name: the place, then the paths. `layers.txt` says which modules use which.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     // The call path knows no HTTP, JSON-RPC or WebAssembly.
-    ("gateway/src/call", &["axum", "http", "hyper", "tower", "wasmtime"]),
+    (
+        "gateway/src/call",
+        &["axum", "http", "hyper", "tower", "wasmtime"],
+    ),
     ("gateway/src/catalogue", &["axum", "hyper", "wasmtime"]),
     // Transports move bytes: what a message means is for `methods`.
-    ("gateway/src/transport", &["weir_plugin_host", "weir_connections"]),
-    ("gateway/src/methods", &["axum", "hyper", "weir_connections"]),
+    (
+        "gateway/src/transport",
+        &["weir_plugin_host", "weir_connections"],
+    ),
+    (
+        "gateway/src/methods",
+        &["axum", "hyper", "weir_connections"],
+    ),
     ("gateway/src/wire", &["axum", "hyper"]),
     ("gateway/src/snapshot", &["axum"]),
-    ("gateway/plugin-host/src", &["axum", "rusqlite", "sqlx", "reqwest"]),
-    ("gateway/audit/src", &["axum", "tokio", "weir_contracts", "weir_connections", "weir_plugin_host"]),
-    ("gateway/upstream/src", &["axum", "wasmtime", "weir_plugin_host", "weir_contracts"]),
-    ("gateway/connections/src", &["axum", "wasmtime", "weir_plugin_host", "weir_contracts"]),
-    ("contracts/src", &["tokio", "std::fs", "std::net", "std::process", "std::thread", "std::env"]),
+    (
+        "gateway/plugin-host/src",
+        &["axum", "rusqlite", "sqlx", "reqwest"],
+    ),
+    (
+        "gateway/audit/src",
+        &[
+            "axum",
+            "tokio",
+            "weir_contracts",
+            "weir_connections",
+            "weir_plugin_host",
+        ],
+    ),
+    (
+        "gateway/upstream/src",
+        &["axum", "wasmtime", "weir_plugin_host", "weir_contracts"],
+    ),
+    (
+        "gateway/connections/src",
+        &["axum", "wasmtime", "weir_plugin_host", "weir_contracts"],
+    ),
+    (
+        "contracts/src",
+        &[
+            "tokio",
+            "std::fs",
+            "std::net",
+            "std::process",
+            "std::thread",
+            "std::env",
+        ],
+    ),
 ];
 
 /// The stages of a call: only `call.rs` calls them.
@@ -118,8 +183,9 @@ const MOVING_PLACES: &[&str] = &[
 const UNSAFE_PLACES: &[&str] = &["plugin-sdk/", "gateway/plugin-host/src/", "tests/guests/"];
 
 /// A name that says nothing about what is inside.
-const EMPTY_NAMES: &[&str] =
-    &["util", "utils", "helper", "helpers", "manager", "common", "misc", "service", "services"];
+const EMPTY_NAMES: &[&str] = &[
+    "util", "utils", "helper", "helpers", "manager", "common", "misc", "service", "services",
+];
 
 /// Lines after which a file is worth a second name. A note, not a failure: a long table is fine.
 const LONG_FILE_LINES: usize = 700;
@@ -131,18 +197,24 @@ fn crates_depend_in_one_direction() {
     for package in packages() {
         let name = package["name"].as_str().expect("a package has a name");
         let Some(ours) = allowed.get(name) else {
-            problems.push(format!("{name} is not in the table of tidy.rs: say what it may depend on"));
+            problems.push(format!(
+                "{name} is not in the table of tidy.rs: say what it may depend on"
+            ));
             continue;
         };
         for dependency in normal_dependencies(&package) {
             if allowed.contains_key(dependency.as_str()) && !ours.contains(&dependency.as_str()) {
-                problems.push(format!("{name} depends on {dependency}, against the direction of the house"));
+                problems.push(format!(
+                    "{name} depends on {dependency}, against the direction of the house"
+                ));
             }
             let reserved = OUTSIDE.iter().find(|(outside, _)| *outside == dependency);
             if let Some((_, users)) = reserved
                 && !users.contains(&name)
             {
-                problems.push(format!("{name} depends on {dependency}, which only {users:?} may"));
+                problems.push(format!(
+                    "{name} depends on {dependency}, which only {users:?} may"
+                ));
             }
         }
     }
@@ -156,19 +228,33 @@ fn the_sdk_xtask_and_the_program_stay_small() {
     let few: BTreeMap<&str, &[&str]> = BTreeMap::from([
         (
             "weir-plugin-sdk",
-            &["serde", "serde_json", "wit-bindgen", "dlmalloc", "jiff", "weir-plugin-sdk-macros"] as &[&str],
+            &[
+                "serde",
+                "serde_json",
+                "wit-bindgen",
+                "dlmalloc",
+                "jiff",
+                "weir-plugin-sdk-macros",
+            ] as &[&str],
         ),
-        ("weir-plugin-sdk-macros", &["proc-macro2", "quote", "regex-syntax", "syn"]),
+        (
+            "weir-plugin-sdk-macros",
+            &["proc-macro2", "quote", "regex-syntax", "syn"],
+        ),
         ("xtask", &[]),
         ("weir-binary", &["weir"]),
     ]);
     let mut problems = Vec::new();
     for package in packages() {
         let name = package["name"].as_str().expect("a package has a name");
-        let Some(allowed) = few.get(name) else { continue };
+        let Some(allowed) = few.get(name) else {
+            continue;
+        };
         for dependency in normal_dependencies(&package) {
             if !allowed.contains(&dependency.as_str()) {
-                problems.push(format!("{name} depends on {dependency}; it may only use {allowed:?}"));
+                problems.push(format!(
+                    "{name} depends on {dependency}; it may only use {allowed:?}"
+                ));
             }
         }
     }
@@ -188,7 +274,11 @@ fn modules_use_only_what_stands_below_them() {
             None => problems.push(format!("{place} has no section in tests/tidy/layers.txt")),
         }
     }
-    problems.extend(sections.into_keys().map(|place| format!("tests/tidy/layers.txt: there is no {place}")));
+    problems.extend(
+        sections
+            .into_keys()
+            .map(|place| format!("tests/tidy/layers.txt: there is no {place}")),
+    );
     check(problems);
 }
 
@@ -200,14 +290,27 @@ fn a_planted_violation_is_found_in_every_crate() {
         let (rows, in_circles) = &sections[&place];
         let layers = layers::Layers::read(rows);
         let pair = uses.iter().find_map(|(module, used)| {
-            let other = uses.keys().find(|other| *other != module && !used.contains_key(*other))?;
+            let other = uses
+                .keys()
+                .find(|other| *other != module && !used.contains_key(*other))?;
             Some((module.clone(), other.clone()))
         });
-        let Some((module, other)) = pair else { continue };
+        let Some((module, other)) = pair else {
+            continue;
+        };
         let text = format!("use crate::{{{other}::Planted}};");
-        layers::add(&mut uses, Path::new(&format!("{module}/planted.rs")), "planted.rs", &text);
+        layers::add(
+            &mut uses,
+            Path::new(&format!("{module}/planted.rs")),
+            "planted.rs",
+            &text,
+        );
         let found = layers.problems(&place, *in_circles, &uses);
-        assert_eq!(found, [format!("planted.rs: `{module}` may not use `{other}`")], "{place}");
+        assert_eq!(
+            found,
+            [format!("planted.rs: `{module}` may not use `{other}`")],
+            "{place}"
+        );
     }
 }
 
@@ -215,11 +318,22 @@ fn a_planted_violation_is_found_in_every_crate() {
 fn uses_by_crate() -> Vec<(String, layers::Uses)> {
     let mut crates = Vec::new();
     for package in packages() {
-        let manifest = Path::new(package["manifest_path"].as_str().expect("a package has a manifest"));
-        let folder = manifest.parent().and_then(|folder| folder.strip_prefix(repository()).ok());
-        let source = folder.expect("a package of the workspace lies in it").join("src");
+        let manifest = Path::new(
+            package["manifest_path"]
+                .as_str()
+                .expect("a package has a manifest"),
+        );
+        let folder = manifest
+            .parent()
+            .and_then(|folder| folder.strip_prefix(repository()).ok());
+        let source = folder
+            .expect("a package of the workspace lies in it")
+            .join("src");
         let mut uses = layers::Uses::new();
-        for file in rust_files().into_iter().filter(|file| file.starts_with(&source)) {
+        for file in rust_files()
+            .into_iter()
+            .filter(|file| file.starts_with(&source))
+        {
             let inside = file.strip_prefix(&source).expect("it starts with it");
             layers::add(&mut uses, inside, &file.to_string_lossy(), &read(&file));
         }
@@ -236,7 +350,10 @@ fn sections(text: &str) -> BTreeMap<String, (String, bool)> {
     for section in text.split("\n[").skip(1) {
         let (head, rows) = section.split_once('\n').unwrap_or((section, ""));
         let (place, mark) = head.split_once(']').unwrap_or((head, ""));
-        sections.insert(place.to_owned(), (rows.to_owned(), mark.trim() == "in circles"));
+        sections.insert(
+            place.to_owned(),
+            (rows.to_owned(), mark.trim() == "in circles"),
+        );
     }
     sections
 }
@@ -252,7 +369,10 @@ fn a_place_names_no_path_that_is_forbidden_there() {
             for (number, line) in code_lines(&file) {
                 for path in *forbidden {
                     if names_path(&line, path) {
-                        problems.push(format!("{}:{number}: {place} may not name `{path}`", file.display()));
+                        problems.push(format!(
+                            "{}:{number}: {place} may not name `{path}`",
+                            file.display()
+                        ));
                     }
                 }
             }
@@ -269,13 +389,22 @@ fn stages_are_called_by_the_call_path_alone() {
         for (number, line) in code_lines(&file) {
             for other in STAGES.iter().filter(|other| *other != stage) {
                 // `other::function(`; types of another stage are what it hands over, and are fine.
-                let calls = line.match_indices(&format!("{other}::")).any(|(at, found)| {
-                    let called = &line[at + found.len()..];
-                    let name: String = called.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-                    name.starts_with(|c: char| c.is_lowercase()) && called[name.len()..].starts_with('(')
-                });
+                let calls = line
+                    .match_indices(&format!("{other}::"))
+                    .any(|(at, found)| {
+                        let called = &line[at + found.len()..];
+                        let name: String = called
+                            .chars()
+                            .take_while(|c| c.is_alphanumeric() || *c == '_')
+                            .collect();
+                        name.starts_with(|c: char| c.is_lowercase())
+                            && called[name.len()..].starts_with('(')
+                    });
                 if calls {
-                    problems.push(format!("{}:{number}: the stage {stage} calls the stage {other}", file.display()));
+                    problems.push(format!(
+                        "{}:{number}: the stage {stage} calls the stage {other}",
+                        file.display()
+                    ));
                 }
             }
         }
@@ -291,18 +420,46 @@ fn the_demo_builds_what_the_tests_use() {
     let tree = |selection: &[&str]| -> BTreeSet<String> {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let output = Command::new(cargo)
-            .args(["tree", "--offline", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p} {f}"])
+            .args([
+                "tree",
+                "--offline",
+                "--locked",
+                "--edges",
+                "normal",
+                "--prefix",
+                "none",
+                "--format",
+                "{p} {f}",
+            ])
             .args(selection)
             .current_dir(repository())
             .output()
             .expect("cargo runs");
-        assert!(output.status.success(), "cargo tree: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "cargo tree: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let lines = String::from_utf8(output.stdout).expect("cargo prints UTF-8");
-        lines.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+        lines
+            .lines()
+            .map(|line| line.trim_end_matches(" (*)").to_owned())
+            .collect()
     };
     let whole = tree(&["--workspace"]);
-    let demo = tree(&["--package", "weir-binary", "--package", "weir-samples", "--package", "weir-features"]);
-    check(demo.difference(&whole).map(|built| format!("only the demo builds this: {built}")).collect());
+    let demo = tree(&[
+        "--package",
+        "weir-binary",
+        "--package",
+        "weir-samples",
+        "--package",
+        "weir-features",
+    ]);
+    check(
+        demo.difference(&whole)
+            .map(|built| format!("only the demo builds this: {built}"))
+            .collect(),
+    );
 }
 
 #[test]
@@ -311,22 +468,39 @@ fn every_dependency_is_what_deny_toml_allows() {
     // The packages are those of this platform: crates of others need not have been fetched.
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let packages = metadata(&["--filter-platform", &platform]);
-    assert!(packages.len() > 100, "every crate of the lock file is looked at");
-    check(packages.iter().flat_map(|package| policy.problems(package)).collect());
+    assert!(
+        packages.len() > 100,
+        "every crate of the lock file is looked at"
+    );
+    check(
+        packages
+            .iter()
+            .flat_map(|package| policy.problems(package))
+            .collect(),
+    );
 }
 
 /// The last column of the table in SECURITY.md names a case of `tests/suites` for each promise.
 #[test]
 fn every_promise_of_security_md_has_its_case() {
     let text = read(Path::new("SECURITY.md"));
-    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ") && !line.contains("| case |")).collect();
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.contains("| case |"))
+        .collect();
     assert!(rows.len() >= 20, "the table of promises is there");
     let problems = rows.into_iter().filter_map(|row| {
-        let case = row.rsplit('|').nth(1).unwrap_or_default().trim().trim_matches('`');
+        let case = row
+            .rsplit('|')
+            .nth(1)
+            .unwrap_or_default()
+            .trim()
+            .trim_matches('`');
         let (suite, name) = case.split_once("::").unwrap_or_default();
         let file = repository().join(format!("tests/suites/{suite}.rs"));
         let source = fs::read_to_string(file).unwrap_or_default();
-        (!source.contains(&format!("fn {name}()"))).then(|| format!("SECURITY.md: there is no case {case}"))
+        (!source.contains(&format!("fn {name}()")))
+            .then(|| format!("SECURITY.md: there is no case {case}"))
     });
     check(problems.collect());
 }
@@ -334,27 +508,50 @@ fn every_promise_of_security_md_has_its_case() {
 #[test]
 fn wasmtime_is_named_in_one_crate() {
     let mut problems = Vec::new();
-    for file in rust_files().into_iter().filter(|file| !file.starts_with("gateway/plugin-host")) {
+    for file in rust_files()
+        .into_iter()
+        .filter(|file| !file.starts_with("gateway/plugin-host"))
+    {
         for (number, line) in code_lines(&file) {
             if line.contains("wasmtime::") || line.contains("use wasmtime") {
-                problems.push(format!("{}:{number}: only gateway/plugin-host may use wasmtime", file.display()));
+                problems.push(format!(
+                    "{}:{number}: only gateway/plugin-host may use wasmtime",
+                    file.display()
+                ));
             }
         }
     }
-    check(problems.into_iter().filter(|problem| !problem.starts_with("tests/tidy.rs")).collect());
+    check(
+        problems
+            .into_iter()
+            .filter(|problem| !problem.starts_with("tests/tidy.rs"))
+            .collect(),
+    );
 }
 
 #[test]
 fn files_are_moved_into_their_place_by_one_crate() {
     let mut problems = Vec::new();
-    for file in rust_files().into_iter().filter(|file| file.starts_with("gateway")) {
+    for file in rust_files()
+        .into_iter()
+        .filter(|file| file.starts_with("gateway"))
+    {
         let place = file.to_string_lossy().into_owned();
-        if MOVING_PLACES.iter().any(|allowed| place.starts_with(allowed)) || place.contains("/tests") {
+        if MOVING_PLACES
+            .iter()
+            .any(|allowed| place.starts_with(allowed))
+            || place.contains("/tests")
+        {
             continue;
         }
         for (number, line) in code_lines(&file) {
-            if ["fs::rename(", "hard_link(", ".persist("].iter().any(|moves| line.contains(moves)) {
-                problems.push(format!("{place}:{number}: weir_files::replace and create_once move files"));
+            if ["fs::rename(", "hard_link(", ".persist("]
+                .iter()
+                .any(|moves| line.contains(moves))
+            {
+                problems.push(format!(
+                    "{place}:{number}: weir_files::replace and create_once move files"
+                ));
             }
         }
     }
@@ -364,12 +561,21 @@ fn files_are_moved_into_their_place_by_one_crate() {
 #[test]
 fn unsafe_code_stays_in_its_places() {
     let mut problems = Vec::new();
-    for file in rust_files().into_iter().filter(|file| file != Path::new("tests/tidy.rs")) {
+    for file in rust_files()
+        .into_iter()
+        .filter(|file| file != Path::new("tests/tidy.rs"))
+    {
         let place = file.to_string_lossy().into_owned();
         for (number, line) in code_lines(&file) {
             let allows = line.contains("allow(unsafe_code") || line.contains("expect(unsafe_code");
-            if allows && !UNSAFE_PLACES.iter().any(|allowed| place.starts_with(allowed)) {
-                problems.push(format!("{place}:{number}: unsafe code is allowed only in {UNSAFE_PLACES:?}"));
+            if allows
+                && !UNSAFE_PLACES
+                    .iter()
+                    .any(|allowed| place.starts_with(allowed))
+            {
+                problems.push(format!(
+                    "{place}:{number}: unsafe code is allowed only in {UNSAFE_PLACES:?}"
+                ));
             }
         }
     }
@@ -380,11 +586,17 @@ fn unsafe_code_stays_in_its_places() {
 fn every_module_says_what_it_is_for() {
     let mut problems = Vec::new();
     // A mistake is a case for the compiler, whose messages name its lines.
-    for file in rust_files().into_iter().filter(|file| !file.starts_with("plugin-sdk/tests/mistakes")) {
+    for file in rust_files()
+        .into_iter()
+        .filter(|file| !file.starts_with("plugin-sdk/tests/mistakes"))
+    {
         let text = read(&file);
         let first = text.lines().next().unwrap_or_default();
         if !first.starts_with("//! ") || first.len() < 8 {
-            problems.push(format!("{}: the first line must say what the module is for (`//! …`)", file.display()));
+            problems.push(format!(
+                "{}: the first line must say what the module is for (`//! …`)",
+                file.display()
+            ));
         }
     }
     check(problems);
@@ -394,11 +606,19 @@ fn every_module_says_what_it_is_for() {
 fn names_say_what_is_inside() {
     let mut problems = Vec::new();
     for file in tracked_files() {
-        let parts = file.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
+        let parts = file
+            .components()
+            .map(|part| part.as_os_str().to_string_lossy().to_lowercase());
         for part in parts {
             let stem = part.split('.').next().unwrap_or_default().to_owned();
-            if EMPTY_NAMES.iter().any(|name| stem == *name || stem.ends_with(&format!("_{name}"))) {
-                problems.push(format!("{}: `{stem}` says nothing about what is inside", file.display()));
+            if EMPTY_NAMES
+                .iter()
+                .any(|name| stem == *name || stem.ends_with(&format!("_{name}")))
+            {
+                problems.push(format!(
+                    "{}: `{stem}` says nothing about what is inside",
+                    file.display()
+                ));
             }
         }
     }
@@ -421,9 +641,14 @@ fn no_registry_host_is_written_down() {
     .map(|parts| parts.concat());
     let mut problems = Vec::new();
     for file in tracked_files() {
-        let Ok(text) = fs::read_to_string(repository().join(&file)) else { continue };
+        let Ok(text) = fs::read_to_string(repository().join(&file)) else {
+            continue;
+        };
         for host in hosts.iter().filter(|host| text.contains(*host)) {
-            problems.push(format!("{}: names the registry host {host}", file.display()));
+            problems.push(format!(
+                "{}: names the registry host {host}",
+                file.display()
+            ));
         }
     }
     check(problems);
@@ -432,12 +657,23 @@ fn no_registry_host_is_written_down() {
 /// The conformance suite's tools are a fixture's: answering them in the gateway would prove nothing.
 #[test]
 fn the_gateway_answers_no_name_of_the_conformance_suite() {
-    let names = ["test_simple_text", "test_image_content", "test_tool_with_progress", "test_error_handling"];
+    let names = [
+        "test_simple_text",
+        "test_image_content",
+        "test_tool_with_progress",
+        "test_error_handling",
+    ];
     let mut problems = Vec::new();
-    for file in rust_files().into_iter().filter(|file| file.starts_with("gateway")) {
+    for file in rust_files()
+        .into_iter()
+        .filter(|file| file.starts_with("gateway"))
+    {
         let text = read(&file);
         for name in names.iter().filter(|name| text.contains(*name)) {
-            problems.push(format!("{}: names the conformance suite's tool {name}", file.display()));
+            problems.push(format!(
+                "{}: names the conformance suite's tool {name}",
+                file.display()
+            ));
         }
     }
     check(problems);
@@ -448,7 +684,10 @@ fn long_files_are_noted() {
     for file in rust_files() {
         let lines = read(&file).lines().count();
         if lines > LONG_FILE_LINES {
-            eprintln!("note: {} has {lines} lines: a long table is fine, a long mixture is not", file.display());
+            eprintln!(
+                "note: {} has {lines} lines: a long table is fine, a long mixture is not",
+                file.display()
+            );
         }
     }
 }
@@ -471,16 +710,32 @@ fn metadata(words: &[&str]) -> Vec<Value> {
         .current_dir(repository())
         .output()
         .expect("cargo runs");
-    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
-    metadata["packages"].as_array().expect("metadata lists packages").clone()
+    assert!(
+        output.status.success(),
+        "cargo metadata: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    metadata["packages"]
+        .as_array()
+        .expect("metadata lists packages")
+        .clone()
 }
 
 /// Returns the names of what a package needs to run; what only its build or its tests need does not count.
 fn normal_dependencies(package: &Value) -> BTreeSet<String> {
-    let all = package["dependencies"].as_array().expect("a package lists dependencies").iter();
+    let all = package["dependencies"]
+        .as_array()
+        .expect("a package lists dependencies")
+        .iter();
     all.filter(|dependency| dependency["kind"].is_null())
-        .map(|dependency| dependency["name"].as_str().expect("a dependency has a name").to_owned())
+        .map(|dependency| {
+            dependency["name"]
+                .as_str()
+                .expect("a dependency has a name")
+                .to_owned()
+        })
         .collect()
 }
 
@@ -496,7 +751,9 @@ fn names_path(line: &str, path: &str) -> bool {
         let before = line[..at].chars().next_back();
         let after = &line[at + path.len()..];
         let starts = before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':');
-        starts && (after.starts_with("::") || (line.trim_start().starts_with("use ") && after.starts_with([';', ','])))
+        starts
+            && (after.starts_with("::")
+                || (line.trim_start().starts_with("use ") && after.starts_with([';', ','])))
     })
 }
 
@@ -517,26 +774,49 @@ fn code_lines(file: &Path) -> Vec<(usize, String)> {
 }
 
 fn rust_files() -> Vec<PathBuf> {
-    tracked_files().into_iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")).collect()
+    tracked_files()
+        .into_iter()
+        .filter(|file| file.extension().is_some_and(|extension| extension == "rs"))
+        .collect()
 }
 
 /// Returns the files that are tracked, and those that are new and will be.
 fn tracked_files() -> Vec<PathBuf> {
     let output = Command::new("git")
-        .args(["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .args([
+            "-c",
+            "safe.directory=*",
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
         .current_dir(repository())
         .output()
         .expect("git runs");
-    assert!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "git ls-files: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let names = String::from_utf8(output.stdout).expect("file names are UTF-8");
-    let files = names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from);
-    files.filter(|file| repository().join(file).is_file()).collect()
+    let files = names
+        .split('\0')
+        .filter(|name| !name.is_empty())
+        .map(PathBuf::from);
+    files
+        .filter(|file| repository().join(file).is_file())
+        .collect()
 }
 
 fn read(file: &Path) -> String {
-    fs::read_to_string(repository().join(file)).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    fs::read_to_string(repository().join(file))
+        .unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
 fn repository() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the repository")
 }

@@ -30,13 +30,23 @@ use weir::{
 use weir_audit::{About, Call, Event, Outcome, Settings, Trail};
 use weir_bench::ticket;
 use weir_connections::Connections;
-use weir_contracts::{Contract, Shape, compile, form, output::RecordChecker, validate::ArgumentValidator};
+use weir_contracts::{
+    Contract, Shape, compile, form, output::RecordChecker, validate::ArgumentValidator,
+};
 use weir_plugin_host::{
     CallContext, CollectionRef, Condition, Host, HostConfig, Isolation, PluginConfig, Query, native,
 };
 
 const ARGUMENTS: &str = r#"{"ticket_id":"T-1001"}"#;
-const COLUMNS: [&str; 7] = ["ticket_id", "title", "status", "priority", "assignee", "tags", "description"];
+const COLUMNS: [&str; 7] = [
+    "ticket_id",
+    "title",
+    "status",
+    "priority",
+    "assignee",
+    "tags",
+    "description",
+];
 
 fn request() -> Value {
     json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
@@ -58,7 +68,8 @@ fn contract() -> Contract {
     });
     let source = form::read("bench", &source.to_string()).expect("a readable contract");
     let shape = Shape::read(ticket::SHAPE).expect("a shape");
-    compile::compile(&source, &[("tickets".to_owned(), shape)].into()).expect("a contract that compiles")
+    compile::compile(&source, &[("tickets".to_owned(), shape)].into())
+        .expect("a contract that compiles")
 }
 
 fn host(plugins: PathBuf, plugin: BTreeMap<String, PluginConfig>) -> Host {
@@ -82,11 +93,21 @@ fn host(plugins: PathBuf, plugin: BTreeMap<String, PluginConfig>) -> Host {
 /// Opens the program in this process, with its state and audit trail in `folder`.
 async fn open(folder: &Path) -> App {
     native::install(noop::adapter());
-    let setup = Setup { process: Some("bench"), ..Setup::default() };
-    let app = App::open(Config::bare(folder), setup).await.expect("a program without plugins");
+    let setup = Setup {
+        process: Some("bench"),
+        ..Setup::default()
+    };
+    let app = App::open(Config::bare(folder), setup)
+        .await
+        .expect("a program without plugins");
     let contracts = vec![Arc::new(contract())];
     let catalogue = Catalogue::new(&contracts, &BTreeMap::new(), None);
-    app.gateway.publish(Snapshot { generation: 1, listing_generation: 1, catalogue, contracts });
+    app.gateway.publish(Snapshot {
+        generation: 1,
+        listing_generation: 1,
+        catalogue,
+        contracts,
+    });
     app
 }
 
@@ -108,12 +129,21 @@ fn path(criterion: &mut Criterion) {
     criterion.bench_function("call, whole", |bencher| {
         bencher.iter(|| {
             let cancel = CancellationToken::new();
-            drop(black_box(runtime.block_on(call_tool(gateway, &caller, &call_request(&snapshot, &cancel)))));
+            drop(black_box(runtime.block_on(call_tool(
+                gateway,
+                &caller,
+                &call_request(&snapshot, &cancel),
+            ))));
         });
     });
     criterion.bench_function("lookup", |bencher| {
         bencher.iter(|| {
-            black_box(snapshot.catalogue.tool(&Endpoint::All, black_box(ticket::TOOL), &Access::EVERYTHING)).is_some()
+            black_box(snapshot.catalogue.tool(
+                &Endpoint::All,
+                black_box(ticket::TOOL),
+                &Access::EVERYTHING,
+            ))
+            .is_some()
         });
     });
     let tool = snapshot.catalogue.tools().next().expect("a tool");
@@ -121,7 +151,12 @@ fn path(criterion: &mut Criterion) {
     criterion.bench_function("metrics", |bencher| {
         bencher.iter(|| {
             let now = Instant::now();
-            let marks = Marks { found: Some(now), bound: Some(now), asked: Some(now), answered: Some(now) };
+            let marks = Marks {
+                found: Some(now),
+                bound: Some(now),
+                asked: Some(now),
+                answered: Some(now),
+            };
             let (outcome, tool, opened, closed) = (Outcome::Ok, Some(&tool.meter), now, now);
             let (unknown_tool, failed, invalid, code) = (false, false, None, None);
             let finds = None;
@@ -147,10 +182,19 @@ fn envelope(criterion: &mut Criterion) {
     let text = request().to_string();
     criterion.bench_function("envelope parse", |bencher| {
         bencher.iter(|| {
-            let Ok(Body::One(Message::Request { params, .. })) = Body::read(black_box(text.as_bytes())) else {
+            let Ok(Body::One(Message::Request { params, .. })) =
+                Body::read(black_box(text.as_bytes()))
+            else {
                 unreachable!("a request")
             };
-            black_box(params.read().expect("an object").meta.protocol_version.is_some())
+            black_box(
+                params
+                    .read()
+                    .expect("an object")
+                    .meta
+                    .protocol_version
+                    .is_some(),
+            )
         });
     });
     let id = serde_json::value::RawValue::from_string("7".to_owned()).expect("JSON");
@@ -167,7 +211,8 @@ fn envelope(criterion: &mut Criterion) {
 
 fn gates(criterion: &mut Criterion) {
     let contract = contract();
-    let validator = ArgumentValidator::new(&contract.tools[0].input_schema.value()).expect("a schema");
+    let validator =
+        ArgumentValidator::new(&contract.tools[0].input_schema.value()).expect("a schema");
     criterion.bench_function("validate, accepted", |bencher| {
         bencher.iter(|| black_box(validator.validate(black_box(ARGUMENTS)).is_ok()));
     });
@@ -185,7 +230,10 @@ fn gates(criterion: &mut Criterion) {
 
 fn audit(criterion: &mut Criterion) {
     let folder = TempDir::new().expect("a folder");
-    let settings = Settings { process: "bench".into(), ..Settings::default() };
+    let settings = Settings {
+        process: "bench".into(),
+        ..Settings::default()
+    };
     let trail = Trail::open(folder.path(), settings).expect("a trail");
     let digest = "9f".repeat(32);
     let about = About {
@@ -205,7 +253,12 @@ fn audit(criterion: &mut Criterion) {
     };
     criterion.bench_function("audit append", |bencher| {
         bencher.iter(|| {
-            let call = Call { about: about.clone(), outcome: Outcome::Ok, code: None, ms: 0.042 };
+            let call = Call {
+                about: about.clone(),
+                outcome: Outcome::Ok,
+                code: None,
+                ms: 0.042,
+            };
             black_box(trail.append(&Event::Call(call)).is_ok())
         });
     });
@@ -222,13 +275,28 @@ fn dispatch(criterion: &mut Criterion) {
         return eprintln!("dispatch is left out: {}: {error}", guest.display());
     }
     let runtime = Runtime::new().expect("a runtime");
-    for (name, isolation) in [("dispatch, wasm reused", Isolation::Tenant), ("dispatch, wasm fresh", Isolation::Call)] {
-        let config = PluginConfig { isolation: Some(isolation), ..PluginConfig::default() };
-        let host = host(folder.path().to_owned(), [("ticket".to_owned(), config)].into());
+    for (name, isolation) in [
+        ("dispatch, wasm reused", Isolation::Tenant),
+        ("dispatch, wasm fresh", Isolation::Call),
+    ] {
+        let config = PluginConfig {
+            isolation: Some(isolation),
+            ..PluginConfig::default()
+        };
+        let host = host(
+            folder.path().to_owned(),
+            [("ticket".to_owned(), config)].into(),
+        );
         runtime.block_on(host.load_all());
-        let shape = runtime.block_on(host.describe("ticket", "{}")).expect("a shape");
-        let collection =
-            CollectionRef { key: "bench".into(), adapter: "ticket".into(), settings: "{}".into(), shape: shape.into() };
+        let shape = runtime
+            .block_on(host.describe("ticket", "{}"))
+            .expect("a shape");
+        let collection = CollectionRef {
+            key: "bench".into(),
+            adapter: "ticket".into(),
+            settings: "{}".into(),
+            shape: shape.into(),
+        };
         let condition = Condition {
             column: "ticket_id".to_owned(),
             comparison: "equals".to_owned(),
@@ -252,7 +320,11 @@ fn dispatch(criterion: &mut Criterion) {
                     events: None,
                     ran_on: Arc::default(),
                 };
-                black_box(runtime.block_on(host.read(&context, &collection, &query)).is_ok())
+                black_box(
+                    runtime
+                        .block_on(host.read(&context, &collection, &query))
+                        .is_ok(),
+                )
             });
         });
     }

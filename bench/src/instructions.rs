@@ -47,18 +47,27 @@ struct Baseline {
 
 /// Holds every request against `file`; `WEIR_BLESS` writes it anew.
 pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
-    let mut found = Baseline { rust: rust()?, machine: machine()?, instructions: BTreeMap::new() };
+    let mut found = Baseline {
+        rust: rust()?,
+        machine: machine()?,
+        instructions: BTreeMap::new(),
+    };
     for (name, path, question, holder) in questions() {
-        let each = count(place, path, &question, holder).with_context(|| format!("{name} cannot be counted"))?;
+        let each = count(place, path, &question, holder)
+            .with_context(|| format!("{name} cannot be counted"))?;
         found.instructions.insert(name.to_owned(), each);
     }
     if env::var_os("WEIR_BLESS").is_some() {
         fs::write(file, serde_json::to_string_pretty(&found)? + "\n")?;
     }
-    let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let text =
+        fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let known: Baseline = serde_json::from_str(&text)?;
     let comparable = known.rust == found.rust && known.machine == found.machine;
-    let dearer: Vec<String> = [NARROW, VIEW].into_iter().filter_map(|name| beside(&found.instructions, name)).collect();
+    let dearer: Vec<String> = [NARROW, VIEW]
+        .into_iter()
+        .filter_map(|name| beside(&found.instructions, name))
+        .collect();
     if !dearer.is_empty() {
         bail!("{}", dearer.join("; "));
     }
@@ -66,13 +75,22 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     for (name, each) in &found.instructions {
         let before = known.instructions.get(name).copied().unwrap_or_default();
         let change = *each as f64 / before as f64 - 1.0;
-        println!("{name:26} {each:>8} instructions, {:+.1} % of {before}", change * 100.0);
+        println!(
+            "{name:26} {each:>8} instructions, {:+.1} % of {before}",
+            change * 100.0
+        );
         if change > MORE {
-            dearer.push(format!("{name} takes {each} instructions, {:.1} % more than {before}", change * 100.0));
+            dearer.push(format!(
+                "{name} takes {each} instructions, {:.1} % more than {before}",
+                change * 100.0
+            ));
         }
     }
     if !comparable {
-        println!("The baseline is of {} on {}: nothing is held against it.", known.rust, known.machine);
+        println!(
+            "The baseline is of {} on {}: nothing is held against it.",
+            known.rust, known.machine
+        );
         return Ok(());
     }
     if !dearer.is_empty() {
@@ -133,7 +151,11 @@ fn count(place: &Place, path: &str, question: &Question, holder: Holder) -> anyh
     let (few, many) = thread::scope(|scope| {
         let few = scope.spawn(|| run(&place.load_core, FIRST));
         let many = run(&place.server_core, FIRST + MANY);
-        (few.join().unwrap_or_else(|_| Err(anyhow!("a count panicked"))), many)
+        (
+            few.join()
+                .unwrap_or_else(|_| Err(anyhow!("a count panicked"))),
+            many,
+        )
     });
     Ok(many?.saturating_sub(few?) / u64::from(MANY))
 }
@@ -146,16 +168,34 @@ fn run(
     question: &Question,
     times: u32,
 ) -> anyhow::Result<u64> {
-    let folder = tempfile::Builder::new().prefix("weir-bench-callgrind-").tempdir_in(&place.scratch)?;
-    let (port, counts, log) = (free_port()?, folder.path().join("counts"), folder.path().join("log"));
+    let folder = tempfile::Builder::new()
+        .prefix("weir-bench-callgrind-")
+        .tempdir_in(&place.scratch)?;
+    let (port, counts, log) = (
+        free_port()?,
+        folder.path().join("counts"),
+        folder.path().join("log"),
+    );
     let serve = house.serve(port);
     let mut counted = Command::new("valgrind");
-    counted.args(["--tool=callgrind", "--collect-atstart=no", &format!("--toggle-collect={COUNTED}")]);
+    counted.args([
+        "--tool=callgrind",
+        "--collect-atstart=no",
+        &format!("--toggle-collect={COUNTED}"),
+    ]);
     counted.arg(format!("--callgrind-out-file={}", counts.display()));
-    counted.arg(serve.get_program()).args(serve.get_args()).current_dir(folder.path());
+    counted
+        .arg(serve.get_program())
+        .args(serve.get_args())
+        .current_dir(folder.path());
     let mut server = Process::start(&counted, core, &log)?;
-    server.wait(START_MAX, || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
-    let door = Door { url: format!("http://127.0.0.1:{port}/{path}"), key: Some(key.to_owned()) };
+    server.wait(START_MAX, || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    })?;
+    let door = Door {
+        url: format!("http://127.0.0.1:{port}/{path}"),
+        key: Some(key.to_owned()),
+    };
     for _ in 0..times {
         question.ask(&door, None)?;
     }
@@ -163,7 +203,9 @@ fn run(
     server.stop()?;
     loop {
         let text = fs::read_to_string(&counts).unwrap_or_default();
-        let total = text.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse::<u64>().ok());
+        let total = text
+            .lines()
+            .find_map(|line| line.strip_prefix("totals: ")?.trim().parse::<u64>().ok());
         match total {
             Some(0) => bail!("nothing was counted: is there still a function {COUNTED}?"),
             Some(total) => return Ok(total),
@@ -182,11 +224,19 @@ fn rust() -> anyhow::Result<String> {
 fn machine() -> anyhow::Result<String> {
     let libc = said(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
     let valgrind = said(Command::new("valgrind").arg("--version"))?;
-    let wide = fs::read_to_string("/proc/cpuinfo")?.split_whitespace().any(|flag| flag == "avx2");
-    Ok(format!("{}{}, {libc}, {valgrind}", env::consts::ARCH, if wide { " with avx2" } else { "" }))
+    let wide = fs::read_to_string("/proc/cpuinfo")?
+        .split_whitespace()
+        .any(|flag| flag == "avx2");
+    Ok(format!(
+        "{}{}, {libc}, {valgrind}",
+        env::consts::ARCH,
+        if wide { " with avx2" } else { "" }
+    ))
 }
 
 fn said(command: &mut Command) -> anyhow::Result<String> {
-    let output = command.output().with_context(|| format!("{command:?} cannot be run"))?;
+    let output = command
+        .output()
+        .with_context(|| format!("{command:?} cannot be run"))?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

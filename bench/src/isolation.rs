@@ -79,7 +79,11 @@ struct Waits {
     longest_us: f64,
 }
 
-pub(crate) fn measure(place: &Place, machine: Machine, effort: &Effort) -> anyhow::Result<Isolation> {
+pub(crate) fn measure(
+    place: &Place,
+    machine: Machine,
+    effort: &Effort,
+) -> anyhow::Result<Isolation> {
     let bench = Bench::start(place)?;
     let mut beside = Vec::new();
     bench.load(effort)?;
@@ -99,7 +103,13 @@ pub(crate) fn measure(place: &Place, machine: Machine, effort: &Effort) -> anyho
     let tenants = vec![("alone", alone), ("while one plugin hangs", hung?)];
     bench.process.stop()?;
     let upstreams = upstreams::measure(place, effort)?;
-    Ok(Isolation { machine, effort: *effort, beside, tenants, upstreams })
+    Ok(Isolation {
+        machine,
+        effort: *effort,
+        beside,
+        tenants,
+        upstreams,
+    })
 }
 
 struct Bench {
@@ -120,13 +130,30 @@ impl Bench {
         house.contract("hostile.json", &contract())?;
         let (process, port) = house.start(&place.both_cores(), START_MAX)?;
         let url = format!("http://127.0.0.1:{port}/mcp");
-        let door = |agent: &str| anyhow::Ok(Door { url: url.clone(), key: Some(house.key(agent, Holder::Wide)?) });
+        let door = |agent: &str| {
+            anyhow::Ok(Door {
+                url: url.clone(),
+                key: Some(house.key(agent, Holder::Wide)?),
+            })
+        };
         let (neighbour, hostile) = (door("bench")?, door("hostile")?);
         let (generator, load_core) = (place.binary("bench-load"), place.load_core.clone());
-        Ok(Self { house, process, generator, load_core, neighbour, hostile })
+        Ok(Self {
+            house,
+            process,
+            generator,
+            load_core,
+            neighbour,
+            hostile,
+        })
     }
 
-    fn beside(&self, guest: &'static str, behaviour: &'static str, effort: &Effort) -> anyhow::Result<Beside> {
+    fn beside(
+        &self,
+        guest: &'static str,
+        behaviour: &'static str,
+        effort: &Effort,
+    ) -> anyhow::Result<Beside> {
         let (mut alone, mut beside, mut hostile_calls) = (Vec::new(), Vec::new(), 0);
         for _ in 0..effort.rounds {
             alone.push(self.load(effort)?);
@@ -135,16 +162,32 @@ impl Bench {
             hostile_calls += hostile.stop();
             beside.push(loaded?);
         }
-        Ok(Beside { guest, alone_us: Spread::of(alone), beside_us: Spread::of(beside), hostile_calls })
+        Ok(Beside {
+            guest,
+            alone_us: Spread::of(alone),
+            beside_us: Spread::of(beside),
+            hostile_calls,
+        })
     }
 
     /// Returns the 99th percentile of the neighbour's calls, in microseconds.
     fn load(&self, effort: &Effort) -> anyhow::Result<f64> {
-        let server = Server { process: &self.process, door: &self.neighbour };
-        let target =
-            Target { servers: &[server], generator: &self.generator, cores: &self.load_core, shares_its_core: true };
+        let server = Server {
+            process: &self.process,
+            door: &self.neighbour,
+        };
+        let target = Target {
+            servers: &[server],
+            generator: &self.generator,
+            cores: &self.load_core,
+            shares_its_core: true,
+        };
         let calls = (RATE as f64 * effort.seconds) as u64;
-        let pressure = Pressure { connections: CONNECTIONS, calls, rate: Some(RATE) };
+        let pressure = Pressure {
+            connections: CONNECTIONS,
+            calls,
+            rate: Some(RATE),
+        };
         Ok(pressure::run(&target, &lookup(), pressure)?.p99_us)
     }
 
@@ -167,7 +210,11 @@ impl Bench {
                 }
             })
         });
-        Hostile { threads: threads.collect(), stop, calls }
+        Hostile {
+            threads: threads.collect(),
+            stop,
+            calls,
+        }
     }
 
     /// Returns a door for each of a thousand tenants, by keys of their own.
@@ -177,11 +224,20 @@ impl Bench {
         let agent = wire::agent();
         let door = |number: usize| {
             let body = json!({ "agent": format!("tenant-{number}") }).to_string();
-            let request = agent.post(&keys).header("authorization", format!("Bearer {token}"));
-            let mut response = request.header("content-type", "application/json").send(&body)?;
+            let request = agent
+                .post(&keys)
+                .header("authorization", format!("Bearer {token}"));
+            let mut response = request
+                .header("content-type", "application/json")
+                .send(&body)?;
             let made: Value = serde_json::from_str(&response.body_mut().read_to_string()?)?;
-            let key = made["key"].as_str().with_context(|| format!("no key was made: {made}"))?;
-            Ok(Door { url: self.neighbour.url.clone(), key: Some(key.to_owned()) })
+            let key = made["key"]
+                .as_str()
+                .with_context(|| format!("no key was made: {made}"))?;
+            Ok(Door {
+                url: self.neighbour.url.clone(),
+                key: Some(key.to_owned()),
+            })
         };
         (0..TENANTS).map(door).collect()
     }
@@ -217,7 +273,11 @@ fn waits(doors: &[Door]) -> anyhow::Result<Waits> {
         times.push(u32::try_from(began.elapsed().as_micros()).unwrap_or(u32::MAX));
     }
     let (p50_us, p99_us) = quantiles(&mut times);
-    Ok(Waits { p50_us, p99_us, longest_us: times.last().copied().map_or(f64::NAN, f64::from) })
+    Ok(Waits {
+        p50_us,
+        p99_us,
+        longest_us: times.last().copied().map_or(f64::NAN, f64::from),
+    })
 }
 
 fn lookup() -> Question {
@@ -229,7 +289,13 @@ fn behave(behaviour: &str) -> Question {
 }
 
 fn question(tool: &str, arguments: Value, mark: &'static str) -> Question {
-    Question { era: Era::Modern, method: "tools/call", tool: tool.to_owned(), arguments, mark }
+    Question {
+        era: Era::Modern,
+        method: "tools/call",
+        tool: tool.to_owned(),
+        arguments,
+        mark,
+    }
 }
 
 fn contract() -> Value {
@@ -269,8 +335,11 @@ impl Isolation {
             let _ = writeln!(page, "- {line}");
         }
         let effort = &self.effort;
-        let _ =
-            writeln!(page, "- {} rounds of {} s alone and beside each guest, in turns", effort.rounds, effort.seconds);
+        let _ = writeln!(
+            page,
+            "- {} rounds of {} s alone and beside each guest, in turns",
+            effort.rounds, effort.seconds
+        );
         let _ = write!(
             page,
             "\n## The 99th percentile of the others\n\nThe honest tool is called {RATE} times a second over {CONNECTIONS} \
@@ -303,25 +372,49 @@ impl Isolation {
     }
 
     fn others(&self) -> Table {
-        let head = ["a guest that", "alone: p99 µs", "beside it: p99 µs", "of alone", "within the rule", "its calls"];
+        let head = [
+            "a guest that",
+            "alone: p99 µs",
+            "beside it: p99 µs",
+            "of alone",
+            "within the rule",
+            "its calls",
+        ];
         let head = head.map(str::to_owned).to_vec();
-        std::iter::once(head).chain(self.beside.iter().map(Beside::cells)).collect()
+        std::iter::once(head)
+            .chain(self.beside.iter().map(Beside::cells))
+            .collect()
     }
 
     fn turns(&self) -> Table {
-        let head = ["", "p50 µs", "p99 µs", "longest µs", "within the rule"].map(str::to_owned).to_vec();
+        let head = ["", "p50 µs", "p99 µs", "longest µs", "within the rule"]
+            .map(str::to_owned)
+            .to_vec();
         let row = |(what, waits): &(&str, Waits)| {
             let figure = |value: f64| format!("{value:.0}");
             let within = yes(waits.longest_us <= WAIT_MAX_US);
-            vec![(*what).to_owned(), figure(waits.p50_us), figure(waits.p99_us), figure(waits.longest_us), within]
+            vec![
+                (*what).to_owned(),
+                figure(waits.p50_us),
+                figure(waits.p99_us),
+                figure(waits.longest_us),
+                within,
+            ]
         };
-        std::iter::once(head).chain(self.tenants.iter().map(row)).collect()
+        std::iter::once(head)
+            .chain(self.tenants.iter().map(row))
+            .collect()
     }
 }
 
 impl Beside {
     fn cells(&self) -> Vec<String> {
-        let spread = |spread: Spread| format!("{:.0} ({:.0} to {:.0})", spread.median, spread.min, spread.max);
+        let spread = |spread: Spread| {
+            format!(
+                "{:.0} ({:.0} to {:.0})",
+                spread.median, spread.min, spread.max
+            )
+        };
         let times = self.beside_us.median / self.alone_us.median;
         vec![
             self.guest.to_owned(),

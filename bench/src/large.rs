@@ -41,12 +41,36 @@ const CREATES: usize = 5;
 
 /// The questions that are asked of everyone, in the order of the page.
 pub(super) const QUESTIONS: [Ask; 6] = [
-    Ask { what: "lookup by key", tool: "get_row", times: ASKED },
-    Ask { what: "list of 50, no condition", tool: "list_rows", times: ASKED },
-    Ask { what: "list of 50 by a status that a third has", tool: "list_by_status", times: ASKED },
-    Ask { what: "list of 50 by an amount that 500 reach", tool: "list_by_amount", times: ASKED },
-    Ask { what: "list of 50 by a part of a name, in one row of fifty", tool: "list_by_name", times: ASKED },
-    Ask { what: "the same by a part that no row has", tool: "list_by_no_name", times: ASKED_SLOWLY },
+    Ask {
+        what: "lookup by key",
+        tool: "get_row",
+        times: ASKED,
+    },
+    Ask {
+        what: "list of 50, no condition",
+        tool: "list_rows",
+        times: ASKED,
+    },
+    Ask {
+        what: "list of 50 by a status that a third has",
+        tool: "list_by_status",
+        times: ASKED,
+    },
+    Ask {
+        what: "list of 50 by an amount that 500 reach",
+        tool: "list_by_amount",
+        times: ASKED,
+    },
+    Ask {
+        what: "list of 50 by a part of a name, in one row of fifty",
+        tool: "list_by_name",
+        times: ASKED,
+    },
+    Ask {
+        what: "the same by a part that no row has",
+        tool: "list_by_no_name",
+        times: ASKED_SLOWLY,
+    },
 ];
 
 /// One question, asked with another value each time where it has one.
@@ -84,13 +108,31 @@ pub(crate) fn measure(place: &Place, machine: Machine) -> anyhow::Result<Large> 
         let said = |why: &anyhow::Error| eprintln!("    left out: {why:#}");
         let toolbox = peers::toolbox(place, rows).inspect_err(said).ok();
         let duckdb = peers::duckdb(place, &csv, rows).inspect_err(said).ok();
-        let title = format!("A CSV file of {rows} rows, {} MB", fs::metadata(&csv)?.len() / 1_000_000);
-        tables.push((title, page_of(&weir, first_lookup, sqlite, toolbox.as_ref(), duckdb.as_ref())));
+        let title = format!(
+            "A CSV file of {rows} rows, {} MB",
+            fs::metadata(&csv)?.len() / 1_000_000
+        );
+        tables.push((
+            title,
+            page_of(
+                &weir,
+                first_lookup,
+                sqlite,
+                toolbox.as_ref(),
+                duckdb.as_ref(),
+            ),
+        ));
         first_lookup = first_lookup.or(weir.answers[0]);
     }
-    for (title, measured) in [("A workbook (XLSX)", workbook(place)), ("A REST service", service(place))] {
+    for (title, measured) in [
+        ("A workbook (XLSX)", workbook(place)),
+        ("A REST service", service(place)),
+    ] {
         let left_out = |why: anyhow::Error| vec![vec![format!("left out: {why:#}")]];
-        tables.push((format!("{title} of {HUNDRED_THOUSAND} rows"), measured.unwrap_or_else(left_out)));
+        tables.push((
+            format!("{title} of {HUNDRED_THOUSAND} rows"),
+            measured.unwrap_or_else(left_out),
+        ));
     }
     Ok(Large { machine, tables })
 }
@@ -102,10 +144,18 @@ fn page_of(
     toolbox: Option<&Answers>,
     duckdb: Option<&peers::DuckDb>,
 ) -> Table {
-    let head =
-        ["", "Weir", "Toolbox over SQLite", "DuckDB, from the file", "DuckDB, imported", "the rule", "within it"];
+    let head = [
+        "",
+        "Weir",
+        "Toolbox over SQLite",
+        "DuckDB, from the file",
+        "DuckDB, imported",
+        "the rule",
+        "within it",
+    ];
     let mut table: Table = vec![head.map(str::to_owned).to_vec()];
-    let figure = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
+    let figure =
+        |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
     for (at, ask) in QUESTIONS.iter().enumerate() {
         let max = match (at, first_lookup) {
             (0, None) => LOOKUP_MS_MAX,
@@ -124,13 +174,25 @@ fn page_of(
     }
     let mut more = |what: &str, found: f64, peers: [String; 3], rule: String, holds: bool| {
         let [toolbox, file, imported] = peers;
-        table.push(vec![what.to_owned(), format!("{found:.2}"), toolbox, file, imported, rule, yes(holds)]);
+        table.push(vec![
+            what.to_owned(),
+            format!("{found:.2}"),
+            toolbox,
+            file,
+            imported,
+            rule,
+            yes(holds),
+        ]);
     };
     let none = || "–".to_owned();
     more(
         "from the first call to the index of its column; an import with an index on the key, s",
         weir.import_s,
-        [format!("{sqlite_s:.2} (SQLite itself)"), none(), figure(duckdb.map(|duckdb| duckdb.import_s))],
+        [
+            format!("{sqlite_s:.2} (SQLite itself)"),
+            none(),
+            figure(duckdb.map(|duckdb| duckdb.import_s)),
+        ],
         format!("at most {IMPORT_TIMES_MAX} times SQLite's"),
         weir.import_s <= IMPORT_TIMES_MAX * sqlite_s,
     );
@@ -144,7 +206,11 @@ fn page_of(
     more(
         "a create, ms",
         weir.create_ms,
-        [format!("{:.2} (the file copied and synced)", weir.copy_ms), none(), none()],
+        [
+            format!("{:.2} (the file copied and synced)", weir.copy_ms),
+            none(),
+            none(),
+        ],
         format!("at most {CREATE_TIMES_MAX} times a copy"),
         weir.create_ms <= CREATE_TIMES_MAX * weir.copy_ms,
     );
@@ -156,7 +222,13 @@ fn sheet(place: &Place, csv: &Path, rows: usize) -> anyhow::Result<Sheet> {
     let house = House::empty(place, "weir")?;
     house.plugin(&place.repository.join("plugins/sheet.wasm"), "sheet")?;
     house.config(FILES)?;
-    house.contract("rows.json", &rows::contract("sheet", &json!({ "connection": "data", "path": "rows.csv" })))?;
+    house.contract(
+        "rows.json",
+        &rows::contract(
+            "sheet",
+            &json!({ "connection": "data", "path": "rows.csv" }),
+        ),
+    )?;
     fs::copy(csv, house.data().join("rows.csv"))?;
     let (process, door) = serve(place, &house)?;
     let idle = process.memory();
@@ -175,7 +247,13 @@ fn sheet(place: &Place, csv: &Path, rows: usize) -> anyhow::Result<Sheet> {
     }
     process.stop()?;
     let memory_mb = peak.bytes.load(Ordering::Relaxed).saturating_sub(idle) as f64 / 1e6;
-    Ok(Sheet { answers, import_s, memory_mb, create_ms: median(creates), copy_ms: copies(&house, csv)? })
+    Ok(Sheet {
+        answers,
+        import_s,
+        memory_mb,
+        create_ms: median(creates),
+        copy_ms: copies(&house, csv)?,
+    })
 }
 
 const FILES: &str = "[connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true\n\
@@ -208,10 +286,19 @@ fn wait_for_indexes(house: &House) -> anyhow::Result<()> {
             bail!("the indexes are not built");
         }
         sleep(LOOK);
-        let plugins = fs::read_dir(house.state().join("indexes")).into_iter().flatten().flatten();
-        let files: Vec<_> = plugins.flat_map(|plugin| fs::read_dir(plugin.path()).into_iter().flatten()).collect();
+        let plugins = fs::read_dir(house.state().join("indexes"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let files: Vec<_> = plugins
+            .flat_map(|plugin| fs::read_dir(plugin.path()).into_iter().flatten())
+            .collect();
         let built = |file: &fs::DirEntry| file.file_name().to_string_lossy().ends_with(".index");
-        quiet = if !files.is_empty() && files.iter().flatten().all(built) { quiet + 1 } else { 0 };
+        quiet = if !files.is_empty() && files.iter().flatten().all(built) {
+            quiet + 1
+        } else {
+            0
+        };
     }
     Ok(())
 }
@@ -249,7 +336,13 @@ fn workbook(place: &Place) -> anyhow::Result<Table> {
     let house = House::empty(place, "weir")?;
     house.plugin(&place.repository.join("plugins/sheet.wasm"), "sheet")?;
     house.config(FILES)?;
-    house.contract("rows.json", &rows::contract("sheet", &json!({ "connection": "data", "path": "rows.xlsx" })))?;
+    house.contract(
+        "rows.json",
+        &rows::contract(
+            "sheet",
+            &json!({ "connection": "data", "path": "rows.xlsx" }),
+        ),
+    )?;
     peers::workbook(place, &house.data().join("rows.xlsx"), HUNDRED_THOUSAND)?;
     let (process, door) = serve(place, &house)?;
     let measured = alone(&process, &door, &QUESTIONS);
@@ -262,7 +355,11 @@ fn service(place: &Place) -> anyhow::Result<Table> {
     let port = free_port()?;
     let mut command = std::process::Command::new(place.binary("bench-records"));
     command.args([port.to_string(), HUNDRED_THOUSAND.to_string()]);
-    let _records = Process::start(&command, &place.load_core, &place.peer_folder("large")?.join("records.log"))?;
+    let _records = Process::start(
+        &command,
+        &place.load_core,
+        &place.peer_folder("large")?.join("records.log"),
+    )?;
     let house = House::empty(place, "weir")?;
     house.plugin(&place.repository.join("plugins/rest.wasm"), "rest")?;
     house.config(&format!(
@@ -280,23 +377,38 @@ fn service(place: &Place) -> anyhow::Result<Table> {
 /// Measures a server that has no peer: what its first call takes, and the median of each question.
 fn alone(process: &Process, door: &Door, asked: &[Ask]) -> anyhow::Result<Table> {
     let idle = process.memory();
-    let first = timed(&mut Caller::new(door), "get_row", arguments("get_row", 0, HUNDRED_THOUSAND))?;
+    let first = timed(
+        &mut Caller::new(door),
+        "get_row",
+        arguments("get_row", 0, HUNDRED_THOUSAND),
+    )?;
     let answers = answers(Caller::new(door), HUNDRED_THOUSAND, asked)?;
     let memory_mb = process.memory().saturating_sub(idle) as f64 / 1e6;
     let head = ["", "Weir"].map(str::to_owned).to_vec();
     let line = |what: String, value: f64| vec![what, format!("{value:.2}")];
     let questions = asked.iter().zip(answers);
-    let medians = questions.filter_map(|(ask, found)| Some(line(format!("{}, p50 ms", ask.what), found?)));
+    let medians =
+        questions.filter_map(|(ask, found)| Some(line(format!("{}, p50 ms", ask.what), found?)));
     let first = line("the first call, ms".to_owned(), first);
     let memory = line("memory over idle afterwards, MB".to_owned(), memory_mb);
-    Ok([head, first].into_iter().chain(medians).chain([memory]).collect())
+    Ok([head, first]
+        .into_iter()
+        .chain(medians)
+        .chain([memory])
+        .collect())
 }
 
 /// Starts a house with a key, as any gateway that is reached by others has.
 fn serve(place: &Place, house: &House) -> anyhow::Result<(Process, Door)> {
     let (process, port) = house.start(&place.server_core, START_MAX)?;
     let key = house.key("bench", Holder::Wide)?;
-    Ok((process, Door { url: format!("http://127.0.0.1:{port}/mcp"), key: Some(key) }))
+    Ok((
+        process,
+        Door {
+            url: format!("http://127.0.0.1:{port}/mcp"),
+            key: Some(key),
+        },
+    ))
 }
 
 /// Returns the median of each question, in milliseconds.
@@ -305,7 +417,11 @@ fn answers(mut caller: Caller<'_>, rows: usize, asked: &[Ask]) -> anyhow::Result
     for (answer, ask) in answers.iter_mut().zip(asked) {
         let mut times = Vec::new();
         for number in 0..ask.times {
-            times.push(timed(&mut caller, ask.tool, arguments(ask.tool, number, rows))?);
+            times.push(timed(
+                &mut caller,
+                ask.tool,
+                arguments(ask.tool, number, rows),
+            )?);
         }
         *answer = Some(median(times));
     }
@@ -335,16 +451,32 @@ struct Caller<'a> {
 
 impl<'a> Caller<'a> {
     fn new(door: &'a Door) -> Self {
-        Self { door, agent: wire::agent(), none_found: r#""records":[]"# }
+        Self {
+            door,
+            agent: wire::agent(),
+            none_found: r#""records":[]"#,
+        }
     }
 }
 
 /// Asks once, and returns how many milliseconds it took.
 fn timed(caller: &mut Caller<'_>, tool: &str, arguments: Value) -> anyhow::Result<f64> {
-    let mark = if tool == "list_by_no_name" { caller.none_found } else { "status" };
-    let question = Question { era: Era::Modern, method: "tools/call", tool: tool.to_owned(), arguments, mark };
+    let mark = if tool == "list_by_no_name" {
+        caller.none_found
+    } else {
+        "status"
+    };
+    let question = Question {
+        era: Era::Modern,
+        method: "tools/call",
+        tool: tool.to_owned(),
+        arguments,
+        mark,
+    };
     let began = Instant::now();
-    question.ask_over(&caller.agent, caller.door).with_context(|| tool.to_owned())?;
+    question
+        .ask_over(&caller.agent, caller.door)
+        .with_context(|| tool.to_owned())?;
     Ok(milliseconds(began))
 }
 

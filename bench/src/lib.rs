@@ -46,7 +46,9 @@ mod tests {
     async fn a_connection_sends_each_part_at_once() {
         let mut listener = listen(0).await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
-        let caller = TcpStream::connect(address).await.expect("it lets everybody in");
+        let caller = TcpStream::connect(address)
+            .await
+            .expect("it lets everybody in");
         let (stream, from) = listener.accept().await;
         assert_eq!(from, caller.local_addr().expect("it is connected"));
         assert!(stream.nodelay().expect("a socket has its options"));

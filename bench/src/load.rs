@@ -36,6 +36,11 @@ pub struct Report {
 pub fn quantiles(times: &mut [u32]) -> (f64, f64) {
     times.sort_unstable();
     let last = times.len().saturating_sub(1) as f64;
-    let quantile = |share: f64| times.get((last * share) as usize).copied().map_or(f64::NAN, f64::from);
+    let quantile = |share: f64| {
+        times
+            .get((last * share) as usize)
+            .copied()
+            .map_or(f64::NAN, f64::from)
+    };
     (quantile(0.50), quantile(0.99))
 }

@@ -1,7 +1,10 @@
 //! `weir-bench`: runs the rows, one server at a time, and writes what they came to.
 //!
 //! Started by `cargo xtask bench`, which builds and installs what is measured.
-#![allow(clippy::print_stdout, reason = "a terminal tool: standard output is what it is for")]
+#![allow(
+    clippy::print_stdout,
+    reason = "a terminal tool: standard output is what it is for"
+)]
 
 mod instructions;
 mod isolation;
@@ -67,10 +70,18 @@ struct Options {
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let effort = Effort {
-        rounds: if options.quick { 1 } else { options.rounds.max(1) },
+        rounds: if options.quick {
+            1
+        } else {
+            options.rounds.max(1)
+        },
         seconds: if options.quick { 1.0 } else { options.seconds },
         starts: if options.quick { 2 } else { 5 },
-        many_calls: if options.quick { 100_000 } else { options.many_calls },
+        many_calls: if options.quick {
+            100_000
+        } else {
+            options.many_calls
+        },
         fixed_rate: options.rate,
     };
     let mut place = Place::find()?;
@@ -80,11 +91,18 @@ fn main() -> anyhow::Result<()> {
     place.keep_off_the_server_core()?;
     let mut report = Report::new(Machine::look(&place), effort);
     // A long run is not to fail at its end.
-    options.write.as_deref().map_or(Ok(()), std::fs::create_dir_all)?;
-    let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|start| name.starts_with(start));
+    options
+        .write
+        .as_deref()
+        .map_or(Ok(()), std::fs::create_dir_all)?;
+    let wanted = |name: &str| {
+        options.only.is_empty() || options.only.iter().any(|start| name.starts_with(start))
+    };
     for row in ROWS.iter().filter(|row| wanted(row.name)) {
         let measured = match row.needs_postgres() {
-            true => place.start_postgres().and_then(|()| measure::row(&place, row, &effort)),
+            true => place
+                .start_postgres()
+                .and_then(|()| measure::row(&place, row, &effort)),
             false => measure::row(&place, row, &effort),
         };
         match measured {
@@ -93,7 +111,11 @@ fn main() -> anyhow::Result<()> {
         }
     }
     for group in COMPARED {
-        let compared: Vec<_> = group.iter().filter(|of| report.has(of.row().name)).copied().collect();
+        let compared: Vec<_> = group
+            .iter()
+            .filter(|of| report.has(of.row().name))
+            .copied()
+            .collect();
         if compared.len() > 1 {
             match measure::in_turns(&place, &compared, &effort) {
                 Ok(turns) => report.turns(turns),
@@ -103,7 +125,10 @@ fn main() -> anyhow::Result<()> {
     }
     if !report.is_empty() {
         report.print();
-        options.write.as_deref().map_or(Ok(()), |folder| report.write(folder))?;
+        options
+            .write
+            .as_deref()
+            .map_or(Ok(()), |folder| report.write(folder))?;
     }
     if options.strict {
         report.hold_all_rows()?;
@@ -111,17 +136,26 @@ fn main() -> anyhow::Result<()> {
     if wanted("isolation") {
         let isolation = isolation::measure(&place, Machine::look(&place), &effort)?;
         isolation.print();
-        options.write.as_deref().map_or(Ok(()), |folder| isolation.write(folder))?;
+        options
+            .write
+            .as_deref()
+            .map_or(Ok(()), |folder| isolation.write(folder))?;
     }
     if wanted("scale") {
         let scale = scale::measure(&place, Machine::look(&place))?;
         scale.print();
-        options.write.as_deref().map_or(Ok(()), |folder| scale.write(folder))?;
+        options
+            .write
+            .as_deref()
+            .map_or(Ok(()), |folder| scale.write(folder))?;
     }
     if wanted("sheet") {
         let large = large::measure(&place, Machine::look(&place))?;
         large.print();
-        options.write.as_deref().map_or(Ok(()), |folder| large.write(folder))?;
+        options
+            .write
+            .as_deref()
+            .map_or(Ok(()), |folder| large.write(folder))?;
     }
     Ok(())
 }

@@ -111,9 +111,15 @@ impl Spread {
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
-        let (Some(min), Some(max)) = (values.first(), values.last()) else { return Self::default() };
+        let (Some(min), Some(max)) = (values.first(), values.last()) else {
+            return Self::default();
+        };
         let (lower, upper) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
-        Self { median: f64::midpoint(lower, upper), min: *min, max: *max }
+        Self {
+            median: f64::midpoint(lower, upper),
+            min: *min,
+            max: *max,
+        }
     }
 }
 
@@ -126,7 +132,9 @@ pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<F
     (figures.audit, figures.void) = bench.hold_against_audit();
     for also in row.also {
         match also {
-            Also::Lists(sizes) => (figures.lists, figures.left_out) = lists::measure(place, row, sizes, effort),
+            Also::Lists(sizes) => {
+                (figures.lists, figures.left_out) = lists::measure(place, row, sizes, effort)
+            }
             Also::TwoThreads => figures.threads = threads::measure(place, row, effort)?,
             Also::Million => {}
         }
@@ -154,21 +162,39 @@ struct Running {
 
 impl Running {
     fn server(&self) -> Server<'_> {
-        Server { process: &self.process, door: &self.door }
+        Server {
+            process: &self.process,
+            door: &self.door,
+        }
     }
 }
 
 impl<'a> Bench<'a> {
     fn new(place: &'a Place, row: &'a Row, tools: usize) -> anyhow::Result<Self> {
         let subject = row.subject(place, tools)?;
-        let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.scratch)?;
+        let folder = tempfile::Builder::new()
+            .prefix("weir-bench-")
+            .tempdir_in(&place.scratch)?;
         let key = subject.key.clone();
-        let mut bench = Self { place, row, subject, folder, key, answered: 0, accepted: 0 };
+        let mut bench = Self {
+            place,
+            row,
+            subject,
+            folder,
+            key,
+            answered: 0,
+            accepted: 0,
+        };
         if bench.subject.house.is_some() {
             // This also fills the cache of compiled plugins and records the shapes, as the first start of any Weir
             // does.
             let (running, _) = bench.start(&place.server_core, None)?;
-            bench.key = bench.subject.house.as_ref().map(|house| house.key("bench", bench.row.holder())).transpose()?;
+            bench.key = bench
+                .subject
+                .house
+                .as_ref()
+                .map(|house| house.key("bench", bench.row.holder()))
+                .transpose()?;
             running.process.stop()?;
         }
         Ok(bench)
@@ -210,7 +236,11 @@ impl<'a> Bench<'a> {
     /// Measures refusals against accepted calls. `calls` are those of a whole round.
     fn beyond_accepted(&mut self, running: &Running, calls: u64) -> anyhow::Result<Spread> {
         let (refused, accepted) = (self.subject.question.clone(), self.row.accepted());
-        let pressure = Pressure { connections: CONNECTIONS, calls: calls / 4, rate: None };
+        let pressure = Pressure {
+            connections: CONNECTIONS,
+            calls: calls / 4,
+            rate: None,
+        };
         let mut beyond = Vec::new();
         for _ in 0..turns::TURNS {
             let accepted = self.load(running, &accepted, pressure)?;
@@ -252,7 +282,9 @@ impl<'a> Bench<'a> {
             }
             let calls = (tried.rate() * effort.seconds) as u64 + 1;
             self.answered += calls * effort.rounds as u64;
-            (0..effort.rounds).map(|_| pipes.run(&process, window, calls)).collect()
+            (0..effort.rounds)
+                .map(|_| pipes.run(&process, window, calls))
+                .collect()
         };
         let rounds = run(CONNECTIONS as u64)?;
         let alone = run(1)?;
@@ -274,13 +306,17 @@ impl<'a> Bench<'a> {
         }
         let mut process = Process::start(&command, cores, &self.folder.path().join("server.log"))?;
         let url = format!("http://127.0.0.1:{port}{}", self.subject.path);
-        let door = Door { url, key: self.key.clone() };
+        let door = Door {
+            url,
+            key: self.key.clone(),
+        };
         loop {
             let session = match self.row.era() {
                 Era::Session => door.open_session().map(Some),
                 Era::Modern | Era::Stateless => Ok(None),
             };
-            let answer = session.and_then(|session| self.subject.question.ask(&door, session.as_deref()));
+            let answer =
+                session.and_then(|session| self.subject.question.ask(&door, session.as_deref()));
             let error = match answer {
                 Ok(_) => {
                     let start_ms = milliseconds(process.started);
@@ -292,7 +328,10 @@ impl<'a> Bench<'a> {
             let ended = process.ended();
             if ended.is_some() || process.started.elapsed() > START_MAX {
                 let ended = ended.unwrap_or("still running".into());
-                bail!("it does not answer ({error:#}; {ended}): {}", process.said());
+                bail!(
+                    "it does not answer ({error:#}; {ended}): {}",
+                    process.said()
+                );
             }
             sleep(Duration::from_millis(1));
         }
@@ -303,7 +342,9 @@ impl<'a> Bench<'a> {
             Era::Session => Some(running.door.open_session()?),
             Era::Modern | Era::Stateless => None,
         };
-        self.subject.question.ask(&running.door, session.as_deref())?;
+        self.subject
+            .question
+            .ask(&running.door, session.as_deref())?;
         self.answered += 1;
         Ok(())
     }
@@ -317,14 +358,36 @@ impl<'a> Bench<'a> {
         effort: &Effort,
     ) -> anyhow::Result<Vec<Loaded>> {
         let mut calls = connections as u64;
-        let mut tried = self.load(running, question, Pressure { connections, calls, rate: None })?;
+        let mut tried = self.load(
+            running,
+            question,
+            Pressure {
+                connections,
+                calls,
+                rate: None,
+            },
+        )?;
         while tried.seconds < CALIBRATION {
             calls *= 4;
-            tried = self.load(running, question, Pressure { connections, calls, rate: None })?;
+            tried = self.load(
+                running,
+                question,
+                Pressure {
+                    connections,
+                    calls,
+                    rate: None,
+                },
+            )?;
         }
         let calls = (tried.rate() * effort.seconds).max(connections as f64) as u64;
-        let pressure = Pressure { connections, calls, rate: None };
-        (0..effort.rounds).map(|_| self.load(running, question, pressure)).collect()
+        let pressure = Pressure {
+            connections,
+            calls,
+            rate: None,
+        };
+        (0..effort.rounds)
+            .map(|_| self.load(running, question, pressure))
+            .collect()
     }
 
     /// Measures latency under a load that does not depend on the answers: each call counts from the moment at which it was
@@ -341,7 +404,11 @@ impl<'a> Bench<'a> {
             return Ok(None);
         }
         let calls = (effort.fixed_rate as f64 * effort.seconds) as u64;
-        let pressure = Pressure { connections: CONNECTIONS, calls, rate: Some(effort.fixed_rate) };
+        let pressure = Pressure {
+            connections: CONNECTIONS,
+            calls,
+            rate: Some(effort.fixed_rate),
+        };
         let mut loads = Vec::new();
         for _ in 0..effort.rounds {
             loads.push(self.load(running, question, pressure)?);
@@ -350,17 +417,39 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures memory before and after a great many calls.
-    fn many(&mut self, running: &Running, question: &Question, effort: &Effort) -> anyhow::Result<Many> {
+    fn many(
+        &mut self,
+        running: &Running,
+        question: &Question,
+        effort: &Effort,
+    ) -> anyhow::Result<Many> {
         let before_bytes = running.process.memory();
-        let pressure = Pressure { connections: CONNECTIONS, calls: effort.many_calls, rate: None };
+        let pressure = Pressure {
+            connections: CONNECTIONS,
+            calls: effort.many_calls,
+            rate: None,
+        };
         let calls = self.load(running, question, pressure)?.calls;
-        Ok(Many { calls, before_bytes, after_bytes: running.process.memory() })
+        Ok(Many {
+            calls,
+            before_bytes,
+            after_bytes: running.process.memory(),
+        })
     }
 
-    fn load(&mut self, running: &Running, question: &Question, pressure: Pressure) -> anyhow::Result<Loaded> {
+    fn load(
+        &mut self,
+        running: &Running,
+        question: &Question,
+        pressure: Pressure,
+    ) -> anyhow::Result<Loaded> {
         let generator = &self.place.binary("bench-load");
-        let target =
-            Target { servers: &[running.server()], generator, cores: &self.place.load_core, shares_its_core: false };
+        let target = Target {
+            servers: &[running.server()],
+            generator,
+            cores: &self.place.load_core,
+            shares_its_core: false,
+        };
         let loaded = pressure::run(&target, question, pressure);
         let loaded = loaded.with_context(|| format!("{} with {pressure:?}", self.row.name))?;
         if question.method == "tools/call" {
@@ -381,27 +470,51 @@ impl<'a> Bench<'a> {
     /// Checks that there are as many records as answers, and that the trail is whole. Otherwise it returns why the row
     /// is void.
     fn hold_against_audit(&self) -> (Option<Audit>, Option<String>) {
-        let Some(house) = &self.subject.house else { return (None, None) };
+        let Some(house) = &self.subject.house else {
+            return (None, None);
+        };
         let (recorded, ok) = match house.verify_audit() {
             Ok(counts) => counts,
             Err(error) => return (None, Some(format!("{error:#}"))),
         };
         let answered = self.answered;
-        let ok_expected = if self.row.way == Way::Refused { self.accepted } else { answered };
-        let void = (recorded != answered || ok != ok_expected)
-            .then(|| format!("{answered} calls were answered, {recorded} are on record, {ok} of them as ok"));
-        (Some(Audit { answered, recorded, ok }), void)
+        let ok_expected = if self.row.way == Way::Refused {
+            self.accepted
+        } else {
+            answered
+        };
+        let void = (recorded != answered || ok != ok_expected).then(|| {
+            format!("{answered} calls were answered, {recorded} are on record, {ok} of them as ok")
+        });
+        (
+            Some(Audit {
+                answered,
+                recorded,
+                ok,
+            }),
+            void,
+        )
     }
 }
 
-fn figures(row: &str, rounds: &[Loaded], alone: &[Loaded], starts: &[f64], idle_bytes: u64) -> Figures {
+fn figures(
+    row: &str,
+    rounds: &[Loaded],
+    alone: &[Loaded],
+    starts: &[f64],
+    idle_bytes: u64,
+) -> Figures {
     let spread = |value: fn(&Loaded) -> f64| Spread::of(rounds.iter().map(value));
     Figures {
         row: row.to_owned(),
         calls_per_second: spread(Loaded::rate),
         calls_per_core_second: spread(|load| 1e6 / load.cpu_us()),
         cpu_us: spread(Loaded::cpu_us),
-        own_cpu_us: rounds.iter().map(Loaded::own_cpu_us).collect::<Option<Vec<_>>>().map(Spread::of),
+        own_cpu_us: rounds
+            .iter()
+            .map(Loaded::own_cpu_us)
+            .collect::<Option<Vec<_>>>()
+            .map(Spread::of),
         p50_us: spread(|load| load.p50_us),
         p99_us: spread(|load| load.p99_us),
         one_connection: latency(alone),

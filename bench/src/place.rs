@@ -31,10 +31,15 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn find() -> anyhow::Result<Self> {
-        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("bench/ lies in the repository")?;
-        let cache = env::var_os("WEIR_CACHE").context("run `cargo xtask bench`: it installs what is measured")?;
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .context("bench/ lies in the repository")?;
+        let cache = env::var_os("WEIR_CACHE")
+            .context("run `cargo xtask bench`: it installs what is measured")?;
         let scratch = env::temp_dir();
-        let peers = tempfile::Builder::new().prefix("weir-bench-peers-").tempdir()?;
+        let peers = tempfile::Builder::new()
+            .prefix("weir-bench-peers-")
+            .tempdir()?;
         let (server_core, load_core) = cores()?;
         Ok(Self {
             repository: repository.to_owned(),
@@ -112,7 +117,9 @@ const THIS_PROCESS: Pid = Pid::from_raw(0);
 fn cores() -> anyhow::Result<(String, String)> {
     let allowed = sched_getaffinity(THIS_PROCESS)?;
     let mut cores = (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false));
-    let first = cores.next().context("a process may use at least one core")?;
+    let first = cores
+        .next()
+        .context("a process may use at least one core")?;
     Ok((first.to_string(), cores.next().unwrap_or(first).to_string()))
 }
 
@@ -128,7 +135,9 @@ mod tests {
     #[test]
     fn servers_and_the_generator_have_the_cores_that_this_process_may_use() {
         let allowed = sched_getaffinity(THIS_PROCESS).expect("the kernel says");
-        let allowed: Vec<usize> = (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false)).collect();
+        let allowed: Vec<usize> = (0..CpuSet::count())
+            .filter(|core| allowed.is_set(*core).unwrap_or(false))
+            .collect();
         let last = *allowed.last().expect("there is a core");
         let one = std::thread::spawn(move || {
             let mut one = CpuSet::new();
@@ -137,7 +146,10 @@ mod tests {
             cores()
         });
         let last = last.to_string();
-        assert_eq!(one.join().expect("the thread ends").expect("a core"), (last.clone(), last));
+        assert_eq!(
+            one.join().expect("the thread ends").expect("a core"),
+            (last.clone(), last)
+        );
         let (server, load) = cores().expect("the cores of this thread");
         assert_eq!(server, allowed[0].to_string());
         assert_eq!(load == server, allowed.len() == 1);

@@ -28,13 +28,22 @@ pub(crate) struct Postgres {
 impl Postgres {
     /// Starts it on one core.
     pub(crate) fn start(core: &str) -> anyhow::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("weir-bench-pg-").tempdir()?;
+        let folder = tempfile::Builder::new()
+            .prefix("weir-bench-pg-")
+            .tempdir()?;
         if let Some((user, group)) = unprivileged() {
             chown(folder.path(), Some(user), Some(group))?;
         }
         let data = folder.path().join("data");
         let mut initdb = as_database_user(&program("initdb")?);
-        initdb.args(["--auth=trust", "--username=weir", "--encoding=UTF8", "--locale=C", "--no-sync", "--pgdata"]);
+        initdb.args([
+            "--auth=trust",
+            "--username=weir",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+            "--pgdata",
+        ]);
         let made = initdb.arg(&data).output()?;
         if !made.status.success() {
             bail!("initdb: {}", String::from_utf8_lossy(&made.stderr));
@@ -42,10 +51,20 @@ impl Postgres {
         let port = free_port()?;
         let postgres = program("postgres")?;
         let mut server = as_database_user(Path::new("taskset"));
-        server.args(["-c", core]).arg(postgres).arg("-D").arg(&data).arg("-k").arg(folder.path());
+        server
+            .args(["-c", core])
+            .arg(postgres)
+            .arg("-D")
+            .arg(&data)
+            .arg("-k")
+            .arg(folder.path());
         server.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
         let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let cluster = Self { folder, port, server };
+        let cluster = Self {
+            folder,
+            port,
+            server,
+        };
         let asked = Instant::now();
         while let Err(error) = cluster.sql("SELECT 1") {
             if asked.elapsed() > Duration::from_secs(20) {
@@ -53,7 +72,10 @@ impl Postgres {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        cluster.sql(&format!("{CREATE_TABLE}; {}; ANALYZE tickets;", insert_rows()))?;
+        cluster.sql(&format!(
+            "{CREATE_TABLE}; {}; ANALYZE tickets;",
+            insert_rows()
+        ))?;
         Ok(cluster)
     }
 
@@ -65,7 +87,10 @@ impl Postgres {
         let file = self.folder.path().join("statements.sql");
         fs::write(&file, statements)?;
         let mut psql = Command::new(program("psql")?);
-        psql.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"]).arg("--file").arg(&file).arg(self.url());
+        psql.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"])
+            .arg("--file")
+            .arg(&file)
+            .arg(self.url());
         let output = psql.output()?;
         if !output.status.success() {
             bail!("psql: {}", String::from_utf8_lossy(&output.stderr));
@@ -77,16 +102,24 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         // Fast shutdown; its folder goes with it.
-        let _ = Command::new("kill").args(["-INT", &self.server.id().to_string()]).status();
+        let _ = Command::new("kill")
+            .args(["-INT", &self.server.id().to_string()])
+            .status();
         let _ = self.server.wait();
     }
 }
 
 /// Returns the newest installed version's program; Debian keeps them out of `PATH`.
 pub(crate) fn program(name: &str) -> anyhow::Result<PathBuf> {
-    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let versions = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
     let paths = versions.map(|version| version.path().join("bin").join(name));
-    paths.filter(|path| path.exists()).max().with_context(|| format!("PostgreSQL's {name} is missing"))
+    paths
+        .filter(|path| path.exists())
+        .max()
+        .with_context(|| format!("PostgreSQL's {name} is missing"))
 }
 
 /// Runs a program as the package's own user, since PostgreSQL refuses to run as root.
@@ -95,7 +128,10 @@ fn as_database_user(program: &Path) -> Command {
     if let Some((user, group)) = unprivileged() {
         command.uid(user).gid(group);
     }
-    command.current_dir("/").env("LC_ALL", "C").stdin(Stdio::null());
+    command
+        .current_dir("/")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null());
     command
 }
 

@@ -70,15 +70,27 @@ pub(crate) struct Target<'a> {
 }
 
 /// Runs one load to its end. Every call must have been answered.
-pub(crate) fn run(target: &Target<'_>, question: &Question, pressure: Pressure) -> anyhow::Result<Loaded> {
+pub(crate) fn run(
+    target: &Target<'_>,
+    question: &Question,
+    pressure: Pressure,
+) -> anyhow::Result<Loaded> {
     let connection = |server: &Server<'_>| {
         let session = match question.era {
             Era::Session => Some(server.door.open_session()?),
             Era::Modern | Era::Stateless => None,
         };
-        Ok(Connection { address: server.door.parts()?.0, headers: question.headers(server.door, session.as_deref()) })
+        Ok(Connection {
+            address: server.door.parts()?.0,
+            headers: question.headers(server.door, session.as_deref()),
+        })
     };
-    let connections = target.servers.iter().cycle().take(pressure.connections).map(connection);
+    let connections = target
+        .servers
+        .iter()
+        .cycle()
+        .take(pressure.connections)
+        .map(connection);
     let plan = Plan {
         path: target.servers[0].door.parts()?.1,
         connections: connections.collect::<anyhow::Result<_>>()?,
@@ -87,7 +99,13 @@ pub(crate) fn run(target: &Target<'_>, question: &Question, pressure: Pressure) 
         rate: pressure.rate,
         shares_its_core: target.shares_its_core,
     };
-    let cpu = || -> f64 { target.servers.iter().map(|server| server.process.cpu()).sum() };
+    let cpu = || -> f64 {
+        target
+            .servers
+            .iter()
+            .map(|server| server.process.cpu())
+            .sum()
+    };
     let own_cpu = || match target.servers {
         [alone] => alone.process.own_cpu(),
         _ => None,
@@ -106,11 +124,31 @@ pub(crate) fn run(target: &Target<'_>, question: &Question, pressure: Pressure) 
     drop(to);
     let output = generator.wait_with_output()?;
     let cpu_seconds = cpu() - before;
-    let own_cpu_seconds = own_cpu().zip(own_before).map(|(after, before)| after - before);
+    let own_cpu_seconds = own_cpu()
+        .zip(own_before)
+        .map(|(after, before)| after - before);
     if !output.status.success() {
-        bail!("the generator: {}", String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "the generator: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
-    let report: Report = serde_json::from_slice(&output.stdout).context("the generator's report")?;
-    let Report { calls, seconds, body_bytes, p50_us, p99_us } = report;
-    Ok(Loaded { calls, seconds, cpu_seconds, own_cpu_seconds, body_bytes, p50_us, p99_us })
+    let report: Report =
+        serde_json::from_slice(&output.stdout).context("the generator's report")?;
+    let Report {
+        calls,
+        seconds,
+        body_bytes,
+        p50_us,
+        p99_us,
+    } = report;
+    Ok(Loaded {
+        calls,
+        seconds,
+        cpu_seconds,
+        own_cpu_seconds,
+        body_bytes,
+        p50_us,
+        p99_us,
+    })
 }

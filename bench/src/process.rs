@@ -27,20 +27,35 @@ impl Process {
     /// into `log`.
     pub(crate) fn start(command: &Command, cores: &str, log: &Path) -> anyhow::Result<Self> {
         let mut pinned = pinned(command, cores);
-        let file = fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+        let file =
+            fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
         pinned.stdout(file.try_clone()?).stderr(file);
         let started = Instant::now();
-        let child = pinned.stdin(Stdio::null()).spawn().context("setpriv cannot be run")?;
-        Ok(Self { child, started, log: Some(log.to_owned()) })
+        let child = pinned
+            .stdin(Stdio::null())
+            .spawn()
+            .context("setpriv cannot be run")?;
+        Ok(Self {
+            child,
+            started,
+            log: Some(log.to_owned()),
+        })
     }
 
     /// Starts a program with pipes instead of a log, for servers that speak over them.
     pub(crate) fn start_piped(command: &Command, cores: &str) -> anyhow::Result<Self> {
         let mut pinned = pinned(command, cores);
-        pinned.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        pinned
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let started = Instant::now();
         let child = pinned.spawn().context("setpriv cannot be run")?;
-        Ok(Self { child, started, log: None })
+        Ok(Self {
+            child,
+            started,
+            log: None,
+        })
     }
 
     pub(crate) fn child(&mut self) -> &mut Child {
@@ -48,11 +63,19 @@ impl Process {
     }
 
     /// Waits until the server answers. Fails if it ends instead, or takes longer than `longest`.
-    pub(crate) fn wait(&mut self, longest: Duration, mut answers: impl FnMut() -> bool) -> anyhow::Result<()> {
+    pub(crate) fn wait(
+        &mut self,
+        longest: Duration,
+        mut answers: impl FnMut() -> bool,
+    ) -> anyhow::Result<()> {
         while !answers() {
             let ended = self.ended();
             if ended.is_some() || self.started.elapsed() > longest {
-                bail!("it does not answer ({}): {}", ended.unwrap_or("still running".into()), self.said());
+                bail!(
+                    "it does not answer ({}): {}",
+                    ended.unwrap_or("still running".into()),
+                    self.said()
+                );
             }
             sleep(Duration::from_millis(5));
         }
@@ -61,13 +84,21 @@ impl Process {
 
     /// Returns the end of what it has printed.
     pub(crate) fn said(&self) -> String {
-        let log = self.log.as_ref().and_then(|log| fs::read_to_string(log).ok()).unwrap_or_default();
+        let log = self
+            .log
+            .as_ref()
+            .and_then(|log| fs::read_to_string(log).ok())
+            .unwrap_or_default();
         let before = log.chars().count().saturating_sub(1_500);
         log.chars().skip(before).collect()
     }
 
     pub(crate) fn ended(&mut self) -> Option<String> {
-        self.child.try_wait().ok().flatten().map(|status| status.to_string())
+        self.child
+            .try_wait()
+            .ok()
+            .flatten()
+            .map(|status| status.to_string())
     }
 
     /// Returns the processor seconds of the process and all below it.
@@ -77,7 +108,11 @@ impl Process {
 
     /// Returns the processor seconds of the process alone, where it has started others.
     pub(crate) fn own_cpu(&self) -> Option<f64> {
-        if self.tree().len() > 1 { cpu_of(self.child.id()) } else { None }
+        if self.tree().len() > 1 {
+            cpu_of(self.child.id())
+        } else {
+            None
+        }
     }
 
     /// Returns the resident memory of the process and all below it, in bytes.
@@ -95,9 +130,17 @@ impl Process {
         let mut next = 0;
         while let Some(id) = found.get(next).copied() {
             next += 1;
-            for task in fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten() {
+            for task in fs::read_dir(format!("/proc/{id}/task"))
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
                 let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-                found.extend(children.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+                found.extend(
+                    children
+                        .split_whitespace()
+                        .filter_map(|id| id.parse::<u32>().ok()),
+                );
             }
         }
         found
@@ -148,7 +191,12 @@ fn pinned(command: &Command, cores: &str) -> Command {
 
 /// Signals the process group that `id` leads.
 fn signal(id: u32, name: &str) {
-    let _ = Command::new("kill").arg(format!("-{name}")).arg("--").arg(format!("-{id}")).stderr(Stdio::null()).status();
+    let _ = Command::new("kill")
+        .arg(format!("-{name}"))
+        .arg("--")
+        .arg(format!("-{id}"))
+        .stderr(Stdio::null())
+        .status();
 }
 
 /// Returns user and system time of all its threads, to the nanosecond: `/proc` counts in hundredths of a second.

@@ -40,15 +40,29 @@ pub(crate) type Table = Vec<Vec<String>>;
 impl Report {
     pub(crate) fn new(machine: Machine, effort: Effort) -> Self {
         println!("{}\n", machine.lines().join("\n"));
-        Self { machine, effort, notes: Vec::new(), rows: Vec::new(), turns: Vec::new(), skipped: Vec::new() }
+        Self {
+            machine,
+            effort,
+            notes: Vec::new(),
+            rows: Vec::new(),
+            turns: Vec::new(),
+            skipped: Vec::new(),
+        }
     }
 
     pub(crate) fn add(&mut self, figures: Figures) {
-        let void = figures.void.as_ref().map_or(String::new(), |why| format!("   VOID: {why}"));
+        let void = figures
+            .void
+            .as_ref()
+            .map_or(String::new(), |why| format!("   VOID: {why}"));
         let f = &figures;
         println!(
             "{:<26} {:>8.0} calls/core-s  {:>8.2} µs CPU  {:>8.0} calls/s  {:>7.0} µs p50 alone{void}",
-            f.row, f.calls_per_core_second.median, f.cpu_us.median, f.calls_per_second.median, f.one_connection.p50_us
+            f.row,
+            f.calls_per_core_second.median,
+            f.cpu_us.median,
+            f.calls_per_second.median,
+            f.one_connection.p50_us
         );
         for why in &figures.left_out {
             println!("{:<26} left out: {why}", figures.row);
@@ -59,13 +73,24 @@ impl Report {
     pub(crate) fn skip(&mut self, row: &str, why: String) {
         println!("{row:<26} left out: {why}");
         // The rest of a server's log is on the terminal.
-        let why = why.lines().next().unwrap_or_default().chars().take(200).collect();
-        self.skipped.push(Skipped { row: row.to_owned(), why });
+        let why = why
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(200)
+            .collect();
+        self.skipped.push(Skipped {
+            row: row.to_owned(),
+            why,
+        });
     }
 
     /// Returns `true` if a row was measured and counts.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.rows.iter().any(|row| row.row == name && row.void.is_none())
+        self.rows
+            .iter()
+            .any(|row| row.row == name && row.void.is_none())
     }
 
     pub(crate) fn turns(&mut self, turns: Vec<Turns>) {
@@ -96,13 +121,20 @@ impl Report {
             let path = folder.join(name);
             fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
         };
-        put("figures.json", format!("{}\n", serde_json::to_string_pretty(self)?))?;
+        put(
+            "figures.json",
+            format!("{}\n", serde_json::to_string_pretty(self)?),
+        )?;
         put("README.md", page::page(self))
     }
 
     /// Returns everything there is to read, table by table.
     fn tables(&self) -> Vec<(&'static str, Table)> {
-        let mut tables = vec![("Calls", self.calls()), ("Latency", self.latency()), ("Start and memory", self.start())];
+        let mut tables = vec![
+            ("Calls", self.calls()),
+            ("Latency", self.latency()),
+            ("Start and memory", self.start()),
+        ];
         tables.push(("A second server thread", self.threads()));
         tables.push(("Many tools", self.lists()));
         tables.push(("Audit", self.audit()));
@@ -114,34 +146,57 @@ impl Report {
     }
 
     fn in_turns(&self) -> Table {
-        let head = ["asked", "CPU µs", "range", "p50 µs", "beside"].map(str::to_owned).to_vec();
+        let head = ["asked", "CPU µs", "range", "p50 µs", "beside"]
+            .map(str::to_owned)
+            .to_vec();
         let lines = self.turns.iter().flat_map(|group| {
             group.iter().map(|turns| {
                 let cpu = Spread::of(turns.cpu_us.iter().copied());
-                let others = group.iter().map(|other| other.of).filter(|of| *of != turns.of);
+                let others = group
+                    .iter()
+                    .map(|other| other.of)
+                    .filter(|of| *of != turns.of);
                 let beside: Vec<_> = others.map(|of| of.to_string()).collect();
                 let range = format!("{:.1} to {:.1}", cpu.min, cpu.max);
                 let p50 = match turns.p50_us[..] {
                     [] => dash(),
                     _ => whole(Spread::of(turns.p50_us.iter().copied()).median),
                 };
-                vec![turns.of.to_string(), format!("{:.1}", cpu.median), range, p50, beside.join("; ")]
+                vec![
+                    turns.of.to_string(),
+                    format!("{:.1}", cpu.median),
+                    range,
+                    p50,
+                    beside.join("; "),
+                ]
             })
         });
         std::iter::once(head).chain(lines).collect()
     }
 
     fn calls(&self) -> Table {
-        let head =
-            ["row", "calls per core-second", "range", "CPU µs a call", "without children", "calls/s", "answer bytes"];
+        let head = [
+            "row",
+            "calls per core-second",
+            "range",
+            "CPU µs a call",
+            "without children",
+            "calls/s",
+            "answer bytes",
+        ];
         table(&head, &self.rows, |f| {
             let c = f.calls_per_core_second;
             vec![
-                if f.void.is_some() { format!("{} (void)", f.row) } else { f.row.clone() },
+                if f.void.is_some() {
+                    format!("{} (void)", f.row)
+                } else {
+                    f.row.clone()
+                },
                 whole(c.median),
                 format!("{} to {}", whole(c.min), whole(c.max)),
                 format!("{:.1}", f.cpu_us.median),
-                f.own_cpu_us.map_or_else(dash, |own| format!("{:.1}", own.median)),
+                f.own_cpu_us
+                    .map_or_else(dash, |own| format!("{:.1}", own.median)),
                 whole(f.calls_per_second.median),
                 whole(f.answer_bytes),
             ]
@@ -150,7 +205,15 @@ impl Report {
 
     fn latency(&self) -> Table {
         let rate = format!("{} calls/s: p50 µs", self.effort.fixed_rate);
-        let head = ["row", "16 connections: p50 µs", "p99 µs", "1 connection: p50 µs", "p99 µs", &rate, "p99 µs"];
+        let head = [
+            "row",
+            "16 connections: p50 µs",
+            "p99 µs",
+            "1 connection: p50 µs",
+            "p99 µs",
+            &rate,
+            "p99 µs",
+        ];
         table(&head, &self.rows, |f| {
             let fixed = |value: Option<f64>| value.map_or_else(dash, whole);
             vec![
@@ -166,10 +229,18 @@ impl Report {
     }
 
     fn start(&self) -> Table {
-        let head = ["row", "start to first answer ms", "idle MB", "after many calls MB", "growth MB"];
+        let head = [
+            "row",
+            "start to first answer ms",
+            "idle MB",
+            "after many calls MB",
+            "growth MB",
+        ];
         table(&head, &self.rows, |f| {
             let many = |value: fn(&crate::measure::Many) -> f64| {
-                f.many.as_ref().map_or_else(dash, |many| format!("{:.1}", value(many) / 1e6))
+                f.many
+                    .as_ref()
+                    .map_or_else(dash, |many| format!("{:.1}", value(many) / 1e6))
             };
             vec![
                 f.row.clone(),
@@ -182,10 +253,20 @@ impl Report {
     }
 
     fn threads(&self) -> Table {
-        let head =
-            ["row", "cores", "calls under way", "one thread: CPU µs", "two threads", "two processes", "threads by one"];
-        let all: Vec<(&str, &Threads)> =
-            self.rows.iter().flat_map(|row| row.threads.iter().map(|at| (row.row.as_str(), at))).collect();
+        let head = [
+            "row",
+            "cores",
+            "calls under way",
+            "one thread: CPU µs",
+            "two threads",
+            "two processes",
+            "threads by one",
+        ];
+        let all: Vec<(&str, &Threads)> = self
+            .rows
+            .iter()
+            .flat_map(|row| row.threads.iter().map(|at| (row.row.as_str(), at)))
+            .collect();
         table(&head, &all, |(row, at)| {
             let cpu = |turns: &[f64]| format!("{:.1}", Spread::of(turns.iter().copied()).median);
             vec![
@@ -205,10 +286,21 @@ impl Report {
     }
 
     fn lists(&self) -> Table {
-        let head =
-            ["row", "tools", "in one answer", "bytes", "lists per core-second", "p50 µs", "CPU µs a call", "start ms"];
-        let all: Vec<(&str, &List)> =
-            self.rows.iter().flat_map(|row| row.lists.iter().map(|list| (row.row.as_str(), list))).collect();
+        let head = [
+            "row",
+            "tools",
+            "in one answer",
+            "bytes",
+            "lists per core-second",
+            "p50 µs",
+            "CPU µs a call",
+            "start ms",
+        ];
+        let all: Vec<(&str, &List)> = self
+            .rows
+            .iter()
+            .flat_map(|row| row.lists.iter().map(|list| (row.row.as_str(), list)))
+            .collect();
         table(&head, &all, |(row, list)| {
             vec![
                 (*row).to_owned(),
@@ -227,18 +319,41 @@ impl Report {
     }
 
     fn audit(&self) -> Table {
-        let audited: Vec<_> = self.rows.iter().filter_map(|row| Some((row, row.audit?))).collect();
-        table(&["row", "answered", "on record", "verify"], &audited, |(row, audit)| {
-            let verdict = if row.void.is_some() { "VOID" } else { "passes" };
-            vec![row.row.clone(), audit.answered.to_string(), audit.recorded.to_string(), verdict.to_owned()]
-        })
+        let audited: Vec<_> = self
+            .rows
+            .iter()
+            .filter_map(|row| Some((row, row.audit?)))
+            .collect();
+        table(
+            &["row", "answered", "on record", "verify"],
+            &audited,
+            |(row, audit)| {
+                let verdict = if row.void.is_some() { "VOID" } else { "passes" };
+                vec![
+                    row.row.clone(),
+                    audit.answered.to_string(),
+                    audit.recorded.to_string(),
+                    verdict.to_owned(),
+                ]
+            },
+        )
     }
 
     /// Names every row, and every part of one, that was not measured, and every row that does not count.
     fn left_out(&self) -> Table {
-        let rows = self.skipped.iter().map(|skipped| [skipped.row.clone(), skipped.why.clone()]);
-        let parts = self.rows.iter().flat_map(|row| row.left_out.iter().map(|why| [row.row.clone(), why.clone()]));
-        let void = self.rows.iter().filter_map(|row| Some([row.row.clone(), format!("void: {}", row.void.as_ref()?)]));
+        let rows = self
+            .skipped
+            .iter()
+            .map(|skipped| [skipped.row.clone(), skipped.why.clone()]);
+        let parts = self.rows.iter().flat_map(|row| {
+            row.left_out
+                .iter()
+                .map(|why| [row.row.clone(), why.clone()])
+        });
+        let void = self
+            .rows
+            .iter()
+            .filter_map(|row| Some([row.row.clone(), format!("void: {}", row.void.as_ref()?)]));
         let all: Vec<_> = rows.chain(parts).chain(void).collect();
         table(&["row", "why"], &all, |cells| cells.to_vec())
     }
@@ -246,7 +361,9 @@ impl Report {
 
 fn table<T>(head: &[&str], rows: &[T], cells: impl Fn(&T) -> Vec<String>) -> Table {
     let head = head.iter().map(|cell| (*cell).to_owned()).collect();
-    std::iter::once(head).chain(rows.iter().map(cells)).collect()
+    std::iter::once(head)
+        .chain(rows.iter().map(cells))
+        .collect()
 }
 
 /// What stands where there is no figure.
@@ -257,19 +374,34 @@ fn dash() -> String {
 /// Writes `12345.6` as `12,346`.
 fn whole(number: f64) -> String {
     let digits = format!("{number:.0}");
-    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|g| str::from_utf8(g).unwrap_or("")).collect();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|g| str::from_utf8(g).unwrap_or(""))
+        .collect();
     groups.join(",")
 }
 
 fn aligned(table: &Table) -> String {
     let columns = table.first().map_or(0, Vec::len);
-    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        table
+            .iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column {
-            0 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
+        let cells =
+            row.iter()
+                .zip(&widths)
+                .enumerate()
+                .map(|(column, (cell, width))| match column {
+                    0 => format!("{cell:<width$}"),
+                    _ => format!("{cell:>width$}"),
+                });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     table.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -282,7 +414,8 @@ mod tests {
     pub(super) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks");
 
     pub(super) fn published() -> Report {
-        let figures = fs::read_to_string(format!("{FOLDER}/figures.json")).expect("a file of the repository");
+        let figures =
+            fs::read_to_string(format!("{FOLDER}/figures.json")).expect("a file of the repository");
         serde_json::from_str(&figures).expect("figures of a run")
     }
 
@@ -298,11 +431,20 @@ mod tests {
             report.hold_all_rows().err().map(|error| error.to_string())
         };
         assert_eq!(refused(|_| ()), None);
-        let left_out = refused(|report| report.skip("floor", "it is not built".to_owned())).expect("a row is missing");
-        assert!(left_out.contains("floor") && left_out.contains("it is not built"), "{left_out}");
-        let void = refused(|report| report.rows[1].void = Some("a call is not on record".to_owned()));
+        let left_out = refused(|report| report.skip("floor", "it is not built".to_owned()))
+            .expect("a row is missing");
+        assert!(
+            left_out.contains("floor") && left_out.contains("it is not built"),
+            "{left_out}"
+        );
+        let void =
+            refused(|report| report.rows[1].void = Some("a call is not on record".to_owned()));
         assert!(void.is_some_and(|why| why.contains("weir-noop") && why.contains("not on record")));
-        let part = refused(|report| report.rows[1].left_out.push("with 10000 tools: no answer".to_owned()));
+        let part = refused(|report| {
+            report.rows[1]
+                .left_out
+                .push("with 10000 tools: no answer".to_owned())
+        });
         assert!(part.is_some_and(|why| why.contains("with 10000 tools")));
         assert!(refused(|report| report.rows.clear()).is_some_and(|why| why.contains("no row")));
     }
@@ -315,23 +457,52 @@ mod tests {
             targets::table(&report.rows, &report.turns)
         };
         let unmeasured = |table: &Table| -> Vec<String> {
-            table.iter().filter(|line| line[3] == "not measured").map(|line| line[0].clone()).collect()
+            table
+                .iter()
+                .filter(|line| line[3] == "not measured")
+                .map(|line| line[0].clone())
+                .collect()
         };
         let before = targets(|_| ());
         let failed = targets(|report| {
-            let noop = report.rows.iter_mut().find(|row| row.row == "weir-noop").expect("a row");
+            let noop = report
+                .rows
+                .iter_mut()
+                .find(|row| row.row == "weir-noop")
+                .expect("a row");
             noop.lists.retain(|list| list.tools != 10_000);
         });
         assert_eq!(failed.len(), before.len());
-        let lost: Vec<String> =
-            unmeasured(&failed).into_iter().filter(|what| !unmeasured(&before).contains(what)).collect();
-        assert_eq!(lost, ["tools/call with 10,000 tools, CPU by with 10", "start to first answer, 10,000 tools"]);
+        let lost: Vec<String> = unmeasured(&failed)
+            .into_iter()
+            .filter(|what| !unmeasured(&before).contains(what))
+            .collect();
+        assert_eq!(
+            lost,
+            [
+                "tools/call with 10,000 tools, CPU by with 10",
+                "start to first answer, 10,000 tools"
+            ]
+        );
         // No turns are no cost of 0.
         let failed = targets(|report| {
-            let noop = report.rows.iter_mut().find(|row| row.row == "weir-noop").expect("a row");
-            noop.lists.iter_mut().for_each(|list| list.call_cpu_us.clear());
+            let noop = report
+                .rows
+                .iter_mut()
+                .find(|row| row.row == "weir-noop")
+                .expect("a row");
+            noop.lists
+                .iter_mut()
+                .for_each(|list| list.call_cpu_us.clear());
         });
-        assert!(unmeasured(&failed).contains(&"tools/call with 10,000 tools, CPU by with 10".to_owned()));
-        assert_eq!(targets(|report| (report.rows, report.turns) = (vec![], vec![])).len(), 1, "nothing was measured");
+        assert!(
+            unmeasured(&failed)
+                .contains(&"tools/call with 10,000 tools, CPU by with 10".to_owned())
+        );
+        assert_eq!(
+            targets(|report| (report.rows, report.turns) = (vec![], vec![])).len(),
+            1,
+            "nothing was measured"
+        );
     }
 }

@@ -85,49 +85,86 @@ const ALL_SIZES: &[usize] = &[10, 100, 1_000, 10_000];
 const SOME_SIZES: &[usize] = &[10, 100, 1_000];
 
 const fn row(name: &'static str, server: Server, way: Way) -> Row {
-    Row { name, server, way, also: &[] }
+    Row {
+        name,
+        server,
+        way,
+        also: &[],
+    }
 }
 
 const fn more(name: &'static str, server: Server, way: Way, also: &'static [Also]) -> Row {
-    Row { name, server, way, also }
+    Row {
+        name,
+        server,
+        way,
+        also,
+    }
 }
 
 use Also::{Lists, Million, TwoThreads};
 use Backend::{Function, Noop, Postgres, Sheet, Sqlite, Upstream, WasmCall, WasmTenant};
 use Server::{
-    ContextForge, FastMcp, FastMcpProxy, Floor, HyperMcp, McpProxy, Python, Rmcp, RmcpProxy, Toolbox, TypeScript, Weir,
+    ContextForge, FastMcp, FastMcpProxy, Floor, HyperMcp, McpProxy, Python, Rmcp, RmcpProxy,
+    Toolbox, TypeScript, Weir,
 };
 
 pub(crate) const ROWS: &[Row] = &[
     more("floor", Floor, MODERN, &[TwoThreads]),
-    more("weir-noop", Weir(Noop), MODERN, &[Million, TwoThreads, Lists(ALL_SIZES)]),
+    more(
+        "weir-noop",
+        Weir(Noop),
+        MODERN,
+        &[Million, TwoThreads, Lists(ALL_SIZES)],
+    ),
     row("weir-noop-stateless", Weir(Noop), STATELESS),
     row("weir-noop-session", Weir(Noop), SESSION),
     row("weir-noop-refused", Weir(Noop), Way::Refused),
     row("weir-noop-narrow", Weir(Noop), Way::Narrow),
     row("weir-noop-stdio", Weir(Noop), Way::Stdio),
-    more("weir-wasm", Weir(WasmTenant), MODERN, &[Million, TwoThreads]),
+    more(
+        "weir-wasm",
+        Weir(WasmTenant),
+        MODERN,
+        &[Million, TwoThreads],
+    ),
     row("weir-wasm-fresh", Weir(WasmCall), MODERN),
     row("weir-wasm-stdio", Weir(WasmTenant), Way::Stdio),
     row("weir-sqlite", Weir(Sqlite), MODERN),
     row("weir-postgresql", Weir(Postgres), MODERN),
     row("weir-sheet", Weir(Sheet), MODERN),
     row("weir-function", Weir(Function(Code::Kept)), MODERN),
-    row("weir-function-stdio", Weir(Function(Code::Kept)), Way::Stdio),
+    row(
+        "weir-function-stdio",
+        Weir(Function(Code::Kept)),
+        Way::Stdio,
+    ),
     row("weir-function-fresh", Weir(Function(Code::Fresh)), MODERN),
     row("weir-function-child", Weir(Function(Code::Child)), MODERN),
-    row("weir-function-in-process", Weir(Function(Code::InProcess)), MODERN),
+    row(
+        "weir-function-in-process",
+        Weir(Function(Code::InProcess)),
+        MODERN,
+    ),
     row("weir-function-js", Weir(Function(Code::JavaScript)), MODERN),
     row("weir-function-python", Weir(Function(Code::Python)), MODERN),
     row("weir-upstream", Weir(Upstream(Transport::Http)), MODERN),
-    row("weir-upstream-stdio", Weir(Upstream(Transport::Stdio)), MODERN),
+    row(
+        "weir-upstream-stdio",
+        Weir(Upstream(Transport::Stdio)),
+        MODERN,
+    ),
     more("rmcp", Rmcp, MODERN, &[TwoThreads, Lists(ALL_SIZES)]),
     row("rmcp-stateless", Rmcp, STATELESS),
     row("rmcp-session", Rmcp, SESSION),
     row("rmcp-stdio", Rmcp, Way::Stdio),
     row("rmcp-proxy", RmcpProxy, MODERN),
     row("toolbox-sqlite", Toolbox(Database::Sqlite), MODERN),
-    row("toolbox-sqlite-stateless", Toolbox(Database::Sqlite), STATELESS),
+    row(
+        "toolbox-sqlite-stateless",
+        Toolbox(Database::Sqlite),
+        STATELESS,
+    ),
     row("toolbox-postgresql", Toolbox(Database::Postgres), MODERN),
     more("typescript-sdk", TypeScript, MODERN, &[Lists(SOME_SIZES)]),
     row("typescript-sdk-session", TypeScript, SESSION),
@@ -139,7 +176,11 @@ pub(crate) const ROWS: &[Row] = &[
     row("mcp-proxy", McpProxy, STATELESS),
     row("contextforge", ContextForge, STATELESS),
     row("hyper-mcp-stdio", HyperMcp(Extism::Constant), Way::Stdio),
-    row("hyper-mcp-function-stdio", HyperMcp(Extism::Function), Way::Stdio),
+    row(
+        "hyper-mcp-function-stdio",
+        HyperMcp(Extism::Function),
+        Way::Stdio,
+    ),
 ];
 
 /// A server that is ready to be started, and what it is asked.
@@ -180,24 +221,45 @@ pub(crate) const COMPARED: &[&[Compared]] = &[
         Compared::Calls("weir-function-fresh"),
         Compared::Calls("rmcp"),
     ],
-    &[Compared::Calls("weir-sqlite"), Compared::Calls("toolbox-sqlite")],
-    &[Compared::Calls("weir-postgresql"), Compared::Calls("toolbox-postgresql")],
+    &[
+        Compared::Calls("weir-sqlite"),
+        Compared::Calls("toolbox-sqlite"),
+    ],
+    &[
+        Compared::Calls("weir-postgresql"),
+        Compared::Calls("toolbox-postgresql"),
+    ],
     &[
         Compared::Calls("weir-upstream"),
         Compared::Calls("rmcp-proxy"),
         Compared::Calls("fastmcp-proxy"),
         Compared::Calls("mcp-proxy"),
     ],
-    &[Compared::OneConnection("floor"), Compared::OneConnection("weir-wasm")],
-    &[Compared::OneConnection("weir-noop-stateless"), Compared::OneConnection("weir-noop-session")],
-    &[Compared::OneConnection("rmcp"), Compared::OneConnection("weir-upstream")],
-    &[Compared::Lists("weir-noop", 100), Compared::Lists("weir-noop", 10_000), Compared::Lists("rmcp", 100)],
+    &[
+        Compared::OneConnection("floor"),
+        Compared::OneConnection("weir-wasm"),
+    ],
+    &[
+        Compared::OneConnection("weir-noop-stateless"),
+        Compared::OneConnection("weir-noop-session"),
+    ],
+    &[
+        Compared::OneConnection("rmcp"),
+        Compared::OneConnection("weir-upstream"),
+    ],
+    &[
+        Compared::Lists("weir-noop", 100),
+        Compared::Lists("weir-noop", 10_000),
+        Compared::Lists("rmcp", 100),
+    ],
 ];
 
 impl Compared {
     pub(crate) fn row(&self) -> &'static Row {
         let (Self::Calls(name) | Self::OneConnection(name) | Self::Lists(name, _)) = self;
-        ROWS.iter().find(|row| row.name == *name).expect("what is compared is a row")
+        ROWS.iter()
+            .find(|row| row.name == *name)
+            .expect("what is compared is a row")
     }
 }
 
@@ -220,8 +282,13 @@ impl Serialize for Compared {
 impl<'de> Deserialize<'de> for Compared {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let found = COMPARED.iter().flat_map(|group| group.iter()).find(|of| of.to_string() == text);
-        found.copied().ok_or_else(|| D::Error::custom(format_args!("nothing that is compared is called `{text}`")))
+        let found = COMPARED
+            .iter()
+            .flat_map(|group| group.iter())
+            .find(|of| of.to_string() == text);
+        found.copied().ok_or_else(|| {
+            D::Error::custom(format_args!("nothing that is compared is called `{text}`"))
+        })
     }
 }
 
@@ -232,7 +299,11 @@ impl Row {
 
     /// Returns the holder of the key.
     pub(crate) fn holder(&self) -> Holder {
-        if self.way == Way::Narrow { Holder::Narrow } else { Holder::Wide }
+        if self.way == Way::Narrow {
+            Holder::Narrow
+        } else {
+            Holder::Wide
+        }
     }
 
     /// Returns the era of its messages.
@@ -264,15 +335,26 @@ impl Row {
             Toolbox(database) => toolbox(place, database)?,
             TypeScript => {
                 let script = place.peer("bench-node").join("typescript.mjs");
-                interpreted(place.peer("node-runtime").join("bin/node"), script, &[mode, &tools.to_string()])?
+                interpreted(
+                    place.peer("node-runtime").join("bin/node"),
+                    script,
+                    &[mode, &tools.to_string()],
+                )?
             }
-            Python => interpreted(python(place), place.servers().join("python_sdk.py"), &[mode, &tools.to_string()])?,
-            FastMcp => {
-                interpreted(python(place), place.servers().join("fastmcp_server.py"), &[mode, &tools.to_string()])?
-            }
+            Python => interpreted(
+                python(place),
+                place.servers().join("python_sdk.py"),
+                &[mode, &tools.to_string()],
+            )?,
+            FastMcp => interpreted(
+                python(place),
+                place.servers().join("fastmcp_server.py"),
+                &[mode, &tools.to_string()],
+            )?,
             ContextForge => {
                 let ready = contextforge::set_up(place)?;
-                (key, upstream, tool) = (Some(ready.token), Some(ready.upstream), contextforge::TOOL);
+                (key, upstream, tool) =
+                    (Some(ready.token), Some(ready.upstream), contextforge::TOOL);
                 ready.start
             }
             HyperMcp(plugin) => hyper_mcp(place, plugin)?,
@@ -281,19 +363,43 @@ impl Row {
                 upstream = Some(server);
                 match self.server {
                     RmcpProxy => program(place.binary("bench-rmcp-proxy"), &[&url])?,
-                    _ => interpreted(python(place), place.servers().join("fastmcp_proxy.py"), &[&url])?,
+                    _ => interpreted(
+                        python(place),
+                        place.servers().join("fastmcp_proxy.py"),
+                        &[&url],
+                    )?,
                 }
             }
             McpProxy => mcp_proxy(place)?,
         };
         let arguments = match self.way {
-            Way::Refused => json!({ "ticket_id": "1001", "status": "opne", "asignee": ticket::ASSIGNEE }),
+            Way::Refused => {
+                json!({ "ticket_id": "1001", "status": "opne", "asignee": ticket::ASSIGNEE })
+            }
             _ => right(),
         };
-        let mark = if self.way == Way::Refused { REFUSED } else { ticket::ID };
-        let question = Question { tool: tool.to_owned(), ..self.question("tools/call", arguments, mark) };
-        let path = if matches!(self.server, ContextForge | McpProxy) { "/mcp/" } else { "/mcp" };
-        Ok(Subject { start, question, house, path, key, upstream })
+        let mark = if self.way == Way::Refused {
+            REFUSED
+        } else {
+            ticket::ID
+        };
+        let question = Question {
+            tool: tool.to_owned(),
+            ..self.question("tools/call", arguments, mark)
+        };
+        let path = if matches!(self.server, ContextForge | McpProxy) {
+            "/mcp/"
+        } else {
+            "/mcp"
+        };
+        Ok(Subject {
+            start,
+            question,
+            house,
+            path,
+            key,
+            upstream,
+        })
     }
 
     /// Returns the accepted question of a row that is refused: the same tool with correct arguments.
@@ -306,7 +412,13 @@ impl Row {
     }
 
     fn question(&self, method: &'static str, arguments: Value, mark: &'static str) -> Question {
-        Question { era: self.era(), method, tool: ticket::TOOL.to_owned(), arguments, mark }
+        Question {
+            era: self.era(),
+            method,
+            tool: ticket::TOOL.to_owned(),
+            arguments,
+            mark,
+        }
     }
 }
 
@@ -330,7 +442,11 @@ fn program(path: std::path::PathBuf, words: &[&str]) -> anyhow::Result<Start> {
 }
 
 /// Starts `INTERPRETER SCRIPT PORT WORDS…`.
-fn interpreted(interpreter: std::path::PathBuf, script: std::path::PathBuf, words: &[&str]) -> anyhow::Result<Start> {
+fn interpreted(
+    interpreter: std::path::PathBuf,
+    script: std::path::PathBuf,
+    words: &[&str],
+) -> anyhow::Result<Start> {
     present(&interpreter)?;
     present(&script)?;
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
@@ -348,7 +464,14 @@ fn mcp_proxy(place: &Place) -> anyhow::Result<Start> {
     let echo = place.binary("bench-rmcp");
     Ok(Box::new(move |_, port| {
         let mut command = Command::new(&program);
-        command.args(["--port", &port.to_string(), "--stateless", "--log-level", "ERROR", "--"]);
+        command.args([
+            "--port",
+            &port.to_string(),
+            "--stateless",
+            "--log-level",
+            "ERROR",
+            "--",
+        ]);
         command.arg(&echo).args(["0", "stdio", "1"]);
         command
     }))
@@ -356,7 +479,9 @@ fn mcp_proxy(place: &Place) -> anyhow::Result<Start> {
 
 /// Starts MCP Toolbox, with its table and its statement.
 fn toolbox(place: &Place, database: Database) -> anyhow::Result<Start> {
-    let program = place.peer("bench-node").join("node_modules/@toolbox-sdk/server-linux-x64/bin/toolbox");
+    let program = place
+        .peer("bench-node")
+        .join("node_modules/@toolbox-sdk/server-linux-x64/bin/toolbox");
     present(&program)?;
     let folder = place.peer_folder("toolbox")?;
     let (kind, source) = match database {
@@ -388,7 +513,12 @@ fn toolbox(place: &Place, database: Database) -> anyhow::Result<Start> {
     std::fs::write(&file, config.to_string())?;
     Ok(Box::new(move |_, port| {
         let mut command = Command::new(&program);
-        command.arg("--config").arg(&file).args(["--address", "127.0.0.1", "--port", &port.to_string()]);
+        command.arg("--config").arg(&file).args([
+            "--address",
+            "127.0.0.1",
+            "--port",
+            &port.to_string(),
+        ]);
         command.args(["--log-level", "error"]);
         command
     }))
@@ -404,12 +534,21 @@ fn hyper_mcp(place: &Place, plugin: Extism) -> anyhow::Result<Start> {
         Extism::Function => place.guest("lookup-extism.wasm"),
     };
     present(&plugin)?;
-    let config = folder.join(plugin.file_stem().unwrap_or_default()).with_extension("json");
+    let config = folder
+        .join(plugin.file_stem().unwrap_or_default())
+        .with_extension("json");
     let url = format!("file://{}", plugin.display());
-    std::fs::write(&config, json!({ "plugins": { "desk": { "url": url } } }).to_string())?;
+    std::fs::write(
+        &config,
+        json!({ "plugins": { "desk": { "url": url } } }).to_string(),
+    )?;
     Ok(Box::new(move |_, _| {
         let mut command = Command::new(&program);
-        command.arg("--config-file").arg(&config).env("HYPER_MCP_LOG_PATH", &folder).env("RUST_LOG", "error");
+        command
+            .arg("--config-file")
+            .arg(&config)
+            .env("HYPER_MCP_LOG_PATH", &folder)
+            .env("RUST_LOG", "error");
         command
     }))
 }
@@ -426,7 +565,10 @@ fn constant(place: &Place, folder: &std::path::Path) -> anyhow::Result<std::path
         let mut json = value.to_string();
         json.push_str(&" ".repeat(json.len().next_multiple_of(8) - json.len()));
         text = text.replace(&format!("{name}_BYTES"), &json.len().to_string());
-        text = text.replace(&format!("{name}_JSON"), &json.replace('\\', "\\\\").replace('"', "\\\""));
+        text = text.replace(
+            &format!("{name}_JSON"),
+            &json.replace('\\', "\\\\").replace('"', "\\\""),
+        );
     }
     let plugin = folder.join("ticket.wasm");
     std::fs::write(&plugin, text)?;
@@ -434,5 +576,7 @@ fn constant(place: &Place, folder: &std::path::Path) -> anyhow::Result<std::path
 }
 
 fn present(path: &std::path::Path) -> anyhow::Result<()> {
-    path.exists().then_some(()).with_context(|| format!("{} is not installed", path.display()))
+    path.exists()
+        .then_some(())
+        .with_context(|| format!("{} is not installed", path.display()))
 }

@@ -81,8 +81,12 @@ fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
     let caller = identities.agent("agent-0").context("the key is there")?;
     let buckets = Buckets::new(Some((60, 3_600)));
     let ask = |agents: std::ops::Range<usize>| {
-        let callers: Vec<Caller> =
-            agents.map(|agent| Caller { agent: format!("agent-{agent}").into(), ..caller.clone() }).collect();
+        let callers: Vec<Caller> = agents
+            .map(|agent| Caller {
+                agent: format!("agent-{agent}").into(),
+                ..caller.clone()
+            })
+            .collect();
         let began = Instant::now();
         for caller in &callers {
             let _ = buckets.request(caller, Instant::now());
@@ -92,7 +96,12 @@ fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
     let few = ask(0..AT_ONCE);
     ask(AT_ONCE..AGENTS - AT_ONCE);
     let many = ask(AGENTS - AT_ONCE..AGENTS);
-    Ok(times("a new agent in one rate window, ns", few, many, AGENTS))
+    Ok(times(
+        "a new agent in one rate window, ns",
+        few,
+        many,
+        AGENTS,
+    ))
 }
 
 /// Measures views of accesses that nobody had before: each is prepared, and the least used make room.
@@ -108,7 +117,9 @@ fn views() -> anyhow::Result<Grown> {
         let began = Instant::now();
         for access in &accesses {
             assert!(
-                catalogue.listing(&Endpoint::All, access).is_some_and(|listing| listing.tools.len() == 1),
+                catalogue
+                    .listing(&Endpoint::All, access)
+                    .is_some_and(|listing| listing.tools.len() == 1),
                 "one tool is seen"
             );
         }
@@ -139,7 +150,10 @@ fn keys(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Vec<Grown>> {
             many: format!("{each:.0} (of {KEYS})"),
             rule: Some((format!("at most {KEY_BYTES_MAX}"), each <= KEY_BYTES_MAX)),
         };
-        Ok(vec![bytes, times("a change of one key taken over, ns", few, many, KEYS)])
+        Ok(vec![
+            bytes,
+            times("a change of one key taken over, ns", few, many, KEYS),
+        ])
     })
 }
 
@@ -147,7 +161,9 @@ fn keys(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Vec<Grown>> {
 async fn change(state: &State, identities: &Identities, apart: usize) -> anyhow::Result<f64> {
     let mut times = Vec::new();
     for number in 0..CHANGES {
-        state.revoke_key(&format!("key-{}", number * apart), 1).await?;
+        state
+            .revoke_key(&format!("key-{}", number * apart), 1)
+            .await?;
         let began = Instant::now();
         identities.take_over(state).await?;
         times.push(began.elapsed().as_nanos() as f64);
@@ -196,19 +212,40 @@ fn tools(place: &Place) -> anyhow::Result<Vec<Grown>> {
 /// Measures a gateway's second start, from what the first one published.
 fn serve(place: &Place, tools: usize) -> anyhow::Result<(u64, Duration)> {
     let house = House::build(place, Backend::Noop, tools)?;
-    let start = || house.start(&place.server_core, 10 * START_MAX).with_context(|| format!("with {tools} tools"));
+    let start = || {
+        house
+            .start(&place.server_core, 10 * START_MAX)
+            .with_context(|| format!("with {tools} tools"))
+    };
     let (first, _) = start()?;
     let key = house.key("bench", Holder::Wide)?;
     first.stop()?;
     let (process, port) = start()?;
     let took = process.started.elapsed();
-    let door = Door { url: format!("http://127.0.0.1:{port}/mcp"), key: Some(key) };
+    let door = Door {
+        url: format!("http://127.0.0.1:{port}/mcp"),
+        key: Some(key),
+    };
     let arguments = serde_json::json!({ "ticket_id": ticket::ID });
-    let call =
-        Question { era: Era::Modern, method: "tools/call", tool: ticket::TOOL.to_owned(), arguments, mark: ticket::ID };
+    let call = Question {
+        era: Era::Modern,
+        method: "tools/call",
+        tool: ticket::TOOL.to_owned(),
+        arguments,
+        mark: ticket::ID,
+    };
     call.ask(&door, None)?;
-    let list = Question { method: "tools/list", tool: String::new(), arguments: serde_json::Value::Null, ..call };
-    Question { mark: ticket::TOOL, ..list }.ask(&door, None)?;
+    let list = Question {
+        method: "tools/list",
+        tool: String::new(),
+        arguments: serde_json::Value::Null,
+        ..call
+    };
+    Question {
+        mark: ticket::TOOL,
+        ..list
+    }
+    .ask(&door, None)?;
     sleep(Duration::from_secs(2));
     let memory = process.memory();
     process.stop()?;
@@ -224,7 +261,10 @@ fn contracts(tools: usize) -> anyhow::Result<Vec<Arc<Contract>>> {
 
 fn resident() -> anyhow::Result<usize> {
     let status = fs::read_to_string("/proc/self/statm")?;
-    let pages = status.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+    let pages = status
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<usize>().ok());
     Ok(pages.context("the kernel counts memory")? * 4096)
 }
 
@@ -233,7 +273,10 @@ fn times(what: &'static str, few: f64, many: f64, count: usize) -> Grown {
         what,
         few: format!("{few:.0}"),
         many: format!("{many:.0} (of {count})"),
-        rule: Some((format!("at most {TIMES_MAX} times"), many <= TIMES_MAX * few.max(SMALL_NS / TIMES_MAX))),
+        rule: Some((
+            format!("at most {TIMES_MAX} times"),
+            many <= TIMES_MAX * few.max(SMALL_NS / TIMES_MAX),
+        )),
     }
 }
 
@@ -252,16 +295,32 @@ impl Scale {
         for line in self.machine.lines() {
             let _ = writeln!(page, "- {line}");
         }
-        let head = ["", "among a few", "among very many", "the rule", "within it"].map(str::to_owned).to_vec();
+        let head = [
+            "",
+            "among a few",
+            "among very many",
+            "the rule",
+            "within it",
+        ]
+        .map(str::to_owned)
+        .to_vec();
         let row = |grown: &Grown| {
             let (rule, holds) = match &grown.rule {
                 Some((rule, true)) => (rule.as_str(), "yes"),
                 Some((rule, false)) => (rule.as_str(), "no"),
                 None => ("–", "–"),
             };
-            vec![grown.what.to_owned(), grown.few.clone(), grown.many.clone(), rule.to_owned(), holds.to_owned()]
+            vec![
+                grown.what.to_owned(),
+                grown.few.clone(),
+                grown.many.clone(),
+                rule.to_owned(),
+                holds.to_owned(),
+            ]
         };
-        let table: Table = std::iter::once(head).chain(self.rows.iter().map(row)).collect();
+        let table: Table = std::iter::once(head)
+            .chain(self.rows.iter().map(row))
+            .collect();
         let _ = write!(page, "\n{}", markdown(&table));
         page
     }

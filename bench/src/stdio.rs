@@ -37,15 +37,28 @@ impl Pipes {
         let to = child.stdin.take().context("stdin is a pipe")?;
         let from = Asked::new(child.stdout.take().context("stdout is a pipe")?)?;
         let from = BufReader::with_capacity(1 << 16, from);
-        let mut pipes = Self { to, from, question: question.clone(), last_id: 10 };
+        let mut pipes = Self {
+            to,
+            from,
+            question: question.clone(),
+            last_id: 10,
+        };
         pipes.send(&initialize())?;
         pipes.answer_to(1)?;
         pipes.send(&initialized())?;
         pipes.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {} }))?;
         let tools = pipes.answer_to(2)?;
-        let names = tools["result"]["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str());
-        let name = names.into_iter().find(|name| name.ends_with(&question.tool));
-        pipes.question.tool = name.context("the server does not list the tool")?.to_owned();
+        let names = tools["result"]["tools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|tool| tool["name"].as_str());
+        let name = names
+            .into_iter()
+            .find(|name| name.ends_with(&question.tool));
+        pipes.question.tool = name
+            .context("the server does not list the tool")?
+            .to_owned();
         pipes.send(&pipes.question.message(3))?;
         let answer = pipes.answer_to(3)?;
         question.judge(&answer.to_string())?;
@@ -53,10 +66,17 @@ impl Pipes {
     }
 
     /// Makes `calls` calls, `window` of them at once.
-    pub(crate) fn run(&mut self, process: &Process, window: u64, calls: u64) -> anyhow::Result<Loaded> {
+    pub(crate) fn run(
+        &mut self,
+        process: &Process,
+        window: u64,
+        calls: u64,
+    ) -> anyhow::Result<Loaded> {
         let (cpu, own_cpu) = (process.cpu(), process.own_cpu());
         let message = self.question.message(0).to_string();
-        let (before, after) = message.split_once("\"id\":0").context("a message has an id")?;
+        let (before, after) = message
+            .split_once("\"id\":0")
+            .context("a message has an id")?;
         let (before, after) = (before.to_owned(), after.to_owned());
         let began = Instant::now();
         let mut under_way = HashMap::new();
@@ -71,7 +91,9 @@ impl Pipes {
             if self.from.read_until(b'\n', &mut line)? == 0 {
                 bail!("the server closed its output");
             }
-            let Some(began) = id_of(&line).and_then(|id| under_way.remove(&id)) else { continue };
+            let Some(began) = id_of(&line).and_then(|id| under_way.remove(&id)) else {
+                continue;
+            };
             let took: Duration = Instant::elapsed(&began);
             times.push(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
             bytes += line.len() as u64;
@@ -83,14 +105,31 @@ impl Pipes {
         let seconds = began.elapsed().as_secs_f64();
         let (p50_us, p99_us) = quantiles(&mut times);
         let cpu_seconds = process.cpu() - cpu;
-        let own_cpu_seconds = process.own_cpu().zip(own_cpu).map(|(after, before)| after - before);
-        Ok(Loaded { calls, seconds, cpu_seconds, own_cpu_seconds, body_bytes: bytes, p50_us, p99_us })
+        let own_cpu_seconds = process
+            .own_cpu()
+            .zip(own_cpu)
+            .map(|(after, before)| after - before);
+        Ok(Loaded {
+            calls,
+            seconds,
+            cpu_seconds,
+            own_cpu_seconds,
+            body_bytes: bytes,
+            p50_us,
+            p99_us,
+        })
     }
 
-    fn ask(&mut self, before: &str, after: &str, under_way: &mut HashMap<u64, Instant>) -> anyhow::Result<()> {
+    fn ask(
+        &mut self,
+        before: &str,
+        after: &str,
+        under_way: &mut HashMap<u64, Instant>,
+    ) -> anyhow::Result<()> {
         self.last_id += 1;
         under_way.insert(self.last_id, Instant::now());
-        self.to.write_all(format!("{before}\"id\":{}{after}\n", self.last_id).as_bytes())?;
+        self.to
+            .write_all(format!("{before}\"id\":{}{after}\n", self.last_id).as_bytes())?;
         Ok(())
     }
 
@@ -137,7 +176,10 @@ impl Read for Asked {
                 result => return result,
             }
             if asked.elapsed() > SILENCE_MAX {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "the server has fallen silent"));
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the server has fallen silent",
+                ));
             }
             (0..PAUSES).for_each(|_| spin_loop());
         }
@@ -148,13 +190,20 @@ impl Read for Asked {
 /// between.
 fn id_of(line: &[u8]) -> Option<u64> {
     let number = |from: usize| {
-        let digits: Vec<u8> = line[from..].iter().copied().take_while(u8::is_ascii_digit).collect();
+        let digits: Vec<u8> = line[from..]
+            .iter()
+            .copied()
+            .take_while(u8::is_ascii_digit)
+            .collect();
         let follows = line.get(from + digits.len());
         let ends = follows == Some(&b',') || follows == Some(&b'}');
-        ends.then(|| String::from_utf8(digits).ok()?.parse().ok()).flatten()
+        ends.then(|| String::from_utf8(digits).ok()?.parse().ok())
+            .flatten()
     };
     let places = |window: &[u8]| window == b"\"id\":";
     let first = line.windows(5).position(places)?;
     let last = line.windows(5).rposition(places)?;
-    number(first + 5).filter(|_| first < 20).or_else(|| number(last + 5))
+    number(first + 5)
+        .filter(|_| first < 20)
+        .or_else(|| number(last + 5))
 }

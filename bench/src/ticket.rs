@@ -72,5 +72,9 @@ pub fn compiled(tools: &[String]) -> anyhow::Result<Contract> {
     let text = contract("support-0", "noop", &json!({}), tools).to_string();
     let shapes = BTreeMap::from([("tickets".to_owned(), serde_json::from_str(SHAPE)?)]);
     let refused = |problems| anyhow!("{problems:?}");
-    compile::compile(&form::read("support-0.json", &text).map_err(refused)?, &shapes).map_err(refused)
+    compile::compile(
+        &form::read("support-0.json", &text).map_err(refused)?,
+        &shapes,
+    )
+    .map_err(refused)
 }

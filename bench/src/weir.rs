@@ -88,7 +88,14 @@ impl House {
     /// Folders, connections, grants and the size of a page are configured: all else is as shipped. The page stays at 100
     /// tools, so that lists of any length are compared by the same page.
     pub(crate) fn build(place: &Place, backend: Backend, tools: usize) -> anyhow::Result<Self> {
-        let mut house = Self::empty(place, if backend == Backend::Noop { "bench-weir" } else { "weir" })?;
+        let mut house = Self::empty(
+            place,
+            if backend == Backend::Noop {
+                "bench-weir"
+            } else {
+                "weir"
+            },
+        )?;
         if let Some(plugin) = backend.plugin(place) {
             house.plugin(&plugin, backend.name())?;
         }
@@ -100,7 +107,10 @@ impl House {
             }
             Backend::Upstream(Transport::Stdio) => {
                 let program = place.binary("bench-rmcp");
-                format!("[upstreams.desk]\ncommand = [\"{}\", \"0\", \"stdio\", \"1\"]\n{UPSTREAM}", program.display())
+                format!(
+                    "[upstreams.desk]\ncommand = [\"{}\", \"0\", \"stdio\", \"1\"]\n{UPSTREAM}",
+                    program.display()
+                )
             }
             _ => backend.configure(place, &house.data())?,
         };
@@ -113,29 +123,48 @@ impl House {
 
     /// Makes a house for one of our programs, with nothing in it.
     pub(crate) fn empty(place: &Place, program: &str) -> anyhow::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.scratch)?;
+        let folder = tempfile::Builder::new()
+            .prefix("weir-bench-")
+            .tempdir_in(&place.scratch)?;
         for name in ["contracts", "data", "plugins"] {
             fs::create_dir(folder.path().join(name))?;
         }
-        let house = Self { folder, program: place.binary(program), upstream: None };
+        let house = Self {
+            folder,
+            program: place.binary(program),
+            upstream: None,
+        };
         house.config("")?;
         Ok(house)
     }
 
     /// Writes the configuration: where the folders are, and `toml`.
     pub(crate) fn config(&self, toml: &str) -> anyhow::Result<()> {
-        let folders = "[folders]\ncontracts = \"contracts\"\nplugins = \"plugins\"\nstate = \"state\"\n";
-        Ok(fs::write(self.folder.path().join("weir.toml"), format!("{folders}{toml}"))?)
+        let folders =
+            "[folders]\ncontracts = \"contracts\"\nplugins = \"plugins\"\nstate = \"state\"\n";
+        Ok(fs::write(
+            self.folder.path().join("weir.toml"),
+            format!("{folders}{toml}"),
+        )?)
     }
 
     pub(crate) fn contract(&self, file: &str, contract: &Value) -> anyhow::Result<()> {
-        Ok(fs::write(self.folder.path().join("contracts").join(file), contract.to_string())?)
+        Ok(fs::write(
+            self.folder.path().join("contracts").join(file),
+            contract.to_string(),
+        )?)
     }
 
     /// Copies a component into the plugins folder.
     pub(crate) fn plugin(&self, component: &Path, name: &str) -> anyhow::Result<()> {
-        let target = self.folder.path().join("plugins").join(format!("{name}.wasm"));
-        fs::copy(component, target).map(drop).with_context(|| format!("{} is missing", component.display()))
+        let target = self
+            .folder
+            .path()
+            .join("plugins")
+            .join(format!("{name}.wasm"));
+        fs::copy(component, target)
+            .map(drop)
+            .with_context(|| format!("{} is missing", component.display()))
     }
 
     pub(crate) fn data(&self) -> PathBuf {
@@ -149,8 +178,16 @@ impl House {
     /// Starts the gateway, and returns it once it answers, with its port.
     pub(crate) fn start(&self, cores: &str, longest: Duration) -> anyhow::Result<(Process, u16)> {
         let port = free_port()?;
-        let mut process = Process::start(&self.serve(port), cores, &self.folder.path().join("server.log"))?;
-        process.wait(longest, || ureq::get(format!("http://127.0.0.1:{port}/healthz")).call().is_ok())?;
+        let mut process = Process::start(
+            &self.serve(port),
+            cores,
+            &self.folder.path().join("server.log"),
+        )?;
+        process.wait(longest, || {
+            ureq::get(format!("http://127.0.0.1:{port}/healthz"))
+                .call()
+                .is_ok()
+        })?;
         Ok((process, port))
     }
 
@@ -173,22 +210,41 @@ impl House {
             // The tool that is called stands among others, as in a list that an operator writes.
             Holder::Narrow => (0..NARROW_TOOLS).map(tool_name).collect(),
         };
-        let mut words = vec!["keys", "create", "--agent", agent, "--tenant", agent, "--rate", ticket::RATE];
+        let mut words = vec![
+            "keys",
+            "create",
+            "--agent",
+            agent,
+            "--tenant",
+            agent,
+            "--rate",
+            ticket::RATE,
+        ];
         words.extend(narrow.iter().flat_map(|tool| ["--tool", tool]));
         self.run(&words)
     }
 
     /// Address and key of the admin API of this gateway, which must be running.
     pub(crate) fn admin(&self) -> anyhow::Result<(String, String)> {
-        let read = |name: &str| anyhow::Ok(fs::read_to_string(self.state().join(name))?.trim().to_owned());
+        let read = |name: &str| {
+            anyhow::Ok(
+                fs::read_to_string(self.state().join(name))?
+                    .trim()
+                    .to_owned(),
+            )
+        };
         Ok((read("admin.url")?, read("admin.token")?))
     }
 
     /// Returns how many calls are on record, and how many of them ended as `ok`, after proof that the trail is whole. Those
     /// that came before an upstream's tool was published are left out: they were tries whether it answers yet.
     pub(crate) fn verify_audit(&self) -> anyhow::Result<(u64, u64)> {
-        self.run(&["audit", "verify"]).context("`weir audit verify` found something")?;
-        let mut export = self.command(&["audit", "export", "--kind", "call"]).stdout(Stdio::piped()).spawn()?;
+        self.run(&["audit", "verify"])
+            .context("`weir audit verify` found something")?;
+        let mut export = self
+            .command(&["audit", "export", "--kind", "call"])
+            .stdout(Stdio::piped())
+            .spawn()?;
         let mut lines = BufReader::new(export.stdout.take().context("stdout is a pipe")?);
         let (mut recorded, mut ok, mut line) = (0, 0, String::new());
         while lines.read_line(&mut line)? > 0 {
@@ -205,14 +261,22 @@ impl House {
     fn run(&self, words: &[&str]) -> anyhow::Result<String> {
         let output = self.command(words).output()?;
         if !output.status.success() {
-            bail!("weir {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
+            bail!(
+                "weir {}: {}",
+                words.join(" "),
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(words).arg("--config").arg(self.folder.path().join("weir.toml")).current_dir(self.folder.path());
+        command
+            .args(words)
+            .arg("--config")
+            .arg(self.folder.path().join("weir.toml"))
+            .current_dir(self.folder.path());
         // Whoever measures may have set these for a Weir of their own.
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
             command.env_remove(name);
@@ -255,9 +319,12 @@ impl Backend {
             Self::Function(Code::Kept | Code::Fresh) => guest("lookup.wasm"),
             Self::Function(Code::JavaScript) => guest("lookup-js.wasm"),
             Self::Function(Code::Python) => guest("lookup-python.wasm"),
-            Self::Sheet | Self::Sqlite | Self::Postgres => {
-                Some(place.repository.join("plugins").join(format!("{}.wasm", self.name())))
-            }
+            Self::Sheet | Self::Sqlite | Self::Postgres => Some(
+                place
+                    .repository
+                    .join("plugins")
+                    .join(format!("{}.wasm", self.name())),
+            ),
         }
     }
 
@@ -277,7 +344,10 @@ impl Backend {
             }
             Self::Postgres => format!("kind = \"postgresql\"\nurl = \"{}\"", place.postgres_url()?),
         };
-        Ok(format!("[connections.tickets]\n{connection}\n[plugins.{}.grants]\ntickets = \"read\"\n", self.name()))
+        Ok(format!(
+            "[connections.tickets]\n{connection}\n[plugins.{}.grants]\ntickets = \"read\"\n",
+            self.name()
+        ))
     }
 }
 
@@ -288,10 +358,14 @@ impl Code {
             Self::Fresh => "isolation = \"call\"\n".to_owned(),
             Self::Child | Self::InProcess => {
                 let library = place.guest(&format!("lookup{DLL_SUFFIX}"));
-                let bytes = fs::read(&library).with_context(|| format!("{} is missing", library.display()))?;
+                let bytes = fs::read(&library)
+                    .with_context(|| format!("{} is missing", library.display()))?;
                 let digest = hex::encode(Sha256::digest(&bytes));
                 let in_process = self == Self::InProcess;
-                format!("native = \"{}\"\nsha256 = \"{digest}\"\nin_process = {in_process}\n", library.display())
+                format!(
+                    "native = \"{}\"\nsha256 = \"{digest}\"\nin_process = {in_process}\n",
+                    library.display()
+                )
             }
         };
         // A plugin has the name that its author gave it: in Rust, that of the crate.
@@ -299,7 +373,10 @@ impl Code {
             Self::JavaScript | Self::Python => "lookup",
             Self::Kept | Self::Fresh | Self::Child | Self::InProcess => "weir-bench-function",
         };
-        Ok(format!("[plugins.{plugin}]\nlimits = {{ rate = \"{}\", timeout_ms = 2000 }}\n{run}", ticket::RATE))
+        Ok(format!(
+            "[plugins.{plugin}]\nlimits = {{ rate = \"{}\", timeout_ms = 2000 }}\n{run}",
+            ticket::RATE
+        ))
     }
 }
 
@@ -314,7 +391,9 @@ pub(crate) fn serve_upstream(place: &Place) -> anyhow::Result<(Process, String)>
     let log = place.peer_folder("upstream")?.join(format!("{port}.log"));
     let mut server = Process::start(&server, &place.load_core, &log)?;
     // A proxy that finds nothing there ends at once.
-    server.wait(START_MAX, || TcpStream::connect(("127.0.0.1", port)).is_ok())?;
+    server.wait(START_MAX, || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    })?;
     Ok((server, format!("http://127.0.0.1:{port}/mcp")))
 }
 
@@ -325,9 +404,18 @@ fn contracts(backend: Backend, tools: usize) -> Vec<Value> {
     }
     let names: Vec<String> = (0..tools).map(tool_name).collect();
     let contract = |(number, names): (usize, &[String])| {
-        ticket::contract(&format!("support-{number}"), backend.name(), &backend.settings(), names)
+        ticket::contract(
+            &format!("support-{number}"),
+            backend.name(),
+            &backend.settings(),
+            names,
+        )
     };
-    names.chunks(CONTRACT_TOOLS).enumerate().map(contract).collect()
+    names
+        .chunks(CONTRACT_TOOLS)
+        .enumerate()
+        .map(contract)
+        .collect()
 }
 
 fn tool_name(number: usize) -> String {
@@ -348,7 +436,10 @@ pub(crate) fn insert_rows() -> String {
         let comma = if number == 0 { "" } else { "," };
         let (id, title, assignee) = (1000 + number, ticket::TITLE, ticket::ASSIGNEE);
         let (tags, description) = (ticket::TAGS, ticket::description());
-        let _ = write!(statement, "{comma}('T-{id}','{title}','open','high','{assignee}','{tags}','{description}')");
+        let _ = write!(
+            statement,
+            "{comma}('T-{id}','{title}','open','high','{assignee}','{tags}','{description}')"
+        );
     }
     statement
 }
@@ -364,7 +455,10 @@ fn csv() -> String {
     for number in 0..ROWS {
         let (id, title, assignee) = (1000 + number, ticket::TITLE, ticket::ASSIGNEE);
         let (tags, description) = (ticket::TAGS.replace('"', "\"\""), ticket::description());
-        let _ = writeln!(text, "T-{id},{title},open,high,{assignee},\"{tags}\",{description}");
+        let _ = writeln!(
+            text,
+            "T-{id},{title},open,high,{assignee},\"{tags}\",{description}"
+        );
     }
     text
 }

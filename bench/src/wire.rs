@@ -81,7 +81,12 @@ impl Question {
 
     /// Asks once; the response, when it is a good one.
     pub(crate) fn ask(&self, door: &Door, session: Option<&str>) -> anyhow::Result<Value> {
-        let (_, answer) = post(&agent(), &door.url, &self.headers(door, session), &self.body())?;
+        let (_, answer) = post(
+            &agent(),
+            &door.url,
+            &self.headers(door, session),
+            &self.body(),
+        )?;
         self.judge(&answer)?;
         serde_json::from_str(&answer).context("the answer is not JSON")
     }
@@ -96,7 +101,10 @@ impl Question {
     pub(crate) fn judge(&self, answer: &str) -> anyhow::Result<()> {
         let is_answer = answer.contains("\"result\"") && answer.contains(self.mark);
         if !is_answer || is_error(answer) != (self.mark == REFUSED) {
-            bail!("not the answer that was asked for: {}", answer.chars().take(400).collect::<String>());
+            bail!(
+                "not the answer that was asked for: {}",
+                answer.chars().take(400).collect::<String>()
+            );
         }
         Ok(())
     }
@@ -113,7 +121,10 @@ fn is_error(answer: &str) -> bool {
 impl Door {
     /// Returns host and port, and the path.
     pub(crate) fn parts(&self) -> anyhow::Result<(String, String)> {
-        let rest = self.url.strip_prefix("http://").context("an http address")?;
+        let rest = self
+            .url
+            .strip_prefix("http://")
+            .context("an http address")?;
         let (address, path) = rest.split_once('/').context("an address with a path")?;
         Ok((address.to_owned(), format!("/{path}")))
     }
@@ -121,15 +132,27 @@ impl Door {
     fn headers(&self) -> Vec<(String, String)> {
         let mut headers = vec![
             ("content-type".to_owned(), "application/json".to_owned()),
-            ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
+            (
+                "accept".to_owned(),
+                "application/json, text/event-stream".to_owned(),
+            ),
         ];
-        headers.extend(self.key.iter().map(|key| ("authorization".to_owned(), format!("Bearer {key}"))));
+        headers.extend(
+            self.key
+                .iter()
+                .map(|key| ("authorization".to_owned(), format!("Bearer {key}"))),
+        );
         headers
     }
 
     /// Opens a session of the legacy era.
     pub(crate) fn open_session(&self) -> anyhow::Result<String> {
-        let (session, _) = post(&agent(), &self.url, &self.headers(), &initialize().to_string())?;
+        let (session, _) = post(
+            &agent(),
+            &self.url,
+            &self.headers(),
+            &initialize().to_string(),
+        )?;
         let session = session.context("the server opened no session")?;
         let mut headers = self.headers();
         headers.push(("mcp-session-id".to_owned(), session.clone()));
@@ -165,14 +188,27 @@ fn post(
         request = request.header(name, value);
     }
     let mut response = request.send(body)?;
-    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let header = |name: &str| {
+        response
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned)
+    };
     let session = header("mcp-session-id");
     let stream = header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let status = response.status();
     if !stream {
-        let text = response.body_mut().with_config().limit(64 << 20).read_to_string()?;
+        let text = response
+            .body_mut()
+            .with_config()
+            .limit(64 << 20)
+            .read_to_string()?;
         if !status.is_success() {
-            bail!("HTTP {status}: {}", text.chars().take(400).collect::<String>());
+            bail!(
+                "HTTP {status}: {}",
+                text.chars().take(400).collect::<String>()
+            );
         }
         return Ok((session, text));
     }
@@ -194,10 +230,17 @@ mod tests {
     fn an_error_is_an_answer_only_where_a_refusal_is_asked_for() {
         let judge = |mark, answer: &str| {
             let (method, tool) = ("tools/call", "lookup_ticket".to_owned());
-            Question { era: Era::Modern, method, tool, arguments: Value::Null, mark }.judge(answer).is_ok()
+            Question {
+                era: Era::Modern,
+                method,
+                tool,
+                arguments: Value::Null,
+                mark,
+            }
+            .judge(answer)
+            .is_ok()
         };
-        let found =
-            r#"{"id":7,"result":{"content":[{"type":"text","text":"T-1001 \"isError\":true"}],"isError":false}}"#;
+        let found = r#"{"id":7,"result":{"content":[{"type":"text","text":"T-1001 \"isError\":true"}],"isError":false}}"#;
         let failed = r#"{"id":7,"result":{"content":[{"type":"text","text":"no T-1001"}],"isError" : true}}"#;
         let refused = r#"{"id":7,"result":{"content":[{"type":"text","text":"invalid_arguments"}],"isError":true}}"#;
         assert!(judge("T-1001", found) && !judge("T-1001", failed));

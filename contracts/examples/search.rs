@@ -1,7 +1,10 @@
 //! Measures how long a question takes among 10,000 tools, and how long the index that it reads: `cargo run --release -p
 //! weir-contracts --example search`. The tools are those of ten real servers and the samples, each some ninety times with
 //! another service in its name and its description; the questions are those of `tests/search/questions.txt`.
-#![expect(clippy::print_stdout, reason = "it is a measurement that somebody reads")]
+#![expect(
+    clippy::print_stdout,
+    reason = "it is a measurement that somebody reads"
+)]
 
 #[path = "../tests/search/tools.rs"]
 mod tools;
@@ -14,12 +17,23 @@ const TOOLS: usize = 10_000;
 const ROUNDS: usize = 5;
 
 fn main() {
-    let texts: Vec<String> = tools::of_many_services(TOOLS).iter().map(tools::Listed::text).collect();
+    let texts: Vec<String> = tools::of_many_services(TOOLS)
+        .iter()
+        .map(tools::Listed::text)
+        .collect();
     let began = Instant::now();
     let index = Index::new(&texts);
-    println!("index of {} tools: {} ms", texts.len(), began.elapsed().as_millis());
-    let lines = include_str!("../tests/search/questions.txt").lines().filter(|line| !line.starts_with('#'));
-    let questions: Vec<&str> = lines.filter_map(|line| Some(line.split_once(": ")?.1)).collect();
+    println!(
+        "index of {} tools: {} ms",
+        texts.len(),
+        began.elapsed().as_millis()
+    );
+    let lines = include_str!("../tests/search/questions.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'));
+    let questions: Vec<&str> = lines
+        .filter_map(|line| Some(line.split_once(": ")?.1))
+        .collect();
     let (mut times, mut found) = (Vec::new(), 0);
     for _ in 0..ROUNDS {
         for question in &questions {
@@ -30,5 +44,10 @@ fn main() {
     }
     times.sort_unstable();
     let at = |part: usize| times[(times.len() - 1) * part / 100].as_micros();
-    println!("{} questions, {found} tools found: p50 {} µs, p99 {} µs", times.len(), at(50), at(99));
+    println!(
+        "{} questions, {found} tools found: p50 {} µs, p99 {} µs",
+        times.len(),
+        at(50),
+        at(99)
+    );
 }

@@ -9,8 +9,8 @@ use serde_path_to_error::Segment;
 
 use crate::{
     contract::{
-        Annotations, Binding, CollectionTarget, Contract, Destination, Limits, OfferTarget, Target, TextMode, Tool,
-        Verb,
+        Annotations, Binding, CollectionTarget, Contract, Destination, Limits, OfferTarget, Target,
+        TextMode, Tool, Verb,
     },
     json, name,
     schema::Schema,
@@ -57,13 +57,20 @@ impl TryFrom<StoredTool> for Tool {
         let target = match (stored.verb, stored.binding, stored.offer) {
             (None, None, None) => Target::Form,
             (Some(verb), Some(binding), None) => {
-                let target =
-                    CollectionTarget { verb, binding, say: stored.say, text: stored.text, resource: stored.resource };
+                let target = CollectionTarget {
+                    verb,
+                    binding,
+                    say: stored.say,
+                    text: stored.text,
+                    resource: stored.resource,
+                };
                 Target::Collection(Arc::new(target))
             }
             (None, None, Some(offer)) => Target::Offer(Arc::new(offer)),
             (_, _, None) => return Err(NO_VERB.to_owned()),
-            (_, _, Some(_)) => return Err("an offered tool has neither a verb nor a binding".to_owned()),
+            (_, _, Some(_)) => {
+                return Err("an offered tool has neither a verb nor a binding".to_owned());
+            }
         };
         Ok(Self {
             name: stored.name,
@@ -99,10 +106,26 @@ impl From<Tool> for StoredTool {
         };
         match tool.target {
             Target::Form => bare,
-            Target::Offer(offer) => Self { offer: Some(Arc::unwrap_or_clone(offer)), ..bare },
+            Target::Offer(offer) => Self {
+                offer: Some(Arc::unwrap_or_clone(offer)),
+                ..bare
+            },
             Target::Collection(target) => {
-                let CollectionTarget { verb, binding, say, text, resource } = Arc::unwrap_or_clone(target);
-                Self { verb: Some(verb), binding: Some(binding), say, text, resource, ..bare }
+                let CollectionTarget {
+                    verb,
+                    binding,
+                    say,
+                    text,
+                    resource,
+                } = Arc::unwrap_or_clone(target);
+                Self {
+                    verb: Some(verb),
+                    binding: Some(binding),
+                    say,
+                    text,
+                    resource,
+                    ..bare
+                }
             }
         }
     }
@@ -117,10 +140,11 @@ impl Contract {
     /// Reads what [`Contract::to_artifact`] wrote. The error is the first fault: a key or type that is not ours with
     /// its place, or a part that refers to one that is not there.
     pub fn from_artifact(artifact: &Value) -> Result<Self, String> {
-        let contract: Self = typed(artifact).map_err(|(place, message)| match place.is_empty() {
-            true => message,
-            false => format!("{message} at {place}"),
-        })?;
+        let contract: Self =
+            typed(artifact).map_err(|(place, message)| match place.is_empty() {
+                true => message,
+                false => format!("{message} at {place}"),
+            })?;
         contract.check()?;
         Ok(contract)
     }
@@ -137,7 +161,8 @@ impl Contract {
     pub(crate) fn check(&self) -> Result<(), String> {
         self.check_parts()?;
         for tool in &self.tools {
-            check_schemas(tool).map_err(|message| format!("tool {}: {message}", name::quoted(&tool.name)))?;
+            check_schemas(tool)
+                .map_err(|message| format!("tool {}: {message}", name::quoted(&tool.name)))?;
         }
         Ok(())
     }
@@ -150,34 +175,53 @@ impl Contract {
         let mut collections = HashSet::new();
         for collection in &self.collections {
             name::check_collection(&collection.name)?;
-            let fault = |message: String| format!("collection {}: {message}", name::quoted(&collection.name));
+            let fault = |message: String| {
+                format!("collection {}: {message}", name::quoted(&collection.name))
+            };
             if !collections.insert(collection.name.as_str()) {
                 return Err(fault("it is there twice".to_owned()));
             }
             collection.shape.check().map_err(fault)?;
             let missing = |column: &&String| collection.shape.field(column).is_none();
             if let Some(column) = collection.published.iter().find(missing) {
-                return Err(fault(format!("it publishes the column {}, which is not there", name::quoted(column))));
+                return Err(fault(format!(
+                    "it publishes the column {}, which is not there",
+                    name::quoted(column)
+                )));
             }
         }
         let mut tools = HashSet::new();
         for tool in &self.tools {
             name::check_tool(&tool.name)?;
             if !tools.insert(tool.name.as_str()) {
-                return Err(format!("tool {}: it is there twice", name::quoted(&tool.name)));
+                return Err(format!(
+                    "tool {}: it is there twice",
+                    name::quoted(&tool.name)
+                ));
             }
-            self.check_tool(tool).map_err(|message| format!("tool {}: {message}", name::quoted(&tool.name)))?;
+            self.check_tool(tool)
+                .map_err(|message| format!("tool {}: {message}", name::quoted(&tool.name)))?;
         }
         let mut prompts = HashSet::new();
         for prompt in &self.prompts {
             name::check_tool(&prompt.name).map_err(|message| format!("a prompt: {message}"))?;
             if !prompts.insert(prompt.name.as_str()) {
-                return Err(format!("prompt {}: it is there twice", name::quoted(&prompt.name)));
+                return Err(format!(
+                    "prompt {}: it is there twice",
+                    name::quoted(&prompt.name)
+                ));
             }
         }
         let mut resources = HashSet::new();
-        if let Some(twice) = self.resources.iter().find(|resource| !resources.insert(resource.uri.as_str())) {
-            return Err(format!("resource {}: it is there twice", name::quoted(&twice.uri)));
+        if let Some(twice) = self
+            .resources
+            .iter()
+            .find(|resource| !resources.insert(resource.uri.as_str()))
+        {
+            return Err(format!(
+                "resource {}: it is there twice",
+                name::quoted(&twice.uri)
+            ));
         }
         Ok(())
     }
@@ -199,7 +243,10 @@ impl Contract {
         if tool.output_schema.is_none() {
             return Err(NO_VERB.to_owned());
         }
-        let guards = binding.bound.iter().any(|field| matches!(field.to, Destination::Guard { .. }));
+        let guards = binding
+            .bound
+            .iter()
+            .any(|field| matches!(field.to, Destination::Guard { .. }));
         if guards && !collection.shape.capabilities.guarded_write {
             return Err("it holds a write to conditions, which the source cannot".to_owned());
         }
@@ -207,14 +254,21 @@ impl Contract {
         if let Some(wanted) = &binding.operation
             && !operations.iter().any(|operation| operation.name == *wanted)
         {
-            return Err(format!("it calls the operation {}, which is not there", name::quoted(wanted)));
+            return Err(format!(
+                "it calls the operation {}, which is not there",
+                name::quoted(wanted)
+            ));
         }
         Ok(())
     }
 }
 
 fn check_schemas(tool: &Tool) -> Result<(), String> {
-    let compile = if tool.is_foreign() { validate::foreign_validator } else { validate::validator };
+    let compile = if tool.is_foreign() {
+        validate::foreign_validator
+    } else {
+        validate::validator
+    };
     for schema in [&tool.input_schema, tool.checked_input()] {
         compile(&schema.value()).map_err(|message| format!("its input schema: {message}"))?;
     }
@@ -231,10 +285,15 @@ pub(crate) fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, (String, St
         for segment in error.path() {
             match segment {
                 Segment::Seq { index } => json::push_pointer(&mut place, &index.to_string()),
-                Segment::Map { key } | Segment::Enum { variant: key } => json::push_pointer(&mut place, key),
+                Segment::Map { key } | Segment::Enum { variant: key } => {
+                    json::push_pointer(&mut place, key)
+                }
                 Segment::Unknown => {}
             }
         }
-        (place, error.into_inner().to_string().chars().take(300).collect())
+        (
+            place,
+            error.into_inner().to_string().chars().take(300).collect(),
+        )
     })
 }

@@ -27,8 +27,14 @@ pub enum ClientProfile {
 }
 
 impl ClientProfile {
-    pub const ALL: [Self; 6] =
-        [Self::Anthropic, Self::Openai, Self::OpenaiStrict, Self::Gemini, Self::Cursor, Self::Vscode];
+    pub const ALL: [Self; 6] = [
+        Self::Anthropic,
+        Self::Openai,
+        Self::OpenaiStrict,
+        Self::Gemini,
+        Self::Cursor,
+        Self::Vscode,
+    ];
 
     pub fn word(self) -> &'static str {
         match self {

@@ -14,7 +14,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Contract, Problem, Schema, Tool, Version,
-    contract::{Annotations, Format, Limits, Maker, OfferTarget, Prompt, Resource, ResourceTemplate, Target},
+    contract::{
+        Annotations, Format, Limits, Maker, OfferTarget, Prompt, Resource, ResourceTemplate, Target,
+    },
     json::{self, push_pointer},
     name,
     offer::{self, Bounds, DESCRIPTION_MAX, Lists, TITLE_MAX, check_schema},
@@ -41,7 +43,12 @@ const MEMBERS: [&str; 10] = [
     "execution",
     "_meta",
 ];
-const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
+const HINTS: [&str; 4] = [
+    "readOnlyHint",
+    "destructiveHint",
+    "idempotentHint",
+    "openWorldHint",
+];
 
 /// The plugin that has the tools, and what an operator says about them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,7 +69,10 @@ pub struct Plugin<'p> {
 /// Compiles definitions. Problems name the plugin as their file and come all at once. The same input gives the same
 /// bytes.
 pub fn compile(plugin: &Plugin<'_>, definitions: &str) -> Result<Contract, Vec<Problem>> {
-    let mut reader = Reader { plugin, problems: Vec::new() };
+    let mut reader = Reader {
+        plugin,
+        problems: Vec::new(),
+    };
     if let Err(message) = name::check_contract(plugin.contract) {
         reader.refuse::<()>("", message);
     }
@@ -74,7 +84,11 @@ pub fn compile(plugin: &Plugin<'_>, definitions: &str) -> Result<Contract, Vec<P
     let has_items = items.is_some();
     let (prompts, resources, templates) = items.unwrap_or_default();
     Ok(Contract {
-        format: if has_items { Format::UPSTREAMS } else { Format::OFFERS },
+        format: if has_items {
+            Format::UPSTREAMS
+        } else {
+            Format::OFFERS
+        },
         name: plugin.contract.to_owned(),
         title: None,
         description: None,
@@ -91,7 +105,11 @@ pub fn compile(plugin: &Plugin<'_>, definitions: &str) -> Result<Contract, Vec<P
     })
 }
 
-type Items = (Vec<Arc<Prompt>>, Vec<Arc<Resource>>, Vec<Arc<ResourceTemplate>>);
+type Items = (
+    Vec<Arc<Prompt>>,
+    Vec<Arc<Resource>>,
+    Vec<Arc<ResourceTemplate>>,
+);
 
 struct Reader<'p> {
     plugin: &'p Plugin<'p>,
@@ -102,10 +120,15 @@ impl Reader<'_> {
     fn definitions(&mut self, definitions: &str) -> Option<(Vec<Tool>, Option<Items>)> {
         let (tools, items) = match json::read(definitions) {
             Ok(Value::Array(tools)) => (tools, None),
-            Ok(Value::Object(mut parts)) => match (parts.shift_remove("tools"), parts.shift_remove("items")) {
-                (Some(Value::Array(tools)), Some(items)) => (tools, self.items(&items)),
-                _ => return self.refuse("", "the definitions have a list of `tools`, and `items`"),
-            },
+            Ok(Value::Object(mut parts)) => {
+                match (parts.shift_remove("tools"), parts.shift_remove("items")) {
+                    (Some(Value::Array(tools)), Some(items)) => (tools, self.items(&items)),
+                    _ => {
+                        return self
+                            .refuse("", "the definitions have a list of `tools`, and `items`");
+                    }
+                }
+            }
             Ok(_) => return self.refuse("", "the definitions are a JSON array of tools"),
             Err(error) => return self.refuse(&error.path, error.message),
         };
@@ -127,7 +150,12 @@ impl Reader<'_> {
         };
         let composed = offer::compose(plugin.name, &lists);
         problems.extend(composed.problems);
-        let source = Upstream { name: plugin.name, contract: plugin.contract, prefix: Some(""), ..Upstream::default() };
+        let source = Upstream {
+            name: plugin.name,
+            contract: plugin.contract,
+            prefix: Some(""),
+            ..Upstream::default()
+        };
         let mut compiled = match upstream::items(&source, &composed.document.pinned()) {
             Ok(compiled) => compiled,
             Err(problem) => {
@@ -144,23 +172,42 @@ impl Reader<'_> {
             }
         }
         let uris = compiled.resources.iter().map(|resource| &resource.uri);
-        for uri in uris.chain(compiled.templates.iter().map(|template| &template.uri_template)) {
+        for uri in uris.chain(
+            compiled
+                .templates
+                .iter()
+                .map(|template| &template.uri_template),
+        ) {
             if uri::is_given(uri) {
                 let shown = name::quoted(uri);
-                let message = format!("the URI {shown} looks like one that this gateway gives to other resources");
+                let message = format!(
+                    "the URI {shown} looks like one that this gateway gives to other resources"
+                );
                 let problem = Problem::new(plugin.name, "/items", message);
-                self.problems.push(problem.hint("take a scheme without `+`, such as `notes://`"));
+                self.problems
+                    .push(problem.hint("take a scheme without `+`, such as `notes://`"));
             }
         }
-        let any = !compiled.prompts.is_empty() || !compiled.resources.is_empty() || !compiled.templates.is_empty();
+        let any = !compiled.prompts.is_empty()
+            || !compiled.resources.is_empty()
+            || !compiled.templates.is_empty();
         any.then_some((compiled.prompts, compiled.resources, compiled.templates))
     }
 
     fn list(&mut self, list: &[Value]) -> Option<Vec<Tool>> {
         if list.is_empty() || list.len() > TOOLS_MAX {
-            return self.refuse("", format!("{} tools are defined; a plugin has 1 to {TOOLS_MAX}", list.len()));
+            return self.refuse(
+                "",
+                format!(
+                    "{} tools are defined; a plugin has 1 to {TOOLS_MAX}",
+                    list.len()
+                ),
+            );
         }
-        let offered: Vec<&str> = list.iter().filter_map(|tool| tool.get("name")?.as_str()).collect();
+        let offered: Vec<&str> = list
+            .iter()
+            .filter_map(|tool| tool.get("name")?.as_str())
+            .collect();
         let only = self.plugin.only;
         for name in only.unwrap_or_default() {
             if !offered.contains(&name.as_str()) {
@@ -190,7 +237,9 @@ impl Reader<'_> {
 
     /// Reads one tool and returns it with the name that the plugin knows it by.
     fn tool(&mut self, place: &str, tool: &Value) -> Option<(String, Tool)> {
-        let Value::Object(members) = tool else { return self.refuse(place, "a tool is an object") };
+        let Value::Object(members) = tool else {
+            return self.refuse(place, "a tool is an object");
+        };
         self.only_members(place, members, &MEMBERS);
         let offered = match members.get("name") {
             Some(Value::String(name)) => name.clone(),
@@ -201,21 +250,42 @@ impl Reader<'_> {
             self.refuse::<()>(&format!("{place}/name"), message);
         }
         let hints_place = format!("{place}/annotations");
-        let (annotations, second_title) = self.annotations(&hints_place, members.get("annotations"));
-        let title = self.text(place, members, "title", TITLE_MAX).or(second_title);
-        let description = self.text(place, members, "description", DESCRIPTION_MAX).unwrap_or_default();
+        let (annotations, second_title) =
+            self.annotations(&hints_place, members.get("annotations"));
+        let title = self
+            .text(place, members, "title", TITLE_MAX)
+            .or(second_title);
+        let description = self
+            .text(place, members, "description", DESCRIPTION_MAX)
+            .unwrap_or_default();
         if members.get("cli").is_some_and(|cli| !cli.is_object()) {
             self.refuse::<()>(&format!("{place}/cli"), "`cli` is an object");
         }
         let composed = tool.pointer("/_meta/dev.weir~1composedRoot") == Some(&Value::Bool(true));
-        let input_schema = self.input(&format!("{place}/inputSchema"), members.get("inputSchema"), composed);
-        let output = self.output(&format!("{place}/outputSchema"), members.get("outputSchema"));
-        let (output_schema, wrapped) = output.map_or((None, false), |(schema, wrapped)| (Some(schema), wrapped));
+        let input_schema = self.input(
+            &format!("{place}/inputSchema"),
+            members.get("inputSchema"),
+            composed,
+        );
+        let output = self.output(
+            &format!("{place}/outputSchema"),
+            members.get("outputSchema"),
+        );
+        let (output_schema, wrapped) =
+            output.map_or((None, false), |(schema, wrapped)| (Some(schema), wrapped));
         let input_schema = input_schema?;
         let maker = Maker::Plugin(self.plugin.name.to_owned());
         let listed = self.execution(&format!("{place}/execution"), members.get("execution"));
-        let target = OfferTarget { wrapped, listed, ..OfferTarget::new(maker, &offered) };
-        let clear = self.plugin.clear.iter().filter(|field| input_schema["properties"].get(field.as_str()).is_some());
+        let target = OfferTarget {
+            wrapped,
+            listed,
+            ..OfferTarget::new(maker, &offered)
+        };
+        let clear = self
+            .plugin
+            .clear
+            .iter()
+            .filter(|field| input_schema["properties"].get(field.as_str()).is_some());
         let tool = Tool {
             name,
             title,
@@ -225,7 +295,10 @@ impl Reader<'_> {
             output_schema: output_schema.map(Schema::from),
             annotations,
             target: Target::Offer(Arc::new(target)),
-            limits: Limits { rate: self.plugin.rate, timeout_ms: self.plugin.timeout_ms },
+            limits: Limits {
+                rate: self.plugin.rate,
+                timeout_ms: self.plugin.timeout_ms,
+            },
         };
         Some((offered, tool))
     }
@@ -233,7 +306,9 @@ impl Reader<'_> {
     /// The root lists its properties and nothing more: what no tool takes must not be sent in vain.
     /// `composed`: the author knows that clients refuse alternatives there, and wants them all the same.
     fn input(&mut self, place: &str, schema: Option<&Value>, composed: bool) -> Option<Value> {
-        let Some(schema) = schema else { return self.refuse(place, "a tool has an input schema") };
+        let Some(schema) = schema else {
+            return self.refuse(place, "a tool has an input schema");
+        };
         let Value::Object(members) = self.schema(place, schema)? else {
             return self.refuse(place, "an input schema is an object");
         };
@@ -241,11 +316,22 @@ impl Reader<'_> {
             return self
                 .refuse(place, "the root of an input schema has `\"type\": \"object\"`, since arguments have names");
         }
-        let refused = ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+        let refused = [
+            "$ref",
+            "$dynamicRef",
+            "allOf",
+            "anyOf",
+            "oneOf",
+            "not",
+            "if",
+            "then",
+            "else",
+        ];
         for keyword in refused.into_iter().filter(|_| !composed) {
             if members.contains_key(keyword) {
-                let message =
-                    format!("`{keyword}` stands at the root of an input schema, where many clients refuse it");
+                let message = format!(
+                    "`{keyword}` stands at the root of an input schema, where many clients refuse it"
+                );
                 let problem = Problem::new(self.plugin.name, format!("{place}/{keyword}"), message);
                 self.problems.push(problem.hint(
                     "put the alternatives into a property, or say in the tool's `_meta` that `dev.weir/composedRoot` is true",
@@ -253,11 +339,23 @@ impl Reader<'_> {
             }
         }
         let mut closed = members.clone();
-        let says_what_else = ["additionalProperties", "unevaluatedProperties", "patternProperties"];
-        if !says_what_else.iter().any(|keyword| closed.contains_key(*keyword)) {
+        let says_what_else = [
+            "additionalProperties",
+            "unevaluatedProperties",
+            "patternProperties",
+        ];
+        if !says_what_else
+            .iter()
+            .any(|keyword| closed.contains_key(*keyword))
+        {
             closed.insert("additionalProperties".to_owned(), json!(false));
         }
-        for (property, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (property, schema) in members
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             let mut at = format!("{place}/properties");
             push_pointer(&mut at, property);
             if let Err(message) = name::check_field(property) {
@@ -266,7 +364,10 @@ impl Reader<'_> {
             if let Some(default) = schema.get("default")
                 && !fits(default, property, &members)
             {
-                self.refuse::<()>(&format!("{at}/default"), "the default does not fit the schema of its own argument");
+                self.refuse::<()>(
+                    &format!("{at}/default"),
+                    "the default does not fit the schema of its own argument",
+                );
             }
         }
         let closed = Value::Object(closed);
@@ -309,7 +410,10 @@ impl Reader<'_> {
             }
             Some(_) => {
                 let place = format!("{place}/taskSupport");
-                self.refuse::<()>(&place, "`taskSupport` is `optional`, `required` or `forbidden`");
+                self.refuse::<()>(
+                    &place,
+                    "`taskSupport` is `optional`, `required` or `forbidden`",
+                );
             }
         }
         listed
@@ -317,24 +421,36 @@ impl Reader<'_> {
 
     /// Reads the annotations. An absent hint has the protocol's default. A reading tool destroys nothing and may be
     /// repeated.
-    fn annotations(&mut self, place: &str, stated: Option<&Value>) -> (Annotations, Option<String>) {
+    fn annotations(
+        &mut self,
+        place: &str,
+        stated: Option<&Value>,
+    ) -> (Annotations, Option<String>) {
         let empty = Map::new();
         let stated = match stated {
             None => &empty,
             Some(Value::Object(stated)) => stated,
-            Some(_) => self.refuse(place, "annotations are an object").unwrap_or(&empty),
+            Some(_) => self
+                .refuse(place, "annotations are an object")
+                .unwrap_or(&empty),
         };
         let known: Vec<&str> = HINTS.into_iter().chain(["title"]).collect();
         self.only_members(place, stated, &known);
         for hint in HINTS {
             if stated.get(hint).is_some_and(|value| !value.is_boolean()) {
-                self.refuse::<()>(&format!("{place}/{hint}"), format!("`{hint}` is true or false"));
+                self.refuse::<()>(
+                    &format!("{place}/{hint}"),
+                    format!("`{hint}` is true or false"),
+                );
             }
         }
         let hint = |name: &str| stated.get(name).and_then(Value::as_bool);
         let read_only = hint("readOnlyHint").unwrap_or(false);
         if read_only && hint("destructiveHint") == Some(true) {
-            self.refuse::<()>(place, "a tool that only reads destroys nothing: `readOnlyHint` or `destructiveHint`");
+            self.refuse::<()>(
+                place,
+                "a tool that only reads destroys nothing: `readOnlyHint` or `destructiveHint`",
+            );
         }
         let annotations = Annotations::of(
             read_only,
@@ -345,34 +461,56 @@ impl Reader<'_> {
         (annotations, self.text(place, stated, "title", TITLE_MAX))
     }
 
-    fn text(&mut self, place: &str, members: &Map<String, Value>, name: &str, max: usize) -> Option<String> {
+    fn text(
+        &mut self,
+        place: &str,
+        members: &Map<String, Value>,
+        name: &str,
+        max: usize,
+    ) -> Option<String> {
         match members.get(name)? {
             Value::String(text) if text.chars().count() <= max => Some(text.clone()),
-            Value::String(_) => {
-                self.refuse(&format!("{place}/{name}"), format!("`{name}` has more than {max} characters"))
-            }
+            Value::String(_) => self.refuse(
+                &format!("{place}/{name}"),
+                format!("`{name}` has more than {max} characters"),
+            ),
             _ => self.refuse(&format!("{place}/{name}"), format!("`{name}` is a text")),
         }
     }
 
     fn only_members(&mut self, place: &str, members: &Map<String, Value>, known: &[&str]) {
-        for member in members.keys().filter(|member| !known.contains(&member.as_str())) {
+        for member in members
+            .keys()
+            .filter(|member| !known.contains(&member.as_str()))
+        {
             let mut at = place.to_owned();
             push_pointer(&mut at, member);
-            let problem =
-                Problem::new(self.plugin.name, at, format!("there is no member {} here", name::quoted(member)));
-            self.problems.push(match name::nearest(member, known.iter().copied()) {
-                Some(meant) => problem.hint(format!("`{meant}` is one")),
-                None => problem,
-            });
+            let problem = Problem::new(
+                self.plugin.name,
+                at,
+                format!("there is no member {} here", name::quoted(member)),
+            );
+            self.problems
+                .push(match name::nearest(member, known.iter().copied()) {
+                    Some(meant) => problem.hint(format!("`{meant}` is one")),
+                    None => problem,
+                });
         }
     }
 
     /// Checks that each argument to be recorded in clear exists in some tool and is not named like a secret.
     fn clear(&mut self, tools: &[Tool]) {
-        let properties =
-            |tool: &'_ Tool| tool.input_schema.value()["properties"].as_object().cloned().unwrap_or_default();
-        let known: BTreeSet<String> = tools.iter().flat_map(properties).map(|(name, _)| name).collect();
+        let properties = |tool: &'_ Tool| {
+            tool.input_schema.value()["properties"]
+                .as_object()
+                .cloned()
+                .unwrap_or_default()
+        };
+        let known: BTreeSet<String> = tools
+            .iter()
+            .flat_map(properties)
+            .map(|(name, _)| name)
+            .collect();
         for field in self.plugin.clear {
             if secret::is_named_like_one(field) {
                 let message = format!(
@@ -381,12 +519,17 @@ impl Reader<'_> {
                 );
                 self.refuse::<()>("", message);
             } else if !known.contains(field) && !tools.is_empty() {
-                let message = format!("no tool has the argument {}, which is to be kept in clear", name::quoted(field));
+                let message = format!(
+                    "no tool has the argument {}, which is to be kept in clear",
+                    name::quoted(field)
+                );
                 let problem = Problem::new(self.plugin.name, "", message);
-                self.problems.push(match name::nearest(field, known.iter().map(String::as_str)) {
-                    Some(meant) => problem.hint(format!("one has `{meant}`")),
-                    None => problem,
-                });
+                self.problems.push(
+                    match name::nearest(field, known.iter().map(String::as_str)) {
+                        Some(meant) => problem.hint(format!("one has `{meant}`")),
+                        None => problem,
+                    },
+                );
             }
         }
     }
@@ -394,15 +537,17 @@ impl Reader<'_> {
     fn unknown_selection(&mut self, name: &str, offered: &[&str]) {
         let message = format!("the plugin defines no tool {}", name::quoted(name));
         let problem = Problem::new(self.plugin.name, "", message);
-        self.problems.push(match name::nearest(name, offered.iter().copied()) {
-            Some(meant) => problem.hint(format!("it defines `{meant}`")),
-            None => problem.hint("see `weir plugin schema` for those it defines"),
-        });
+        self.problems
+            .push(match name::nearest(name, offered.iter().copied()) {
+                Some(meant) => problem.hint(format!("it defines `{meant}`")),
+                None => problem.hint("see `weir plugin schema` for those it defines"),
+            });
     }
 
     /// Records the problem and returns `None`.
     fn refuse<T>(&mut self, place: &str, message: impl Into<String>) -> Option<T> {
-        self.problems.push(Problem::new(self.plugin.name, place, message));
+        self.problems
+            .push(Problem::new(self.plugin.name, place, message));
         None
     }
 }
@@ -412,8 +557,12 @@ fn fits(default: &Value, property: &str, root: &Map<String, Value>) -> bool {
     if default.is_null() {
         return true;
     }
-    let of_root = root.iter().filter(|(keyword, _)| ["$defs", "definitions", "properties"].contains(&keyword.as_str()));
-    let alone: Map<String, Value> = of_root.map(|(keyword, value)| (keyword.clone(), value.clone())).collect();
+    let of_root = root
+        .iter()
+        .filter(|(keyword, _)| ["$defs", "definitions", "properties"].contains(&keyword.as_str()));
+    let alone: Map<String, Value> = of_root
+        .map(|(keyword, value)| (keyword.clone(), value.clone()))
+        .collect();
     let argument = json!({ property: default });
     match ArgumentValidator::new(&Value::Object(alone)) {
         Ok(validator) => validator.validate(&argument.to_string()).is_ok(),

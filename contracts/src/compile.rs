@@ -32,7 +32,10 @@ pub(crate) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Compiles one file. `shapes` holds the described shape of each collection by name. The same input gives the same
 /// bytes, and all problems come at once.
-pub fn compile(source: &Source, shapes: &BTreeMap<String, Shape>) -> Result<Contract, Vec<Problem>> {
+pub fn compile(
+    source: &Source,
+    shapes: &BTreeMap<String, Shape>,
+) -> Result<Contract, Vec<Problem>> {
     compile_what(source, shapes, &[])
 }
 
@@ -43,7 +46,9 @@ pub fn compile_known(
     shapes: &BTreeMap<String, Shape>,
 ) -> Result<(Contract, Vec<String>), Vec<Problem>> {
     let collections = source.collections.iter().map(|entry| entry.name.clone());
-    let unknown: Vec<String> = collections.filter(|name| !shapes.contains_key(name)).collect();
+    let unknown: Vec<String> = collections
+        .filter(|name| !shapes.contains_key(name))
+        .collect();
     compile_what(source, shapes, &unknown).map(|contract| (contract, unknown))
 }
 
@@ -78,7 +83,10 @@ fn compile_what(
         tools.push(Arc::new(tool));
     }
     // The collections stand in the author's order, which the map above has lost.
-    let collections = source.collections.iter().filter_map(|entry| collections.get(entry.name.as_str())?.clone());
+    let collections = source
+        .collections
+        .iter()
+        .filter_map(|entry| collections.get(entry.name.as_str())?.clone());
     let contract = Contract {
         format: Format::FIRST,
         name: source.contract.clone().unwrap_or_default(),
@@ -100,13 +108,19 @@ fn compile_what(
 
 fn check_names(source: &Source, problems: &mut Problems) {
     // An empty name beside problems is one that could not be read.
-    let name = source.contract.as_deref().filter(|name| !name.is_empty() || source.problems.is_empty());
+    let name = source
+        .contract
+        .as_deref()
+        .filter(|name| !name.is_empty() || source.problems.is_empty());
     if let Some(Err(message)) = name.map(name::check_contract) {
         problems.add("/contract", message);
     }
     if let Some(prefix) = &source.prefix
         && !name::is_tool(prefix)
     {
-        problems.add("/prefix", "the prefix is not made of A-Z, a-z, 0-9, '_' and '-'");
+        problems.add(
+            "/prefix",
+            "the prefix is not made of A-Z, a-z, 0-9, '_' and '-'",
+        );
     }
 }

@@ -326,7 +326,11 @@ pub struct Input {
     pub field: String,
     pub to: Destination,
     /// The value that is put in after validation if the argument is absent. Null can be a default too.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub default: Option<Value>,
     #[serde(default)]
     pub form: Form,
@@ -408,7 +412,11 @@ pub struct Version {
 }
 
 impl Version {
-    pub const FIRST: Self = Self { major: 1, minor: 0, patch: 0 };
+    pub const FIRST: Self = Self {
+        major: 1,
+        minor: 0,
+        patch: 0,
+    };
 }
 
 impl std::str::FromStr for Version {
@@ -423,7 +431,11 @@ impl std::str::FromStr for Version {
         else {
             return Err(refused());
         };
-        let version = Self { major, minor, patch };
+        let version = Self {
+            major,
+            minor,
+            patch,
+        };
         match version.to_string() == text {
             true => Ok(version),
             false => Err(refused()),
@@ -486,7 +498,9 @@ impl Contract {
     }
 
     pub fn collection(&self, name: &str) -> Option<&Collection> {
-        self.collections.iter().find(|collection| collection.name == name)
+        self.collections
+            .iter()
+            .find(|collection| collection.name == name)
     }
 }
 
@@ -514,18 +528,23 @@ impl Tool {
 
     /// Returns `true` if an upstream server answers the tool's calls. That server then judges formats.
     pub fn is_foreign(&self) -> bool {
-        self.offer().is_some_and(|offer| matches!(offer.maker, Maker::Upstream(_)))
+        self.offer()
+            .is_some_and(|offer| matches!(offer.maker, Maker::Upstream(_)))
     }
 
     /// Returns the schema that arguments are checked against: the published one, or one that says more.
     pub fn checked_input(&self) -> &Schema {
-        self.offer().and_then(|offer| offer.input.as_ref()).unwrap_or(&self.input_schema)
+        self.offer()
+            .and_then(|offer| offer.input.as_ref())
+            .unwrap_or(&self.input_schema)
     }
 
     /// Returns the schema that `structuredContent` of an upstream server's answer is checked against; `None` means that
     /// anything may come.
     pub fn checked_output(&self) -> Option<&Schema> {
-        self.offer().and_then(|offer| offer.output.as_ref()).or(self.output_schema.as_ref())
+        self.offer()
+            .and_then(|offer| offer.output.as_ref())
+            .or(self.output_schema.as_ref())
     }
 }
 
@@ -594,13 +613,23 @@ impl Binding {
         agent: &'a str,
         tenant: &'a str,
     ) -> impl Iterator<Item = (&'a Destination, Value)> {
-        let sent = self.inputs.iter().filter_map(|input| Some((&input.to, arguments.get(&input.field)?.clone())));
-        sent.chain(self.bound.iter().map(move |field| (&field.to, field.source.value(agent, tenant))))
+        let sent = self
+            .inputs
+            .iter()
+            .filter_map(|input| Some((&input.to, arguments.get(&input.field)?.clone())));
+        sent.chain(
+            self.bound
+                .iter()
+                .map(move |field| (&field.to, field.source.value(agent, tenant))),
+        )
     }
 
     /// Returns the argument that names the fields to empty, if the tool has one.
     pub fn clear(&self) -> Option<&str> {
-        self.inputs.iter().find(|input| input.to == Destination::Clear).map(|input| input.field.as_str())
+        self.inputs
+            .iter()
+            .find(|input| input.to == Destination::Clear)
+            .map(|input| input.field.as_str())
     }
 
     /// Makes checked arguments what the source is asked with: the default of every absent argument is put in, a field
@@ -609,8 +638,14 @@ impl Binding {
     pub fn inject_defaults(&self, arguments: &mut serde_json::Map<String, Value>) {
         for input in &self.inputs {
             if input.to == Destination::Clear {
-                let Some(Value::Array(fields)) = arguments.shift_remove(&input.field) else { continue };
-                arguments.extend(fields.iter().filter_map(|field| Some((field.as_str()?.to_owned(), Value::Null))));
+                let Some(Value::Array(fields)) = arguments.shift_remove(&input.field) else {
+                    continue;
+                };
+                arguments.extend(
+                    fields
+                        .iter()
+                        .filter_map(|field| Some((field.as_str()?.to_owned(), Value::Null))),
+                );
                 continue;
             }
             if let (Some(default), false) = (&input.default, arguments.contains_key(&input.field)) {
@@ -642,7 +677,9 @@ impl Form {
         match (self, value) {
             (_, Value::Array(items)) => items.iter_mut().for_each(|item| self.apply(item)),
             (Self::Decimal, value @ Value::Number(_)) => {
-                let Value::Number(number) = &*value else { return };
+                let Value::Number(number) = &*value else {
+                    return;
+                };
                 *value = Value::String(values::decimal_of(number));
             }
             (Self::Utc, Value::String(text)) => {

@@ -77,7 +77,11 @@ pub struct Item {
 pub fn diff(old: &Contract, new: &Contract) -> Diff {
     let mut report = Report::default();
     binding::contracts(old, new, &mut report);
-    tool::compare(&tool::of_contract(old), &tool::of_contract(new), &mut report);
+    tool::compare(
+        &tool::of_contract(old),
+        &tool::of_contract(new),
+        &mut report,
+    );
     binding::tools(old, new, &mut report);
     items::compare(old, new, &mut report);
     let unversioned = |contract: &Contract| {
@@ -101,10 +105,17 @@ pub fn diff_documents(old: &Value, new: &Value) -> Result<Diff, String> {
     let named = !contract(old).is_null() && !contract(new).is_null();
     if named && contract(old) != contract(new) {
         let reason = "another contract".to_owned();
-        report.note(ToolRule::ContractRenamed, None, "/contract", (contract(old), contract(new)), reason);
+        report.note(
+            ToolRule::ContractRenamed,
+            None,
+            "/contract",
+            (contract(old), contract(new)),
+            reason,
+        );
     }
     tool::compare(&was, &is, &mut report);
-    let tools = |document: &Value| digest(&json!([document.get("contract"), document.get("tools")]));
+    let tools =
+        |document: &Value| digest(&json!([document.get("contract"), document.get("tools")]));
     Ok(report.finish(tools(old), tools(new)))
 }
 
@@ -119,11 +130,27 @@ impl Diff {
     /// Returns the version that follows the live one: a major for a breaking or undecided change, a minor for a
     /// compatible or reviewed one, a patch for a cosmetic one, and the same version for an identical one.
     pub fn next_version(&self, live: Version) -> Version {
-        let Version { major, minor, patch } = live;
+        let Version {
+            major,
+            minor,
+            patch,
+        } = live;
         match self.class {
-            Class::Breaking | Class::Undecided => Version { major: major.saturating_add(1), minor: 0, patch: 0 },
-            Class::Review | Class::Compatible => Version { major, minor: minor.saturating_add(1), patch: 0 },
-            Class::Cosmetic => Version { major, minor, patch: patch.saturating_add(1) },
+            Class::Breaking | Class::Undecided => Version {
+                major: major.saturating_add(1),
+                minor: 0,
+                patch: 0,
+            },
+            Class::Review | Class::Compatible => Version {
+                major,
+                minor: minor.saturating_add(1),
+                patch: 0,
+            },
+            Class::Cosmetic => Version {
+                major,
+                minor,
+                patch: patch.saturating_add(1),
+            },
             Class::Identical => live,
         }
     }
@@ -137,7 +164,10 @@ struct Report {
 
 impl Default for Report {
     fn default() -> Self {
-        Self { items: Vec::new(), witnesses_left: WITNESSES_MAX }
+        Self {
+            items: Vec::new(),
+            witnesses_left: WITNESSES_MAX,
+        }
     }
 }
 
@@ -181,29 +211,47 @@ impl Report {
             // Objects are equal in any order, bytes are not.
             let bytes = |schema: &Value| schema.to_string();
             if bytes(old) != bytes(new) {
-                push(SchemaRule::OrderChanged, "only the order changed".to_owned());
+                push(
+                    SchemaRule::OrderChanged,
+                    "only the order changed".to_owned(),
+                );
             }
             return;
         }
-        let dialect = |schema: &Value| schema.get("$schema").cloned().unwrap_or_else(|| DIALECT.into());
+        let dialect = |schema: &Value| {
+            schema
+                .get("$schema")
+                .cloned()
+                .unwrap_or_else(|| DIALECT.into())
+        };
         if dialect(old) != dialect(new) {
-            push(SchemaRule::UndecidedSchema, "the schema is in another dialect".to_owned());
+            push(
+                SchemaRule::UndecidedSchema,
+                "the schema is in another dialect".to_owned(),
+            );
         }
         // Patterns of an upstream server's schemas may look around.
         let checked = |schema: &Value| {
             let schema = without_dialect(schema);
-            validate::validator(&schema).or_else(|message| validate::foreign_validator(&schema).map_err(|_| message))
+            validate::validator(&schema)
+                .or_else(|message| validate::foreign_validator(&schema).map_err(|_| message))
         };
         for (which, schema) in [("old", old), ("new", new)] {
             if let Err(message) = checked(schema) {
-                push(SchemaRule::UndecidedSchema, format!("the {which} schema cannot be checked with: {message}"));
+                push(
+                    SchemaRule::UndecidedSchema,
+                    format!("the {which} schema cannot be checked with: {message}"),
+                );
             }
         }
         match (normal::normal(old), normal::normal(new)) {
             (Ok(was), Ok(is)) => {
                 let findings = schema::compare(&was, &is);
                 if findings.is_empty() {
-                    push(SchemaRule::OrderChanged, "only order or spelling changed".to_owned());
+                    push(
+                        SchemaRule::OrderChanged,
+                        "only order or spelling changed".to_owned(),
+                    );
                 }
                 self.findings((old, new), findings, side, tool);
             }
@@ -224,7 +272,8 @@ impl Report {
             let mut witness = None;
             if class.is_breaking() && self.witnesses_left > 0 {
                 self.witnesses_left -= 1;
-                let prover = prover.get_or_insert_with(|| witness::Prover::new(roots.0, roots.1, side));
+                let prover =
+                    prover.get_or_insert_with(|| witness::Prover::new(roots.0, roots.1, side));
                 witness = prover.as_ref().and_then(|prover| prover.prove(&finding));
             }
             // A change with a witness is no longer undecided.
@@ -246,20 +295,34 @@ impl Report {
     }
 
     fn finish(self, old: String, new: String) -> Diff {
-        let class = self.items.iter().map(|item| item.class).max().unwrap_or(Class::Identical);
-        let meant = self
+        let class = self
             .items
             .iter()
-            .map(|item| json!([item.rule, item.path, item.side, item.tool, item.class, item.old, item.new]));
+            .map(|item| item.class)
+            .max()
+            .unwrap_or(Class::Identical);
+        let meant = self.items.iter().map(|item| {
+            json!([
+                item.rule, item.path, item.side, item.tool, item.class, item.old, item.new
+            ])
+        });
         let fingerprint = digest(&json!([old, new, meant.collect::<Vec<Value>>()]));
-        Diff { class, breaking: class.is_breaking(), fingerprint, items: self.items }
+        Diff {
+            class,
+            breaking: class.is_breaking(),
+            fingerprint,
+            items: self.items,
+        }
     }
 }
 
 fn without_dialect(schema: &Value) -> Value {
     match schema {
         Value::Object(map) => Value::Object(
-            map.iter().filter(|(key, _)| *key != "$schema").map(|(key, value)| (key.clone(), value.clone())).collect(),
+            map.iter()
+                .filter(|(key, _)| *key != "$schema")
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
         ),
         other => other.clone(),
     }
@@ -284,7 +347,12 @@ fn sorted(value: &Value) -> Value {
         Value::Object(map) => {
             let mut entries: Vec<(&String, &Value)> = map.iter().collect();
             entries.sort_unstable_by_key(|(key, _)| *key);
-            Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect::<Map<_, _>>())
+            Value::Object(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| (key.clone(), sorted(value)))
+                    .collect::<Map<_, _>>(),
+            )
         }
         Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
         other => other.clone(),

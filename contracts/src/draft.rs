@@ -66,7 +66,10 @@ fn as_read(described: &Shape) -> (Shape, Vec<String>) {
                 field.format = Some(Box::new(one.format.clone()));
             }
             several => {
-                let ways: Vec<String> = several.iter().map(|reading| flow(&said_of(reading))).collect();
+                let ways: Vec<String> = several
+                    .iter()
+                    .map(|reading| flow(&said_of(reading)))
+                    .collect();
                 notes.push(format!(
                     "The column {} stays as it is, since it can be read in several ways. Say the right one under `shape:`, as `{}: …` with {}.",
                     name::quoted(&field.key),
@@ -82,7 +85,12 @@ fn as_read(described: &Shape) -> (Shape, Vec<String>) {
 /// Writes a reading in the words of a contract.
 fn said_of(reading: &Reading) -> Value {
     let mut said = serde_json::Map::from_iter([("type".to_owned(), reading.kind.word().into())]);
-    said.extend(reading.format.keys().map(|(key, given)| (key.to_owned(), given.into())));
+    said.extend(
+        reading
+            .format
+            .keys()
+            .map(|(key, given)| (key.to_owned(), given.into())),
+    );
     Value::Object(said)
 }
 
@@ -112,19 +120,42 @@ struct Drafter<'a> {
 
 impl<'a> Drafter<'a> {
     fn new(input: &'a Input<'a>, shape: &'a Shape) -> Self {
-        let (hidden, columns): (Vec<&Field>, Vec<&Field>) =
-            shape.fields.iter().partition(|field| secret::is_named_like_one(&field.key));
+        let (hidden, columns): (Vec<&Field>, Vec<&Field>) = shape
+            .fields
+            .iter()
+            .partition(|field| secret::is_named_like_one(&field.key));
         let mut notes = Vec::new();
         if !hidden.is_empty() {
-            let names: Vec<String> = hidden.iter().map(|field| name::quoted(&field.key)).collect();
-            notes.push(format!("Left out, since the name looks like a secret: {}.", names.join(", ")));
+            let names: Vec<String> = hidden
+                .iter()
+                .map(|field| name::quoted(&field.key))
+                .collect();
+            notes.push(format!(
+                "Left out, since the name looks like a secret: {}.",
+                names.join(", ")
+            ));
         }
         if !shape.left_out.is_empty() {
-            let names: Vec<String> = shape.left_out.iter().map(|name| name::quoted(name)).collect();
-            notes.push(format!("Left out, since no record can hold its values, such as bytes: {}.", names.join(", ")));
+            let names: Vec<String> = shape
+                .left_out
+                .iter()
+                .map(|name| name::quoted(name))
+                .collect();
+            notes.push(format!(
+                "Left out, since no record can hold its values, such as bytes: {}.",
+                names.join(", ")
+            ));
         }
         let (noun, names) = (words::Noun::of(input.title), field_names(shape));
-        Self { input, shape, columns, hidden, noun, names, notes }
+        Self {
+            input,
+            shape,
+            columns,
+            hidden,
+            noun,
+            names,
+            notes,
+        }
     }
 
     fn write(mut self) -> Result<Draft, Vec<String>> {
@@ -141,12 +172,18 @@ impl<'a> Drafter<'a> {
         let _ = writeln!(text, "    settings: {}", flow(self.input.settings));
         if !self.hidden.is_empty() {
             let names: Vec<String> = self.hidden.iter().map(|field| scalar(&field.key)).collect();
-            let _ = writeln!(text, "    # Named like secrets: these never leave the source.");
+            let _ = writeln!(
+                text,
+                "    # Named like secrets: these never leave the source."
+            );
             let _ = writeln!(text, "    hide: [{}]", names.join(", "));
         }
         self.formats(&mut text);
         if self.can_write() {
-            let _ = writeln!(text, "    # Take this and the writing tools away to make the collection read-only.");
+            let _ = writeln!(
+                text,
+                "    # Take this and the writing tools away to make the collection read-only."
+            );
             let _ = writeln!(text, "    write: true");
         }
         let mut tools = String::new();
@@ -164,20 +201,34 @@ impl<'a> Drafter<'a> {
             return Err(self.notes);
         }
         let _ = write!(text, "tools:\n{tools}");
-        Ok(Draft { contract: text, writes: self.can_write(), notes: self.notes })
+        Ok(Draft {
+            contract: text,
+            writes: self.can_write(),
+            notes: self.notes,
+        })
     }
 
     /// Writes how the source formats numbers and dates.
     fn formats(&self, text: &mut String) {
-        let formatted: Vec<&&Field> = self.columns.iter().filter(|field| field.format.is_some()).collect();
+        let formatted: Vec<&&Field> = self
+            .columns
+            .iter()
+            .filter(|field| field.format.is_some())
+            .collect();
         if formatted.is_empty() {
             return;
         }
-        let _ = writeln!(text, "    # How the source writes these, as far as all its values agree.");
+        let _ = writeln!(
+            text,
+            "    # How the source writes these, as far as all its values agree."
+        );
         let _ = writeln!(text, "    shape:");
         for field in formatted {
             let format = field.format.as_deref().cloned().unwrap_or_default();
-            let said = flow(&said_of(&Reading { kind: field.kind, format }));
+            let said = flow(&said_of(&Reading {
+                kind: field.kind,
+                format,
+            }));
             let _ = writeln!(text, "      {}: {said}", scalar(&field.key));
         }
     }
@@ -195,19 +246,31 @@ impl<'a> Drafter<'a> {
             );
             return;
         }
-        let key: Vec<&Field> = shape.key.iter().filter_map(|key| shape.field(key)).collect();
+        let key: Vec<&Field> = shape
+            .key
+            .iter()
+            .filter_map(|key| shape.field(key))
+            .collect();
         if key.len() != shape.key.len() || !key.iter().all(|field| can(shape, field, "equals")) {
-            self.notes.push("The key cannot be asked for, so there is no lookup.".to_owned());
+            self.notes
+                .push("The key cannot be asked for, so there is no lookup.".to_owned());
             return;
         }
         let names: Vec<String> = key.iter().map(|field| words::visible(&field.key)).collect();
-        let described = format!("Finds one {} by {}.", self.noun.one, names.join(" and ").trim_end_matches('.'));
+        let described = format!(
+            "Finds one {} by {}.",
+            self.noun.one,
+            names.join(" and ").trim_end_matches('.')
+        );
         self.head(text, "get", &self.noun.one, &described, "lookup");
         for field in key {
             let typed = self.type_of(field, false);
             let (name, column) = (scalar(self.name(field)), self.column_of(field));
             let help = self.help_of_key(field);
-            let _ = writeln!(text, "      - {{ name: {name}, {typed}{column}, required: true{help} }}");
+            let _ = writeln!(
+                text,
+                "      - {{ name: {name}, {typed}{column}, required: true{help} }}"
+            );
         }
     }
 
@@ -215,7 +278,11 @@ impl<'a> Drafter<'a> {
     fn help_of_key(&self, field: &Field) -> String {
         let own = help(field);
         match own.is_empty() {
-            true => said(&format!("The {}'s {}.", self.noun.one, words::visible(&field.key).trim_end_matches('.'))),
+            true => said(&format!(
+                "The {}'s {}.",
+                self.noun.one,
+                words::visible(&field.key).trim_end_matches('.')
+            )),
             false => own,
         }
     }
@@ -230,10 +297,17 @@ impl<'a> Drafter<'a> {
             self.filters(field, &mut taken, &mut lines);
         }
         if lines.len() > FILTERS_MAX {
-            self.notes.push(format!("Only the first {FILTERS_MAX} of {} filters are in the list.", lines.len()));
+            self.notes.push(format!(
+                "Only the first {FILTERS_MAX} of {} filters are in the list.",
+                lines.len()
+            ));
             lines.truncate(FILTERS_MAX);
         }
-        let filtered = if lines.is_empty() { "" } else { "; every filter given must hold" };
+        let filtered = if lines.is_empty() {
+            ""
+        } else {
+            "; every filter given must hold"
+        };
         let described = format!("Lists {}, page by page{filtered}.", self.noun.many);
         self.head(text, "list", &self.noun.many, &described, "list");
         if lines.is_empty() {
@@ -249,22 +323,38 @@ impl<'a> Drafter<'a> {
     fn filters(&self, field: &Field, taken: &mut HashSet<String>, lines: &mut Vec<String>) {
         let shape = self.shape;
         let own = self.name(field) == field.key;
-        let mut add = |wanted: String, comparison: &str, typed: String, side: &str, help: String| {
-            if !can(shape, field, comparison) {
-                return;
-            }
-            let named = match taken.contains(&wanted) {
-                true => format!("{wanted}_value"),
-                false => wanted,
+        let mut add =
+            |wanted: String, comparison: &str, typed: String, side: &str, help: String| {
+                if !can(shape, field, comparison) {
+                    return;
+                }
+                let named = match taken.contains(&wanted) {
+                    true => format!("{wanted}_value"),
+                    false => wanted,
+                };
+                if name::check_field(&named).is_err() || !taken.insert(named.clone()) {
+                    return;
+                }
+                let column = if named == field.key {
+                    String::new()
+                } else {
+                    format!(", column: {}", scalar(&field.key))
+                };
+                let matched = if comparison == "equals" {
+                    String::new()
+                } else {
+                    format!(", match: {comparison}")
+                };
+                let title = if own {
+                    String::new()
+                } else {
+                    titled(field, side)
+                };
+                lines.push(format!(
+                    "{{ name: {}, {typed}{column}{matched}{title}{help} }}",
+                    scalar(&named)
+                ));
             };
-            if name::check_field(&named).is_err() || !taken.insert(named.clone()) {
-                return;
-            }
-            let column = if named == field.key { String::new() } else { format!(", column: {}", scalar(&field.key)) };
-            let matched = if comparison == "equals" { String::new() } else { format!(", match: {comparison}") };
-            let title = if own { String::new() } else { titled(field, side) };
-            lines.push(format!("{{ name: {}, {typed}{column}{matched}{title}{help} }}", scalar(&named)));
-        };
         let key = self.name(field).to_owned();
         match field.kind {
             Type::String if self.choices(field).is_some() => {
@@ -288,20 +378,51 @@ impl<'a> Drafter<'a> {
                     said("Part of the text; upper and lower case differ."),
                 );
             }
-            Type::String | Type::Boolean => add(key, "equals", self.type_of(field, false), "", help(field)),
+            Type::String | Type::Boolean => {
+                add(key, "equals", self.type_of(field, false), "", help(field))
+            }
             Type::Integer | Type::Number | Type::Decimal if self.shape.key.contains(&field.key) => {
-                add(key, "equals", self.type_of(field, false), "", self.help_of_key(field));
+                add(
+                    key,
+                    "equals",
+                    self.type_of(field, false),
+                    "",
+                    self.help_of_key(field),
+                );
             }
             Type::Integer | Type::Number | Type::Decimal => {
                 let typed = || "type: number".to_owned();
-                add(format!("min_{key}"), "at-least", typed(), ", at least", help_and(field, "This or more."));
-                add(format!("max_{key}"), "at-most", typed(), ", at most", help_and(field, "This or less."));
+                add(
+                    format!("min_{key}"),
+                    "at-least",
+                    typed(),
+                    ", at least",
+                    help_and(field, "This or more."),
+                );
+                add(
+                    format!("max_{key}"),
+                    "at-most",
+                    typed(),
+                    ", at most",
+                    help_and(field, "This or less."),
+                );
             }
             Type::Date | Type::Datetime => {
                 let typed = self.type_of(field, false);
-                let when = if field.kind == Type::Date { "day" } else { "time" };
-                let [from, to] = ["later", "earlier"].map(|side| help_and(field, &format!("This {when} or {side}.")));
-                add(format!("{key}_from"), "at-least", typed.clone(), ", from", from);
+                let when = if field.kind == Type::Date {
+                    "day"
+                } else {
+                    "time"
+                };
+                let [from, to] = ["later", "earlier"]
+                    .map(|side| help_and(field, &format!("This {when} or {side}.")));
+                add(
+                    format!("{key}_from"),
+                    "at-least",
+                    typed.clone(),
+                    ", from",
+                    from,
+                );
                 add(format!("{key}_to"), "at-most", typed, ", to", to);
             }
             Type::Json | Type::Record | Type::List => {}
@@ -314,15 +435,26 @@ impl<'a> Drafter<'a> {
             self.notes.extend(why);
             return;
         }
-        let described = format!("Adds {} and returns it as the source now holds it.", self.noun.with_article());
+        let described = format!(
+            "Adds {} and returns it as the source now holds it.",
+            self.noun.with_article()
+        );
         self.head(text, "create", &self.noun.one, &described, "create");
         for field in self.written() {
             let typed = self.type_of(field, true);
             let nullable = field.nullable && !self.shape.key.contains(&field.key);
             // An absent field means the same as null, and a plain type is what most clients read.
-            let flags = if nullable || field.generated { "" } else { ", required: true" };
+            let flags = if nullable || field.generated {
+                ""
+            } else {
+                ", required: true"
+            };
             let (name, column) = (scalar(self.name(field)), self.column_of(field));
-            let _ = writeln!(text, "      - {{ name: {name}, {typed}{column}{flags}{} }}", help(field));
+            let _ = writeln!(
+                text,
+                "      - {{ name: {name}, {typed}{column}{flags}{} }}",
+                help(field)
+            );
         }
     }
 
@@ -353,7 +485,10 @@ impl<'a> Drafter<'a> {
     }
 
     fn head(&self, text: &mut String, action: &str, object: &str, description: &str, verb: &str) {
-        let named = words::limited(&format!("{action}_{}", words::joined(object)), name::TOOL_LENGTH_GOOD);
+        let named = words::limited(
+            &format!("{action}_{}", words::joined(object)),
+            name::TOOL_LENGTH_GOOD,
+        );
         let _ = writeln!(text, "  - tool: {named}");
         let _ = writeln!(text, "    description: {}", scalar(description));
         let _ = writeln!(text, "    verb: {verb}");
@@ -367,26 +502,41 @@ impl<'a> Drafter<'a> {
     }
 
     fn takes_create(&self) -> bool {
-        self.shape.capabilities.write.iter().any(|verb| verb == "create")
+        self.shape
+            .capabilities
+            .write
+            .iter()
+            .any(|verb| verb == "create")
     }
 
     /// Returns the columns that a create of the draft has a field for; a key that the source makes up is none.
     fn written(&self) -> Vec<&'a Field> {
         let is_made_up = |field: &Field| field.generated && self.shape.key.contains(&field.key);
-        self.columns.iter().copied().filter(|field| is_writable(field) && !is_made_up(field)).collect()
+        self.columns
+            .iter()
+            .copied()
+            .filter(|field| is_writable(field) && !is_made_up(field))
+            .collect()
     }
 
     /// Returns the columns that a create needs and that the draft has no field for.
     fn lacking(&self) -> Vec<String> {
         let shape = self.shape;
-        let has_field = |field: &Field| is_writable(field) && self.columns.iter().any(|column| column.key == field.key);
-        let lacking = shape.fields.iter().filter(|field| shape.needs(field, self.input.adapter) && !has_field(field));
+        let has_field = |field: &Field| {
+            is_writable(field) && self.columns.iter().any(|column| column.key == field.key)
+        };
+        let lacking = shape
+            .fields
+            .iter()
+            .filter(|field| shape.needs(field, self.input.adapter) && !has_field(field));
         lacking.map(|field| name::quoted(&field.key)).collect()
     }
 
     /// Returns the name of a column's own field.
     fn name<'b>(&'b self, field: &'b Field) -> &'b str {
-        self.names.get(field.key.as_str()).map_or(&field.key, String::as_str)
+        self.names
+            .get(field.key.as_str())
+            .map_or(&field.key, String::as_str)
     }
 
     /// Writes `, column: …, title: …` if the name does not say it.
@@ -414,13 +564,21 @@ impl<'a> Drafter<'a> {
     /// request for it.
     fn choices(&self, field: &Field) -> Option<Vec<&'a str>> {
         let known = self.input.choices.get(&field.key)?;
-        let choices: Vec<&str> = known.iter().map(String::as_str).filter(|choice| !choice.is_empty()).collect();
-        (!choices.is_empty() && choices.iter().all(|choice| choice.chars().count() <= 200)).then_some(choices)
+        let choices: Vec<&str> = known
+            .iter()
+            .map(String::as_str)
+            .filter(|choice| !choice.is_empty())
+            .collect();
+        (!choices.is_empty() && choices.iter().all(|choice| choice.chars().count() <= 200))
+            .then_some(choices)
     }
 
     /// Returns `true` if a text of the column may be empty, as far as its few values say.
     fn may_be_empty(&self, field: &Field) -> bool {
-        self.input.choices.get(&field.key).is_some_and(|known| known.iter().any(String::is_empty))
+        self.input
+            .choices
+            .get(&field.key)
+            .is_some_and(|known| known.iter().any(String::is_empty))
     }
 
     /// Writes `type: …` with the keys that belong to it.
@@ -433,7 +591,10 @@ impl<'a> Drafter<'a> {
             Type::Date => "type: date".to_owned(),
             Type::Datetime => "type: datetime".to_owned(),
             Type::Json => "type: json, schema: {}".to_owned(),
-            _ => match self.choices(field).filter(|_| !written || !self.may_be_empty(field)) {
+            _ => match self
+                .choices(field)
+                .filter(|_| !written || !self.may_be_empty(field))
+            {
                 Some(choices) => {
                     let choices: Vec<String> = choices.into_iter().map(scalar).collect();
                     format!("type: dropdown, choices: [{}]", choices.join(", "))
@@ -447,7 +608,11 @@ impl<'a> Drafter<'a> {
 /// Returns the names of the columns' fields, no two alike: the column's own if it is plain snake_case, else one made
 /// from it (`Amount (EUR)` → `amount_eur`).
 fn field_names(shape: &Shape) -> BTreeMap<&str, String> {
-    let own = shape.fields.iter().map(|field| field.key.as_str()).filter(|key| words::field(key) == **key);
+    let own = shape
+        .fields
+        .iter()
+        .map(|field| field.key.as_str())
+        .filter(|key| words::field(key) == **key);
     let mut names: BTreeMap<&str, String> = own.map(|key| (key, key.to_owned())).collect();
     let mut taken: HashSet<String> = names.values().cloned().collect();
     for field in &shape.fields {
@@ -456,7 +621,9 @@ fn field_names(shape: &Shape) -> BTreeMap<&str, String> {
         }
         let stem = name::plain_field(&words::field(&field.key));
         let numbered = (2..).map(|number| format!("{stem}_{number}"));
-        let name = std::iter::once(stem.clone()).chain(numbered).find(|name| taken.insert(name.clone()));
+        let name = std::iter::once(stem.clone())
+            .chain(numbered)
+            .find(|name| taken.insert(name.clone()));
         names.insert(&field.key, name.expect("numbers do not end"));
     }
     names
@@ -477,16 +644,30 @@ fn is_writable(field: &Field) -> bool {
 }
 
 fn can(shape: &Shape, field: &Field, comparison: &str) -> bool {
-    shape.capabilities.compares(&field.key).iter().any(|known| known == comparison)
+    shape
+        .capabilities
+        .compares(&field.key)
+        .iter()
+        .any(|known| known == comparison)
 }
 
 fn help(field: &Field) -> String {
-    field.description.as_deref().filter(|text| !text.trim().is_empty()).map(said).unwrap_or_default()
+    field
+        .description
+        .as_deref()
+        .filter(|text| !text.trim().is_empty())
+        .map(said)
+        .unwrap_or_default()
 }
 
 /// Writes the source's own words on a column, and what a filter asks of it.
 fn help_and(field: &Field, asked: &str) -> String {
-    match field.description.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
+    match field
+        .description
+        .as_deref()
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+    {
         Some(text) => said(&format!("{}. {asked}", text.trim_end_matches('.'))),
         None => said(asked),
     }

@@ -18,10 +18,17 @@ pub fn difference(contract: &Contract, collection: &str, live: &Shape) -> Diff {
 
 fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
     let mut served = contract.clone();
-    let Some(known) = contract.collection(collection) else { return served };
+    let Some(known) = contract.collection(collection) else {
+        return served;
+    };
     let fields = fields(known, live);
     for tool in &mut served.tools {
-        let Some(target) = tool.collection().filter(|target| target.binding.collection == collection) else { continue };
+        let Some(target) = tool
+            .collection()
+            .filter(|target| target.binding.collection == collection)
+        else {
+            continue;
+        };
         // The answer of an operation does not depend on the columns.
         if target.binding.operation.is_none() {
             let schema = compile::output_schema(target.verb, &fields, &target.binding.columns);
@@ -38,7 +45,10 @@ fn fields(known: &Collection, live: &Shape) -> Vec<Field> {
     live.apply(&known.overrides);
     for field in &mut live.fields {
         field.nullable &= !known.shape.key.contains(&field.key);
-        field.description = known.shape.field(&field.key).and_then(|known| known.description.clone());
+        field.description = known
+            .shape
+            .field(&field.key)
+            .and_then(|known| known.description.clone());
     }
     live.fields
 }
@@ -47,9 +57,18 @@ fn fields(known: &Collection, live: &Shape) -> Vec<Field> {
 /// two candidates, none is returned.
 pub fn renamed(known: &Collection, live: &Shape) -> Option<(String, String)> {
     let now = fields(known, live);
-    let mut gone = known.shape.fields.iter().filter(|field| !now.iter().any(|other| other.key == field.key));
-    let new: Vec<&Field> = now.iter().filter(|field| known.shape.field(&field.key).is_none()).collect();
-    let (Some(gone), None) = (gone.next(), gone.next()) else { return None };
+    let mut gone = known
+        .shape
+        .fields
+        .iter()
+        .filter(|field| !now.iter().any(|other| other.key == field.key));
+    let new: Vec<&Field> = now
+        .iter()
+        .filter(|field| known.shape.field(&field.key).is_none())
+        .collect();
+    let (Some(gone), None) = (gone.next(), gone.next()) else {
+        return None;
+    };
     match new[..] {
         [new] if new.kind == gone.kind => Some((gone.key.clone(), new.key.clone())),
         _ => None,
@@ -63,29 +82,76 @@ pub fn edits(source: &form::Source, collection: &str, old: &str, new: &str) -> V
     let is_old = |entry: &String| entry == old || entry.strip_prefix('-') == Some(old);
     let lists = |place: &str, key: &str, list: &[String]| -> Vec<String> {
         let found = list.iter().enumerate().filter(|(_, entry)| is_old(entry));
-        found.map(|(index, _)| format!("{place}/{key}/{index}")).collect()
+        found
+            .map(|(index, _)| format!("{place}/{key}/{index}"))
+            .collect()
     };
-    for entry in source.collections.iter().filter(|entry| entry.name == collection) {
-        lists(&entry.place, "columns", entry.columns.as_deref().unwrap_or_default()).into_iter().for_each(&mut write);
-        lists(&entry.place, "hide", &entry.hide).into_iter().for_each(&mut write);
-        lists(&entry.place, "key", entry.key.as_deref().unwrap_or_default()).into_iter().for_each(&mut write);
+    for entry in source
+        .collections
+        .iter()
+        .filter(|entry| entry.name == collection)
+    {
+        lists(
+            &entry.place,
+            "columns",
+            entry.columns.as_deref().unwrap_or_default(),
+        )
+        .into_iter()
+        .for_each(&mut write);
+        lists(&entry.place, "hide", &entry.hide)
+            .into_iter()
+            .for_each(&mut write);
+        lists(
+            &entry.place,
+            "key",
+            entry.key.as_deref().unwrap_or_default(),
+        )
+        .into_iter()
+        .for_each(&mut write);
         let told = entry.overrides.iter().any(|told| told.column == old);
         told.then(|| write(format!("{}/shape", entry.place)));
     }
     let mut added = Vec::new();
-    for tool in source.tools.iter().filter(|tool| tool.collection.as_deref() == Some(collection)) {
-        let fields = tool.fields.iter().map(|field| (&field.place, &field.name, &field.column, &field.param));
-        let bound = tool.bound.iter().map(|field| (&field.place, &field.name, &field.column, &field.param));
+    for tool in source
+        .tools
+        .iter()
+        .filter(|tool| tool.collection.as_deref() == Some(collection))
+    {
+        let fields = tool
+            .fields
+            .iter()
+            .map(|field| (&field.place, &field.name, &field.column, &field.param));
+        let bound = tool
+            .bound
+            .iter()
+            .map(|field| (&field.place, &field.name, &field.column, &field.param));
         for (place, name, column, param) in fields.chain(bound) {
             match column {
                 Some(column) if column == old => write(format!("{place}/column")),
-                None if name == old && param.is_none() => added.push(format!("{place}: add `column: {new}`")),
+                None if name == old && param.is_none() => {
+                    added.push(format!("{place}: add `column: {new}`"))
+                }
                 _ => {}
             }
         }
-        lists(&tool.place, "order", tool.order.as_deref().unwrap_or_default()).into_iter().for_each(&mut write);
-        lists(&tool.place, "returns", tool.returns.as_deref().unwrap_or_default()).into_iter().for_each(&mut write);
-        let said = tool.say.as_ref().is_some_and(|say| say.contains(&format!("{{{old}}}")));
+        lists(
+            &tool.place,
+            "order",
+            tool.order.as_deref().unwrap_or_default(),
+        )
+        .into_iter()
+        .for_each(&mut write);
+        lists(
+            &tool.place,
+            "returns",
+            tool.returns.as_deref().unwrap_or_default(),
+        )
+        .into_iter()
+        .for_each(&mut write);
+        let said = tool
+            .say
+            .as_ref()
+            .is_some_and(|say| say.contains(&format!("{{{old}}}")));
         said.then(|| write(format!("{}/say", tool.place)));
     }
     edits.extend(added);
@@ -116,7 +182,10 @@ tools:
 "#;
 
     fn shape(fields: &str) -> Shape {
-        Shape::read(&format!(r#"{{"name": "parts", "key": ["id"], "fields": [{fields}]}}"#)).expect("a shape")
+        Shape::read(&format!(
+            r#"{{"name": "parts", "key": ["id"], "fields": [{fields}]}}"#
+        ))
+        .expect("a shape")
     }
 
     fn published() -> (form::Source, Contract) {
@@ -126,8 +195,7 @@ tools:
         (source, contract)
     }
 
-    const ID_NAME_STOCK: &str =
-        r#"{"key": "id", "type": "integer"}, {"key": "name", "type": "string"}, {"key": "stock", "type": "integer"}"#;
+    const ID_NAME_STOCK: &str = r#"{"key": "id", "type": "integer"}, {"key": "name", "type": "string"}, {"key": "stock", "type": "integer"}"#;
 
     #[test]
     fn what_the_source_became_is_a_difference_of_results() {
@@ -135,11 +203,21 @@ tools:
         let change = |to: &str| difference(&contract, "parts", &shape(to));
         assert_eq!(change(ID_NAME_STOCK).class, Class::Identical);
         let further = format!("{ID_NAME_STOCK}, {{\"key\": \"note\", \"type\": \"string\"}}");
-        assert_eq!(change(&further).class, Class::Identical, "a further column reaches nobody");
-        for other in [ID_NAME_STOCK.replace("\"stock\"", "\"amount\""), ID_NAME_STOCK.replacen("integer", "string", 2)]
-        {
+        assert_eq!(
+            change(&further).class,
+            Class::Identical,
+            "a further column reaches nobody"
+        );
+        for other in [
+            ID_NAME_STOCK.replace("\"stock\"", "\"amount\""),
+            ID_NAME_STOCK.replacen("integer", "string", 2),
+        ] {
             let change = change(&other);
-            assert_eq!((change.class, change.items[0].side), (Class::Breaking, Some(Side::Output)), "{change:?}");
+            assert_eq!(
+                (change.class, change.items[0].side),
+                (Class::Breaking, Some(Side::Output)),
+                "{change:?}"
+            );
             assert_eq!(change.fingerprint.len(), 64);
         }
     }
@@ -151,10 +229,18 @@ tools:
         let live = shape(&ID_NAME_STOCK.replace("stock", "amount"));
         let (old, new) = renamed(known, &live).expect("one is gone, and one like it is new");
         assert_eq!((old.as_str(), new.as_str()), ("stock", "amount"));
-        let two =
-            format!("{}, {{\"key\": \"price\", \"type\": \"integer\"}}", ID_NAME_STOCK.replace("stock", "amount"));
+        let two = format!(
+            "{}, {{\"key\": \"price\", \"type\": \"integer\"}}",
+            ID_NAME_STOCK.replace("stock", "amount")
+        );
         assert_eq!(renamed(known, &shape(&two)), None, "it could be either");
-        assert_eq!(renamed(known, &shape(&ID_NAME_STOCK.replacen("integer", "string", 2))), None);
+        assert_eq!(
+            renamed(
+                known,
+                &shape(&ID_NAME_STOCK.replacen("integer", "string", 2))
+            ),
+            None
+        );
         let expected = [
             "/collections/parts/columns/1: write `amount` for `stock`",
             "/tools/0/fields/1/column: write `amount` for `stock`",

@@ -54,7 +54,10 @@ pub fn read(file: &str, text: &str) -> Result<Source, Vec<Problem>> {
     if source.tools.is_empty() && source.collections.is_empty() {
         return problems.finish(source);
     }
-    Ok(Source { problems: problems.into_vec(), ..source })
+    Ok(Source {
+        problems: problems.into_vec(),
+        ..source
+    })
 }
 
 fn source(file: &str, value: &Value, problems: &mut Problems) -> Source {
@@ -75,16 +78,24 @@ fn source(file: &str, value: &Value, problems: &mut Problems) -> Source {
                 problems.add("", "the list of forms is empty");
             }
             let forms = problems.bounded("", forms, TOOLS_MAX, "forms");
-            let read = |(index, form): (usize, &Value)| tool::read_bare(form, format!("/{index}"), problems);
+            let read = |(index, form): (usize, &Value)| {
+                tool::read_bare(form, format!("/{index}"), problems)
+            };
             let tools = forms.iter().enumerate().filter_map(read).collect();
             bare(tools)
         }
         Value::Object(map) if map.contains_key("contract") => contract(file, value, problems),
-        Value::Object(map) if map.contains_key("tool") || !map.contains_key("tools") => {
-            bare(tool::read_bare(value, String::new(), problems).into_iter().collect())
-        }
+        Value::Object(map) if map.contains_key("tool") || !map.contains_key("tools") => bare(
+            tool::read_bare(value, String::new(), problems)
+                .into_iter()
+                .collect(),
+        ),
         Value::Object(_) => {
-            problems.add_hint("", "the file has tools, but no contract name", "add `contract: NAME` at the top");
+            problems.add_hint(
+                "",
+                "the file has tools, but no contract name",
+                "add `contract: NAME` at the top",
+            );
             bare(Vec::new())
         }
         _ => {
@@ -99,16 +110,32 @@ fn source(file: &str, value: &Value, problems: &mut Problems) -> Source {
 }
 
 fn contract(file: &str, value: &Value, problems: &mut Problems) -> Source {
-    const KEYS: &[&str] = &["contract", "title", "description", "instructions", "prefix", "collections", "tools"];
+    const KEYS: &[&str] = &[
+        "contract",
+        "title",
+        "description",
+        "instructions",
+        "prefix",
+        "collections",
+        "tools",
+    ];
     let table = Table::new(value, String::new(), problems).expect("the caller saw an object");
     table.check_keys(KEYS, problems);
     let mut collections = Vec::new();
     if let Some(entries) = table.object("collections", problems) {
         if entries.len() > COLLECTIONS_MAX {
-            problems.add("/collections", format!("more than {COLLECTIONS_MAX} collections"));
+            problems.add(
+                "/collections",
+                format!("more than {COLLECTIONS_MAX} collections"),
+            );
         }
         for (name, entry) in entries.iter().take(COLLECTIONS_MAX) {
-            collections.extend(collection::read(name, entry, table.at("collections"), problems));
+            collections.extend(collection::read(
+                name,
+                entry,
+                table.at("collections"),
+                problems,
+            ));
         }
     }
     let mut tools = Vec::new();
@@ -117,11 +144,17 @@ fn contract(file: &str, value: &Value, problems: &mut Problems) -> Source {
             if entries.is_empty() {
                 problems.add("/tools", "the contract has no tools");
             }
-            for (index, entry) in problems.bounded("/tools", entries, TOOLS_MAX, "tools").iter().enumerate() {
+            for (index, entry) in problems
+                .bounded("/tools", entries, TOOLS_MAX, "tools")
+                .iter()
+                .enumerate()
+            {
                 tools.extend(tool::read(entry, format!("/tools/{index}"), problems));
             }
         }
-        None if !table.has("tools") => problems.add_hint("", "the contract has no tools", "add `tools:`"),
+        None if !table.has("tools") => {
+            problems.add_hint("", "the contract has no tools", "add `tools:`")
+        }
         None => {}
     }
     Source {

@@ -66,7 +66,9 @@ pub struct Profiler {
 impl Profiler {
     pub fn new(schema: &Value) -> Self {
         // Without its schema a profile holds types and lengths alone.
-        Self { schema: normal::normal(schema).unwrap_or_default() }
+        Self {
+            schema: normal::normal(schema).unwrap_or_default(),
+        }
     }
 
     /// Returns the profile of arguments that the schema has accepted; it does not check them again.
@@ -89,11 +91,24 @@ fn value(schema: &Value, value: &Value, depth: usize) -> Profile {
         Value::Number(_) if is_between(schema) => Profile::Value(value.clone()),
         Value::Number(number) => {
             let double = number.as_f64().unwrap_or(0.5);
-            Profile::Number { whole: !number.is_f64() || double.fract() == 0.0 }
+            Profile::Number {
+                whole: !number.is_f64() || double.fract() == 0.0,
+            }
         }
         Value::String(text) => {
-            let of = |key: &str| schema.get(key).and_then(Value::as_str).map(str::to_owned).into_iter().collect();
-            Profile::Text { length: text.chars().count() as u64, patterns: of("pattern"), formats: of("format") }
+            let of = |key: &str| {
+                schema
+                    .get(key)
+                    .and_then(Value::as_str)
+                    .map(str::to_owned)
+                    .into_iter()
+                    .collect()
+            };
+            Profile::Text {
+                length: text.chars().count() as u64,
+                patterns: of("pattern"),
+                formats: of("format"),
+            }
         }
         Value::Array(items) => list(schema, items, depth),
         Value::Object(members) => object(schema, members, depth),
@@ -106,23 +121,39 @@ fn is_between(schema: &Value) -> bool {
 }
 
 fn list(schema: &Value, items: &[Value], depth: usize) -> Profile {
-    let of_item =
-        |index: usize| schema.get("prefixItems").and_then(|items| items.get(index)).or_else(|| schema.get("items"));
+    let of_item = |index: usize| {
+        schema
+            .get("prefixItems")
+            .and_then(|items| items.get(index))
+            .or_else(|| schema.get("items"))
+    };
     let kept = items.iter().take(ITEMS_MAX).enumerate();
     // Many items are compared with each other only where the schema has done so already.
     let unique = schema.get("uniqueItems") == Some(&Value::Bool(true))
-        || (items.len() <= ITEMS_MAX && (1..items.len()).all(|index| !items[..index].contains(&items[index])));
+        || (items.len() <= ITEMS_MAX
+            && (1..items.len()).all(|index| !items[..index].contains(&items[index])));
     Profile::List {
         length: items.len() as u64,
         unique,
-        items: kept.map(|(index, item)| value(of_item(index).unwrap_or(&Value::Null), item, depth + 1)).collect(),
+        items: kept
+            .map(|(index, item)| value(of_item(index).unwrap_or(&Value::Null), item, depth + 1))
+            .collect(),
     }
 }
 
 fn object(schema: &Value, members: &Map<String, Value>, depth: usize) -> Profile {
-    let named = |name: &str| schema.get("properties").and_then(|properties| properties.get(name));
-    let kept = members.iter().filter_map(|(name, member)| Some((name.clone(), value(named(name)?, member, depth + 1))));
+    let named = |name: &str| {
+        schema
+            .get("properties")
+            .and_then(|properties| properties.get(name))
+    };
+    let kept = members
+        .iter()
+        .filter_map(|(name, member)| Some((name.clone(), value(named(name)?, member, depth + 1))));
     let kept: BTreeMap<String, Profile> = kept.collect();
     let further = (members.len() - kept.len()) as u64;
-    Profile::Object { members: kept, further }
+    Profile::Object {
+        members: kept,
+        further,
+    }
 }

@@ -81,7 +81,10 @@ pub fn openapi(file: &str, text: &str, wanted: &Wanted<'_>) -> Result<Imported, 
     let base = security::base(&document, wanted.url, &mut remarks);
     let access = security::choose(&document, &mut remarks);
     let mut operations = operation::all(&document, wanted, &contract, &access, &mut remarks);
-    let head = write::Head { name: &contract, document: &document };
+    let head = write::Head {
+        name: &contract,
+        document: &document,
+    };
     for _ in 0..ROUNDS_MAX {
         if operations.is_empty() {
             let why = "no operation could be taken, so there is no contract";
@@ -94,9 +97,18 @@ pub fn openapi(file: &str, text: &str, wanted: &Wanted<'_>) -> Result<Imported, 
         let text = write::contract(&head, &operations);
         match refused(&text, &operations) {
             Ok(found) if found.is_empty() => {
-                let connection =
-                    security::connection(&contract, &base, &access, operations.iter().any(Operation::writes));
-                return Ok(Imported { contract: text, connection, tools: operations.len(), remarks });
+                let connection = security::connection(
+                    &contract,
+                    &base,
+                    &access,
+                    operations.iter().any(Operation::writes),
+                );
+                return Ok(Imported {
+                    contract: text,
+                    connection,
+                    tools: operations.len(),
+                    remarks,
+                });
             }
             Ok(found) => {
                 for (index, (reason, message)) in found.iter().rev() {
@@ -107,12 +119,20 @@ pub fn openapi(file: &str, text: &str, wanted: &Wanted<'_>) -> Result<Imported, 
             Err(problems) => return Err(problems),
         }
     }
-    Err(vec![Problem::new(file, "", "the contract does not compile, however much is left out")])
+    Err(vec![Problem::new(
+        file,
+        "",
+        "the contract does not compile, however much is left out",
+    )])
 }
 
 impl Remark {
     fn problem(&self, file: &str) -> Problem {
-        Problem::new(file, self.place.clone(), format!("{}: {} ({})", self.operation, self.message, self.reason))
+        Problem::new(
+            file,
+            self.place.clone(),
+            format!("{}: {} ({})", self.operation, self.message, self.reason),
+        )
     }
 }
 
@@ -125,17 +145,32 @@ fn refused(text: &str, operations: &[Operation]) -> Result<Refused, Vec<Problem>
     match compile(&source, &shapes(operations)) {
         Err(problems) => {
             for problem in &problems {
-                let index = problem.place.strip_prefix("/tools/").and_then(|rest| rest.split('/').next()?.parse().ok());
-                let Some(index) = index else { return Err(problems) };
-                found.entry(index).or_insert_with(|| ("contract", problem.message.clone()));
+                let index = problem
+                    .place
+                    .strip_prefix("/tools/")
+                    .and_then(|rest| rest.split('/').next()?.parse().ok());
+                let Some(index) = index else {
+                    return Err(problems);
+                };
+                found
+                    .entry(index)
+                    .or_insert_with(|| ("contract", problem.message.clone()));
             }
         }
         Ok(contract) => {
-            for finding in lint::lint_contract(&contract).into_iter().filter(|finding| finding.level == Level::Error) {
-                let Some(index) =
-                    operations.iter().position(|operation| Some(&operation.tool) == finding.tool.as_ref())
+            for finding in lint::lint_contract(&contract)
+                .into_iter()
+                .filter(|finding| finding.level == Level::Error)
+            {
+                let Some(index) = operations
+                    .iter()
+                    .position(|operation| Some(&operation.tool) == finding.tool.as_ref())
                 else {
-                    return Err(vec![Problem::new("the imported contract", "", finding.message)]);
+                    return Err(vec![Problem::new(
+                        "the imported contract",
+                        "",
+                        finding.message,
+                    )]);
                 };
                 let message = format!("{}: {}", finding.rule, finding.message);
                 found.entry(index).or_insert(("lint", message));
@@ -147,9 +182,14 @@ fn refused(text: &str, operations: &[Operation]) -> Result<Refused, Vec<Problem>
 
 /// Returns the shapes that the adapter will describe.
 fn shapes(operations: &[Operation]) -> BTreeMap<String, Shape> {
-    let names: BTreeSet<&String> = operations.iter().map(|operation| &operation.collection).collect();
+    let names: BTreeSet<&String> = operations
+        .iter()
+        .map(|operation| &operation.collection)
+        .collect();
     let shape = |name: &String| {
-        let own = operations.iter().filter(|operation| operation.collection == *name);
+        let own = operations
+            .iter()
+            .filter(|operation| operation.collection == *name);
         let capabilities = Capabilities {
             open_world: true,
             operations: own.map(Operation::shape).collect(),
@@ -164,5 +204,8 @@ fn shapes(operations: &[Operation]) -> BTreeMap<String, Shape> {
             left_out: Vec::new(),
         }
     };
-    names.into_iter().map(|name| (name.clone(), shape(name))).collect()
+    names
+        .into_iter()
+        .map(|name| (name.clone(), shape(name)))
+        .collect()
 }

@@ -43,7 +43,11 @@ pub enum Fault {
 pub fn read(text: &str) -> Result<Value, JsonError> {
     read_quickly(text).ok_or_else(|| {
         let (_, mut faults) = read_all(text);
-        if faults.is_empty() { syntax(String::new(), "not valid JSON".to_owned()) } else { faults.remove(0) }
+        if faults.is_empty() {
+            syntax(String::new(), "not valid JSON".to_owned())
+        } else {
+            faults.remove(0)
+        }
     })
 }
 
@@ -64,9 +68,17 @@ pub(crate) fn read_all(text: &str) -> (Option<Value>, Vec<JsonError>) {
 }
 
 fn read_to(text: &str, depth_max: usize) -> (Option<Value>, Vec<JsonError>) {
-    let walk = Walk { place: Some(RefCell::default()), faults: RefCell::default(), depth_max };
+    let walk = Walk {
+        place: Some(RefCell::default()),
+        faults: RefCell::default(),
+        depth_max,
+    };
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let outcome = ValueSeed { walk: &walk, depth: 0 }.deserialize(&mut deserializer);
+    let outcome = ValueSeed {
+        walk: &walk,
+        depth: 0,
+    }
+    .deserialize(&mut deserializer);
     let place = walk.pointer();
     let mut faults = walk.faults.into_inner();
     faults.dedup();
@@ -93,8 +105,16 @@ pub(crate) type OtherRead<E> = Result<(Value, Vec<JsonError>), (Option<JsonError
 
 /// Reads a document of another format by the same rules, as [`read_all`] does for JSON.
 pub(crate) fn read_other<'de, D: Deserializer<'de>>(deserializer: D) -> OtherRead<D::Error> {
-    let walk = Walk { place: Some(RefCell::default()), faults: RefCell::default(), depth_max: DEPTH_MAX };
-    let outcome = ValueSeed { walk: &walk, depth: 0 }.deserialize(deserializer);
+    let walk = Walk {
+        place: Some(RefCell::default()),
+        faults: RefCell::default(),
+        depth_max: DEPTH_MAX,
+    };
+    let outcome = ValueSeed {
+        walk: &walk,
+        depth: 0,
+    }
+    .deserialize(deserializer);
     let place = walk.pointer();
     let faults = walk.faults.into_inner();
     match outcome {
@@ -119,7 +139,15 @@ pub fn push_pointer(pointer: &mut String, token: &str) {
 pub(crate) fn pointer_tokens(pointer: &str) -> Vec<Cow<'_, str>> {
     let plain = |token: &str| token.replace("~1", "/").replace("~0", "~");
     let tokens = pointer.split('/').skip(1);
-    tokens.map(|token| if token.contains('~') { plain(token).into() } else { token.into() }).collect()
+    tokens
+        .map(|token| {
+            if token.contains('~') {
+                plain(token).into()
+            } else {
+                token.into()
+            }
+        })
+        .collect()
 }
 
 /// Decodes the percent signs of a URI fragment, as JSON Pointers in `$ref` have them.
@@ -175,7 +203,9 @@ pub(crate) fn canonical(number: f64) -> Option<Number> {
 /// Returns `true` if every number in the value can be sent as it is.
 pub(crate) fn is_exact(value: &Value) -> bool {
     match value {
-        Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() <= INTEGER_MAX as f64),
+        Value::Number(number) => number
+            .as_f64()
+            .is_some_and(|number| number.abs() <= INTEGER_MAX as f64),
         Value::Array(values) => values.iter().all(is_exact),
         Value::Object(members) => members.values().all(is_exact),
         _ => true,
@@ -184,15 +214,28 @@ pub(crate) fn is_exact(value: &Value) -> bool {
 
 /// Reads a text as every call does: no places are kept, and the first fault ends it.
 fn read_quickly(text: &str) -> Option<Value> {
-    let walk = Walk { place: None, faults: RefCell::default(), depth_max: DEPTH_MAX };
+    let walk = Walk {
+        place: None,
+        faults: RefCell::default(),
+        depth_max: DEPTH_MAX,
+    };
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = ValueSeed { walk: &walk, depth: 0 }.deserialize(&mut deserializer).ok()?;
+    let value = ValueSeed {
+        walk: &walk,
+        depth: 0,
+    }
+    .deserialize(&mut deserializer)
+    .ok()?;
     deserializer.end().ok()?;
     Some(value)
 }
 
 fn syntax(path: String, message: String) -> JsonError {
-    JsonError { path, message, fault: Fault::Syntax }
+    JsonError {
+        path,
+        message,
+        fault: Fault::Syntax,
+    }
 }
 
 struct Walk {
@@ -204,15 +247,27 @@ struct Walk {
 
 impl Walk {
     /// Notes a fault and goes on, or, when places are not kept, ends the reading.
-    fn fault<E: serde::de::Error>(&self, fault: Fault, message: impl Into<String>) -> Result<(), E> {
+    fn fault<E: serde::de::Error>(
+        &self,
+        fault: Fault,
+        message: impl Into<String>,
+    ) -> Result<(), E> {
         let message = message.into();
         let mut faults = self.faults.borrow_mut();
         if self.place.is_none() || fault == Fault::TooDeep {
-            faults.push(JsonError { path: self.pointer(), message: message.clone(), fault });
+            faults.push(JsonError {
+                path: self.pointer(),
+                message: message.clone(),
+                fault,
+            });
             return Err(E::custom(message));
         }
         if faults.iter().filter(|other| other.fault == fault).count() < FAULTS_MAX {
-            faults.push(JsonError { path: self.pointer(), message, fault });
+            faults.push(JsonError {
+                path: self.pointer(),
+                message,
+                fault,
+            });
         }
         Ok(())
     }
@@ -252,13 +307,18 @@ impl ValueSeed<'_> {
     fn deeper<E: serde::de::Error>(&self) -> Result<Self, E> {
         let most = self.walk.depth_max;
         if self.depth >= most {
-            self.walk.fault(Fault::TooDeep, format!("nested deeper than {most} levels"))?;
+            self.walk
+                .fault(Fault::TooDeep, format!("nested deeper than {most} levels"))?;
         }
-        Ok(Self { walk: self.walk, depth: self.depth + 1 })
+        Ok(Self {
+            walk: self.walk,
+            depth: self.depth + 1,
+        })
     }
 
     fn out_of_range<E: serde::de::Error>(&self) -> Result<(), E> {
-        self.walk.fault(Fault::NumberOutOfRange, "an integer is outside ±(2^53−1)")
+        self.walk
+            .fault(Fault::NumberOutOfRange, "an integer is outside ±(2^53−1)")
     }
 }
 
@@ -305,7 +365,8 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
         if !value.is_finite() {
-            self.walk.fault(Fault::NumberOutOfRange, "a number is not finite")?;
+            self.walk
+                .fault(Fault::NumberOutOfRange, "a number is not finite")?;
             return Ok(Value::Null);
         }
         if value.fract() == 0.0 && value.abs() > INTEGER_MAX as f64 {
@@ -364,19 +425,55 @@ mod tests {
 
     #[test]
     fn refusals_name_the_place() {
-        assert_eq!(fault(r#"{"a":1,"a":2}"#), (Fault::DuplicateKey, "/a".into()));
-        assert_eq!(fault(r#"{"a":[{"b/c":1,"b/c":2}]}"#), (Fault::DuplicateKey, "/a/0/b~1c".into()));
-        assert_eq!(fault(r#"{"a":1,"\u0061":2}"#), (Fault::DuplicateKey, "/a".into()));
-        assert_eq!(fault(r#"{"n":9007199254740992}"#), (Fault::NumberOutOfRange, "/n".into()));
-        assert_eq!(fault(r#"{"n":-9007199254740992}"#), (Fault::NumberOutOfRange, "/n".into()));
-        assert_eq!(fault(r#"{"n":99999999999999999999}"#), (Fault::NumberOutOfRange, "/n".into()));
-        assert_eq!(fault(r#"{"n":1e20}"#), (Fault::NumberOutOfRange, "/n".into()));
-        assert_eq!(fault(r#"{"n":[1e400]}"#), (Fault::NumberOutOfRange, "/n/0".into()));
+        assert_eq!(
+            fault(r#"{"a":1,"a":2}"#),
+            (Fault::DuplicateKey, "/a".into())
+        );
+        assert_eq!(
+            fault(r#"{"a":[{"b/c":1,"b/c":2}]}"#),
+            (Fault::DuplicateKey, "/a/0/b~1c".into())
+        );
+        assert_eq!(
+            fault(r#"{"a":1,"\u0061":2}"#),
+            (Fault::DuplicateKey, "/a".into())
+        );
+        assert_eq!(
+            fault(r#"{"n":9007199254740992}"#),
+            (Fault::NumberOutOfRange, "/n".into())
+        );
+        assert_eq!(
+            fault(r#"{"n":-9007199254740992}"#),
+            (Fault::NumberOutOfRange, "/n".into())
+        );
+        assert_eq!(
+            fault(r#"{"n":99999999999999999999}"#),
+            (Fault::NumberOutOfRange, "/n".into())
+        );
+        assert_eq!(
+            fault(r#"{"n":1e20}"#),
+            (Fault::NumberOutOfRange, "/n".into())
+        );
+        assert_eq!(
+            fault(r#"{"n":[1e400]}"#),
+            (Fault::NumberOutOfRange, "/n/0".into())
+        );
         assert_eq!(fault(r#"{"s":"\ud800"}"#).0, Fault::Syntax);
         assert_eq!(fault(r#"{"s":"\udc00\ud800"}"#).0, Fault::Syntax);
         assert_eq!(fault(r#"{"\ud800":1}"#).0, Fault::Syntax);
-        for text in ["", "  ", "{", "[1,]", "{}x", "{} {}", "NaN", "Infinity", "01", "\"\u{1}\"", "{a:1}", "\u{feff}{}"]
-        {
+        for text in [
+            "",
+            "  ",
+            "{",
+            "[1,]",
+            "{}x",
+            "{} {}",
+            "NaN",
+            "Infinity",
+            "01",
+            "\"\u{1}\"",
+            "{a:1}",
+            "\u{feff}{}",
+        ] {
             assert_eq!(fault(text).0, Fault::Syntax, "{text:?}");
         }
     }
@@ -386,7 +483,11 @@ mod tests {
         for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
             let nested = |depth: usize| {
                 let inner = if open == "[" { "[]" } else { "{}" };
-                format!("{}{inner}{}", open.repeat(depth - 1), close.repeat(depth - 1))
+                format!(
+                    "{}{inner}{}",
+                    open.repeat(depth - 1),
+                    close.repeat(depth - 1)
+                )
             };
             assert!(read(&nested(DEPTH_MAX)).is_ok());
             assert_eq!(fault(&nested(DEPTH_MAX + 1)).0, Fault::TooDeep);
@@ -396,8 +497,13 @@ mod tests {
 
     #[test]
     fn integers_have_one_form() {
-        let value = read(r#"[5.0, 5e0, -0, -0.0, 0.1, 9007199254740991, 0.30000000000000004, 1E2]"#).expect("valid");
-        assert_eq!(value.to_string(), "[5,5,0,0,0.1,9007199254740991,0.30000000000000004,100]");
+        let value =
+            read(r#"[5.0, 5e0, -0, -0.0, 0.1, 9007199254740991, 0.30000000000000004, 1E2]"#)
+                .expect("valid");
+        assert_eq!(
+            value.to_string(),
+            "[5,5,0,0,0.1,9007199254740991,0.30000000000000004,100]"
+        );
     }
 
     #[test]
@@ -411,9 +517,14 @@ mod tests {
     fn what_is_told_of_many_faults_is_bounded() {
         let twice = r#""a":0,"#.repeat(100_000);
         let long = "x".repeat(1 << 20);
-        let (value, faults) = read_all(&format!(r#"{{"{long}":{{{twice}"a":1}},"b":[{{{twice}"a":2}}]}}"#));
+        let (value, faults) = read_all(&format!(
+            r#"{{"{long}":{{{twice}"a":1}},"b":[{{{twice}"a":2}}]}}"#
+        ));
         assert_eq!(value.expect("read")["b"][0]["a"], 2);
-        assert_eq!(faults.iter().map(|fault| &*fault.path).collect::<Vec<_>>(), [""]);
+        assert_eq!(
+            faults.iter().map(|fault| &*fault.path).collect::<Vec<_>>(),
+            [""]
+        );
         let numbers: Vec<_> = (0..1000).map(|_| "1e300").collect();
         let (_, faults) = read_all(&format!("[{}]", numbers.join(",")));
         assert_eq!(faults.len(), FAULTS_MAX);

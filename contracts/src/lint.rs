@@ -182,15 +182,37 @@ pub fn lint(tools: &[Value]) -> Vec<Finding> {
 /// Checks a compiled contract, including what it says about itself.
 pub fn lint_contract(contract: &Contract) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
-    for text in [&contract.title, &contract.description, &contract.instructions].into_iter().flatten() {
+    for text in [
+        &contract.title,
+        &contract.description,
+        &contract.instructions,
+    ]
+    .into_iter()
+    .flatten()
+    {
         text::check_words(None, text, &mut findings);
     }
     let texts = contract.prompts.iter().flat_map(|prompt| {
-        let arguments = prompt.arguments.iter().flat_map(|argument| [&argument.title, &argument.description]);
-        [&prompt.title, &prompt.description].into_iter().chain(arguments)
+        let arguments = prompt
+            .arguments
+            .iter()
+            .flat_map(|argument| [&argument.title, &argument.description]);
+        [&prompt.title, &prompt.description]
+            .into_iter()
+            .chain(arguments)
     });
-    let texts = texts.chain(contract.resources.iter().flat_map(|resource| [&resource.title, &resource.description]));
-    let texts = texts.chain(contract.templates.iter().flat_map(|template| [&template.title, &template.description]));
+    let texts = texts.chain(
+        contract
+            .resources
+            .iter()
+            .flat_map(|resource| [&resource.title, &resource.description]),
+    );
+    let texts = texts.chain(
+        contract
+            .templates
+            .iter()
+            .flat_map(|template| [&template.title, &template.description]),
+    );
     for text in texts.flatten() {
         text::check_words(None, text, &mut findings);
     }
@@ -241,7 +263,13 @@ pub fn page() -> String {
          | rule | level | finds | what to do |\n|---|---|---|---|\n",
     );
     for rule in RULES {
-        page.push_str(&format!("| `{}` | {} | {} | {} |\n", rule.id, rule.level.word(), rule.finds, rule.hint));
+        page.push_str(&format!(
+            "| `{}` | {} | {} | {} |\n",
+            rule.id,
+            rule.level.word(),
+            rule.finds,
+            rule.hint
+        ));
     }
     page
 }
@@ -298,7 +326,12 @@ fn shown(name: &str) -> String {
 /// Finds what makes two tools hard to tell apart.
 fn check_together(tools: &[Value], findings: &mut Findings) {
     if tools.len() > TOOLS_GOOD {
-        findings.add(None, "", MANY_TOOLS, format!("there are {} tools", tools.len()));
+        findings.add(
+            None,
+            "",
+            MANY_TOOLS,
+            format!("there are {} tools", tools.len()),
+        );
     }
     let mut names = HashMap::new();
     let mut descriptions = HashMap::new();
@@ -306,7 +339,10 @@ fn check_together(tools: &[Value], findings: &mut Findings) {
         let tool = Shown::of(tool);
         let folded = name::words(tool.name).concat();
         if let Some(other) = names.insert(folded, tool.name) {
-            let message = format!("the name differs from {} in case or separators alone", name::quoted(other));
+            let message = format!(
+                "the name differs from {} in case or separators alone",
+                name::quoted(other)
+            );
             findings.add(Some(tool.name), "", NAMES_ALIKE, message);
         }
         let words = wording::words(tool.description);

@@ -25,12 +25,32 @@ pub fn document(contract: &Contract) -> Value {
     document.insert("version".into(), contract.version.to_string().into());
     document.insert("tools".into(), Value::Array(tools.collect()));
     let name = &contract.name;
-    let prompts = contract.prompts.iter().map(|prompt| self::prompt(prompt)).collect();
-    let resources = contract.resources.iter().map(|resource| self::resource(contract.uri_scope(), resource)).collect();
-    let records = contract.tools.iter().filter_map(|tool| record_template(name, tool));
-    let templates = contract.templates.iter().map(|template| self::template(contract.uri_scope(), template));
-    let templates = templates.chain(records.map(|(_, template)| template)).collect();
-    for (member, list) in [("prompts", prompts), ("resources", resources), ("resourceTemplates", templates)] {
+    let prompts = contract
+        .prompts
+        .iter()
+        .map(|prompt| self::prompt(prompt))
+        .collect();
+    let resources = contract
+        .resources
+        .iter()
+        .map(|resource| self::resource(contract.uri_scope(), resource))
+        .collect();
+    let records = contract
+        .tools
+        .iter()
+        .filter_map(|tool| record_template(name, tool));
+    let templates = contract
+        .templates
+        .iter()
+        .map(|template| self::template(contract.uri_scope(), template));
+    let templates = templates
+        .chain(records.map(|(_, template)| template))
+        .collect();
+    for (member, list) in [
+        ("prompts", prompts),
+        ("resources", resources),
+        ("resourceTemplates", templates),
+    ] {
         if !Vec::is_empty(&list) {
             document.insert(member.into(), Value::Array(list));
         }
@@ -50,17 +70,32 @@ pub fn tool(tool: &Tool) -> Value {
     if let Some(schema) = &tool.output_schema {
         entry.insert("outputSchema".into(), schema.value());
     }
-    entry.insert("annotations".into(), serde_json::to_value(&tool.annotations).expect("four flags"));
-    entry.extend(tool.offer().into_iter().flat_map(|offer| offer.listed.clone()));
+    entry.insert(
+        "annotations".into(),
+        serde_json::to_value(&tool.annotations).expect("four flags"),
+    );
+    entry.extend(
+        tool.offer()
+            .into_iter()
+            .flat_map(|offer| offer.listed.clone()),
+    );
     Value::Object(entry)
 }
 
 /// Returns an entry of `prompts/list`.
 pub fn prompt(prompt: &Prompt) -> Value {
-    let mut entry = texts(&prompt.name, prompt.title.as_ref(), prompt.description.as_ref());
+    let mut entry = texts(
+        &prompt.name,
+        prompt.title.as_ref(),
+        prompt.description.as_ref(),
+    );
     if !prompt.arguments.is_empty() {
         let arguments = prompt.arguments.iter().map(|argument| {
-            let mut entry = texts(&argument.name, argument.title.as_ref(), argument.description.as_ref());
+            let mut entry = texts(
+                &argument.name,
+                argument.title.as_ref(),
+                argument.description.as_ref(),
+            );
             if argument.required {
                 entry.insert("required".to_owned(), true.into());
             }
@@ -74,8 +109,15 @@ pub fn prompt(prompt: &Prompt) -> Value {
 
 /// An entry of `resources/list`. `scope`: [`Contract::uri_scope`].
 pub fn resource(scope: Option<&str>, resource: &Resource) -> Value {
-    let mut entry = Map::from_iter([("uri".to_owned(), Value::from(uri::published_uri(scope, &resource.uri)))]);
-    entry.extend(texts(&resource.name, resource.title.as_ref(), resource.description.as_ref()));
+    let mut entry = Map::from_iter([(
+        "uri".to_owned(),
+        Value::from(uri::published_uri(scope, &resource.uri)),
+    )]);
+    entry.extend(texts(
+        &resource.name,
+        resource.title.as_ref(),
+        resource.description.as_ref(),
+    ));
     entry.extend(resource.listed.clone());
     Value::Object(entry)
 }
@@ -84,7 +126,11 @@ pub fn resource(scope: Option<&str>, resource: &Resource) -> Value {
 pub fn template(scope: Option<&str>, template: &ResourceTemplate) -> Value {
     let published = uri::published_template(scope, &template.uri_template);
     let mut entry = Map::from_iter([("uriTemplate".to_owned(), Value::from(published))]);
-    entry.extend(texts(&template.name, template.title.as_ref(), template.description.as_ref()));
+    entry.extend(texts(
+        &template.name,
+        template.title.as_ref(),
+        template.description.as_ref(),
+    ));
     entry.extend(template.listed.clone());
     Value::Object(entry)
 }
@@ -93,16 +139,28 @@ pub fn template(scope: Option<&str>, template: &ResourceTemplate) -> Value {
 /// key.
 pub fn record_template<'t>(contract: &str, tool: &'t Tool) -> Option<(&'t str, Value)> {
     let target = tool.collection().filter(|target| target.resource)?;
-    let [key] = &target.binding.inputs[..] else { return None };
+    let [key] = &target.binding.inputs[..] else {
+        return None;
+    };
     let template = format!("weir://{contract}/{}/{{key}}", target.binding.collection);
     let mut entry = Map::from_iter([("uriTemplate".to_owned(), Value::from(template))]);
-    entry.extend(texts(&tool.name, tool.title.as_ref(), Some(&tool.description)));
+    entry.extend(texts(
+        &tool.name,
+        tool.title.as_ref(),
+        Some(&tool.description),
+    ));
     entry.insert("mimeType".to_owned(), "application/json".into());
     Some((&key.field, entry.into()))
 }
 
 fn texts(name: &str, title: Option<&String>, description: Option<&String>) -> Map<String, Value> {
-    let texts =
-        [("name", Some(name)), ("title", title.map(String::as_str)), ("description", description.map(String::as_str))];
-    texts.into_iter().filter_map(|(key, text)| Some((key.to_owned(), Value::from(text?)))).collect()
+    let texts = [
+        ("name", Some(name)),
+        ("title", title.map(String::as_str)),
+        ("description", description.map(String::as_str)),
+    ];
+    texts
+        .into_iter()
+        .filter_map(|(key, text)| Some((key.to_owned(), Value::from(text?))))
+        .collect()
 }

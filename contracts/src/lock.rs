@@ -52,23 +52,31 @@ impl Lock {
             let message = format!("the lock file is larger than {} MiB", FILE_BYTES_MAX >> 20);
             return Err(refused(Problem::new(file, "", message)));
         }
-        let value = json::read_kept(text).map_err(|error| refused(Problem::new(file, error.path, error.message)))?;
+        let value = json::read_kept(text)
+            .map_err(|error| refused(Problem::new(file, error.path, error.message)))?;
         check_format(file, &value).map_err(refused)?;
-        let parts: Parts = typed(&value).map_err(|(place, message)| refused(Problem::new(file, place, message)))?;
+        let parts: Parts = typed(&value)
+            .map_err(|(place, message)| refused(Problem::new(file, place, message)))?;
         let mut problems = Vec::new();
-        if let Err(message) = name::check_contract(&parts.contract.name).and_then(|()| parts.contract.check()) {
+        if let Err(message) =
+            name::check_contract(&parts.contract.name).and_then(|()| parts.contract.check())
+        {
             problems.push(Problem::new(file, "/contract", message));
         }
         check_approvals(file, &parts.approvals, &mut problems);
         match problems.is_empty() {
-            true => Ok(Self { contract: parts.contract, approvals: parts.approvals }),
+            true => Ok(Self {
+                contract: parts.contract,
+                approvals: parts.approvals,
+            }),
             false => Err(problems),
         }
     }
 
     /// Returns the file's text. Equal locks have the same bytes.
     pub fn to_text(&self) -> String {
-        let value = json!({ "lock": FORMAT, "contract": self.contract, "approvals": self.approvals });
+        let value =
+            json!({ "lock": FORMAT, "contract": self.contract, "approvals": self.approvals });
         let mut text = serde_json::to_string_pretty(&value).expect("a lock is plain data");
         text.push('\n');
         text
@@ -90,22 +98,33 @@ fn check_format(file: &str, value: &Value) -> Result<(), Problem> {
         Some(format) if *format == json!(FORMAT) => Ok(()),
         Some(format) => {
             let shown: String = format.to_string().chars().take(40).collect();
-            let message = format!("the lock file is of format {shown}, and only {FORMAT} can be read");
-            Err(Problem::new(file, "/lock", message).hint("read it with the version of Weir that wrote it"))
+            let message =
+                format!("the lock file is of format {shown}, and only {FORMAT} can be read");
+            Err(Problem::new(file, "/lock", message)
+                .hint("read it with the version of Weir that wrote it"))
         }
-        None => {
-            Err(Problem::new(file, "", "not a lock file: it has no `lock:` number").hint("write one with `weir lock`"))
-        }
+        None => Err(
+            Problem::new(file, "", "not a lock file: it has no `lock:` number")
+                .hint("write one with `weir lock`"),
+        ),
     }
 }
 
 fn check_approvals(file: &str, approvals: &[Approval], problems: &mut Vec<Problem>) {
     if approvals.len() > APPROVALS_MAX {
-        problems.push(Problem::new(file, "/approvals", format!("more than {APPROVALS_MAX} approvals")));
+        problems.push(Problem::new(
+            file,
+            "/approvals",
+            format!("more than {APPROVALS_MAX} approvals"),
+        ));
     }
     for (index, approval) in approvals.iter().take(APPROVALS_MAX).enumerate() {
         let mut fault = |key: &str, message: &str| {
-            problems.push(Problem::new(file, format!("/approvals/{index}/{key}"), message));
+            problems.push(Problem::new(
+                file,
+                format!("/approvals/{index}/{key}"),
+                message,
+            ));
         };
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if approval.fingerprint.len() != 64 || !approval.fingerprint.bytes().all(is_digit) {
@@ -114,8 +133,14 @@ fn check_approvals(file: &str, approvals: &[Approval], problems: &mut Vec<Proble
         if approval.to < approval.from {
             fault("to", "is a lower version than `from`");
         }
-        if approval.by.is_empty() || approval.by.len() > BY_LENGTH_MAX || approval.by.chars().any(name::is_invisible) {
-            fault("by", "is empty, longer than 200 bytes or has invisible characters");
+        if approval.by.is_empty()
+            || approval.by.len() > BY_LENGTH_MAX
+            || approval.by.chars().any(name::is_invisible)
+        {
+            fault(
+                "by",
+                "is empty, longer than 200 bytes or has invisible characters",
+            );
         }
         if !values::is_text_of(Type::Datetime, &approval.at) {
             fault("at", "is not a time in UTC such as 2026-01-31T12:00:00Z");

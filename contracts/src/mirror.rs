@@ -19,7 +19,10 @@ pub struct Mirrored {
 impl Mirrored {
     /// As a header has it. `None`: the argument is absent or null, and so is the header.
     pub fn value(&self, arguments: &Value) -> Option<String> {
-        let value = self.path.iter().try_fold(arguments, |value, name| value.get(name))?;
+        let value = self
+            .path
+            .iter()
+            .try_fold(arguments, |value, name| value.get(name))?;
         match value {
             Value::String(text) => Some(text.clone()),
             Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
@@ -40,11 +43,21 @@ pub fn mirrored(input: &Schema) -> Vec<Mirrored> {
 }
 
 fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) {
-    let properties = schema.get("properties").and_then(Value::as_object).filter(|_| path.len() < DEPTH_MAX);
+    let properties = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .filter(|_| path.len() < DEPTH_MAX);
     for (name, property) in properties.into_iter().flatten() {
         path.push(name.clone());
-        if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str).filter(|it| is_token(it)) {
-            found.push(Mirrored { path: path.clone(), header: header.to_owned() });
+        if let Some(header) = property
+            .get("x-mcp-header")
+            .and_then(Value::as_str)
+            .filter(|it| is_token(it))
+        {
+            found.push(Mirrored {
+                path: path.clone(),
+                header: header.to_owned(),
+            });
         }
         collect(property, path, found);
         path.pop();
@@ -54,7 +67,10 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) {
 /// As RFC 9110 has the names of headers.
 fn is_token(name: &str) -> bool {
     let is_mark = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
 }
 
 #[cfg(test)]

@@ -12,8 +12,11 @@ pub(crate) const FIELD_LENGTH_MAX: usize = 64;
 /// Checks that a contract's name is `[a-z][a-z0-9-]{0,31}`. It is also a segment of paths.
 pub fn check_contract(name: &str) -> Result<(), String> {
     let mut characters = name.chars();
-    let starts = characters.next().is_some_and(|first| first.is_ascii_lowercase());
-    let continues = characters.all(|next| next.is_ascii_lowercase() || next.is_ascii_digit() || next == '-');
+    let starts = characters
+        .next()
+        .is_some_and(|first| first.is_ascii_lowercase());
+    let continues =
+        characters.all(|next| next.is_ascii_lowercase() || next.is_ascii_digit() || next == '-');
     match starts && continues && name.len() <= 32 {
         true => Ok(()),
         false => Err(format!(
@@ -32,10 +35,16 @@ pub fn is_tool(name: &str) -> bool {
 /// Checks like [`is_tool`], with a sentence as the error. The prefix is part of the name.
 pub fn check_tool(name: &str) -> Result<(), String> {
     if name.is_empty() || !name.chars().all(is_plain) {
-        return Err(format!("the tool name {} is not made of A-Z, a-z, 0-9, '_' and '-'", quoted(name)));
+        return Err(format!(
+            "the tool name {} is not made of A-Z, a-z, 0-9, '_' and '-'",
+            quoted(name)
+        ));
     }
     if name.len() > TOOL_LENGTH_MAX {
-        return Err(format!("the tool name {} is longer than {TOOL_LENGTH_MAX} characters", quoted(name)));
+        return Err(format!(
+            "the tool name {} is longer than {TOOL_LENGTH_MAX} characters",
+            quoted(name)
+        ));
     }
     Ok(())
 }
@@ -51,21 +60,29 @@ pub fn prefixed(prefix: &str, name: &str) -> String {
 pub fn check_collection(name: &str) -> Result<(), String> {
     match !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
         true => Ok(()),
-        false => Err(format!("the collection name {} is not 1 to 64 of A-Z, a-z, 0-9, '_' and '-'", quoted(name))),
+        false => Err(format!(
+            "the collection name {} is not 1 to 64 of A-Z, a-z, 0-9, '_' and '-'",
+            quoted(name)
+        )),
     }
 }
 
 /// Returns `true` for `[A-Za-z0-9_.-]{1,64}`. Some models' interfaces refuse every tool of a request if one input has
 /// another key.
 pub fn is_field(name: &str) -> bool {
-    !name.is_empty() && name.len() <= FIELD_LENGTH_MAX && name.chars().all(|next| is_plain(next) || next == '.')
+    !name.is_empty()
+        && name.len() <= FIELD_LENGTH_MAX
+        && name.chars().all(|next| is_plain(next) || next == '.')
 }
 
 /// Checks like [`is_field`], with a sentence as the error.
 pub fn check_field(name: &str) -> Result<(), String> {
     match is_field(name) {
         true => Ok(()),
-        false => Err(format!("the field name {} is not 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'", quoted(name))),
+        false => Err(format!(
+            "the field name {} is not 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'",
+            quoted(name)
+        )),
     }
 }
 
@@ -80,8 +97,16 @@ pub fn plain_field(name: &str) -> String {
             _ => plain.push('_'),
         }
     }
-    let plain: String = plain.trim_matches('_').chars().take(FIELD_LENGTH_MAX).collect();
-    if plain.is_empty() { "field".to_owned() } else { plain }
+    let plain: String = plain
+        .trim_matches('_')
+        .chars()
+        .take(FIELD_LENGTH_MAX)
+        .collect();
+    if plain.is_empty() {
+        "field".to_owned()
+    } else {
+        plain
+    }
 }
 
 /// Checks that a field's name is `[^\s]{1,64}` in any script, which is for fields that are in no schema. It may have no
@@ -91,10 +116,19 @@ pub fn check_bound_field(name: &str) -> Result<(), String> {
         return Err("the field name is empty".to_owned());
     }
     if name.chars().count() > FIELD_LENGTH_MAX {
-        return Err(format!("the field name {} is longer than {FIELD_LENGTH_MAX} characters", quoted(name)));
+        return Err(format!(
+            "the field name {} is longer than {FIELD_LENGTH_MAX} characters",
+            quoted(name)
+        ));
     }
-    if name.chars().any(|character| character.is_whitespace() || is_invisible(character)) {
-        return Err(format!("the field name {} has white space or invisible characters", quoted(name)));
+    if name
+        .chars()
+        .any(|character| character.is_whitespace() || is_invisible(character))
+    {
+        return Err(format!(
+            "the field name {} has white space or invisible characters",
+            quoted(name)
+        ));
     }
     Ok(())
 }
@@ -111,7 +145,10 @@ pub fn quoted(name: &str) -> String {
 /// Returns the nearest of the known names, if one is near enough to be meant.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     const ALIKE: f64 = 0.55;
-    let end = name.char_indices().nth(FIELD_LENGTH_MAX).map_or(name.len(), |(end, _)| end);
+    let end = name
+        .char_indices()
+        .nth(FIELD_LENGTH_MAX)
+        .map_or(name.len(), |(end, _)| end);
     let wanted = lowercase(&name[..end]);
     let wanted_length = wanted.chars().count();
     let mut best: Option<(f64, &str)> = None;
@@ -119,9 +156,11 @@ pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
         let lower = lowercase(candidate);
         let length = lower.chars().count();
         let longest = wanted_length.max(length).max(1) as f64;
-        let part = wanted_length.min(length) >= 3 && (is_part(&lower, &wanted) || is_part(&wanted, &lower));
+        let part = wanted_length.min(length) >= 3
+            && (is_part(&lower, &wanted) || is_part(&wanted, &lower));
         let likeness = |changes: usize| 1.0 - changes as f64 / longest;
-        let enough = |likeness: f64| likeness >= ALIKE && best.is_none_or(|(found, _)| likeness > found);
+        let enough =
+            |likeness: f64| likeness >= ALIKE && best.is_none_or(|(found, _)| likeness > found);
         let likeness = match part {
             true => 0.9,
             // Each character more or less is a change.
@@ -137,7 +176,10 @@ pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
 
 /// Returns the name in lowercase, which most names are in already.
 fn lowercase(name: &str) -> Cow<'_, str> {
-    match name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+    match name
+        .bytes()
+        .all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
+    {
         true => name.into(),
         false => name.to_lowercase().into(),
     }
@@ -145,16 +187,27 @@ fn lowercase(name: &str) -> Cow<'_, str> {
 
 /// Searches like `str::contains`, but without its preparation, which pays only in long texts.
 fn is_part(part: &str, name: &str) -> bool {
-    name.len() >= part.len() && name.as_bytes().windows(part.len()).any(|window| window == part.as_bytes())
+    name.len() >= part.len()
+        && name
+            .as_bytes()
+            .windows(part.len())
+            .any(|window| window == part.as_bytes())
 }
 
 /// Counts changes by optimal string alignment. A common start and end need no change, and are most of two similar
 /// names.
 fn changes(one: &str, other: &str) -> usize {
-    let alike = one.chars().zip(other.chars()).take_while(|(one, other)| one == other);
+    let alike = one
+        .chars()
+        .zip(other.chars())
+        .take_while(|(one, other)| one == other);
     let start: usize = alike.map(|(character, _)| character.len_utf8()).sum();
     let (one, other) = (&one[start..], &other[start..]);
-    let alike = one.chars().rev().zip(other.chars().rev()).take_while(|(one, other)| one == other);
+    let alike = one
+        .chars()
+        .rev()
+        .zip(other.chars().rev())
+        .take_while(|(one, other)| one == other);
     let end: usize = alike.map(|(character, _)| character.len_utf8()).sum();
     match (&one[..one.len() - end], &other[..other.len() - end]) {
         ("", more) | (more, "") => more.chars().count(),
@@ -199,7 +252,8 @@ pub fn is_invisible(character: char) -> bool {
 /// Returns `true` if the name matches: `*` stands for any characters, `?` for one. Each star is tried once, because
 /// what a later one can take an earlier one need not.
 pub fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
     let (mut at, mut in_name) = (0, 0);
     let mut star = None;
     while in_name < name.len() {
@@ -231,16 +285,27 @@ mod tests {
 
     #[test]
     fn a_prefix_is_joined_once() {
-        for (prefix, wanted) in [("", "list"), ("ops", "ops_list"), ("ops_", "ops_list"), ("ops-", "ops-list")] {
+        for (prefix, wanted) in [
+            ("", "list"),
+            ("ops", "ops_list"),
+            ("ops_", "ops_list"),
+            ("ops-", "ops-list"),
+        ] {
             assert_eq!(prefixed(prefix, "list"), wanted);
         }
     }
 
     #[test]
     fn names() {
-        for (name, good) in
-            [("support", true), ("a", true), ("a-1", true), ("", false), ("1a", false), ("A", false), ("a_b", false)]
-        {
+        for (name, good) in [
+            ("support", true),
+            ("a", true),
+            ("a-1", true),
+            ("", false),
+            ("1a", false),
+            ("A", false),
+            ("a_b", false),
+        ] {
             assert_eq!(check_contract(name).is_ok(), good, "{name}");
         }
         assert!(check_contract(&"a".repeat(32)).is_ok());
@@ -253,7 +318,14 @@ mod tests {
         for good in ["Größe", "名前", "a.b", "__proto__", &"ü".repeat(64)] {
             assert!(check_bound_field(good).is_ok(), "{good}");
         }
-        for bad in ["", "a b", "a\u{200b}b", "a\u{0}", "\u{3000}", &"ü".repeat(65)] {
+        for bad in [
+            "",
+            "a b",
+            "a\u{200b}b",
+            "a\u{0}",
+            "\u{3000}",
+            &"ü".repeat(65),
+        ] {
             assert!(check_bound_field(bad).is_err(), "{bad}");
             assert!(check_field(bad).is_err(), "{bad}");
         }

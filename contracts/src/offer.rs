@@ -85,15 +85,21 @@ impl Lists {
     /// and is a problem; the error is for a text that cannot be read at all.
     pub fn read(file: &str, text: &str) -> Result<(Self, Vec<Problem>), Problem> {
         let members = Members::read(text).map_err(|message| {
-            Problem::new(file, "", message).hint("give an object such as {\"tools\": […], \"server\": {\"info\": {…}}}")
+            Problem::new(file, "", message)
+                .hint("give an object such as {\"tools\": […], \"server\": {\"info\": {…}}}")
         })?;
         let mut problems = Vec::new();
         let mut lists = Self::default();
         let mut list = |name: &str| {
             let list = members.raw(name)?;
-            let read = array(list).or_else(|| Members::read(list.get()).ok()?.raw(name).and_then(array));
+            let read =
+                array(list).or_else(|| Members::read(list.get()).ok()?.raw(name).and_then(array));
             if read.is_none() {
-                problems.push(Problem::new(file, format!("/{name}"), format!("`{name}` is not a list")));
+                problems.push(Problem::new(
+                    file,
+                    format!("/{name}"),
+                    format!("`{name}` is not a list"),
+                ));
             }
             read
         };
@@ -112,9 +118,16 @@ impl Lists {
 
     /// Reads `{info, capabilities, instructions}`, or the unchanged result of `initialize` or `server/discover`.
     fn server(&mut self, server: &Members<'_>) {
-        let told = server.object("_meta").and_then(|meta| Members::read(meta.get()).ok());
-        let told = told.as_ref().and_then(|meta| meta.object("io.modelcontextprotocol/serverInfo"));
-        let info = server.object("info").or_else(|| server.object("serverInfo")).or(told);
+        let told = server
+            .object("_meta")
+            .and_then(|meta| Members::read(meta.get()).ok());
+        let told = told
+            .as_ref()
+            .and_then(|meta| meta.object("io.modelcontextprotocol/serverInfo"));
+        let info = server
+            .object("info")
+            .or_else(|| server.object("serverInfo"))
+            .or(told);
         self.info = info.map(ToOwned::to_owned);
         self.capabilities = server.object("capabilities").map(ToOwned::to_owned);
         self.instructions = server.text("instructions");
@@ -122,14 +135,22 @@ impl Lists {
 
     /// Reads the result of `initialize` or `server/discover`; false where it is no object.
     pub fn server_result(&mut self, result: &RawValue) -> bool {
-        Members::read(result.get()).map(|members| self.server(&members)).is_ok()
+        Members::read(result.get())
+            .map(|members| self.server(&members))
+            .is_ok()
     }
 
     /// Returns `true` if the server says that it can list these items.
     pub fn advertises(&self, capability: &str) -> bool {
-        let Some(stated) = &self.capabilities else { return true };
-        let Ok(members) = Members::read(stated.get()) else { return false };
-        members.raw(capability).is_some_and(|value| !matches!(value.get(), "null" | "false"))
+        let Some(stated) = &self.capabilities else {
+            return true;
+        };
+        let Ok(members) = Members::read(stated.get()) else {
+            return false;
+        };
+        members
+            .raw(capability)
+            .is_some_and(|value| !matches!(value.get(), "null" | "false"))
     }
 }
 
@@ -141,43 +162,65 @@ pub fn compose(file: &str, lists: &Lists) -> Composed {
     let kinds = [
         (Kind::Tool, "tools", "tools", &lists.tools),
         (Kind::Resource, "resources", "resources", &lists.resources),
-        (Kind::ResourceTemplate, "resources", "resourceTemplates", &lists.templates),
+        (
+            Kind::ResourceTemplate,
+            "resources",
+            "resourceTemplates",
+            &lists.templates,
+        ),
         (Kind::Prompt, "prompts", "prompts", &lists.prompts),
     ];
     for (kind, capability, list, raws) in kinds {
         let raws = raws.as_deref().unwrap_or_default();
         if !raws.is_empty() && !lists.advertises(capability) {
-            let message = format!("`{list}` is left out, since the server does not advertise `{capability}`");
+            let message =
+                format!("`{list}` is left out, since the server does not advertise `{capability}`");
             problems.push(Problem::new(file, format!("/{list}"), message));
             continue;
         }
         for (index, raw) in raws.iter().enumerate() {
             let place = format!("/{list}/{index}");
             if items.len() == ITEMS_MAX {
-                let message = format!("the items from here on are left out: a document holds at most {ITEMS_MAX}");
+                let message = format!(
+                    "the items from here on are left out: a document holds at most {ITEMS_MAX}"
+                );
                 problems.push(Problem::new(file, place, message));
                 break;
             }
             match Members::read(raw.get()) {
                 Ok(members) => {
-                    let repeated =
-                        members.repeated().map(|name| format!("`{name}` is given twice; the last one counts"));
-                    problems.extend(repeated.map(|message| Problem::new(file, place.as_str(), message)));
-                    let mut note = |message: String| problems.push(Problem::new(file, place.as_str(), message));
+                    let repeated = members
+                        .repeated()
+                        .map(|name| format!("`{name}` is given twice; the last one counts"));
+                    problems.extend(
+                        repeated.map(|message| Problem::new(file, place.as_str(), message)),
+                    );
+                    let mut note = |message: String| {
+                        problems.push(Problem::new(file, place.as_str(), message))
+                    };
                     items.push(item::item(kind, &members, &mut note));
                 }
                 Err(message) => {
-                    problems.push(Problem::new(file, place, format!("the item is left out: {message}")));
+                    problems.push(Problem::new(
+                        file,
+                        place,
+                        format!("the item is left out: {message}"),
+                    ));
                 }
             }
         }
     }
     let server = Server {
-        info: kept(lists.info.as_deref(), "info", &mut |message| problems.push(Problem::new(file, "/server", message))),
+        info: kept(lists.info.as_deref(), "info", &mut |message| {
+            problems.push(Problem::new(file, "/server", message))
+        }),
         capabilities: Some(lists.capabilities.clone().unwrap_or_else(|| given(lists))),
         instructions: lists.instructions.clone(),
     };
-    Composed { document: Document { server, items }, problems }
+    Composed {
+        document: Document { server, items },
+        problems,
+    }
 }
 
 impl Document {
@@ -194,9 +237,18 @@ impl Document {
     /// Returns what is stored about an upstream server: the same as [`Document::compact`], with `execution` of each
     /// tool beside its `meta`. A client is told that, but a generator has no use for it.
     pub fn pinned(&self) -> String {
-        let items = self.items.iter().map(|item| Pinned { item, execution: item.execution.as_deref() });
-        let pinned = PinnedDocument { server: &self.server, items: items.collect() };
-        lay_out(&serde_json::to_string(&pinned).expect("a document has a JSON form"), false)
+        let items = self.items.iter().map(|item| Pinned {
+            item,
+            execution: item.execution.as_deref(),
+        });
+        let pinned = PinnedDocument {
+            server: &self.server,
+            items: items.collect(),
+        };
+        lay_out(
+            &serde_json::to_string(&pinned).expect("a document has a JSON form"),
+            false,
+        )
     }
 
     fn text(&self) -> String {
@@ -206,18 +258,27 @@ impl Document {
 
 /// Returns the SHA-256, in hexadecimal, of a maker's definitions.
 pub(crate) fn digest(definitions: &str) -> String {
-    Sha256::digest(definitions).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(definitions)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Derives the capabilities from the lists that are there.
 fn given(lists: &Lists) -> Box<RawValue> {
     let capabilities = [
         ("tools", lists.tools.is_some()),
-        ("resources", lists.resources.is_some() || lists.templates.is_some()),
+        (
+            "resources",
+            lists.resources.is_some() || lists.templates.is_some(),
+        ),
         ("prompts", lists.prompts.is_some()),
     ];
-    let members: Vec<String> =
-        capabilities.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| format!("\"{name}\":{{}}")).collect();
+    let members: Vec<String> = capabilities
+        .iter()
+        .filter(|(_, is_there)| *is_there)
+        .map(|(name, _)| format!("\"{name}\":{{}}"))
+        .collect();
     RawValue::from_string(format!("{{{}}}", members.join(","))).expect("an object")
 }
 
@@ -229,7 +290,9 @@ fn array(raw: &RawValue) -> Option<Vec<Box<RawValue>>> {
 fn kept(raw: Option<&RawValue>, name: &str, note: &mut dyn FnMut(String)) -> Option<Box<RawValue>> {
     let raw = raw?;
     if depth(raw.get()) > DEPTH_MAX {
-        note(format!("`{name}` is left out: it nests deeper than {DEPTH_MAX} levels"));
+        note(format!(
+            "`{name}` is left out: it nests deeper than {DEPTH_MAX} levels"
+        ));
         return None;
     }
     Some(raw.to_owned())
@@ -307,7 +370,9 @@ impl<'t> Iterator for Tokens<'t> {
                 }
                 (at + 1).min(bytes.len())
             }
-            _ => rest.find(['{', '}', '[', ']', ',', ':', ' ', '\t', '\r', '\n', '"']).unwrap_or(rest.len()),
+            _ => rest
+                .find(['{', '}', '[', ']', ',', ':', ' ', '\t', '\r', '\n', '"'])
+                .unwrap_or(rest.len()),
         };
         let (token, rest) = rest.split_at(length);
         self.0 = rest;

@@ -28,8 +28,16 @@ pub struct Api<'a> {
 }
 
 /// Keywords that a schema may have beside its properties without making the arguments more than a list of them.
-const FLAT: [&str; 8] =
-    ["$schema", "type", "title", "description", "properties", "required", "additionalProperties", "default"];
+const FLAT: [&str; 8] = [
+    "$schema",
+    "type",
+    "title",
+    "description",
+    "properties",
+    "required",
+    "additionalProperties",
+    "default",
+];
 const PROBLEM: &str = "#/components/schemas/Problem";
 
 /// Writes the document; tools stand in the order in which they are given.
@@ -37,18 +45,26 @@ pub fn document<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) ->
     let mut paths = Map::new();
     let mut schemas = Map::from_iter([("Problem".to_owned(), problem())]);
     for tool in tools {
-        let (input, output) = (format!("{}.input", tool.name), format!("{}.output", tool.name));
+        let (input, output) = (
+            format!("{}.input", tool.name),
+            format!("{}.output", tool.name),
+        );
         let (schema, result) = (tool.input_schema.value(), success_schema(tool));
         let answer = content(&output, example(&result));
         let arguments = example(&schema);
         let mut operations = Map::new();
         if takes_query(tool, &schema) {
             let mut get = operation(tool, &format!("get_{}", tool.name), &answer);
-            get.insert("parameters".into(), parameters(&schema, &input, arguments.as_ref()));
+            get.insert(
+                "parameters".into(),
+                parameters(&schema, &input, arguments.as_ref()),
+            );
             operations.insert("get".into(), Value::Object(get));
         }
         let mut post = operation(tool, &tool.name, &answer);
-        let has_required = schema["required"].as_array().is_some_and(|required| !required.is_empty());
+        let has_required = schema["required"]
+            .as_array()
+            .is_some_and(|required| !required.is_empty());
         let body = json!({ "required": has_required, "content": { "application/json": content(&input, arguments) } });
         post.insert("requestBody".into(), body);
         operations.insert("post".into(), Value::Object(post));
@@ -56,7 +72,10 @@ pub fn document<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) ->
         schemas.insert(input.clone(), moved(&schema, &input));
         schemas.insert(output.clone(), moved(&result, &output));
     }
-    let mut info = Map::from_iter([("title".to_owned(), api.title.into()), ("version".to_owned(), api.version.into())]);
+    let mut info = Map::from_iter([
+        ("title".to_owned(), api.title.into()),
+        ("version".to_owned(), api.version.into()),
+    ]);
     if let Some(description) = api.description {
         info.insert("description".into(), description.into());
     }
@@ -67,7 +86,10 @@ pub fn document<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) ->
         ("servers".to_owned(), json!([{ "url": api.server }])),
     ]);
     if api.needs_key {
-        components.insert("securitySchemes".into(), json!({ "key": { "type": "http", "scheme": "bearer" } }));
+        components.insert(
+            "securitySchemes".into(),
+            json!({ "key": { "type": "http", "scheme": "bearer" } }),
+        );
         document.insert("security".into(), json!([{ "key": [] }]));
     }
     document.insert("paths".into(), Value::Object(paths));
@@ -78,14 +100,20 @@ pub fn document<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) ->
 /// Returns `true` if a tool may be called with `GET`: it only reads, and each argument is one value or a list of such
 /// values. `schema` is the tree of its input schema.
 pub fn takes_query(tool: &Tool, schema: &Value) -> bool {
-    let is_flat = schema.as_object().is_some_and(|schema| schema.keys().all(|key| FLAT.contains(&key.as_str())));
+    let is_flat = schema
+        .as_object()
+        .is_some_and(|schema| schema.keys().all(|key| FLAT.contains(&key.as_str())));
     let properties = schema["properties"].as_object();
     tool.annotations.read_only_hint == Some(true)
         && is_flat
-        && properties.into_iter().flat_map(Map::values).all(|property| {
-            let rule = without_null(property);
-            is_scalar(rule) || (rule["type"] == "array" && is_scalar(without_null(&rule["items"])))
-        })
+        && properties
+            .into_iter()
+            .flat_map(Map::values)
+            .all(|property| {
+                let rule = without_null(property);
+                is_scalar(rule)
+                    || (rule["type"] == "array" && is_scalar(without_null(&rule["items"])))
+            })
 }
 
 /// Returns the schema of a result that is no error.
@@ -114,7 +142,9 @@ fn content(component: &str, example: Option<Value>) -> Value {
 /// else what its rules say. `None` if none can be made.
 fn example(schema: &Value) -> Option<Value> {
     let example = validate::example(schema)?;
-    let validator = validate::validator(schema).or_else(|_| validate::foreign_validator(schema)).ok()?;
+    let validator = validate::validator(schema)
+        .or_else(|_| validate::foreign_validator(schema))
+        .ok()?;
     validator.is_valid(&example).then_some(example)
 }
 
@@ -140,8 +170,10 @@ fn parameters(schema: &Value, input: &str, example: Option<&Value>) -> Value {
     let required = schema["required"].as_array();
     let parameter = |(name, property): (&String, &Value)| {
         let is_required = required.is_some_and(|required| required.iter().any(|one| one == name));
-        let mut parameter =
-            Map::from_iter([("name".to_owned(), Value::from(name.as_str())), ("in".to_owned(), "query".into())]);
+        let mut parameter = Map::from_iter([
+            ("name".to_owned(), Value::from(name.as_str())),
+            ("in".to_owned(), "query".into()),
+        ]);
         if let Some(description) = property.get("description") {
             parameter.insert("description".into(), description.clone());
         }
@@ -152,7 +184,12 @@ fn parameters(schema: &Value, input: &str, example: Option<&Value>) -> Value {
         }
         Value::Object(parameter)
     };
-    schema["properties"].as_object().into_iter().flatten().map(parameter).collect()
+    schema["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(parameter)
+        .collect()
 }
 
 /// Moves the schema below `#/components/schemas/NAME`, where its references to itself then lead. Its dialect is the
@@ -168,7 +205,9 @@ fn moved(schema: &Value, name: &str) -> Value {
 
 fn move_references(value: &mut Value, name: &str) {
     match value {
-        Value::Array(list) => list.iter_mut().for_each(|value| move_references(value, name)),
+        Value::Array(list) => list
+            .iter_mut()
+            .for_each(|value| move_references(value, name)),
         Value::Object(members) => {
             for (key, value) in members {
                 match (key.as_str(), &*value) {
@@ -206,12 +245,19 @@ fn problem() -> Value {
 
 fn types(rule: &Value) -> impl Iterator<Item = &str> {
     let one = rule["type"].as_str();
-    one.into_iter().chain(rule["type"].as_array().into_iter().flatten().filter_map(Value::as_str))
+    one.into_iter().chain(
+        rule["type"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str),
+    )
 }
 
 fn is_scalar(rule: &Value) -> bool {
     let mut kinds = types(rule).peekable();
-    kinds.peek().is_some() && kinds.all(|kind| matches!(kind, "string" | "integer" | "number" | "boolean" | "null"))
+    kinds.peek().is_some()
+        && kinds.all(|kind| matches!(kind, "string" | "integer" | "number" | "boolean" | "null"))
 }
 
 #[cfg(test)]
@@ -229,11 +275,24 @@ mod tests {
             "x-shared": { "first": { "$ref": "#" } },
         });
         let moved = moved(&schema, "t.input");
-        assert_eq!(moved["properties"]["next"]["$ref"], "#/components/schemas/t.input");
-        assert_eq!(moved["properties"]["tag"]["$ref"], "#/components/schemas/t.input/$defs/Tag");
+        assert_eq!(
+            moved["properties"]["next"]["$ref"],
+            "#/components/schemas/t.input"
+        );
+        assert_eq!(
+            moved["properties"]["tag"]["$ref"],
+            "#/components/schemas/t.input/$defs/Tag"
+        );
         assert_eq!(moved["properties"]["$ref"]["const"]["$ref"], "#");
-        assert_eq!(moved["properties"]["default"]["$ref"], "#/components/schemas/t.input");
-        for moved in [&moved["definitions"]["default"], &moved["dependencies"]["const"], &moved["x-shared"]["first"]] {
+        assert_eq!(
+            moved["properties"]["default"]["$ref"],
+            "#/components/schemas/t.input"
+        );
+        for moved in [
+            &moved["definitions"]["default"],
+            &moved["dependencies"]["const"],
+            &moved["x-shared"]["first"],
+        ] {
             assert_eq!(moved["$ref"], "#/components/schemas/t.input");
         }
         assert!(moved.get("$schema").is_none());

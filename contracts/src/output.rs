@@ -62,11 +62,18 @@ impl RecordChecker {
         let column = |name: &String| Column {
             prefix: [&value::quoted(name)[..], b":"].concat(),
             name: name.clone(),
-            kind: fields.iter().find(|field| field.key == *name).map_or_else(Type::anything, Type::of),
+            kind: fields
+                .iter()
+                .find(|field| field.key == *name)
+                .map_or_else(Type::anything, Type::of),
         };
         Self {
             columns: columns.iter().map(column).collect(),
-            positions: columns.iter().enumerate().map(|(position, name)| (name.clone(), position)).collect(),
+            positions: columns
+                .iter()
+                .enumerate()
+                .map(|(position, name)| (name.clone(), position))
+                .collect(),
         }
     }
 
@@ -74,7 +81,12 @@ impl RecordChecker {
     pub fn records(&self, json: &str) -> Result<Vec<String>, OutputMismatch> {
         let walk = Walk::default();
         let mut deserializer = serde_json::Deserializer::from_str(json);
-        let read = RecordsSeed { checker: self, walk: &walk, size: json.len() }.deserialize(&mut deserializer);
+        let read = RecordsSeed {
+            checker: self,
+            walk: &walk,
+            size: json.len(),
+        }
+        .deserialize(&mut deserializer);
         let read = read.and_then(|records| deserializer.end().map(|()| records));
         read.map_err(|error| self.mismatch(walk, &error, true))
     }
@@ -83,8 +95,12 @@ impl RecordChecker {
     pub fn record(&self, json: &str) -> Result<String, OutputMismatch> {
         let walk = Walk::default();
         let mut deserializer = serde_json::Deserializer::from_str(json);
-        let read =
-            RecordSeed { checker: self, walk: &walk, scratch: &mut Scratch::default() }.deserialize(&mut deserializer);
+        let read = RecordSeed {
+            checker: self,
+            walk: &walk,
+            scratch: &mut Scratch::default(),
+        }
+        .deserialize(&mut deserializer);
         let read = read.and_then(|record| deserializer.end().map(|()| record));
         read.map_err(|error| self.mismatch(walk, &error, false))
     }
@@ -92,17 +108,33 @@ impl RecordChecker {
     #[cold]
     fn mismatch(&self, walk: Walk, error: &serde_json::Error, are_several: bool) -> OutputMismatch {
         let (tokens, mut path) = (walk.place.into_inner(), String::new());
-        tokens.iter().rev().for_each(|token| push_pointer(&mut path, token));
+        tokens
+            .iter()
+            .rev()
+            .for_each(|token| push_pointer(&mut path, token));
         let mut from_outside = tokens.iter().rev();
-        let record = if are_several { from_outside.next().and_then(|token| token.parse().ok()) } else { None };
-        let column = from_outside.next().filter(|column| self.positions.contains_key(*column)).cloned();
+        let record = if are_several {
+            from_outside.next().and_then(|token| token.parse().ok())
+        } else {
+            None
+        };
+        let column = from_outside
+            .next()
+            .filter(|column| self.positions.contains_key(*column))
+            .cloned();
         let (reason, source_changed) = match walk.fault.into_inner() {
             Some(Fault::Missing(reason)) => (reason, true),
             Some(Fault::Other(reason)) => (reason, false),
             // The reader's own messages name positions and expectations, never content.
             None => (format!("not the JSON asked for: {error}"), false),
         };
-        OutputMismatch { path, record, column, reason, source_changed }
+        OutputMismatch {
+            path,
+            record,
+            column,
+            reason,
+            source_changed,
+        }
     }
 }
 
@@ -169,11 +201,22 @@ impl<'de> Visitor<'de> for RecordsSeed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Vec<String>, A::Error> {
         let mut records = Vec::new();
-        let mut scratch = Scratch { values: Vec::with_capacity(self.size.min(FIRST_MAX)), ..Scratch::default() };
+        let mut scratch = Scratch {
+            values: Vec::with_capacity(self.size.min(FIRST_MAX)),
+            ..Scratch::default()
+        };
         loop {
-            let seed = RecordSeed { checker: self.checker, walk: self.walk, scratch: &mut scratch };
-            let read = self.walk.at(access.next_element_seed(seed), || records.len().to_string())?;
-            let Some(record) = read else { return Ok(records) };
+            let seed = RecordSeed {
+                checker: self.checker,
+                walk: self.walk,
+                scratch: &mut scratch,
+            };
+            let read = self
+                .walk
+                .at(access.next_element_seed(seed), || records.len().to_string())?;
+            let Some(record) = read else {
+                return Ok(records);
+            };
             records.push(record);
         }
     }
@@ -201,7 +244,11 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<String, A::Error> {
-        let Self { checker, walk, scratch } = self;
+        let Self {
+            checker,
+            walk,
+            scratch,
+        } = self;
         let mut next = 0;
         scratch.values.clear();
         scratch.others.clear();
@@ -213,9 +260,16 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
                     next = position + 1;
                     let start = scratch.values.len();
                     let column = &checker.columns[position];
-                    let seed = ValueSeed { kind: &column.kind, walk, out: &mut scratch.values, depth: 2 };
+                    let seed = ValueSeed {
+                        kind: &column.kind,
+                        walk,
+                        out: &mut scratch.values,
+                        depth: 2,
+                    };
                     walk.at(access.next_value_seed(seed), || column.name.clone())?;
-                    let twice = scratch.ranges[position].replace((start, scratch.values.len())).is_some();
+                    let twice = scratch.ranges[position]
+                        .replace((start, scratch.values.len()))
+                        .is_some();
                     twice.then(|| column.name.clone())
                 }
                 // A column added to the source reaches nobody before a publish.
@@ -267,7 +321,12 @@ impl<'de> Visitor<'de> for KeySeed<'_> {
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Key, E> {
-        if self.checker.columns.get(self.next).is_some_and(|column| column.name == name) {
+        if self
+            .checker
+            .columns
+            .get(self.next)
+            .is_some_and(|column| column.name == name)
+        {
             return Ok(Key::Column(self.next));
         }
         Ok(match self.checker.positions.get(name) {
@@ -280,7 +339,11 @@ impl<'de> Visitor<'de> for KeySeed<'_> {
 impl RecordChecker {
     /// Returns the record's text: the published columns only, in their order.
     fn write<E: serde::de::Error>(&self, walk: &Walk, scratch: &Scratch) -> Result<String, E> {
-        let names: usize = self.columns.iter().map(|column| column.prefix.len() + 1).sum();
+        let names: usize = self
+            .columns
+            .iter()
+            .map(|column| column.prefix.len() + 1)
+            .sum();
         let mut text = Vec::with_capacity(scratch.values.len() + names + 2);
         text.push(b'{');
         for (column, range) in self.columns.iter().zip(&scratch.ranges) {

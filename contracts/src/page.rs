@@ -46,7 +46,11 @@ pub fn tool(tool: &Tool) -> String {
 }
 
 /// Returns the page that leads to those of the tools; their addresses follow its own.
-pub fn index<'t>(title: &str, description: Option<&str>, tools: impl IntoIterator<Item = &'t Tool>) -> String {
+pub fn index<'t>(
+    title: &str,
+    description: Option<&str>,
+    tools: impl IntoIterator<Item = &'t Tool>,
+) -> String {
     let list = html! {
         h1 { (title) }
         @if let Some(description) = description { p.lead { (description) } }
@@ -100,7 +104,12 @@ fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
     let mut schema = schema;
     // A chain of references is no longer than this, or runs in a circle.
     for _ in 0..8 {
-        let Some(target) = schema["$ref"].as_str().and_then(|target| target.strip_prefix('#')) else { break };
+        let Some(target) = schema["$ref"]
+            .as_str()
+            .and_then(|target| target.strip_prefix('#'))
+        else {
+            break;
+        };
         match root.pointer(target) {
             Some(next) => schema = next,
             None => break,
@@ -110,7 +119,10 @@ fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
 }
 
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    schema["properties"].as_object().into_iter().flat_map(Map::iter)
+    schema["properties"]
+        .as_object()
+        .into_iter()
+        .flat_map(Map::iter)
 }
 
 #[cfg(test)]
@@ -137,8 +149,15 @@ mod tests {
 
     #[test]
     fn what_a_contract_says_is_text_and_no_markup() {
-        let page = of(json!({ "properties": { "\"><img src=x>": { "type": "string", "default": "</textarea>" } } }));
-        assert!(!page.contains("<script>alert") && !page.contains("<img") && !page.contains("</textarea>"), "{page}");
+        let page = of(
+            json!({ "properties": { "\"><img src=x>": { "type": "string", "default": "</textarea>" } } }),
+        );
+        assert!(
+            !page.contains("<script>alert")
+                && !page.contains("<img")
+                && !page.contains("</textarea>"),
+            "{page}"
+        );
     }
 
     #[test]
@@ -168,8 +187,11 @@ mod tests {
 
     #[test]
     fn a_schema_that_refers_to_itself_ends() {
-        let node = json!({ "type": "object", "properties": { "next": { "$ref": "#/$defs/Node" } } });
-        let page = of(json!({ "properties": { "first": { "$ref": "#/$defs/Node" } }, "$defs": { "Node": node } }));
+        let node =
+            json!({ "type": "object", "properties": { "next": { "$ref": "#/$defs/Node" } } });
+        let page = of(
+            json!({ "properties": { "first": { "$ref": "#/$defs/Node" } }, "$defs": { "Node": node } }),
+        );
         assert!(page.contains("data-path=\"/first/next\"") && page.len() < 40_000);
     }
 }

@@ -21,12 +21,21 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(file: &str, place: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), place: place.into(), line: None, message: message.into(), hint: None }
+        Self {
+            file: file.to_owned(),
+            place: place.into(),
+            line: None,
+            message: message.into(),
+            hint: None,
+        }
     }
 
     /// Names the file of a problem that was found without knowing it.
     pub fn in_file(self, file: &str) -> Self {
-        Self { file: file.to_owned(), ..self }
+        Self {
+            file: file.to_owned(),
+            ..self
+        }
     }
 
     pub fn line(self, line: Option<usize>) -> Self {
@@ -42,7 +51,15 @@ impl Problem {
 impl std::fmt::Display for Problem {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // What came over the admin API has no file.
-        write!(out, "{}", if self.file.is_empty() { "the contract" } else { &self.file })?;
+        write!(
+            out,
+            "{}",
+            if self.file.is_empty() {
+                "the contract"
+            } else {
+                &self.file
+            }
+        )?;
         if let Some(line) = self.line {
             write!(out, ":{line}")?;
         }

@@ -33,7 +33,9 @@ impl<'de> Deserialize<'de> for Schema {
         let text = Box::<RawValue>::deserialize(from)?;
         // We write it on one line; whoever wrote it otherwise must not break a message in two.
         match text.get().contains(['\n', '\r']) {
-            true => serde_json::from_str::<Value>(text.get()).map(Self::from).map_err(serde::de::Error::custom),
+            true => serde_json::from_str::<Value>(text.get())
+                .map(Self::from)
+                .map_err(serde::de::Error::custom),
             false => Ok(Self(text)),
         }
     }
@@ -48,7 +50,8 @@ impl PartialEq for Schema {
 /// Returns the schema of a value beside `null`, if `schema` is `anyOf: [that, {"type": "null"}]`.
 pub fn beside_null(schema: &Value) -> Option<&Value> {
     let is_null = |arm: &Value| {
-        arm.as_object().is_some_and(|arm| arm.len() == 1 && arm.get("type").is_some_and(|word| word == "null"))
+        arm.as_object()
+            .is_some_and(|arm| arm.len() == 1 && arm.get("type").is_some_and(|word| word == "null"))
     };
     match schema.get("anyOf")?.as_array()?.as_slice() {
         [value, null] if is_null(null) => Some(value),
@@ -65,7 +68,9 @@ pub fn without_null(schema: &Value) -> &Value {
 
 /// Adds a schema that the same value must meet as well.
 pub(crate) fn add_to_all_of(members: &mut Map<String, Value>, schema: Value) {
-    let all = members.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
+    let all = members
+        .entry("allOf")
+        .or_insert_with(|| Value::Array(Vec::new()));
     if let Value::Array(all) = all {
         all.push(schema);
     }

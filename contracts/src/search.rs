@@ -51,23 +51,41 @@ impl Index {
     /// Makes an index of the texts of all entries, as [`Entry::text`] writes them.
     pub fn new(texts: &[String]) -> Self {
         let corpus: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let embedder =
-            EmbedderBuilder::<u32, Words>::with_tokenizer_and_fit_to_corpus(Words::default(), &corpus).build();
+        let embedder = EmbedderBuilder::<u32, Words>::with_tokenizer_and_fit_to_corpus(
+            Words::default(),
+            &corpus,
+        )
+        .build();
         let (mut scorer, mut counts) = (Scorer::new(), HashMap::new());
         for (number, text) in (0_u32..).zip(texts) {
             let words = once_each(embedder.embed(text));
-            words.indices().for_each(|word| *counts.entry(*word).or_default() += 1);
+            words
+                .indices()
+                .for_each(|word| *counts.entry(*word).or_default() += 1);
             scorer.upsert(&number, words);
         }
-        let name = |text: &String| embedder.embed(text.lines().next().unwrap_or_default()).indices().copied().collect();
+        let name = |text: &String| {
+            embedder
+                .embed(text.lines().next().unwrap_or_default())
+                .indices()
+                .copied()
+                .collect()
+        };
         let names = texts.iter().map(name).collect();
-        Self { embedder, scorer, counts, names }
+        Self {
+            embedder,
+            scorer,
+            counts,
+            names,
+        }
     }
 
     /// Returns the numbers of at most `most` entries that the question is about, the best first.
     pub fn find(&self, question: &str, most: usize) -> Vec<usize> {
         let mut asked = once_each(self.embedder.embed(question));
-        asked.0.sort_by_key(|word| self.counts.get(&word.index).copied().unwrap_or_default());
+        asked
+            .0
+            .sort_by_key(|word| self.counts.get(&word.index).copied().unwrap_or_default());
         asked.0.truncate(WORDS_MAX);
         let mut found: Vec<(u32, f32)> = self
             .candidates(&asked)
@@ -75,8 +93,14 @@ impl Index {
             .filter_map(|number| Some((number, self.scorer.score(&number, &asked)?)))
             .collect();
         found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let found = found.into_iter().map(|(number, _)| number).filter(|number| self.is_about(*number, &asked));
-        found.take(most).filter_map(|number| usize::try_from(number).ok()).collect()
+        let found = found
+            .into_iter()
+            .map(|(number, _)| number)
+            .filter(|number| self.is_about(*number, &asked));
+        found
+            .take(most)
+            .filter_map(|number| usize::try_from(number).ok())
+            .collect()
     }
 
     /// Returns the entries with the rarest words, for as many words as there is room. A word that most tools have
@@ -91,24 +115,44 @@ impl Index {
             room = room.saturating_sub(count);
             rarest.extend((count > 0).then(|| word.clone()));
         }
-        self.scorer.matches(&Embedding(rarest)).into_iter().map(|found| found.id).collect()
+        self.scorer
+            .matches(&Embedding(rarest))
+            .into_iter()
+            .map(|found| found.id)
+            .collect()
     }
 
     fn is_about(&self, number: u32, asked: &Embedding) -> bool {
         let has = |word: &&TokenEmbedding| {
-            self.scorer.score(&number, &Embedding(vec![(*word).clone()])).is_some_and(|score| score > 0.0)
+            self.scorer
+                .score(&number, &Embedding(vec![(*word).clone()]))
+                .is_some_and(|score| score > 0.0)
         };
         let shared: Vec<&TokenEmbedding> = asked.iter().filter(has).collect();
-        let name = usize::try_from(number).ok().and_then(|number| self.names.get(number));
-        let is_named = || shared.iter().any(|word| name.is_some_and(|name| name.contains(&word.index)));
+        let name = usize::try_from(number)
+            .ok()
+            .and_then(|number| self.names.get(number));
+        let is_named = || {
+            shared
+                .iter()
+                .any(|word| name.is_some_and(|name| name.contains(&word.index)))
+        };
         let count = shared.len();
-        count >= WORDS_ENOUGH || count * 2 > asked.len() || (count * 5 >= asked.len() * 2 && is_named())
+        count >= WORDS_ENOUGH
+            || count * 2 > asked.len()
+            || (count * 5 >= asked.len() * 2 && is_named())
     }
 }
 
 fn once_each(words: Embedding) -> Embedding {
     let mut seen = HashSet::new();
-    Embedding(words.0.into_iter().filter(|word| seen.insert(word.index)).collect())
+    Embedding(
+        words
+            .0
+            .into_iter()
+            .filter(|word| seen.insert(word.index))
+            .collect(),
+    )
 }
 
 impl Entry<'_> {
@@ -122,12 +166,28 @@ impl Entry<'_> {
             }
         };
         add(self.name, DESCRIPTION_CHARS_MAX, NAME_WEIGHT);
-        add(self.title.unwrap_or_default(), DESCRIPTION_CHARS_MAX, TITLE_WEIGHT);
+        add(
+            self.title.unwrap_or_default(),
+            DESCRIPTION_CHARS_MAX,
+            TITLE_WEIGHT,
+        );
         add(self.description, DESCRIPTION_CHARS_MAX, 1);
-        let arguments = self.input.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let arguments = self
+            .input
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
         for (name, schema) in arguments.take(ARGUMENTS_MAX) {
             add(name, ARGUMENT_CHARS_MAX, 1);
-            add(schema.get("description").and_then(Value::as_str).unwrap_or_default(), ARGUMENT_CHARS_MAX, 1);
+            add(
+                schema
+                    .get("description")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default(),
+                ARGUMENT_CHARS_MAX,
+                1,
+            );
         }
         text
     }

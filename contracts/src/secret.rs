@@ -50,12 +50,24 @@ const PAIRS: &[(&str, &str)] = &[
 ];
 
 /// Parts of one word, long enough not to occur by chance.
-const PARTS: &[&str] = &["password", "passwd", "secret", "apikey", "token", "credential", "creditcard"];
+const PARTS: &[&str] = &[
+    "password",
+    "passwd",
+    "secret",
+    "apikey",
+    "token",
+    "credential",
+    "creditcard",
+];
 
 pub(crate) fn is_named_like_one(text: &str) -> bool {
     let words = name::words(text);
-    words.iter().any(|word| WORDS.contains(&word.as_str()) || PARTS.iter().any(|part| word.contains(part)))
-        || words.windows(2).any(|pair| PAIRS.contains(&(pair[0].as_str(), pair[1].as_str())))
+    words
+        .iter()
+        .any(|word| WORDS.contains(&word.as_str()) || PARTS.iter().any(|part| word.contains(part)))
+        || words
+            .windows(2)
+            .any(|pair| PAIRS.contains(&(pair[0].as_str(), pair[1].as_str())))
 }
 
 #[cfg(test)]

@@ -87,7 +87,11 @@ impl Shape {
         };
         // A key is never null, whatever the source says of the column.
         let may_be_null = field.nullable && !self.key.contains(&field.key);
-        is_certain && !may_be_null && !field.generated && !field.read_only && !self.capabilities.open_world
+        is_certain
+            && !may_be_null
+            && !field.generated
+            && !field.read_only
+            && !self.capabilities.open_world
     }
 
     /// Returns `true` if an adapter reads columns of text in formats of their own. The values of other adapters have
@@ -99,9 +103,17 @@ impl Shape {
     /// Puts in what a contract knows better than the source.
     pub fn apply(&mut self, overrides: &[Override]) {
         for change in overrides {
-            let Some(field) = self.fields.iter_mut().find(|field| field.key == change.column) else { continue };
+            let Some(field) = self
+                .fields
+                .iter_mut()
+                .find(|field| field.key == change.column)
+            else {
+                continue;
+            };
             let format = change.format.as_ref();
-            let kind = change.kind.or_else(|| format.filter(|_| field.kind == Type::String)?.implied());
+            let kind = change
+                .kind
+                .or_else(|| format.filter(|_| field.kind == Type::String)?.implied());
             if let Some(kind) = kind.filter(|kind| *kind != field.kind) {
                 field.kind = kind;
                 field.fields = Vec::new();
@@ -126,7 +138,10 @@ impl Shape {
                 .map_err(|message| format!("operation '{}': {message}", operation.name))?;
         }
         match self.key.iter().find(|key| self.field(key).is_none()) {
-            Some(key) => Err(format!("its key names the column {}, which is not there", name::quoted(key))),
+            Some(key) => Err(format!(
+                "its key names the column {}, which is not there",
+                name::quoted(key)
+            )),
             None => Ok(()),
         }
     }
@@ -134,16 +149,23 @@ impl Shape {
 
 fn check_fields(fields: &[Field], depth: usize, left: &mut usize) -> Result<(), String> {
     if depth > NESTING_MAX {
-        return Err(format!("its records are nested deeper than {NESTING_MAX} levels"));
+        return Err(format!(
+            "its records are nested deeper than {NESTING_MAX} levels"
+        ));
     }
     let mut names = HashSet::new();
     for field in fields {
-        *left = left.checked_sub(1).ok_or_else(|| format!("it has more than {FIELDS_MAX} columns"))?;
+        *left = left
+            .checked_sub(1)
+            .ok_or_else(|| format!("it has more than {FIELDS_MAX} columns"))?;
         if field.key.is_empty() || field.key.len() > 256 {
             return Err("a column name is empty or longer than 256 bytes".to_owned());
         }
         if !names.insert(field.key.as_str()) {
-            return Err(format!("the column {} is there twice", name::quoted(&field.key)));
+            return Err(format!(
+                "the column {} is there twice",
+                name::quoted(&field.key)
+            ));
         }
         check_fields(&field.fields, depth + 1, left)?;
         if let Some(items) = &field.items {
@@ -206,7 +228,11 @@ pub struct Capabilities {
     pub read: bool,
     /// Which of create, update and delete the source takes (`true` stands for all). If this is empty, `read_only` may
     /// say why.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "read::verbs")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "read::verbs"
+    )]
     pub write: Vec<String>,
     /// Why nothing can be written, for the refusal ("XLSX files are read-only").
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,10 @@ use crate::{
 pub fn value(property: &Value, texts: &[&str]) -> Value {
     let rule = without_null(property);
     if rule["type"] == "array" {
-        return texts.iter().map(|text| value(&rule["items"], &[text])).collect();
+        return texts
+            .iter()
+            .map(|text| value(&rule["items"], &[text]))
+            .collect();
     }
     match texts {
         [text] => one(property, rule, text),
@@ -38,7 +41,9 @@ fn one(property: &Value, rule: &Value, text: &str) -> Value {
 
 /// Returns `true` if `null` is stated as a value of the property.
 fn may_be_null(property: &Value) -> bool {
-    let is_listed = property["type"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"));
+    let is_listed = property["type"]
+        .as_array()
+        .is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"));
     is_listed || beside_null(property).is_some()
 }
 
@@ -46,7 +51,10 @@ fn may_be_null(property: &Value) -> bool {
 pub fn kind(property: &Value) -> Option<&str> {
     match &without_null(property)["type"] {
         Value::String(kind) => Some(kind),
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
+        Value::Array(kinds) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|kind| *kind != "null"),
         _ => None,
     }
 }
@@ -67,11 +75,31 @@ mod tests {
             (json!({ "type": "integer" }), &["7", "8"], json!([7, 8])),
             (json!({ "type": "number" }), &["true"], json!("true")),
             (json!({ "type": "boolean" }), &["true"], json!(true)),
-            (json!({ "type": "object" }), &["{\"a\":1}"], json!({ "a": 1 })),
-            (json!({ "type": ["string", "null"] }), &["null"], Value::Null),
-            (json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }), &["null"], Value::Null),
-            (json!({ "type": "array", "items": { "type": "integer" } }), &["1"], json!([1])),
-            (json!({ "type": "array", "items": { "type": "integer" } }), &["1", "x"], json!([1, "x"])),
+            (
+                json!({ "type": "object" }),
+                &["{\"a\":1}"],
+                json!({ "a": 1 }),
+            ),
+            (
+                json!({ "type": ["string", "null"] }),
+                &["null"],
+                Value::Null,
+            ),
+            (
+                json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }),
+                &["null"],
+                Value::Null,
+            ),
+            (
+                json!({ "type": "array", "items": { "type": "integer" } }),
+                &["1"],
+                json!([1]),
+            ),
+            (
+                json!({ "type": "array", "items": { "type": "integer" } }),
+                &["1", "x"],
+                json!([1, "x"]),
+            ),
             (json!({}), &["[1]"], json!([1])),
         ] {
             assert_eq!(value(&property, texts), expected, "{property} {texts:?}");

@@ -41,7 +41,12 @@ use crate::{
     validate::ArgumentValidator,
 };
 
-const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
+const HINTS: [&str; 4] = [
+    "readOnlyHint",
+    "destructiveHint",
+    "idempotentHint",
+    "openWorldHint",
+];
 /// Characters of a title that is made of a description.
 const SENTENCE_MAX: usize = 120;
 
@@ -78,14 +83,23 @@ pub struct Compiled {
 /// Compiles the text of a document ([`offer::Document`]). An error is one of the document as a whole or of the overlay; an
 /// offer of which nothing is left makes a contract without tools.
 pub fn compile(upstream: &Upstream<'_>, document: &str) -> Result<Compiled, Vec<Problem>> {
-    let contract = upstream.overlay.map_or(upstream.contract, |overlay| overlay.contract.as_str());
+    let contract = upstream
+        .overlay
+        .map_or(upstream.contract, |overlay| overlay.contract.as_str());
     let mut problems = Vec::new();
     if let Err(message) = name::check_contract(contract) {
         problems.push(Problem::new(upstream.name, "", message));
     }
-    if let Some(overlay) = upstream.overlay.filter(|overlay| overlay.upstream != upstream.name) {
+    if let Some(overlay) = upstream
+        .overlay
+        .filter(|overlay| overlay.upstream != upstream.name)
+    {
         let (named, meant) = (name::quoted(&overlay.upstream), name::quoted(upstream.name));
-        let problem = Problem::new(&overlay.file, "/upstream", format!("the overlay is for {named}, not for {meant}"));
+        let problem = Problem::new(
+            &overlay.file,
+            "/upstream",
+            format!("the overlay is for {named}, not for {meant}"),
+        );
         problems.push(problem.hint(format!("write `upstream: {}`", upstream.name)));
     }
     let offer = match offered::read(upstream.name, document) {
@@ -152,18 +166,29 @@ struct Refused {
 
 impl Refused {
     fn new(place: &str, why: impl Into<String>) -> Self {
-        Self { in_overlay: false, place: place.to_owned(), why: why.into(), hint: None }
+        Self {
+            in_overlay: false,
+            place: place.to_owned(),
+            why: why.into(),
+            hint: None,
+        }
     }
 
     fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
     }
 }
 
 impl<'c> Compiler<'c> {
     fn new(upstream: &'c Upstream<'c>) -> Self {
         let overlay = upstream.overlay;
-        let prefix = overlay.and_then(|overlay| overlay.prefix.as_deref()).or(upstream.prefix).unwrap_or(upstream.name);
+        let prefix = overlay
+            .and_then(|overlay| overlay.prefix.as_deref())
+            .or(upstream.prefix)
+            .unwrap_or(upstream.name);
         Self {
             upstream,
             contract: overlay.map_or(upstream.contract, |overlay| &overlay.contract),
@@ -180,7 +205,10 @@ impl Compiler<'_> {
     fn tools(&mut self, offer: &Offer) -> Vec<Arc<Tool>> {
         let mut tools = Vec::new();
         for item in offer.items.iter().filter(|item| item.kind == Kind::Tool) {
-            let is_taken = self.upstream.overlay.is_none_or(|overlay| overlay.takes(&item.name));
+            let is_taken = self
+                .upstream
+                .overlay
+                .is_none_or(|overlay| overlay.takes(&item.name));
             if !is_taken {
                 continue;
             }
@@ -197,40 +225,62 @@ impl Compiler<'_> {
     }
 
     fn tool(&mut self, item: &Offered, has_resources: bool) -> Result<Tool, Refused> {
-        let overlay =
-            self.upstream.overlay.and_then(|overlay| overlay.tools.iter().find(|tool| tool.from == item.name));
+        let overlay = self
+            .upstream
+            .overlay
+            .and_then(|overlay| overlay.tools.iter().find(|tool| tool.from == item.name));
         let name = self.name(item, overlay)?;
         let mut told = Lowered::default();
-        let mut target = OfferTarget::new(Maker::Upstream(self.upstream.name.to_owned()), &item.name);
+        let mut target =
+            OfferTarget::new(Maker::Upstream(self.upstream.name.to_owned()), &item.name);
         let set = overlay.map(|overlay| &overlay.set);
         let input_schema = input(item, set, overlay, &mut target, &mut told)?;
         let output_schema = match overlay.is_some_and(|overlay| overlay.drops_output) {
             true => None,
             false => output(item, &mut target, &mut told)?,
         };
-        let description = overlay.and_then(|overlay| overlay.description.clone()).or_else(|| item.description.clone());
+        let description = overlay
+            .and_then(|overlay| overlay.description.clone())
+            .or_else(|| item.description.clone());
         let description = description.unwrap_or_default();
         if description.chars().count() > DESCRIPTION_MAX {
             let why = format!("its description has more than {DESCRIPTION_MAX} characters");
-            return Err(Refused::new("/description", why).hint(self.say(&item.name, "description: …")));
+            return Err(
+                Refused::new("/description", why).hint(self.say(&item.name, "description: …"))
+            );
         }
-        let stated = overlay.and_then(|overlay| overlay.title.clone()).or_else(|| item.title.clone());
+        let stated = overlay
+            .and_then(|overlay| overlay.title.clone())
+            .or_else(|| item.title.clone());
         let title = match stated.filter(|title| title.chars().count() <= TITLE_MAX) {
             Some(title) => title,
             None => title(self.contract, &description, &item.name),
         };
         let annotations = self.annotations(item);
         target.listed = self.listed(item, has_resources, &mut told);
-        let (limits, clear) =
-            (overlay.map(|overlay| &overlay.limits), overlay.map_or(&[][..], |overlay| &overlay.clear));
+        let (limits, clear) = (
+            overlay.map(|overlay| &overlay.limits),
+            overlay.map_or(&[][..], |overlay| &overlay.clear),
+        );
         let is_argument = |field: &String| {
-            input_schema["properties"].get(field.as_str()).is_some() && !secret::is_named_like_one(field)
+            input_schema["properties"].get(field.as_str()).is_some()
+                && !secret::is_named_like_one(field)
         };
         let published = |own: &String| {
-            target.keys.iter().find(|(_, known)| *known == own).map_or_else(|| own.clone(), |(safe, _)| safe.clone())
+            target
+                .keys
+                .iter()
+                .find(|(_, known)| *known == own)
+                .map_or_else(|| own.clone(), |(safe, _)| safe.clone())
         };
-        let audit_clear: BTreeSet<String> =
-            self.upstream.clear.iter().chain(clear).map(published).filter(is_argument).collect();
+        let audit_clear: BTreeSet<String> = self
+            .upstream
+            .clear
+            .iter()
+            .chain(clear)
+            .map(published)
+            .filter(is_argument)
+            .collect();
         let tool = Tool {
             name,
             title: Some(title),
@@ -242,7 +292,9 @@ impl Compiler<'_> {
             target: Target::Offer(Arc::new(target)),
             limits: Limits {
                 rate: limits.and_then(|limits| limits.rate).or(self.upstream.rate),
-                timeout_ms: limits.and_then(|limits| limits.timeout_ms).or(self.upstream.timeout_ms),
+                timeout_ms: limits
+                    .and_then(|limits| limits.timeout_ms)
+                    .or(self.upstream.timeout_ms),
             },
         };
         self.check(item, &tool)?;
@@ -253,9 +305,14 @@ impl Compiler<'_> {
     /// Returns the name that the tool is published under.
     fn name(&self, item: &Offered, overlay: Option<&ToolOverlay>) -> Result<String, Refused> {
         if self.offered.contains(&item.name) {
-            return Err(Refused::new("/name", "the server lists the name twice; the first one counts"));
+            return Err(Refused::new(
+                "/name",
+                "the server lists the name twice; the first one counts",
+            ));
         }
-        let own = overlay.and_then(|overlay| overlay.tool.as_deref()).unwrap_or(&item.name);
+        let own = overlay
+            .and_then(|overlay| overlay.tool.as_deref())
+            .unwrap_or(&item.name);
         let name = name::prefixed(&self.prefix, &plain_name(own));
         let hint = self.say(&item.name, "tool: another_name");
         if let Err(message) = name::check_tool(&name) {
@@ -263,18 +320,30 @@ impl Compiler<'_> {
         }
         let shown = name::quoted(&name);
         if let Some(other) = self.published.get(&name) {
-            let why = format!("the name {shown} is that of the server's tool {}", name::quoted(other));
+            let why = format!(
+                "the name {shown} is that of the server's tool {}",
+                name::quoted(other)
+            );
             return Err(Refused::new("/name", why).hint(hint));
         }
         if let Some(contract) = self.upstream.taken.and_then(|taken| taken.get(&name)) {
-            let why = format!("the name {shown} is taken by the contract {}", name::quoted(contract));
-            return Err(Refused::new("/name", why).hint(format!("{hint}, or give the upstream another prefix")));
+            let why = format!(
+                "the name {shown} is taken by the contract {}",
+                name::quoted(contract)
+            );
+            return Err(Refused::new("/name", why)
+                .hint(format!("{hint}, or give the upstream another prefix")));
         }
         Ok(name)
     }
 
     /// Returns the further members of the tool's entry, with its page named as clients see it.
-    fn listed(&self, item: &Offered, has_resources: bool, told: &mut Lowered) -> Map<String, Value> {
+    fn listed(
+        &self,
+        item: &Offered,
+        has_resources: bool,
+        told: &mut Lowered,
+    ) -> Map<String, Value> {
         let mut listed = item.listed.clone();
         if let Some(Value::Object(meta)) = listed.get_mut("_meta") {
             if has_resources {
@@ -294,11 +363,23 @@ impl Compiler<'_> {
     /// Returns the annotations as the server states them; a hint that is no flag is left out.
     fn annotations(&mut self, item: &Offered) -> Annotations {
         let hint = |name: &str| item.annotations.get(name).and_then(Value::as_bool);
-        let others = item.annotations.iter().filter(|(name, _)| !HINTS.contains(&name.as_str()));
+        let others = item
+            .annotations
+            .iter()
+            .filter(|(name, _)| !HINTS.contains(&name.as_str()));
         for hint in HINTS {
-            if item.annotations.get(hint).is_some_and(|value| !value.is_boolean()) {
-                let message = format!("{}: `{hint}` is neither true nor false, and counts as absent", quoted(item));
-                self.notes.push(self.problem(&format!("{}/meta/annotations/{hint}", item.place), message));
+            if item
+                .annotations
+                .get(hint)
+                .is_some_and(|value| !value.is_boolean())
+            {
+                let message = format!(
+                    "{}: `{hint}` is neither true nor false, and counts as absent",
+                    quoted(item)
+                );
+                self.notes.push(
+                    self.problem(&format!("{}/meta/annotations/{hint}", item.place), message),
+                );
             }
         }
         Annotations {
@@ -306,7 +387,9 @@ impl Compiler<'_> {
             destructive_hint: hint("destructiveHint"),
             idempotent_hint: hint("idempotentHint"),
             open_world_hint: hint("openWorldHint"),
-            others: others.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            others: others
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
         }
     }
 
@@ -315,16 +398,25 @@ impl Compiler<'_> {
         ArgumentValidator::for_tool(tool).map_err(|why| Refused::new("/detail/input", why))?;
         for schema in tool.checked_output().into_iter().chain(&tool.output_schema) {
             let drop = self.say(&item.name, "output: drop");
-            ResultChecker::foreign(&schema.value()).map_err(|why| Refused::new("/detail/output", why).hint(drop))?;
+            ResultChecker::foreign(&schema.value())
+                .map_err(|why| Refused::new("/detail/output", why).hint(drop))?;
         }
         let findings = lint::lint(&[listed::tool(tool)]);
-        match findings.into_iter().find(|finding| finding.level == Level::Error) {
+        match findings
+            .into_iter()
+            .find(|finding| finding.level == Level::Error)
+        {
             None => Ok(()),
             Some(finding) => {
-                let at = finding.field.map(|field| format!(" (at {field})")).unwrap_or_default();
+                let at = finding
+                    .field
+                    .map(|field| format!(" (at {field})"))
+                    .unwrap_or_default();
                 let why = format!("{}: {}{at}", finding.rule, finding.message);
                 let hint = self.say(&item.name, "description: …");
-                Err(Refused::new("", why).hint(format!("{hint}, where its description is meant; else ask its maker")))
+                Err(Refused::new("", why).hint(format!(
+                    "{hint}, where its description is meant; else ask its maker"
+                )))
             }
         }
     }
@@ -333,7 +425,11 @@ impl Compiler<'_> {
         let Some(offer) = tool.offer() else { return };
         let mut told: Vec<String> = lowered.told.iter().map(|what| (*what).to_owned()).collect();
         for (published, own) in &offer.keys {
-            told.push(format!("the argument {} is published as {}", name::quoted(own), name::quoted(published)));
+            told.push(format!(
+                "the argument {} is published as {}",
+                name::quoted(own),
+                name::quoted(published)
+            ));
         }
         for what in told {
             let message = format!("{}: {what}", quoted(item));
@@ -342,10 +438,17 @@ impl Compiler<'_> {
     }
 
     fn instructions(&mut self, offer: &Offer) -> Option<String> {
-        if let Some(own) = self.upstream.overlay.and_then(|overlay| overlay.instructions.clone()) {
+        if let Some(own) = self
+            .upstream
+            .overlay
+            .and_then(|overlay| overlay.instructions.clone())
+        {
             return Some(own);
         }
-        let said = offer.instructions.clone().filter(|said| !said.trim().is_empty())?;
+        let said = offer
+            .instructions
+            .clone()
+            .filter(|said| !said.trim().is_empty())?;
         let why = match said.chars().count() > TEXT_MAX {
             true => Some(format!("they have more than {TEXT_MAX} characters")),
             false => lint::lint_words(&said)
@@ -354,29 +457,43 @@ impl Compiler<'_> {
                 .map(|finding| format!("{}: {}", finding.rule, finding.message)),
         };
         let Some(why) = why else { return Some(said) };
-        let problem = self.problem("/server/instructions", format!("the server's instructions are left out: {why}"));
-        self.left_out.push(problem.hint("say `instructions: …` in the overlay"));
+        let problem = self.problem(
+            "/server/instructions",
+            format!("the server's instructions are left out: {why}"),
+        );
+        self.left_out
+            .push(problem.hint("say `instructions: …` in the overlay"));
         None
     }
 
     /// Notes what the overlay says about tools that do not exist.
     fn unused_overlay(&mut self, offer: &Offer) {
-        let Some(overlay) = self.upstream.overlay else { return };
-        let names: Vec<&str> =
-            offer.items.iter().filter(|item| item.kind == Kind::Tool).map(|item| item.name.as_str()).collect();
+        let Some(overlay) = self.upstream.overlay else {
+            return;
+        };
+        let names: Vec<&str> = offer
+            .items
+            .iter()
+            .filter(|item| item.kind == Kind::Tool)
+            .map(|item| item.name.as_str())
+            .collect();
         for tool in &overlay.tools {
             let place = format!("{}/from", tool.place);
             let shown = name::quoted(&tool.from);
             let problem = |message: String| Problem::new(&overlay.file, place.as_str(), message);
             if !names.contains(&tool.from.as_str()) {
                 let problem = problem(format!("the server has no tool {shown}"));
-                self.notes.push(match name::nearest(&tool.from, names.iter().copied()) {
-                    Some(near) => problem.hint(format!("it has {}", name::quoted(near))),
-                    None => problem,
-                });
+                self.notes
+                    .push(match name::nearest(&tool.from, names.iter().copied()) {
+                        Some(near) => problem.hint(format!("it has {}", name::quoted(near))),
+                        None => problem,
+                    });
             } else if !overlay.takes(&tool.from) {
-                let problem = problem(format!("the tool {shown} is not taken, by `take` and `leave`"));
-                self.notes.push(problem.hint("take it, or remove the entry"));
+                let problem = problem(format!(
+                    "the tool {shown} is not taken, by `take` and `leave`"
+                ));
+                self.notes
+                    .push(problem.hint("take it, or remove the entry"));
             }
         }
     }
@@ -399,7 +516,10 @@ impl Compiler<'_> {
 
     /// Returns the hint what to write in the overlay.
     fn say(&self, from: &str, what: &str) -> String {
-        format!("say `{{ from: {}, {what} }}` under `tools:` in the overlay", json!(from))
+        format!(
+            "say `{{ from: {}, {what} }}` under `tools:` in the overlay",
+            json!(from)
+        )
     }
 }
 
@@ -424,7 +544,8 @@ fn input(
     const PLACE: &str = "/detail/input";
     let refused = |why: String| Refused::new(PLACE, why);
     if let Some(error) = &item.input.error {
-        return Err(refused(format!("its input schema cannot be used: {error}")).hint("ask its maker for a valid one"));
+        return Err(refused(format!("its input schema cannot be used: {error}"))
+            .hint("ask its maker for a valid one"));
     }
     let mut schema = match &item.input.json {
         Some(schema) => dialect::translate(schema).map_err(refused)?,
@@ -432,25 +553,40 @@ fn input(
     };
     lower::root(&mut schema, told).map_err(refused)?;
     if !lower::has_few_alternatives(&schema) {
-        return Err(refused("too many alternatives are reached from the root of its input".to_owned()));
+        return Err(refused(
+            "too many alternatives are reached from the root of its input".to_owned(),
+        ));
     }
-    let mirrored = if set.is_some() { mirror::mirrored(&schema.clone().into()) } else { Vec::new() };
+    let mirrored = if set.is_some() {
+        mirror::mirrored(&schema.clone().into())
+    } else {
+        Vec::new()
+    };
     for (argument, value) in set.into_iter().flatten() {
         bind::bind(&mut schema, argument, value).map_err(|why| {
-            let place = overlay.map(|overlay| format!("{}/set", overlay.place)).unwrap_or_default();
+            let place = overlay
+                .map(|overlay| format!("{}/set", overlay.place))
+                .unwrap_or_default();
             let hint = "set only arguments that the tool has, to values that it takes";
-            Refused { in_overlay: true, ..Refused::new(&place, why).hint(hint) }
+            Refused {
+                in_overlay: true,
+                ..Refused::new(&place, why).hint(hint)
+            }
         })?;
         target.set.insert(argument.clone(), value.clone());
     }
     if !mirrored.is_empty() {
         let set = Value::Object(target.set.clone());
-        let repeated = mirrored.iter().filter_map(|one| Some((one.header.clone(), one.value(&set)?)));
+        let repeated = mirrored
+            .iter()
+            .filter_map(|one| Some((one.header.clone(), one.value(&set)?)));
         target.set_headers = repeated.collect();
     }
     target.keys = keys::publish(&mut schema).map_err(refused)?;
     lower::inside(&mut schema, told);
-    let Some((plain, is_wider)) = lower::plain_root(&schema) else { return Ok(schema) };
+    let Some((plain, is_wider)) = lower::plain_root(&schema) else {
+        return Ok(schema);
+    };
     if is_wider {
         told.tell(
             "alternatives at the root of the input are published as one object, and arguments held against all of it",
@@ -464,14 +600,27 @@ fn input(
 
 /// Returns the published schema, if there is one. If results are checked against another one, that goes into the
 /// target.
-fn output(item: &Offered, target: &mut OfferTarget, told: &mut Lowered) -> Result<Option<Value>, Refused> {
-    let Some(output) = &item.output else { return Ok(None) };
-    let hint = format!("say `{{ from: {}, output: drop }}` under `tools:` in the overlay", json!(item.name));
+fn output(
+    item: &Offered,
+    target: &mut OfferTarget,
+    told: &mut Lowered,
+) -> Result<Option<Value>, Refused> {
+    let Some(output) = &item.output else {
+        return Ok(None);
+    };
+    let hint = format!(
+        "say `{{ from: {}, output: drop }}` under `tools:` in the overlay",
+        json!(item.name)
+    );
     let refused = |why: String| Refused::new("/detail/output", why).hint(hint.as_str());
     if let Some(error) = &output.error {
-        return Err(refused(format!("its output schema cannot be used: {error}")));
+        return Err(refused(format!(
+            "its output schema cannot be used: {error}"
+        )));
     }
-    let Some(schema) = &output.json else { return Ok(None) };
+    let Some(schema) = &output.json else {
+        return Ok(None);
+    };
     let schema = dialect::translate(schema).map_err(refused)?;
     if schema.get("type").is_some_and(|kind| kind == "object") {
         return Ok(Some(schema));
@@ -492,7 +641,13 @@ fn output(item: &Offered, target: &mut OfferTarget, told: &mut Lowered) -> Resul
 
 /// Replaces other characters by underscores.
 fn plain_name(name: &str) -> String {
-    let plain = |next: char| if next.is_ascii_alphanumeric() || "_-".contains(next) { next } else { '_' };
+    let plain = |next: char| {
+        if next.is_ascii_alphanumeric() || "_-".contains(next) {
+            next
+        } else {
+            '_'
+        }
+    };
     name.chars().map(plain).collect()
 }
 
@@ -521,13 +676,20 @@ impl Tool {
         checked_input: impl FnOnce() -> &'a Value,
         arguments: Map<String, Value>,
     ) -> Map<String, Value> {
-        let Some(offer) = self.offer() else { return arguments };
+        let Some(offer) = self.offer() else {
+            return arguments;
+        };
         let mut arguments = match offer.keys.is_empty() {
             true => arguments,
             false => keys::restore(checked_input(), &offer.keys, arguments),
         };
         // A set value has the last word, even if an open schema takes the same name.
-        arguments.extend(offer.set.iter().map(|(name, value)| (name.clone(), value.clone())));
+        arguments.extend(
+            offer
+                .set
+                .iter()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
         arguments
     }
 }

@@ -15,7 +15,9 @@ const MADE_BYTES_MAX: usize = 32 << 10;
 
 /// The URI that clients see. `scope`: the name of the contract, where its URIs may be those of other contracts too.
 pub fn published_uri(scope: Option<&str>, own: &str) -> String {
-    let Some(contract) = scope else { return own.to_owned() };
+    let Some(contract) = scope else {
+        return own.to_owned();
+    };
     match own.starts_with(UI) {
         true => format!("{OUR_UI}{contract}/{}", encoded(own)),
         false => format!("{contract}+{own}"),
@@ -29,7 +31,9 @@ pub fn own_uri(published: &str) -> Option<(&str, String)> {
         return Some((contract, json::percent_decoded(own)));
     }
     let (contract, own) = published.split_once('+')?;
-    crate::name::check_contract(contract).ok().map(|()| (contract, own.to_owned()))
+    crate::name::check_contract(contract)
+        .ok()
+        .map(|()| (contract, own.to_owned()))
 }
 
 /// The template that clients see. The braces of a page's template stay braces, so it has the form of other resources.
@@ -56,10 +60,16 @@ pub fn is_made_of(template: &str, uri: &str) -> bool {
     if uri.len() > MADE_BYTES_MAX {
         return false;
     }
-    let Some((head, mut rest)) = template.split_once('{') else { return template == uri };
-    let Some(mut left) = uri.strip_prefix(head) else { return false };
+    let Some((head, mut rest)) = template.split_once('{') else {
+        return template == uri;
+    };
+    let Some(mut left) = uri.strip_prefix(head) else {
+        return false;
+    };
     loop {
-        let Some((expression, after)) = rest.split_once('}') else { return false };
+        let Some((expression, after)) = rest.split_once('}') else {
+            return false;
+        };
         let (literal, next) = match after.split_once('{') {
             Some((literal, next)) => (literal, Some(next)),
             None => (after, None),
@@ -68,7 +78,9 @@ pub fn is_made_of(template: &str, uri: &str) -> bool {
             None => left.strip_suffix(literal).map(str::len),
             Some(_) => left.find(literal),
         };
-        let Some(at) = at.filter(|at| can_stand(expression, &left[..*at])) else { return false };
+        let Some(at) = at.filter(|at| can_stand(expression, &left[..*at])) else {
+            return false;
+        };
         let Some(next) = next else { return true };
         left = &left[at + literal.len()..];
         rest = next;
@@ -91,7 +103,9 @@ pub fn publish_uris(contract: &str, members: &mut Map<String, Value>) {
     for (keyword, value) in members.iter_mut() {
         match (keyword.as_str(), value) {
             ("uri", Value::String(uri)) => *uri = published_uri(Some(contract), uri),
-            ("uriTemplate", Value::String(template)) => *template = published_template(Some(contract), template),
+            ("uriTemplate", Value::String(template)) => {
+                *template = published_template(Some(contract), template)
+            }
             ("_meta", Value::Object(meta)) => publish_page(contract, meta),
             ("resource" | "content", Value::Object(inner)) => publish_uris(contract, inner),
             ("contents" | "content" | "messages", Value::Array(items)) => {
@@ -118,7 +132,9 @@ pub(super) fn publish_page(contract: &str, meta: &mut Map<String, Value>) {
 /// Removes a link to a page that is not published. Returns `true` if there was one.
 pub(super) fn remove_page(meta: &mut Map<String, Value>) -> bool {
     let flat = meta.shift_remove("ui/resourceUri").is_some();
-    let Some(Value::Object(ui)) = meta.get_mut("ui") else { return flat };
+    let Some(Value::Object(ui)) = meta.get_mut("ui") else {
+        return flat;
+    };
     let nested = ui.shift_remove("resourceUri").is_some();
     if ui.is_empty() {
         meta.shift_remove("ui");
@@ -128,13 +144,14 @@ pub(super) fn remove_page(meta: &mut Map<String, Value>) -> bool {
 
 /// Encodes a URI as a single segment of a path.
 fn encoded(uri: &str) -> String {
-    uri.bytes().fold(String::with_capacity(uri.len()), |mut encoded, byte| {
-        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            true => encoded.push(char::from(byte)),
-            false => encoded.push_str(&format!("%{byte:02X}")),
-        }
-        encoded
-    })
+    uri.bytes()
+        .fold(String::with_capacity(uri.len()), |mut encoded, byte| {
+            match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                true => encoded.push(char::from(byte)),
+                false => encoded.push_str(&format!("%{byte:02X}")),
+            }
+            encoded
+        })
 }
 
 #[cfg(test)]

@@ -78,36 +78,75 @@ pub struct ArgumentError {
 
 /// Every reason there is, what it means, and how it is repaired.
 pub const REASONS: &[(&str, &str)] = &[
-    ("missing_required", "the argument must be there: send `example` or a value that meets `constraint`"),
-    ("unknown_argument", "no such argument: rename it to `suggestion` where given, else leave it out"),
-    ("wrong_type", "the value has another type than `constraint` says"),
-    ("not_in_enum", "the value is not one of the allowed ones in `constraint`"),
-    ("out_of_range", "the number is below, above or too large to be exact"),
-    ("bad_format", "the text is not of the format in `constraint`"),
+    (
+        "missing_required",
+        "the argument must be there: send `example` or a value that meets `constraint`",
+    ),
+    (
+        "unknown_argument",
+        "no such argument: rename it to `suggestion` where given, else leave it out",
+    ),
+    (
+        "wrong_type",
+        "the value has another type than `constraint` says",
+    ),
+    (
+        "not_in_enum",
+        "the value is not one of the allowed ones in `constraint`",
+    ),
+    (
+        "out_of_range",
+        "the number is below, above or too large to be exact",
+    ),
+    (
+        "bad_format",
+        "the text is not of the format in `constraint`",
+    ),
     ("too_long", "the text has more characters than allowed"),
     ("too_short", "the text has fewer characters than asked for"),
     ("pattern_mismatch", "the text does not match the pattern"),
     ("too_many_items", "the list has more items than allowed"),
     ("too_few_items", "the list has fewer items than asked for"),
-    ("missing_item", "the list lacks an item that `constraint` asks for"),
+    (
+        "missing_item",
+        "the list lacks an item that `constraint` asks for",
+    ),
     ("not_unique", "the list has an item twice"),
-    ("not_multiple", "the number is not a multiple of the one in `constraint`"),
+    (
+        "not_multiple",
+        "the number is not a multiple of the one in `constraint`",
+    ),
     (
         "too_few_properties",
         "the object has fewer members than asked for (on an update: nothing to change); `path` names one that may be added",
     ),
-    ("too_many_properties", "the object has more members than allowed"),
-    ("no_match", "the value fits none of the alternatives in `constraint`"),
-    ("ambiguous_match", "the value fits several alternatives where only one may fit"),
+    (
+        "too_many_properties",
+        "the object has more members than allowed",
+    ),
+    (
+        "no_match",
+        "the value fits none of the alternatives in `constraint`",
+    ),
+    (
+        "ambiguous_match",
+        "the value fits several alternatives where only one may fit",
+    ),
     (
         "set_and_cleared",
         "`clear` names a field that has a value in the same call: give it a value or name it, not both",
     ),
     ("not_allowed", "the value is excluded"),
     ("duplicate_key", "the member is there twice"),
-    ("invalid_json", "the arguments are not JSON, or not JSON that every reader reads alike"),
+    (
+        "invalid_json",
+        "the arguments are not JSON, or not JSON that every reader reads alike",
+    ),
     ("too_deep", "the arguments are nested deeper than 64 levels"),
-    ("bad_cursor", "the cursor is not one of this tool's, or too old: start again without it"),
+    (
+        "bad_cursor",
+        "the cursor is not one of this tool's, or too old: start again without it",
+    ),
 ];
 
 impl ArgumentValidator {
@@ -119,15 +158,31 @@ impl ArgumentValidator {
 
     fn with(validator: jsonschema::Validator, schema: &Value) -> Self {
         let schema = Box::new(schema.clone());
-        Self { validator, schema, examples: Examples::default(), known: ViolationCache::default(), clear: None }
+        Self {
+            validator,
+            schema,
+            examples: Examples::default(),
+            known: ViolationCache::default(),
+            clear: None,
+        }
     }
 
     /// Prepares the check for the arguments of one tool: its input schema, and the rules that no schema has.
     pub fn for_tool(tool: &Tool) -> Result<Self, String> {
-        let clear = tool.collection().and_then(|target| target.binding.clear()).map(str::to_owned);
+        let clear = tool
+            .collection()
+            .and_then(|target| target.binding.clear())
+            .map(str::to_owned);
         let schema = &tool.checked_input().value();
-        let validator = if tool.is_foreign() { foreign_validator(schema) } else { validator(schema) };
-        Ok(Self { clear, ..Self::with(validator?, schema) })
+        let validator = if tool.is_foreign() {
+            foreign_validator(schema)
+        } else {
+            validator(schema)
+        };
+        Ok(Self {
+            clear,
+            ..Self::with(validator?, schema)
+        })
     }
 
     /// Checks arguments. `raw` is the text of the `arguments` member; absent arguments are `{}`. An optional member
@@ -136,7 +191,8 @@ impl ArgumentValidator {
         match json::read(raw) {
             Ok(mut value @ Value::Object(_)) => {
                 let is_valid = self.validator.is_valid(&value)
-                    || absent::leave_out(&self.schema, &mut value) && self.validator.is_valid(&value);
+                    || absent::leave_out(&self.schema, &mut value)
+                        && self.validator.is_valid(&value);
                 match (is_valid, value) {
                     (true, Value::Object(map)) => self.settled(map),
                     (_, value) => Err(self.explain(Some(value), Vec::new())),
@@ -146,7 +202,9 @@ impl ArgumentValidator {
             Ok(_) => Err(self.not_an_object()),
             Err(_) => {
                 let (mut value, faults) = json::read_all(raw);
-                value.iter_mut().for_each(|value| _ = absent::leave_out(&self.schema, value));
+                value
+                    .iter_mut()
+                    .for_each(|value| _ = absent::leave_out(&self.schema, value));
                 Err(self.explain(value, faults))
             }
         }
@@ -154,9 +212,18 @@ impl ArgumentValidator {
 
     /// Returns valid arguments if they empty no field that they also set. An empty list of fields to empty is dropped,
     /// so that it does not count as a change.
-    fn settled(&self, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, InvalidArguments> {
-        let Some(clear) = &self.clear else { return Ok(arguments) };
-        if arguments.get(clear).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+    fn settled(
+        &self,
+        mut arguments: Map<String, Value>,
+    ) -> Result<Map<String, Value>, InvalidArguments> {
+        let Some(clear) = &self.clear else {
+            return Ok(arguments);
+        };
+        if arguments
+            .get(clear)
+            .and_then(Value::as_array)
+            .is_some_and(Vec::is_empty)
+        {
             arguments.shift_remove(clear);
             let value = Value::Object(arguments);
             return match (self.validator.is_valid(&value), value) {
@@ -165,7 +232,9 @@ impl ArgumentValidator {
             };
         }
         match clear::set_and_cleared(&self.schema, clear, &arguments) {
-            Some(error) => Err(InvalidArguments { errors: vec![error] }),
+            Some(error) => Err(InvalidArguments {
+                errors: vec![error],
+            }),
             None => Ok(arguments),
         }
     }
@@ -174,14 +243,27 @@ impl ArgumentValidator {
     /// found.
     #[cold]
     fn explain(&self, value: Option<Value>, faults: Vec<JsonError>) -> InvalidArguments {
-        let mut errors: Vec<ArgumentError> = faults.into_iter().map(|fault| self.unreadable(fault)).collect();
+        let mut errors: Vec<ArgumentError> = faults
+            .into_iter()
+            .map(|fault| self.unreadable(fault))
+            .collect();
         match value {
             None => {}
             Some(Value::Object(arguments)) => {
-                let clear =
-                    self.clear.as_ref().and_then(|clear| clear::set_and_cleared(&self.schema, clear, &arguments));
-                let context = Context { schema: self.exemplified(), known: &self.known };
-                repair::complete(&self.validator, context, Value::Object(arguments), &mut errors);
+                let clear = self
+                    .clear
+                    .as_ref()
+                    .and_then(|clear| clear::set_and_cleared(&self.schema, clear, &arguments));
+                let context = Context {
+                    schema: self.exemplified(),
+                    known: &self.known,
+                };
+                repair::complete(
+                    &self.validator,
+                    context,
+                    Value::Object(arguments),
+                    &mut errors,
+                );
                 errors.truncate(ERRORS_MAX - usize::from(clear.is_some()));
                 errors.extend(clear);
             }
@@ -195,14 +277,19 @@ impl ArgumentValidator {
     }
 
     fn exemplified(&self) -> Exemplified<'_> {
-        Exemplified { root: &self.schema, examples: &self.examples }
+        Exemplified {
+            root: &self.schema,
+            examples: &self.examples,
+        }
     }
 
     fn not_an_object(&self) -> InvalidArguments {
         let mut violation = Violation::at(String::new(), "wrong_type");
         violation.constraint = Some(json!({ "type": "object" }).into());
         violation.example = self.whole_example();
-        InvalidArguments { errors: vec![violation.into()] }
+        InvalidArguments {
+            errors: vec![violation.into()],
+        }
     }
 
     fn unreadable(&self, fault: JsonError) -> ArgumentError {
@@ -221,8 +308,9 @@ impl ArgumentValidator {
             }
             Fault::DuplicateKey => {}
             Fault::NumberOutOfRange => {
-                violation.constraint =
-                    Some(json!({ "minimum": -json::INTEGER_MAX, "maximum": json::INTEGER_MAX }).into());
+                violation.constraint = Some(
+                    json!({ "minimum": -json::INTEGER_MAX, "maximum": json::INTEGER_MAX }).into(),
+                );
             }
         }
         if violation.example.is_none()
@@ -234,14 +322,18 @@ impl ArgumentValidator {
     }
 
     fn whole_example(&self) -> Option<Stated> {
-        self.exemplified().example(&self.schema).filter(|example| self.validator.is_valid(example))
+        self.exemplified()
+            .example(&self.schema)
+            .filter(|example| self.validator.is_valid(example))
     }
 }
 
 impl InvalidArguments {
     /// Returns the refusal of a foreign, altered or stale cursor.
     pub fn bad_cursor() -> Self {
-        Self { errors: vec![Violation::at("/cursor".to_owned(), "bad_cursor").into()] }
+        Self {
+            errors: vec![Violation::at("/cursor".to_owned(), "bad_cursor").into()],
+        }
     }
 
     /// Returns what the caller gets; the gateway adds its call id.
@@ -262,7 +354,11 @@ impl ErrorContent<'_> {
     /// Returns the JSON. It is written by hand: most of it is there as text, which serde would write anew, member by
     /// member.
     pub fn to_json(&self) -> String {
-        let errors: usize = self.errors.iter().map(|error| error.violation.json().len() + 100).sum();
+        let errors: usize = self
+            .errors
+            .iter()
+            .map(|error| error.violation.json().len() + 100)
+            .sum();
         let mut json = Vec::with_capacity(512 + self.message.len() + errors);
         json.push(b'{');
         push_member(&mut json, "code", Some(self.code));
@@ -299,7 +395,8 @@ impl ArgumentError {
 
 impl Violation {
     fn json(&self) -> &str {
-        self.json.get_or_init(|| serde_json::to_string(self).expect("an error is plain data"))
+        self.json
+            .get_or_init(|| serde_json::to_string(self).expect("an error is plain data"))
     }
 }
 
@@ -318,8 +415,15 @@ fn push_member(json: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
 /// Compiles a schema. All schemas here are compiled like this: 2020-12, formats asserted, linear-time patterns, nothing
 /// fetched.
 pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
-    let patterns = jsonschema::PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20);
-    built(schema, jsonschema::options().should_validate_formats(true).with_pattern_options(patterns))
+    let patterns = jsonschema::PatternOptions::regex()
+        .size_limit(1 << 20)
+        .dfa_size_limit(1 << 20);
+    built(
+        schema,
+        jsonschema::options()
+            .should_validate_formats(true)
+            .with_pattern_options(patterns),
+    )
 }
 
 /// Returns `true` for a pattern of JSON Schema's own dialect, which is that of JavaScript. Our engine also knows other things,
@@ -353,19 +457,31 @@ fn has_flags(pattern: &str) -> bool {
 pub(crate) fn foreign_validator(schema: &Value) -> Result<jsonschema::Validator, String> {
     let patterns = jsonschema::PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS_MAX);
     let patterns = patterns.size_limit(1 << 20).dfa_size_limit(1 << 20);
-    built(schema, jsonschema::options().should_validate_formats(false).with_pattern_options(patterns))
+    built(
+        schema,
+        jsonschema::options()
+            .should_validate_formats(false)
+            .with_pattern_options(patterns),
+    )
 }
 
-fn built(schema: &Value, options: jsonschema::ValidationOptions<'_>) -> Result<jsonschema::Validator, String> {
+fn built(
+    schema: &Value,
+    options: jsonschema::ValidationOptions<'_>,
+) -> Result<jsonschema::Validator, String> {
     schema::check(schema)?;
-    options.with_draft(jsonschema::Draft::Draft202012).offline().build(schema).map_err(|error| {
-        let place = error.instance_path().to_string();
-        let message: String = error.masked().to_string().chars().take(300).collect();
-        match place.is_empty() {
-            true => message,
-            false => format!("{message} at {place}"),
-        }
-    })
+    options
+        .with_draft(jsonschema::Draft::Draft202012)
+        .offline()
+        .build(schema)
+        .map_err(|error| {
+            let place = error.instance_path().to_string();
+            let message: String = error.masked().to_string().chars().take(300).collect();
+            match place.is_empty() {
+                true => message,
+                false => format!("{message} at {place}"),
+            }
+        })
 }
 
 /// Returns a valid value, built from the schema alone; `None` if none can be made.

@@ -33,7 +33,9 @@ pub fn is_date(text: &str) -> bool {
 
 /// Returns `true` for RFC 3339 in UTC: `YYYY-MM-DDTHH:MM:SS[.fraction]Z`, in capitals.
 pub fn is_datetime(text: &str) -> bool {
-    text.ends_with('Z') && text.as_bytes().get(10) == Some(&b'T') && utc(text).as_deref() == Some(text)
+    text.ends_with('Z')
+        && text.as_bytes().get(10) == Some(&b'T')
+        && utc(text).as_deref() == Some(text)
 }
 
 /// Converts an RFC 3339 time with any offset to the same instant in UTC with `Z`; a fraction stays as it is written. A
@@ -50,7 +52,11 @@ pub fn utc(text: &str) -> Option<String> {
     if bytes[2] != b':' || bytes[5] != b':' {
         return None;
     }
-    let (hour, minute, second) = (two(&clock[..2], 23)?, two(&clock[3..5], 59)?, two(&clock[6..8], 60)?);
+    let (hour, minute, second) = (
+        two(&clock[..2], 23)?,
+        two(&clock[3..5], 59)?,
+        two(&clock[6..8], 60)?,
+    );
     let fraction_length = match rest.strip_prefix('.') {
         Some(digits) => 1 + digits.bytes().take_while(u8::is_ascii_digit).count(),
         None => 0,
@@ -78,14 +84,20 @@ pub fn utc(text: &str) -> Option<String> {
         return None;
     }
     let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
-    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z"))
+    Some(format!(
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z"
+    ))
 }
 
 /// Returns a number's digits without an exponent, as a decimal.
 pub fn decimal_of(number: &serde_json::Number) -> String {
     let text = number.to_string();
-    let Some((digits, exponent)) = text.split_once(['e', 'E']) else { return text };
-    let Ok(exponent) = exponent.parse::<i32>() else { return text };
+    let Some((digits, exponent)) = text.split_once(['e', 'E']) else {
+        return text;
+    };
+    let Ok(exponent) = exponent.parse::<i32>() else {
+        return text;
+    };
     let (sign, digits) = match digits.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", digits),
@@ -94,11 +106,18 @@ pub fn decimal_of(number: &serde_json::Number) -> String {
     let all = format!("{whole}{fraction}");
     let point = whole.len() as i32 + exponent;
     let (whole, fraction) = match point {
-        ..=0 => ("0".to_owned(), format!("{}{all}", "0".repeat(point.unsigned_abs() as usize))),
-        point if point as usize >= all.len() => {
-            (format!("{all}{}", "0".repeat(point as usize - all.len())), String::new())
-        }
-        point => (all[..point as usize].to_owned(), all[point as usize..].to_owned()),
+        ..=0 => (
+            "0".to_owned(),
+            format!("{}{all}", "0".repeat(point.unsigned_abs() as usize)),
+        ),
+        point if point as usize >= all.len() => (
+            format!("{all}{}", "0".repeat(point as usize - all.len())),
+            String::new(),
+        ),
+        point => (
+            all[..point as usize].to_owned(),
+            all[point as usize..].to_owned(),
+        ),
     };
     let fraction = fraction.trim_end_matches('0');
     match fraction.is_empty() {
@@ -148,7 +167,11 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let of_year = of_era - (365 * years + years / 4 - years / 100);
     let shifted_month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     (years + era * 400 + i64::from(month <= 2), month, day)
 }
 
@@ -221,7 +244,10 @@ mod tests {
             (-2.5, "-2.5"),
             (1.25e20, "125000000000000000000"),
         ] {
-            assert_eq!(decimal_of(&serde_json::Number::from_f64(number).expect("finite")), text);
+            assert_eq!(
+                decimal_of(&serde_json::Number::from_f64(number).expect("finite")),
+                text
+            );
         }
     }
 }

@@ -22,8 +22,17 @@ fn every_case_comes_back_as_it_was() {
 /// A derived reader easily loses these: a default of null, and numbers in their one form.
 #[test]
 fn nothing_is_lost() {
-    let contract = desk(json!({ "name": "note", "type": "text", "nullable": true, "default": null }));
-    assert_eq!(contract.tools[0].collection().expect("bound").binding.inputs[0].default, Some(Value::Null));
+    let contract =
+        desk(json!({ "name": "note", "type": "text", "nullable": true, "default": null }));
+    assert_eq!(
+        contract.tools[0]
+            .collection()
+            .expect("bound")
+            .binding
+            .inputs[0]
+            .default,
+        Some(Value::Null)
+    );
     check(&contract);
     let fraction = json!({ "name": "amount", "type": "number", "min": 0.1, "max": 5.75, "step": 0.30000000000000004 });
     check(&desk(fraction));
@@ -32,10 +41,24 @@ fn nothing_is_lost() {
 #[test]
 fn the_version_is_kept() {
     let mut contract = desk(json!({ "name": "note", "type": "text" }));
-    contract.version = Version { major: 4, minor: 0, patch: 17 };
+    contract.version = Version {
+        major: 4,
+        minor: 0,
+        patch: 17,
+    };
     check(&contract);
     assert_eq!(contract.to_artifact()["version"], "4.0.17");
-    for text in ["", "1", "1.0", "1.0.0.0", "01.0.0", "+1.0.0", "1.0.0 ", "1.0.99999999999", "v1.0.0"] {
+    for text in [
+        "",
+        "1",
+        "1.0",
+        "1.0.0.0",
+        "01.0.0",
+        "+1.0.0",
+        "1.0.0 ",
+        "1.0.99999999999",
+        "v1.0.0",
+    ] {
         assert!(text.parse::<Version>().is_err(), "{text:?}");
     }
 }
@@ -44,24 +67,52 @@ fn the_version_is_kept() {
 fn what_is_not_ours_is_refused_with_its_place() {
     let cases: &[(&str, Value, &str)] = &[
         ("/rest", json!(1), "unknown field `rest`"),
-        ("/tools/0/colour", json!("red"), "unknown field `colour`, expected one of"),
+        (
+            "/tools/0/colour",
+            json!("red"),
+            "unknown field `colour`, expected one of",
+        ),
         ("/tools/0/colour", json!("red"), "at /tools/0/colour"),
         ("/tools/0/limits/burst", json!(1), "unknown field `burst`"),
-        ("/tools/0/binding/inputs/0/to", json!({ "table": "x" }), "unknown variant `table`"),
-        ("/tools/0/binding/collection", json!("elsewhere"), "which is not there"),
-        ("/tools/0/binding/operation", json!("drop_all"), "which is not there"),
+        (
+            "/tools/0/binding/inputs/0/to",
+            json!({ "table": "x" }),
+            "unknown variant `table`",
+        ),
+        (
+            "/tools/0/binding/collection",
+            json!("elsewhere"),
+            "which is not there",
+        ),
+        (
+            "/tools/0/binding/operation",
+            json!("drop_all"),
+            "which is not there",
+        ),
         (
             "/tools/0/binding/bound",
             json!([{ "name": "id", "to": { "guard": { "column": "id", "comparison": "equals" } }, "source": "tenant" }]),
             "which the source cannot",
         ),
-        ("/tools/0/input_schema", json!({ "type": "strin" }), "its input schema"),
+        (
+            "/tools/0/input_schema",
+            json!({ "type": "strin" }),
+            "its input schema",
+        ),
         ("/tools/0/output_schema", json!(7), "its output schema"),
         ("/tools/0/name", json!("a b"), "the tool name"),
         ("/version", json!("one"), "is not a version"),
         ("/name", json!("Desk"), "the contract name"),
-        ("/collections/0/published", json!(["secret"]), "'secret', which is not there"),
-        ("/collections/0/shape/key", json!(["secret"]), "'secret', which is not there"),
+        (
+            "/collections/0/published",
+            json!(["secret"]),
+            "'secret', which is not there",
+        ),
+        (
+            "/collections/0/shape/key",
+            json!(["secret"]),
+            "'secret', which is not there",
+        ),
     ];
     let artifact = desk(json!({ "name": "note", "type": "text" })).to_artifact();
     for (place, value, expected) in cases {
@@ -75,7 +126,11 @@ fn what_is_not_ours_is_refused_with_its_place() {
         let mut twice = artifact.clone();
         let first = twice[name][0].clone();
         twice[name].as_array_mut().expect("a list").push(first);
-        assert!(Contract::from_artifact(&twice).expect_err(name).ends_with("it is there twice"));
+        assert!(
+            Contract::from_artifact(&twice)
+                .expect_err(name)
+                .ends_with("it is there twice")
+        );
     }
     assert!(Contract::from_artifact(&json!([])).is_err());
 }
@@ -86,7 +141,11 @@ fn check(contract: &Contract) {
     let back = Contract::from_artifact(&kept).expect("an artifact");
     assert_eq!(&back, contract);
     assert_eq!(back.to_artifact().to_string(), text);
-    assert_eq!(format!("{back:?}"), format!("{contract:?}"), "the order of keys too");
+    assert_eq!(
+        format!("{back:?}"),
+        format!("{contract:?}"),
+        "the order of keys too"
+    );
 }
 
 fn desk(field: Value) -> Contract {
@@ -101,7 +160,10 @@ fn desk(field: Value) -> Contract {
         "tools": [{ "tool": "add", "verb": "create", "collection": "notes", "fields": [field] }],
     });
     let source = form::read("-", &file.to_string()).expect("a contract");
-    let shapes = BTreeMap::from([("notes".to_owned(), Shape::read(&shape.to_string()).expect("a shape"))]);
+    let shapes = BTreeMap::from([(
+        "notes".to_owned(),
+        Shape::read(&shape.to_string()).expect("a shape"),
+    )]);
     compile(&source, &shapes).expect("compiles")
 }
 
@@ -110,31 +172,59 @@ fn compiled(case: &Path) -> Option<Contract> {
     let mut source = None;
     for entry in fs::read_dir(case).expect("a folder") {
         let path = entry.expect("an entry").path();
-        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
         let text = fs::read_to_string(&path).expect("a file");
-        if let Some(collection) = name.strip_prefix("shape.").and_then(|rest| rest.strip_suffix(".json")) {
-            shapes.insert(collection.to_owned(), Shape::read(&text).expect("a good shape"));
+        if let Some(collection) = name
+            .strip_prefix("shape.")
+            .and_then(|rest| rest.strip_suffix(".json"))
+        {
+            shapes.insert(
+                collection.to_owned(),
+                Shape::read(&text).expect("a good shape"),
+            );
         } else if name.starts_with("form.") {
             source = Some((name, text));
         }
     }
     let (name, text) = source.expect("a form");
-    form::read(&name, &text).and_then(|source| compile(&source, &shapes)).ok()
+    form::read(&name, &text)
+        .and_then(|source| compile(&source, &shapes))
+        .ok()
 }
 
 /// The number comes first, so that an older reader names it, and not whatever key is new.
 #[test]
 fn an_artifact_of_a_later_format_is_refused_by_its_number() {
     let artifact = desk(json!({ "name": "note", "type": "text" })).to_artifact();
-    assert_eq!(artifact.get("format"), None, "the first format has no number: its bytes stay as they were");
-    let with = |format: u32| format!("{{\"format\":{format},\"news\":1,{}", &artifact.to_string()[1..]);
+    assert_eq!(
+        artifact.get("format"),
+        None,
+        "the first format has no number: its bytes stay as they were"
+    );
+    let with = |format: u32| {
+        format!(
+            "{{\"format\":{format},\"news\":1,{}",
+            &artifact.to_string()[1..]
+        )
+    };
     for refused in [0, 4, 99] {
         let error = Contract::from_own_artifact(&with(refused)).expect_err("a later format");
         assert!(
-            error.contains(&format!("it is of format {refused}, and this program reads formats up to 3")),
+            error.contains(&format!(
+                "it is of format {refused}, and this program reads formats up to 3"
+            )),
             "{error}"
         );
     }
     let first = with(1).replace("\"news\":1,", "");
-    assert_eq!(Contract::from_own_artifact(&first).expect("the first").to_artifact(), artifact);
+    assert_eq!(
+        Contract::from_own_artifact(&first)
+            .expect("the first")
+            .to_artifact(),
+        artifact
+    );
 }

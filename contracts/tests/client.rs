@@ -13,13 +13,24 @@ fn object(properties: Value, required: Value) -> Value {
 fn check(profile: ClientProfile, input: Value, expected: Value, rules: &[&str]) {
     let lowered = lower("tool", &input, profile);
     let told: Vec<&str> = lowered.remarks.iter().map(|remark| remark.rule).collect();
-    assert_eq!((&lowered.input, &told[..]), (&expected, rules), "{:#?}", lowered.remarks);
+    assert_eq!(
+        (&lowered.input, &told[..]),
+        (&expected, rules),
+        "{:#?}",
+        lowered.remarks
+    );
 }
 
 #[test]
 fn what_everybody_takes_stays_as_it_is() {
-    let input = object(json!({ "a": { "type": "string", "description": "A." } }), json!(["a"]));
-    for profile in ClientProfile::ALL.into_iter().filter(|profile| *profile != ClientProfile::Gemini) {
+    let input = object(
+        json!({ "a": { "type": "string", "description": "A." } }),
+        json!(["a"]),
+    );
+    for profile in ClientProfile::ALL
+        .into_iter()
+        .filter(|profile| *profile != ClientProfile::Gemini)
+    {
         check(profile, input.clone(), input.clone(), &[]);
     }
     let open = json!({ "type": "object", "properties": input["properties"], "required": ["a"] });
@@ -28,14 +39,27 @@ fn what_everybody_takes_stays_as_it_is() {
 
 #[test]
 fn no_client_takes_a_choice_between_argument_lists() {
-    let mut input = object(json!({ "a": { "type": "string" }, "b": { "type": "string" } }), json!([]));
+    let mut input = object(
+        json!({ "a": { "type": "string" }, "b": { "type": "string" } }),
+        json!([]),
+    );
     let expected = input.clone();
     input["anyOf"] = json!([{ "required": ["a"] }, { "required": ["b"] }]);
-    for profile in [ClientProfile::Anthropic, ClientProfile::Openai, ClientProfile::Cursor, ClientProfile::Vscode] {
+    for profile in [
+        ClientProfile::Anthropic,
+        ClientProfile::Openai,
+        ClientProfile::Cursor,
+        ClientProfile::Vscode,
+    ] {
         check(profile, input.clone(), expected.clone(), &["top-level"]);
     }
     let whole = json!({ "type": "object", "allOf": [object(json!({ "a": { "type": "string" } }), json!(["a"]))] });
-    check(ClientProfile::Anthropic, whole, object(json!({ "a": { "type": "string" } }), json!(["a"])), &[]);
+    check(
+        ClientProfile::Anthropic,
+        whole,
+        object(json!({ "a": { "type": "string" } }), json!(["a"])),
+        &[],
+    );
 }
 
 /// Agents of OpenAI's SDK hold a model to no schema with a reference; one within itself cannot be said otherwise.
@@ -49,16 +73,22 @@ fn strict_schemas_have_references_only_where_they_lead_back() {
         },
     });
     let strict = |properties: Value| {
-        let input =
-            json!({ "type": "object", "additionalProperties": false, "properties": properties, "$defs": names });
+        let input = json!({ "type": "object", "additionalProperties": false, "properties": properties, "$defs": names });
         lower("t", &input, ClientProfile::OpenaiStrict)
     };
-    let plain = strict(json!({ "from": { "$ref": "#/$defs/city", "description": "Where it begins." } }));
+    let plain =
+        strict(json!({ "from": { "$ref": "#/$defs/city", "description": "Where it begins." } }));
     let from = json!({ "anyOf": [{ "type": "string", "description": "Where it begins." }, { "type": "null" }] });
     assert_eq!(plain.input["properties"]["from"], from);
-    assert!(plain.input.get("$defs").is_none() && plain.remarks.is_empty(), "{plain:?}");
+    assert!(
+        plain.input.get("$defs").is_none() && plain.remarks.is_empty(),
+        "{plain:?}"
+    );
     let route = strict(json!({ "route": { "$ref": "#/$defs/leg" } }));
-    assert_eq!(route.input["properties"]["route"]["anyOf"][0], json!({ "$ref": "#/$defs/leg" }));
+    assert_eq!(
+        route.input["properties"]["route"]["anyOf"][0],
+        json!({ "$ref": "#/$defs/leg" })
+    );
     assert!(!route.is_refused(), "{route:?}");
 }
 
@@ -81,17 +111,27 @@ fn references_are_replaced_and_a_schema_within_itself_is_ended() {
     );
     assert!(!lowered.input.to_string().contains("$ref") && lowered.input.get("$defs").is_none());
     assert_eq!(lowered.remarks[0].rule, "reference");
-    assert_eq!(lower("tool", &input, ClientProfile::Vscode).verdict(), Verdict::Accept);
+    assert_eq!(
+        lower("tool", &input, ClientProfile::Vscode).verdict(),
+        Verdict::Accept
+    );
     // Each level names the one below twice: a billion objects in a kilobyte.
     let mut names = serde_json::Map::new();
     for level in 0..30 {
         let below = json!({ "$ref": format!("#/$defs/l{}", level + 1) });
-        names.insert(format!("l{level}"), json!({ "type": "object", "properties": { "a": below, "b": below } }));
+        names.insert(
+            format!("l{level}"),
+            json!({ "type": "object", "properties": { "a": below, "b": below } }),
+        );
     }
     names.insert("l30".to_owned(), json!({ "type": "string" }));
     let input = json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/l0" } }, "$defs": names });
     let lowered = lower("tool", &input, ClientProfile::Gemini);
-    assert!(lowered.input.to_string().len() < 1 << 20, "{}", lowered.input.to_string().len());
+    assert!(
+        lowered.input.to_string().len() < 1 << 20,
+        "{}",
+        lowered.input.to_string().len()
+    );
 }
 
 /// A definition is found under whatever name it has, a property may be named like a keyword, and copies are bounded by what
@@ -115,20 +155,29 @@ fn references_in_odd_places_are_replaced_too() {
     assert_eq!(lowered.input["properties"], properties, "{lowered:?}");
 
     let values = vec![0; 10_000];
-    let many: serde_json::Map<_, _> =
-        (0..40).map(|number| (format!("p{number}"), json!({ "$ref": "#/$defs/values" }))).collect();
+    let many: serde_json::Map<_, _> = (0..40)
+        .map(|number| (format!("p{number}"), json!({ "$ref": "#/$defs/values" })))
+        .collect();
     let input = json!({
         "type": "object", "properties": many, "$defs": { "values": { "enum": values } },
     });
     let lowered = lower("tool", &input, ClientProfile::Gemini);
-    assert!(lowered.input.to_string().len() < 1 << 20, "{}", lowered.input.to_string().len());
+    assert!(
+        lowered.input.to_string().len() < 1 << 20,
+        "{}",
+        lowered.input.to_string().len()
+    );
     let long = "x".repeat(1 << 20);
-    let many: serde_json::Map<_, _> =
-        (0..100).map(|number| (format!("p{number}"), json!({ "$ref": "#/$defs/long" }))).collect();
-    let input =
-        json!({ "type": "object", "properties": many, "$defs": { "long": { "type": "string", "const": long } } });
+    let many: serde_json::Map<_, _> = (0..100)
+        .map(|number| (format!("p{number}"), json!({ "$ref": "#/$defs/long" })))
+        .collect();
+    let input = json!({ "type": "object", "properties": many, "$defs": { "long": { "type": "string", "const": long } } });
     let lowered = lower("tool", &input, ClientProfile::Anthropic);
-    assert!(lowered.input.to_string().len() < 4 << 20, "{}", lowered.input.to_string().len());
+    assert!(
+        lowered.input.to_string().len() < 4 << 20,
+        "{}",
+        lowered.input.to_string().len()
+    );
 }
 
 #[test]
@@ -156,10 +205,28 @@ fn strict_functions_send_every_argument() {
         "required": ["name", "size", "page", "kind", "link"],
         "additionalProperties": false,
     });
-    check(ClientProfile::OpenaiStrict, input, expected, &["required", "keyword", "keyword", "union", "format"]);
-    for open in [json!({}), json!({ "type": "object" }), json!({ "type": "array" })] {
-        let lowered = lower("tool", &object(json!({ "a": open }), json!([])), ClientProfile::OpenaiStrict);
-        assert_eq!(lowered.verdict(), Verdict::Refuse, "{open}: {:?}", lowered.remarks);
+    check(
+        ClientProfile::OpenaiStrict,
+        input,
+        expected,
+        &["required", "keyword", "keyword", "union", "format"],
+    );
+    for open in [
+        json!({}),
+        json!({ "type": "object" }),
+        json!({ "type": "array" }),
+    ] {
+        let lowered = lower(
+            "tool",
+            &object(json!({ "a": open }), json!([])),
+            ClientProfile::OpenaiStrict,
+        );
+        assert_eq!(
+            lowered.verdict(),
+            Verdict::Refuse,
+            "{open}: {:?}",
+            lowered.remarks
+        );
         assert_eq!(lowered.remarks[0].rule, "open-object");
     }
     let mut deep = json!({ "type": "string" });
@@ -203,22 +270,50 @@ fn gemini_reads_a_part_of_the_schema_language() {
         },
         "required": ["level"],
     });
-    check(ClientProfile::Gemini, input, expected, &["enum", "enum", "enum", "null", "null", "format", "items"]);
+    check(
+        ClientProfile::Gemini,
+        input,
+        expected,
+        &["enum", "enum", "enum", "null", "null", "format", "items"],
+    );
 }
 
 #[test]
 fn what_would_cost_the_others_is_refused() {
     let odd = object(json!({ "a b": { "type": "string" } }), json!([]));
-    assert_eq!(lower("tool", &odd, ClientProfile::Anthropic).verdict(), Verdict::Refuse);
-    assert_eq!(lower("tool", &odd, ClientProfile::Openai).verdict(), Verdict::Accept);
+    assert_eq!(
+        lower("tool", &odd, ClientProfile::Anthropic).verdict(),
+        Verdict::Refuse
+    );
+    assert_eq!(
+        lower("tool", &odd, ClientProfile::Openai).verdict(),
+        Verdict::Accept
+    );
     let plain = object(json!({}), json!([]));
-    assert_eq!(lower(&"n".repeat(55), &plain, ClientProfile::Cursor).verdict(), Verdict::Accept);
-    assert_eq!(lower(&"n".repeat(56), &plain, ClientProfile::Cursor).verdict(), Verdict::Refuse);
-    let long = object(json!({ "a": { "type": "string", "description": "x".repeat(2000) } }), json!([]));
+    assert_eq!(
+        lower(&"n".repeat(55), &plain, ClientProfile::Cursor).verdict(),
+        Verdict::Accept
+    );
+    assert_eq!(
+        lower(&"n".repeat(56), &plain, ClientProfile::Cursor).verdict(),
+        Verdict::Refuse
+    );
+    let long = object(
+        json!({ "a": { "type": "string", "description": "x".repeat(2000) } }),
+        json!([]),
+    );
     let cut = lower("tool", &long, ClientProfile::Vscode);
-    assert_eq!(cut.input["properties"]["a"]["description"].as_str().map(str::len), Some(1024));
+    assert_eq!(
+        cut.input["properties"]["a"]["description"]
+            .as_str()
+            .map(str::len),
+        Some(1024)
+    );
     let array = object(json!({ "a": { "type": "array" } }), json!([]));
-    assert_eq!(lower("tool", &array, ClientProfile::Vscode).input["properties"]["a"]["items"], json!({}));
+    assert_eq!(
+        lower("tool", &array, ClientProfile::Vscode).input["properties"]["a"]["items"],
+        json!({})
+    );
 }
 
 /// Every schema of ten real servers comes out as the vendor lists it, whole, and unchanged when it is lowered again.
@@ -244,16 +339,29 @@ fn schemas_of_real_servers_keep_to_each_list() {
         "maxProperties",
     ];
     fn walk(schema: &Value, see: &mut impl FnMut(&serde_json::Map<String, Value>)) {
-        let Some(members) = schema.as_object() else { return };
+        let Some(members) = schema.as_object() else {
+            return;
+        };
         see(members);
-        for named in ["properties", "$defs"].iter().filter_map(|key| members.get(*key)?.as_object()) {
+        for named in ["properties", "$defs"]
+            .iter()
+            .filter_map(|key| members.get(*key)?.as_object())
+        {
             named.values().for_each(|schema| walk(schema, see));
         }
         for key in ["items", "additionalProperties"] {
-            members.get(key).into_iter().for_each(|schema| walk(schema, see));
+            members
+                .get(key)
+                .into_iter()
+                .for_each(|schema| walk(schema, see));
         }
         for key in ["anyOf", "oneOf", "allOf"] {
-            members.get(key).and_then(Value::as_array).into_iter().flatten().for_each(|schema| walk(schema, see));
+            members
+                .get(key)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .for_each(|schema| walk(schema, see));
         }
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/extracted");
@@ -261,15 +369,33 @@ fn schemas_of_real_servers_keep_to_each_list() {
     for file in fs::read_dir(folder).expect("a folder") {
         let text = fs::read_to_string(file.expect("a file").path()).expect("a text");
         let document: Value = serde_json::from_str(&text).expect("JSON");
-        for tool in document["items"].as_array().expect("items").iter().filter(|item| item["type"] == "tool") {
-            let (name, input) = (tool["name"].as_str().expect("a name"), &tool["detail"]["input"]["json"]);
+        for tool in document["items"]
+            .as_array()
+            .expect("items")
+            .iter()
+            .filter(|item| item["type"] == "tool")
+        {
+            let (name, input) = (
+                tool["name"].as_str().expect("a name"),
+                &tool["detail"]["input"]["json"],
+            );
             tools += 1;
             for profile in ClientProfile::ALL {
                 let lowered = lower(name, input, profile);
-                assert!(jsonschema::meta::is_valid(&lowered.input), "{profile:?} {name}: {}", lowered.input);
-                let rules = lowered.remarks.iter().map(|remark| RULES.iter().find(|rule| rule.name == remark.rule));
+                assert!(
+                    jsonschema::meta::is_valid(&lowered.input),
+                    "{profile:?} {name}: {}",
+                    lowered.input
+                );
+                let rules = lowered
+                    .remarks
+                    .iter()
+                    .map(|remark| RULES.iter().find(|rule| rule.name == remark.rule));
                 for rule in rules {
-                    assert!(rule.is_some_and(|rule| rule.clients.contains(&profile)), "{profile:?} {name}");
+                    assert!(
+                        rule.is_some_and(|rule| rule.clients.contains(&profile)),
+                        "{profile:?} {name}"
+                    );
                 }
                 if lowered.is_refused() {
                     continue;
@@ -280,15 +406,28 @@ fn schemas_of_real_servers_keep_to_each_list() {
                     ClientProfile::Gemini => {
                         let other = members.keys().find(|key| !GEMINI.contains(&key.as_str()));
                         assert_eq!(other, None, "{name}: {members:?}");
-                        assert!(members.get("type").is_none_or(Value::is_string), "{name}: {members:?}");
+                        assert!(
+                            members.get("type").is_none_or(Value::is_string),
+                            "{name}: {members:?}"
+                        );
                     }
-                    ClientProfile::OpenaiStrict if members.get("type").is_some_and(|word| word == "object") => {
-                        let names = members["properties"].as_object().expect("properties").keys();
+                    ClientProfile::OpenaiStrict
+                        if members.get("type").is_some_and(|word| word == "object") =>
+                    {
+                        let names = members["properties"]
+                            .as_object()
+                            .expect("properties")
+                            .keys();
                         let required = members["required"].as_array().expect("required").iter();
-                        assert!(names.eq(required.filter_map(Value::as_str)), "{name}: {members:?}");
+                        assert!(
+                            names.eq(required.filter_map(Value::as_str)),
+                            "{name}: {members:?}"
+                        );
                         assert_eq!(members["additionalProperties"], false);
                     }
-                    ClientProfile::Anthropic => assert!(!members.contains_key("$ref"), "{name}: {members:?}"),
+                    ClientProfile::Anthropic => {
+                        assert!(!members.contains_key("$ref"), "{name}: {members:?}")
+                    }
                     _ => {}
                 });
             }
@@ -300,10 +439,16 @@ fn schemas_of_real_servers_keep_to_each_list() {
 /// The table in the docs is this one.
 #[test]
 fn the_page_in_docs_has_every_rule() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/views.md")).expect("a page");
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/views.md"))
+        .expect("a page");
     for rule in &RULES {
         let clients: Vec<&str> = rule.clients.iter().map(|client| client.word()).collect();
-        let row = format!("| `{}` | {} | {} |", rule.name, clients.join(", "), rule.does);
+        let row = format!(
+            "| `{}` | {} | {} |",
+            rule.name,
+            clients.join(", "),
+            rule.does
+        );
         assert!(page.contains(&row), "docs/views.md has no line\n{row}");
     }
 }

@@ -25,8 +25,10 @@ const PLUGIN: Plugin<'_> = Plugin {
 #[test]
 fn every_case() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/code");
-    let mut cases: Vec<_> =
-        fs::read_dir(&folder).expect("the cases").map(|entry| entry.expect("an entry").path()).collect();
+    let mut cases: Vec<_> = fs::read_dir(&folder)
+        .expect("the cases")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     cases.sort();
     let mut wrong = Vec::new();
     for path in &cases {
@@ -34,16 +36,26 @@ fn every_case() {
         let mut case: Map<String, Value> = serde_json::from_str(&text).expect("an object");
         case.retain(|name, _| !["contract", "problems"].contains(&name.as_str()));
         let names = |member: &str| -> Option<Vec<String>> {
-            case.get(member).map(|names| serde_json::from_value(names.clone()).expect("names"))
+            case.get(member)
+                .map(|names| serde_json::from_value(names.clone()).expect("names"))
         };
         let (only, clear) = (names("only"), names("clear").unwrap_or_default());
-        let prefix = case.get("prefix").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let prefix = case
+            .get("prefix")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         // A text is taken as it is, for what no JSON value can say.
         let definitions = match &case["definitions"] {
             Value::String(text) => text.clone(),
             value => value.to_string(),
         };
-        let plugin = Plugin { prefix: &prefix, only: only.as_deref(), clear: &clear, ..PLUGIN };
+        let plugin = Plugin {
+            prefix: &prefix,
+            only: only.as_deref(),
+            clear: &clear,
+            ..PLUGIN
+        };
         match compile(&plugin, &definitions) {
             Ok(contract) => case.insert("contract".to_owned(), contract.to_artifact()),
             Err(problems) => case.insert("problems".to_owned(), json!(problems)),
@@ -64,9 +76,22 @@ fn every_case() {
 fn what_is_published_takes_what_the_tool_answers_and_every_error() {
     let tree = json!({"type": "object", "properties": {"of": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "additionalProperties": false});
     let cases = [
-        (json!({"type": "string", "minLength": 2}), vec![(json!("ab"), true), (json!("a"), false), (json!(1), false)]),
-        (json!({"type": "array", "items": {"type": "integer"}}), vec![(json!([1]), true), (json!(["1"]), false)]),
-        (json!({"type": ["object", "null"]}), vec![(json!(null), true), (json!({"code": 1}), true), (json!(1), false)]),
+        (
+            json!({"type": "string", "minLength": 2}),
+            vec![(json!("ab"), true), (json!("a"), false), (json!(1), false)],
+        ),
+        (
+            json!({"type": "array", "items": {"type": "integer"}}),
+            vec![(json!([1]), true), (json!(["1"]), false)],
+        ),
+        (
+            json!({"type": ["object", "null"]}),
+            vec![
+                (json!(null), true),
+                (json!({"code": 1}), true),
+                (json!(1), false),
+            ],
+        ),
         (json!({}), vec![(json!(null), true), (json!({}), true)]),
         (
             json!({"type": "object", "additionalProperties": {"type": "string"}}),
@@ -74,31 +99,68 @@ fn what_is_published_takes_what_the_tool_answers_and_every_error() {
         ),
         (
             json!({"type": "object", "properties": {"code": {"type": "integer"}, "to": {"type": "string"}}, "required": ["code"]}),
-            vec![(json!({"code": 1, "to": "x"}), true), (json!({"to": "x"}), false), (json!({"code": "x"}), false)],
+            vec![
+                (json!({"code": 1, "to": "x"}), true),
+                (json!({"to": "x"}), false),
+                (json!({"code": "x"}), false),
+            ],
         ),
         (
             json!({"$defs": {"tree": tree}, "type": "object", "properties": {"of": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "additionalProperties": false}),
-            vec![(json!({"of": [{"of": []}]}), true), (json!({"of": [{"of": [{"off": 1}]}]}), false)],
+            vec![
+                (json!({"of": [{"of": []}]}), true),
+                (json!({"of": [{"of": [{"off": 1}]}]}), false),
+            ],
         ),
         (
             json!({"$defs": {"tree": tree}, "$ref": "#/$defs/tree"}),
-            vec![(json!({"of": [{}]}), true), (json!({"of": [{"off": 1}]}), false)],
+            vec![
+                (json!({"of": [{}]}), true),
+                (json!({"of": [{"off": 1}]}), false),
+            ],
         ),
-        (json!({"type": "array", "items": {"$ref": "#"}}), vec![(json!([[], [[]]]), true), (json!([[1]]), false)]),
+        (
+            json!({"type": "array", "items": {"$ref": "#"}}),
+            vec![(json!([[], [[]]]), true), (json!([[1]]), false)],
+        ),
     ];
     for (schema, answers) in cases {
-        let definitions = json!([{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema}]).to_string();
-        let contract = compile(&PLUGIN, &definitions).unwrap_or_else(|problems| panic!("{problems:?}"));
-        let published = contract.tools[0].output_schema.as_ref().expect("a schema").value();
+        let definitions =
+            json!([{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema}])
+                .to_string();
+        let contract =
+            compile(&PLUGIN, &definitions).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let published = contract.tools[0]
+            .output_schema
+            .as_ref()
+            .expect("a schema")
+            .value();
         let wrapped = matches!(&contract.tools[0].target, Target::Offer(offer) if offer.wrapped);
-        let takes =
-            |schema: &Value, value: &Value| jsonschema::validator_for(schema).expect("a schema").is_valid(value);
+        let takes = |schema: &Value, value: &Value| {
+            jsonschema::validator_for(schema)
+                .expect("a schema")
+                .is_valid(value)
+        };
         for (answer, fits) in answers {
-            let structured = if wrapped { json!({ "result": answer }) } else { answer };
-            assert_eq!(takes(&result_arm(&published), &structured), fits, "{schema}: {structured} alone");
-            assert!(!fits || takes(&published, &structured), "{schema}: {structured} in {published}");
+            let structured = if wrapped {
+                json!({ "result": answer })
+            } else {
+                answer
+            };
+            assert_eq!(
+                takes(&result_arm(&published), &structured),
+                fits,
+                "{schema}: {structured} alone"
+            );
+            assert!(
+                !fits || takes(&published, &structured),
+                "{schema}: {structured} in {published}"
+            );
         }
         let error = json!({"code": "conflict", "call_id": "c_1", "message": "x", "retry_after_ms": 7, "errors": []});
-        assert!(takes(&published, &error), "{schema}: an error in {published}");
+        assert!(
+            takes(&published, &error),
+            "{schema}: an error in {published}"
+        );
     }
 }

@@ -39,28 +39,52 @@ fn the_records_of_one_lookup_by_one_argument_can_be_resources() {
         "fields": [{ "key": "id", "type": "string" }, { "key": "subject", "type": "string" }],
         "key": ["id"],
     });
-    let shapes = BTreeMap::from([("tickets".to_owned(), serde_json::from_value(shape).expect("a shape"))]);
+    let shapes = BTreeMap::from([(
+        "tickets".to_owned(),
+        serde_json::from_value(shape).expect("a shape"),
+    )]);
     let compiled = |tools: Value| {
         let collections = json!({ "tickets": { "adapter": "sql", "settings": {} } });
         let source = json!({ "contract": "desk", "collections": collections, "tools": tools });
-        form::read("desk", &source.to_string()).and_then(|source| compile::compile(&source, &shapes))
+        form::read("desk", &source.to_string())
+            .and_then(|source| compile::compile(&source, &shapes))
     };
     let tool = |name: &str, verb: &str, fields: &[&str]| {
-        let fields: Vec<Value> =
-            fields.iter().map(|field| json!({ "name": field, "type": "text", "required": true })).collect();
+        let fields: Vec<Value> = fields
+            .iter()
+            .map(|field| json!({ "name": field, "type": "text", "required": true }))
+            .collect();
         json!({ "tool": name, "verb": verb, "collection": "tickets", "fields": fields, "resource": true })
     };
     let contract = compiled(json!([tool("get", "lookup", &["id"])])).expect("compiles");
     let listed = compiled_document(&contract);
-    assert_eq!(listed["resourceTemplates"][0]["uriTemplate"], "weir://desk/tickets/{key}", "{listed}");
-    assert_eq!(Contract::from_artifact(&contract.to_artifact()).as_ref(), Ok(&contract));
+    assert_eq!(
+        listed["resourceTemplates"][0]["uriTemplate"], "weir://desk/tickets/{key}",
+        "{listed}"
+    );
+    assert_eq!(
+        Contract::from_artifact(&contract.to_artifact()).as_ref(),
+        Ok(&contract)
+    );
     for (tools, place) in [
         (json!([tool("all", "list", &["id"])]), "/tools/0/resource"),
-        (json!([tool("get", "lookup", &["id", "subject"])]), "/tools/0/resource"),
-        (json!([tool("get", "lookup", &["id"]), tool("find", "lookup", &["subject"])]), "/tools/1/resource"),
+        (
+            json!([tool("get", "lookup", &["id", "subject"])]),
+            "/tools/0/resource",
+        ),
+        (
+            json!([
+                tool("get", "lookup", &["id"]),
+                tool("find", "lookup", &["subject"])
+            ]),
+            "/tools/1/resource",
+        ),
     ] {
         let problems: Vec<Problem> = compiled(tools).expect_err("refused");
-        assert!(problems.iter().any(|problem| problem.place == place), "{problems:?}");
+        assert!(
+            problems.iter().any(|problem| problem.place == place),
+            "{problems:?}"
+        );
     }
 }
 
@@ -114,12 +138,18 @@ fn the_samples() {
     let mut seen = 0;
     for entry in fs::read_dir(&folder).expect("the samples") {
         let path = entry.expect("an entry").path();
-        if path.extension().is_some_and(|extension| extension == "yaml") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml")
+        {
             seen += 1;
-            let source = form::read("-", &fs::read_to_string(&path).expect("a contract")).expect("a contract");
+            let source = form::read("-", &fs::read_to_string(&path).expect("a contract"))
+                .expect("a contract");
             let problems = compile(&source, &BTreeMap::new()).expect_err("no shapes");
-            let others: Vec<&Problem> =
-                problems.iter().filter(|problem| !problem.message.starts_with("shape of ")).collect();
+            let others: Vec<&Problem> = problems
+                .iter()
+                .filter(|problem| !problem.message.starts_with("shape of "))
+                .collect();
             assert!(others.is_empty(), "{}: {others:?}", path.display());
         }
     }
@@ -131,10 +161,20 @@ fn compile_case(case: &Path) -> Result<Contract, Vec<Problem>> {
     let mut source = None;
     for entry in fs::read_dir(case).expect("a folder") {
         let path = entry.expect("an entry").path();
-        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-        if let Some(collection) = name.strip_prefix("shape.").and_then(|rest| rest.strip_suffix(".json")) {
+        let name = path
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        if let Some(collection) = name
+            .strip_prefix("shape.")
+            .and_then(|rest| rest.strip_suffix(".json"))
+        {
             let text = fs::read_to_string(&path).expect("a shape");
-            shapes.insert(collection.to_owned(), Shape::read(&text).expect("a good shape"));
+            shapes.insert(
+                collection.to_owned(),
+                Shape::read(&text).expect("a good shape"),
+            );
         } else if name.starts_with("form.") {
             source = Some((name, fs::read_to_string(&path).expect("a form")));
         }
@@ -142,7 +182,11 @@ fn compile_case(case: &Path) -> Result<Contract, Vec<Problem>> {
     let (name, text) = source.expect("a form");
     let first = form::read(&name, &text).and_then(|source| compile(&source, &shapes));
     let second = form::read(&name, &text).and_then(|source| compile(&source, &shapes));
-    assert_eq!(format!("{first:?}"), format!("{second:?}"), "same input, same bytes");
+    assert_eq!(
+        format!("{first:?}"),
+        format!("{second:?}"),
+        "same input, same bytes"
+    );
     first
 }
 
@@ -152,24 +196,37 @@ fn golden(contract: &Contract) -> Value {
         .tools
         .iter()
         .map(|tool| {
-            let lines = tool.collection().map(|target| &target.binding).into_iter().flat_map(|binding| {
-                let inputs = binding.inputs.iter().map(|input| {
-                    format!("{} → {:?} {:?} default {:?}", input.field, input.to, input.form, input.default)
+            let lines = tool
+                .collection()
+                .map(|target| &target.binding)
+                .into_iter()
+                .flat_map(|binding| {
+                    let inputs = binding.inputs.iter().map(|input| {
+                        format!(
+                            "{} → {:?} {:?} default {:?}",
+                            input.field, input.to, input.form, input.default
+                        )
+                    });
+                    let head = format!(
+                        "{} order {:?} columns {:?} limit {}/{} operation {:?}",
+                        binding.collection,
+                        binding.order,
+                        binding.columns,
+                        binding.limit_default,
+                        binding.limit_max,
+                        binding.operation
+                    );
+                    let bound = binding.bound.iter();
+                    let bound = bound.map(|field| {
+                        format!("{} → {:?} from {:?}", field.name, field.to, field.source)
+                    });
+                    let clear = (!tool.audit_clear.is_empty())
+                        .then(|| format!("in clear {:?}", tool.audit_clear));
+                    std::iter::once(head)
+                        .chain(inputs)
+                        .chain(bound)
+                        .chain(clear)
                 });
-                let head = format!(
-                    "{} order {:?} columns {:?} limit {}/{} operation {:?}",
-                    binding.collection,
-                    binding.order,
-                    binding.columns,
-                    binding.limit_default,
-                    binding.limit_max,
-                    binding.operation
-                );
-                let bound = binding.bound.iter();
-                let bound = bound.map(|field| format!("{} → {:?} from {:?}", field.name, field.to, field.source));
-                let clear = (!tool.audit_clear.is_empty()).then(|| format!("in clear {:?}", tool.audit_clear));
-                std::iter::once(head).chain(inputs).chain(bound).chain(clear)
-            });
             json!({ tool.name.as_str(): lines.collect::<Vec<_>>() })
         })
         .collect();
@@ -187,17 +244,32 @@ fn pretty(value: &Value) -> String {
 fn patterns_are_of_json_schema() {
     let problems = |pattern: &str| {
         let text = json!({ "name": "text", "type": "text", "pattern": pattern });
-        let list = json!({ "name": "list", "type": "list", "of": { "type": "text", "pattern": pattern } });
-        let inside = json!({ "type": "object", "patternProperties": { pattern: { "pattern": pattern } } });
+        let list =
+            json!({ "name": "list", "type": "list", "of": { "type": "text", "pattern": pattern } });
+        let inside =
+            json!({ "type": "object", "patternProperties": { pattern: { "pattern": pattern } } });
         let json = json!({ "name": "json", "type": "json", "schema": { "anyOf": [inside, true] } });
         let form = json!({ "tool": "t", "fields": [text, list, json] });
-        let compiled = form::read("t", &form.to_string()).and_then(|source| compile(&source, &BTreeMap::new()));
-        compiled.map_or_else(|problems| problems.into_iter().map(|problem| problem.place).collect(), |_| Vec::new())
+        let compiled = form::read("t", &form.to_string())
+            .and_then(|source| compile(&source, &BTreeMap::new()));
+        compiled.map_or_else(
+            |problems| problems.into_iter().map(|problem| problem.place).collect(),
+            |_| Vec::new(),
+        )
     };
-    for pattern in ["^[Aa]b$", "(?:a|b)+", "^\\p{Lu}\\d{2}$", "^\\{a\\}$", "^\\(?b[(?x]", "(?<year>\\d{4})"] {
+    for pattern in [
+        "^[Aa]b$",
+        "(?:a|b)+",
+        "^\\p{Lu}\\d{2}$",
+        "^\\{a\\}$",
+        "^\\(?b[(?x]",
+        "(?<year>\\d{4})",
+    ] {
         assert_eq!(problems(pattern), Vec::<String>::new(), "{pattern}");
     }
-    for pattern in ["(?i)^ab", "(?i:ab)", "(?P<x>a)", "\\Aab", "ab\\z", "(?x) a b", "^\\{a}$"] {
+    for pattern in [
+        "(?i)^ab", "(?i:ab)", "(?P<x>a)", "\\Aab", "ab\\z", "(?x) a b", "^\\{a}$",
+    ] {
         let places = [
             "/fields/0/pattern",
             "/fields/1/of/pattern",

@@ -10,7 +10,8 @@ use weir_contracts::{
 #[test]
 fn known_failures_of_others() {
     let tool = |name: &str, property: Value, output: Option<Value>| {
-        let schema = json!({ "type": "object", "properties": { "a": property }, "required": ["a"] });
+        let schema =
+            json!({ "type": "object", "properties": { "a": property }, "required": ["a"] });
         let mut tool = json!({ "name": name, "description": "A tool.", "inputSchema": schema });
         if let Some(output) = output {
             tool["outputSchema"] = output;
@@ -18,21 +19,44 @@ fn known_failures_of_others() {
         json!({ "tools": [tool] })
     };
     let text = || json!({ "type": "string" });
-    let answer = || Some(json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] }));
+    let answer = || {
+        Some(
+            json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] }),
+        )
+    };
     let cases = [
-        (tool("t", text(), None), tool("t", json!({ "type": "integer" }), None), "input-type-changed"),
+        (
+            tool("t", text(), None),
+            tool("t", json!({ "type": "integer" }), None),
+            "input-type-changed",
+        ),
         (
             tool("t", json!({ "enum": ["open", "pending", "closed"] }), None),
             tool("t", json!({ "enum": ["open", "closed"] }), None),
             "input-enum-value-removed",
         ),
-        (tool("t", text(), answer()), tool("t", text(), None), "output-schema-removed"),
-        (tool("t", text(), None), json!({ "tools": [] }), "tool-removed"),
-        (tool("create_ticket", text(), None), tool("create_case_ticket", text(), None), "tool-renamed"),
+        (
+            tool("t", text(), answer()),
+            tool("t", text(), None),
+            "output-schema-removed",
+        ),
+        (
+            tool("t", text(), None),
+            json!({ "tools": [] }),
+            "tool-removed",
+        ),
+        (
+            tool("create_ticket", text(), None),
+            tool("create_case_ticket", text(), None),
+            "tool-renamed",
+        ),
     ];
     for (old, new, rule) in cases {
         let diff = diff_documents(&old, &new).expect("documents");
-        assert!(diff.breaking && diff.class == Class::Breaking, "{rule}: {diff:?}");
+        assert!(
+            diff.breaking && diff.class == Class::Breaking,
+            "{rule}: {diff:?}"
+        );
         assert_eq!(rules(&diff), [rule]);
     }
 }
@@ -44,7 +68,10 @@ fn a_tool_that_comes_back_is_compared_with_what_it_was() {
     let gone = diff_documents(&tool("string"), &json!({ "tools": [] })).expect("documents");
     assert!(gone.breaking);
     let back = diff_documents(&tool("string"), &tool("integer")).expect("documents");
-    assert!(back.breaking, "the caller keeps the last version that had the name");
+    assert!(
+        back.breaking,
+        "the caller keeps the last version that had the name"
+    );
 }
 
 /// One row of the table: two schemas of a property, the class on either side, and the rule there.
@@ -56,7 +83,12 @@ struct Row {
 }
 
 fn row(old: Value, new: Value, input: (Class, &'static str), output: (Class, &'static str)) -> Row {
-    Row { old, new, input, output }
+    Row {
+        old,
+        new,
+        input,
+        output,
+    }
 }
 
 /// Returns rows that say the same in both directions: what is narrowed there is widened back.
@@ -175,14 +207,22 @@ fn rows_of_values() -> Vec<Row> {
     ];
     // These keywords are undecided, one by one.
     for (key, was, is) in [
-        ("not", json!({ "minLength": 3 }), json!({ "minLength": 3, "maxLength": 900 })),
+        (
+            "not",
+            json!({ "minLength": 3 }),
+            json!({ "minLength": 3, "maxLength": 900 }),
+        ),
         ("if", json!({ "minLength": 3 }), json!({ "maxLength": 3 })),
         (
             "allOf",
             json!([{ "minLength": 1 }, { "minLength": 2 }]),
             json!([{ "minLength": 1 }, { "minLength": 2 }, { "minLength": 0 }]),
         ),
-        ("dependentRequired", json!({ "a": ["b"] }), json!({ "a": ["c"] })),
+        (
+            "dependentRequired",
+            json!({ "a": ["b"] }),
+            json!({ "a": ["c"] }),
+        ),
         ("dependencies", json!({ "a": ["b"] }), json!({ "a": ["c"] })),
         ("unheard", json!(1), json!(2)),
     ] {
@@ -195,9 +235,24 @@ fn rows_of_values() -> Vec<Row> {
     }
     // In this direction less is allowed; the other way round more is.
     let narrowing = [
-        (json!({ "type": "number" }), json!({ "type": "integer" }), "type-narrowed", "type-widened"),
-        (json!({ "type": ["string", "null"] }), json!({ "type": "string" }), "type-narrowed", "type-widened"),
-        (json!({}), json!({ "type": "string" }), "type-narrowed", "type-widened"),
+        (
+            json!({ "type": "number" }),
+            json!({ "type": "integer" }),
+            "type-narrowed",
+            "type-widened",
+        ),
+        (
+            json!({ "type": ["string", "null"] }),
+            json!({ "type": "string" }),
+            "type-narrowed",
+            "type-widened",
+        ),
+        (
+            json!({}),
+            json!({ "type": "string" }),
+            "type-narrowed",
+            "type-widened",
+        ),
         (json!(true), json!(false), "type-narrowed", "type-widened"),
         (
             json!({ "type": "string", "enum": ["a", "x"] }),
@@ -205,12 +260,42 @@ fn rows_of_values() -> Vec<Row> {
             "enum-value-removed",
             "enum-value-added",
         ),
-        (json!({ "enum": ["a", "x"] }), json!({ "const": "a" }), "enum-value-removed", "enum-value-added"),
-        (json!({ "enum": ["a", null] }), json!({ "enum": ["a"] }), "enum-value-removed", "enum-value-added"),
-        (json!({ "type": "string" }), json!({ "type": "string", "enum": ["a"] }), "enum-added", "enum-removed"),
-        (json!({ "type": "string" }), json!({ "type": "string", "const": "a" }), "enum-added", "enum-removed"),
-        (json!({ "type": "boolean" }), json!({ "const": true }), "enum-value-removed", "enum-value-added"),
-        (json!({ "type": "integer" }), json!({ "type": "integer", "minimum": 1 }), "tightened", "relaxed"),
+        (
+            json!({ "enum": ["a", "x"] }),
+            json!({ "const": "a" }),
+            "enum-value-removed",
+            "enum-value-added",
+        ),
+        (
+            json!({ "enum": ["a", null] }),
+            json!({ "enum": ["a"] }),
+            "enum-value-removed",
+            "enum-value-added",
+        ),
+        (
+            json!({ "type": "string" }),
+            json!({ "type": "string", "enum": ["a"] }),
+            "enum-added",
+            "enum-removed",
+        ),
+        (
+            json!({ "type": "string" }),
+            json!({ "type": "string", "const": "a" }),
+            "enum-added",
+            "enum-removed",
+        ),
+        (
+            json!({ "type": "boolean" }),
+            json!({ "const": true }),
+            "enum-value-removed",
+            "enum-value-added",
+        ),
+        (
+            json!({ "type": "integer" }),
+            json!({ "type": "integer", "minimum": 1 }),
+            "tightened",
+            "relaxed",
+        ),
         (
             json!({ "type": "integer", "minimum": 1 }),
             json!({ "type": "integer", "minimum": 2 }),
@@ -241,8 +326,18 @@ fn rows_of_values() -> Vec<Row> {
             "tightened",
             "relaxed",
         ),
-        (json!({ "type": "integer" }), json!({ "type": "integer", "multipleOf": 2 }), "tightened", "relaxed"),
-        (json!({ "type": "string" }), json!({ "type": "string", "minLength": 1 }), "tightened", "relaxed"),
+        (
+            json!({ "type": "integer" }),
+            json!({ "type": "integer", "multipleOf": 2 }),
+            "tightened",
+            "relaxed",
+        ),
+        (
+            json!({ "type": "string" }),
+            json!({ "type": "string", "minLength": 1 }),
+            "tightened",
+            "relaxed",
+        ),
         (
             json!({ "type": "string", "maxLength": 9 }),
             json!({ "type": "string", "maxLength": 8 }),
@@ -261,17 +356,42 @@ fn rows_of_values() -> Vec<Row> {
             "pattern-added",
             "pattern-removed",
         ),
-        (json!({ "type": "string" }), json!({ "type": "string", "format": "date" }), "format-added", "format-removed"),
-        (json!({ "type": "array" }), json!({ "type": "array", "minItems": 1 }), "tightened", "relaxed"),
-        (json!({ "type": "array" }), json!({ "type": "array", "maxItems": 3 }), "tightened", "relaxed"),
-        (json!({ "type": "array" }), json!({ "type": "array", "uniqueItems": true }), "tightened", "relaxed"),
+        (
+            json!({ "type": "string" }),
+            json!({ "type": "string", "format": "date" }),
+            "format-added",
+            "format-removed",
+        ),
+        (
+            json!({ "type": "array" }),
+            json!({ "type": "array", "minItems": 1 }),
+            "tightened",
+            "relaxed",
+        ),
+        (
+            json!({ "type": "array" }),
+            json!({ "type": "array", "maxItems": 3 }),
+            "tightened",
+            "relaxed",
+        ),
+        (
+            json!({ "type": "array" }),
+            json!({ "type": "array", "uniqueItems": true }),
+            "tightened",
+            "relaxed",
+        ),
         (
             json!({ "type": "array", "items": { "type": "number" } }),
             json!({ "type": "array", "items": { "type": "integer" } }),
             "type-narrowed",
             "type-widened",
         ),
-        (json!({ "type": "object" }), json!({ "type": "object", "minProperties": 1 }), "tightened", "relaxed"),
+        (
+            json!({ "type": "object" }),
+            json!({ "type": "object", "minProperties": 1 }),
+            "tightened",
+            "relaxed",
+        ),
         (
             json!({ "type": "object" }),
             json!({ "type": "object", "additionalProperties": false }),
@@ -316,8 +436,18 @@ fn rows_of_values() -> Vec<Row> {
         ),
     ];
     for (wide, narrow, narrowed, widened) in narrowing {
-        rows.push(row(wide.clone(), narrow.clone(), (Breaking, narrowed), (Compatible, narrowed)));
-        rows.push(row(narrow, wide, (Compatible, widened), (Breaking, widened)));
+        rows.push(row(
+            wide.clone(),
+            narrow.clone(),
+            (Breaking, narrowed),
+            (Compatible, narrowed),
+        ));
+        rows.push(row(
+            narrow,
+            wide,
+            (Compatible, widened),
+            (Breaking, widened),
+        ));
     }
     rows
 }
@@ -325,7 +455,13 @@ fn rows_of_values() -> Vec<Row> {
 #[test]
 fn every_row_of_values() {
     let mut wrong = Vec::new();
-    for Row { old, new, input, output } in rows_of_values() {
+    for Row {
+        old,
+        new,
+        input,
+        output,
+    } in rows_of_values()
+    {
         for (side, (class, rule)) in [(Side::Input, input), (Side::Output, output)] {
             let (old, new) = (object(old.clone()), object(new.clone()));
             check(&mut wrong, side, &old, &new, class, rule);
@@ -340,8 +476,10 @@ fn every_row_of_members() {
     use Class::{Breaking, Compatible, Identical, Review};
     let text = || json!({ "type": "string" });
     let of = |names: &[&str], required: &[&str], open: bool| {
-        let properties: serde_json::Map<String, Value> =
-            names.iter().map(|name| ((*name).to_owned(), text())).collect();
+        let properties: serde_json::Map<String, Value> = names
+            .iter()
+            .map(|name| ((*name).to_owned(), text()))
+            .collect();
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": open })
     };
     let (open, closed) = (true, false);
@@ -435,7 +573,10 @@ fn a_default_does_not_make_up_for_required() {
     let new = json!({ "type": "object", "properties": { "b": { "type": "string", "default": "x" } }, "required": ["b"],
         "additionalProperties": false });
     let diff = diff_schemas(&old, &new, Side::Input);
-    assert_eq!((diff.class, rules(&diff)), (Class::Breaking, vec!["input-required-added"]));
+    assert_eq!(
+        (diff.class, rules(&diff)),
+        (Class::Breaking, vec!["input-required-added"])
+    );
     assert_eq!(diff.items[0].witness, Some(json!({})));
 }
 
@@ -445,26 +586,43 @@ fn a_name_that_was_required_without_being_described() {
     let demanded = json!({ "type": "object", "required": ["a"] });
     let described = json!({ "type": "object", "properties": { "a": {} } });
     let diff = diff_schemas(&demanded, &described, Side::Output);
-    assert_eq!((diff.class, rules(&diff)), (Class::Breaking, vec!["output-property-named", "output-became-optional"]));
+    assert_eq!(
+        (diff.class, rules(&diff)),
+        (
+            Class::Breaking,
+            vec!["output-property-named", "output-became-optional"]
+        )
+    );
     let still = json!({ "type": "object", "properties": { "a": {} }, "required": ["a"] });
-    assert_eq!(diff_schemas(&demanded, &still, Side::Input).class, Class::Compatible);
+    assert_eq!(
+        diff_schemas(&demanded, &still, Side::Input).class,
+        Class::Compatible
+    );
 }
 
 #[test]
 fn the_likely_new_name_is_told() {
-    let with = |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } } });
+    let with =
+        |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } } });
     let diff = diff_schemas(&with("subject"), &with("subject_line"), Side::Input);
     assert_eq!(diff.items[0].path, "/properties/subject");
-    assert_eq!((&diff.items[0].old, &diff.items[0].new), (&json!("subject"), &json!("subject_line")));
+    assert_eq!(
+        (&diff.items[0].old, &diff.items[0].new),
+        (&json!("subject"), &json!("subject_line"))
+    );
 }
 
 #[test]
 fn references_are_inlined() {
-    let plain = json!({ "type": "object", "properties": { "a": { "type": "integer", "minimum": 1 } } });
+    let plain =
+        json!({ "type": "object", "properties": { "a": { "type": "integer", "minimum": 1 } } });
     let referring = json!({ "$defs": { "n": { "type": "integer", "minimum": 1 } }, "type": "object",
         "properties": { "a": { "$ref": "#/$defs/n" } } });
     let diff = diff_schemas(&plain, &referring, Side::Input);
-    assert_eq!((diff.class, rules(&diff)), (Class::Identical, vec!["input-order-changed"]));
+    assert_eq!(
+        (diff.class, rules(&diff)),
+        (Class::Identical, vec!["input-order-changed"])
+    );
     let tighter = json!({ "$defs": { "n": { "type": "integer", "minimum": 2 } }, "type": "object",
         "properties": { "a": { "$ref": "#/$defs/n" } } });
     let diff = diff_schemas(&referring, &tighter, Side::Input);
@@ -479,14 +637,27 @@ fn recursion_and_other_documents_are_undecided() {
         json!({ "$defs": { "node": { "type": "object", "properties": {
         "v": value, "next": { "$ref": "#/$defs/node" } } } }, "$ref": "#/$defs/node", "description": "d" })
     };
-    let (old, new) = (node(json!({ "type": "integer" })), node(json!({ "type": ["integer", "null"] })));
-    assert_eq!(diff_schemas(&old, &old, Side::Input).class, Class::Identical);
+    let (old, new) = (
+        node(json!({ "type": "integer" })),
+        node(json!({ "type": ["integer", "null"] })),
+    );
+    assert_eq!(
+        diff_schemas(&old, &old, Side::Input).class,
+        Class::Identical
+    );
     assert!(diff_schemas(&old, &new, Side::Input).breaking);
     let mut described = old.clone();
     described["description"] = "e".into();
-    assert_eq!(diff_schemas(&old, &described, Side::Input).class, Class::Cosmetic);
+    assert_eq!(
+        diff_schemas(&old, &described, Side::Input).class,
+        Class::Cosmetic
+    );
     let remote = |url: &str| object(json!({ "$ref": url }));
-    let diff = diff_schemas(&remote("https://example.com/a"), &remote("https://example.com/b"), Side::Output);
+    let diff = diff_schemas(
+        &remote("https://example.com/a"),
+        &remote("https://example.com/b"),
+        Side::Output,
+    );
     assert_eq!(diff.class, Class::Undecided);
     assert!(diff.breaking);
 }
@@ -511,28 +682,55 @@ fn a_change_behind_a_reference_is_not_missed() {
     }
     let [spelled, otherwise] =
         ["#/$defs/Page%3CItem%3E", "#/$defs/P%61ge%3cItem%3e"].map(|reference| with(reference, 5));
-    assert_eq!(diff_schemas(&spelled, &otherwise, Side::Input).class, Class::Identical);
+    assert_eq!(
+        diff_schemas(&spelled, &otherwise, Side::Input).class,
+        Class::Identical
+    );
 }
 
 /// Schemas stand under these keywords too, and their references lead to the same definitions.
 #[test]
 fn a_change_that_only_a_rare_keyword_reaches_is_not_missed() {
     let with = |keyword: &str, rule: &Value, definition: &Value| {
-        object(json!({ "contentMediaType": "application/json", keyword: rule, "$defs": { "page": definition } }))
+        object(
+            json!({ "contentMediaType": "application/json", keyword: rule, "$defs": { "page": definition } }),
+        )
     };
     let (long, short) = (json!({ "maxLength": 100 }), json!({ "maxLength": 5 }));
     type Rule = fn(&Value) -> Value;
     let inside: [(&str, Rule, Class, &str); 3] = [
-        ("contentSchema", |page| page.clone(), Class::Review, "annotation-changed"),
-        ("contentSchema", |page| json!({ "properties": { "b": page } }), Class::Review, "annotation-changed"),
-        ("dependencies", |page| json!({ "b": page, "c": ["d"] }), Class::Undecided, "keyword-undecided"),
+        (
+            "contentSchema",
+            |page| page.clone(),
+            Class::Review,
+            "annotation-changed",
+        ),
+        (
+            "contentSchema",
+            |page| json!({ "properties": { "b": page } }),
+            Class::Review,
+            "annotation-changed",
+        ),
+        (
+            "dependencies",
+            |page| json!({ "b": page, "c": ["d"] }),
+            Class::Undecided,
+            "keyword-undecided",
+        ),
     ];
     for (keyword, rule, class, found) in inside {
         let referring = rule(&json!({ "$ref": "#/properties/a/$defs/page" }));
-        let (old, new) = (with(keyword, &referring, &long), with(keyword, &referring, &short));
+        let (old, new) = (
+            with(keyword, &referring, &long),
+            with(keyword, &referring, &short),
+        );
         for side in [Side::Input, Side::Output] {
             let diff = diff_schemas(&old, &new, side);
-            assert_eq!((diff.class, rules(&diff)), (class, vec![&*format!("{}-{found}", side.word())]), "{keyword}");
+            assert_eq!(
+                (diff.class, rules(&diff)),
+                (class, vec![&*format!("{}-{found}", side.word())]),
+                "{keyword}"
+            );
             assert_eq!(diff.items[0].path, format!("/properties/a/{keyword}"));
         }
         let same = diff_schemas(&old, &with(keyword, &rule(&long), &long), Side::Input);
@@ -555,25 +753,39 @@ fn what_is_no_schema_is_undecided_where_the_validator_does_not_look() {
             json!({ "type": "object", "properties": { "a": { "$ref": "#/x-shared/a" } }, "x-shared": shared })
         };
         let diff = diff_schemas(&with(was), &with(is), Side::Input);
-        assert_eq!((diff.class, rules(&diff)), (Class::Undecided, vec!["input-schema-undecided"]), "{keyword}");
-        assert_eq!(diff.items[0].reason, "a schema is neither an object nor a boolean", "{keyword}");
+        assert_eq!(
+            (diff.class, rules(&diff)),
+            (Class::Undecided, vec!["input-schema-undecided"]),
+            "{keyword}"
+        );
+        assert_eq!(
+            diff.items[0].reason, "a schema is neither an object nor a boolean",
+            "{keyword}"
+        );
     }
 }
 
 /// What no keyword of its own schema has looked at is refused, also where another schema beside it has looked.
 #[test]
 fn unevaluated_members_are_those_of_their_own_schema() {
-    let old = json!({ "type": "object", "properties": { "a": {} }, "unevaluatedProperties": false });
+    let old =
+        json!({ "type": "object", "properties": { "a": {} }, "unevaluatedProperties": false });
     let rest = json!({ "unevaluatedProperties": false });
     for new in [
         json!({ "type": "object", "properties": { "a": {} }, "allOf": [rest] }),
         json!({ "type": "object", "properties": { "a": {} }, "$ref": "#/$defs/rest", "$defs": { "rest": rest } }),
     ] {
         let diff = diff_schemas(&old, &new, Side::Input);
-        assert!(diff.class >= Class::Undecided, "`a` is refused now: {diff:?}");
+        assert!(
+            diff.class >= Class::Undecided,
+            "`a` is refused now: {diff:?}"
+        );
     }
     let referred = json!({ "$ref": "#/$defs/all", "$defs": { "all": old } });
-    assert_eq!(diff_schemas(&old, &referred, Side::Input).class, Class::Identical);
+    assert_eq!(
+        diff_schemas(&old, &referred, Side::Input).class,
+        Class::Identical
+    );
 }
 
 #[test]
@@ -609,7 +821,10 @@ fn what_is_no_schema_is_undecided_and_never_a_panic() {
         doubling["$defs"][format!("d{level}")] = json!({ "properties": { "a": next, "b": next } });
     }
     doubling["$defs"]["d40"] = json!({ "type": "string" });
-    assert_eq!(diff_schemas(&good, &doubling, Side::Input).class, Class::Undecided);
+    assert_eq!(
+        diff_schemas(&good, &doubling, Side::Input).class,
+        Class::Undecided
+    );
 }
 
 #[test]
@@ -618,39 +833,79 @@ fn draft_7_is_compared_too() {
         json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object",
         "properties": { "a": { "type": "integer", "minimum": least } } })
     };
-    assert_eq!(rules(&diff_schemas(&schema(1), &schema(2), Side::Input)), ["input-tightened"]);
-    assert_eq!(diff_schemas(&schema(2), &schema(1), Side::Input).class, Class::Compatible);
+    assert_eq!(
+        rules(&diff_schemas(&schema(1), &schema(2), Side::Input)),
+        ["input-tightened"]
+    );
+    assert_eq!(
+        diff_schemas(&schema(2), &schema(1), Side::Input).class,
+        Class::Compatible
+    );
 }
 
 /// Python's tools write an optional argument like this: going from required text to text or nothing is no break.
 #[test]
 fn nullable_in_either_spelling() {
     let old = object(json!({ "type": "string", "minLength": 1, "title": "A" }));
-    let new = object(json!({ "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "null" }], "title": "A" }));
-    assert_eq!(rules(&diff_schemas(&old, &new, Side::Input)), ["input-type-widened"]);
-    assert_eq!(diff_schemas(&new, &old, Side::Output).class, Class::Compatible);
+    let new = object(
+        json!({ "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "null" }], "title": "A" }),
+    );
+    assert_eq!(
+        rules(&diff_schemas(&old, &new, Side::Input)),
+        ["input-type-widened"]
+    );
+    assert_eq!(
+        diff_schemas(&new, &old, Side::Output).class,
+        Class::Compatible
+    );
 }
 
 /// A state that holds the older spelling is not asked to approve the newer one.
 #[test]
 fn a_nullable_dropdown_in_the_older_spelling_is_the_same() {
-    let older = |values: Value| object(json!({ "type": ["string", "null"], "enum": values, "description": "A." }));
+    let older = |values: Value| {
+        object(json!({ "type": ["string", "null"], "enum": values, "description": "A." }))
+    };
     let newer = |values: Value| {
         let arms = json!([{ "type": "string", "enum": values }, { "type": "null" }]);
         object(json!({ "anyOf": arms, "description": "A." }))
     };
-    let same = diff_schemas(&older(json!(["a", "b", null])), &newer(json!(["a", "b"])), Side::Input);
-    assert_eq!((same.class, rules(&same)), (Class::Identical, vec!["input-order-changed"]));
-    let fewer = diff_schemas(&older(json!(["a", "b", null])), &newer(json!(["a"])), Side::Input);
-    assert_eq!((fewer.class, rules(&fewer)), (Class::Breaking, vec!["input-enum-value-removed"]));
+    let same = diff_schemas(
+        &older(json!(["a", "b", null])),
+        &newer(json!(["a", "b"])),
+        Side::Input,
+    );
+    assert_eq!(
+        (same.class, rules(&same)),
+        (Class::Identical, vec!["input-order-changed"])
+    );
+    let fewer = diff_schemas(
+        &older(json!(["a", "b", null])),
+        &newer(json!(["a"])),
+        Side::Input,
+    );
+    assert_eq!(
+        (fewer.class, rules(&fewer)),
+        (Class::Breaking, vec!["input-enum-value-removed"])
+    );
     // Without null among its values the older schema never took it.
-    let wider = diff_schemas(&older(json!(["a", "b"])), &newer(json!(["a", "b"])), Side::Input);
-    assert_eq!((wider.class, rules(&wider)), (Class::Compatible, vec!["input-enum-value-added"]));
+    let wider = diff_schemas(
+        &older(json!(["a", "b"])),
+        &newer(json!(["a", "b"])),
+        Side::Input,
+    );
+    assert_eq!(
+        (wider.class, rules(&wider)),
+        (Class::Compatible, vec!["input-enum-value-added"])
+    );
 }
 
 #[test]
 fn the_report_has_its_form() {
-    let (old, new) = (object(json!({ "type": "string" })), object(json!({ "type": "integer" })));
+    let (old, new) = (
+        object(json!({ "type": "string" })),
+        object(json!({ "type": "integer" })),
+    );
     let diff = diff_schemas(&old, &new, Side::Input);
     let value = serde_json::to_value(&diff).expect("plain data");
     let keys: Vec<&String> = value.as_object().expect("an object").keys().collect();
@@ -668,7 +923,10 @@ fn the_report_has_its_form() {
             "witness": { "a": "text" },
         })
     );
-    assert_eq!(serde_json::from_value::<Diff>(value).expect("reads back"), diff);
+    assert_eq!(
+        serde_json::from_value::<Diff>(value).expect("reads back"),
+        diff
+    );
 }
 
 #[test]
@@ -692,13 +950,20 @@ fn check(wrong: &mut Vec<String>, side: Side, old: &Value, new: &Value, class: C
     let diff = diff_schemas(old, new, side);
     let told = format!("{side:?} {old} → {new}: {diff:#?}");
     let wanted = format!("{}-{rule}", side.word());
-    if diff.class != class || rules(&diff).first() != Some(&wanted.as_str()) || diff.breaking != class.is_breaking() {
+    if diff.class != class
+        || rules(&diff).first() != Some(&wanted.as_str())
+        || diff.breaking != class.is_breaking()
+    {
         wrong.push(format!("expected {class:?} {wanted}: {told}"));
     }
     for item in &diff.items {
         match &item.witness {
-            Some(witness) if !is_true(side, old, new, witness) => wrong.push(format!("a false witness: {told}")),
-            None if item.class == Class::Breaking && !is_unshown(item) => wrong.push(format!("no witness: {told}")),
+            Some(witness) if !is_true(side, old, new, witness) => {
+                wrong.push(format!("a false witness: {told}"))
+            }
+            None if item.class == Class::Breaking && !is_unshown(item) => {
+                wrong.push(format!("no witness: {told}"))
+            }
             _ => {}
         }
     }
@@ -717,7 +982,9 @@ fn is_true(side: Side, old: &Value, new: &Value, witness: &Value) -> bool {
     // A value that is refused, or taken as absent, is not taken as it is.
     let taken = |schema: &Value| {
         let validator = ArgumentValidator::new(schema).expect("a schema");
-        validator.validate(&witness.to_string()).is_ok_and(|taken| Value::Object(taken) == *witness)
+        validator
+            .validate(&witness.to_string())
+            .is_ok_and(|taken| Value::Object(taken) == *witness)
     };
     taken(source) && !taken(target)
 }

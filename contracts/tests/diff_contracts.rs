@@ -17,7 +17,12 @@ struct Case {
 }
 
 const CASES: &[Case] = &[
-    Case { what: "nothing", change: |_, _| {}, class: Class::Identical, rules: &[] },
+    Case {
+        what: "nothing",
+        change: |_, _| {},
+        class: Class::Identical,
+        rules: &[],
+    },
     Case {
         what: "texts",
         change: |file, _| {
@@ -27,7 +32,12 @@ const CASES: &[Case] = &[
             file["tools"][0]["fields"][0]["help"] = "One line.".into();
         },
         class: Class::Cosmetic,
-        rules: &["contract-text-changed", "input-text-changed", "tool-text-changed", "tool-text-changed"],
+        rules: &[
+            "contract-text-changed",
+            "input-text-changed",
+            "tool-text-changed",
+            "tool-text-changed",
+        ],
     },
     Case {
         what: "another name",
@@ -57,7 +67,8 @@ const CASES: &[Case] = &[
         what: "the collection has another name",
         change: |file, _| {
             let tickets = file["collections"]["tickets"].take();
-            file["collections"] = json!({ "cases": tickets, "people": file["collections"]["people"] });
+            file["collections"] =
+                json!({ "cases": tickets, "people": file["collections"]["people"] });
             for tool in 0..4 {
                 file["tools"][tool]["collection"] = "cases".into();
             }
@@ -77,7 +88,10 @@ const CASES: &[Case] = &[
     },
     Case {
         what: "a column less is published",
-        change: |file, _| file["collections"]["tickets"]["columns"] = json!(["id", "subject", "priority", "owner"]),
+        change: |file, _| {
+            file["collections"]["tickets"]["columns"] =
+                json!(["id", "subject", "priority", "owner"])
+        },
         class: Class::Breaking,
         rules: &[
             "output-required-removed-from-open",
@@ -253,7 +267,14 @@ const CASES: &[Case] = &[
     },
     Case {
         what: "no longer only one's own",
-        change: |file, _| drop(file["tools"][3]["fields"].as_array_mut().expect("a list").remove(1)),
+        change: |file, _| {
+            drop(
+                file["tools"][3]["fields"]
+                    .as_array_mut()
+                    .expect("a list")
+                    .remove(1),
+            )
+        },
         class: Class::Breaking,
         rules: &["bound-field-removed"],
     },
@@ -281,8 +302,12 @@ const CASES: &[Case] = &[
     Case {
         what: "a further bound field",
         change: |file, _| {
-            let field = json!({ "name": "open", "type": "text", "column": "status", "value": "open" });
-            file["tools"][3]["fields"].as_array_mut().expect("a list").push(field);
+            let field =
+                json!({ "name": "open", "type": "text", "column": "status", "value": "open" });
+            file["tools"][3]["fields"]
+                .as_array_mut()
+                .expect("a list")
+                .push(field);
         },
         class: Class::Review,
         rules: &["bound-field-added"],
@@ -297,7 +322,10 @@ fn every_case() {
         let found = diff(&live, &contract(case.change));
         let mut rules: Vec<&str> = found.items.iter().map(|item| item.rule.as_str()).collect();
         rules.sort_unstable();
-        if found.class != case.class || rules != case.rules || found.breaking != case.class.is_breaking() {
+        if found.class != case.class
+            || rules != case.rules
+            || found.breaking != case.class.is_breaking()
+        {
             wrong.push(format!("{}: {:?} {rules:?}", case.what, found.class));
         }
     }
@@ -311,9 +339,15 @@ fn documents_compare_without_bindings() {
     for case in CASES {
         let new = contract(case.change);
         let whole = diff(&live, &new);
-        let seen = diff_documents(&compiled_document(&live), &compiled_document(&new)).expect("documents");
-        let of_schemas =
-            |diff: &Diff| diff.items.iter().filter(|item| item.side.is_some()).cloned().collect::<Vec<_>>();
+        let seen =
+            diff_documents(&compiled_document(&live), &compiled_document(&new)).expect("documents");
+        let of_schemas = |diff: &Diff| {
+            diff.items
+                .iter()
+                .filter(|item| item.side.is_some())
+                .cloned()
+                .collect::<Vec<_>>()
+        };
         assert_eq!(of_schemas(&seen), of_schemas(&whole), "{}", case.what);
         assert!(seen.class <= whole.class, "{}", case.what);
     }
@@ -326,33 +360,63 @@ fn what_is_no_document_is_refused() {
         (json!([]), "no list of tools"),
         (json!({ "tools": {} }), "no list of tools"),
         (json!({ "tools": [{}] }), "tools[0]: it has no name"),
-        (json!({ "tools": [{ "name": "a" }] }), "tools[0]: it has no inputSchema"),
-        (json!({ "tools": [{ "name": "a", "inputSchema": {}, "title": 1 }] }), "its title is no text"),
+        (
+            json!({ "tools": [{ "name": "a" }] }),
+            "tools[0]: it has no inputSchema",
+        ),
+        (
+            json!({ "tools": [{ "name": "a", "inputSchema": {}, "title": 1 }] }),
+            "its title is no text",
+        ),
         (
             json!({ "tools": [{ "name": "a", "inputSchema": {} }, { "name": "a", "inputSchema": {} }] }),
             "is there twice",
         ),
     ] {
         let error = diff_documents(&good, &bad).expect_err("refused");
-        assert!(error.starts_with("the new document: ") && error.contains(message), "{error}");
+        assert!(
+            error.starts_with("the new document: ") && error.contains(message),
+            "{error}"
+        );
     }
 }
 
 /// A server that says nothing about a tool states the worst about it.
 #[test]
 fn absent_annotations_are_the_protocols() {
-    let tool =
-        |annotations: Value| json!({ "tools": [{ "name": "a", "inputSchema": {}, "annotations": annotations }] });
+    let tool = |annotations: Value| json!({ "tools": [{ "name": "a", "inputSchema": {}, "annotations": annotations }] });
     let rules = |old: Value, new: Value| {
         let found = diff_documents(&tool(old), &tool(new)).expect("documents");
-        found.items.into_iter().map(|item| item.rule).collect::<Vec<_>>()
+        found
+            .items
+            .into_iter()
+            .map(|item| item.rule)
+            .collect::<Vec<_>>()
     };
-    assert_eq!(rules(json!({ "readOnlyHint": true }), json!({})), ["annotation-riskier"]);
-    assert_eq!(rules(json!({}), json!({ "destructiveHint": true })), Vec::<String>::new());
-    assert_eq!(rules(json!({}), json!({ "destructiveHint": false })), ["annotation-safer"]);
-    assert_eq!(rules(json!({ "destructiveHint": false }), json!({})), ["annotation-riskier"]);
-    assert_eq!(rules(json!({ "idempotentHint": true }), json!({})), ["annotation-riskier"]);
-    assert_eq!(rules(json!({ "openWorldHint": false }), json!({})), ["open-world-changed"]);
+    assert_eq!(
+        rules(json!({ "readOnlyHint": true }), json!({})),
+        ["annotation-riskier"]
+    );
+    assert_eq!(
+        rules(json!({}), json!({ "destructiveHint": true })),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        rules(json!({}), json!({ "destructiveHint": false })),
+        ["annotation-safer"]
+    );
+    assert_eq!(
+        rules(json!({ "destructiveHint": false }), json!({})),
+        ["annotation-riskier"]
+    );
+    assert_eq!(
+        rules(json!({ "idempotentHint": true }), json!({})),
+        ["annotation-riskier"]
+    );
+    assert_eq!(
+        rules(json!({ "openWorldHint": false }), json!({})),
+        ["open-world-changed"]
+    );
 }
 
 /// The result arm is compared, with its places; a schema from elsewhere as a whole.
@@ -361,11 +425,17 @@ fn result_arms_are_compared() {
     let live = contract(|_, _| {});
     let new = contract(|_, shape| shape["fields"][4]["type"] = "date".into());
     let found = diff(&live, &new);
-    let item = found.items.iter().find(|item| item.tool.as_deref() == Some("list") && item.side == Some(Side::Output));
+    let item = found
+        .items
+        .iter()
+        .find(|item| item.tool.as_deref() == Some("list") && item.side == Some(Side::Output));
     let item = item.expect("the list answers it");
     assert_eq!(
         (item.rule.as_str(), item.path.as_str()),
-        ("output-format-added", "/properties/records/items/properties/status/format")
+        (
+            "output-format-added",
+            "/properties/records/items/properties/status/format"
+        )
     );
     assert_eq!(
         found.class,
@@ -381,10 +451,16 @@ fn result_arms_are_compared() {
 
 #[test]
 fn versions_follow_the_worst_item() {
-    let live = Version { major: 2, minor: 3, patch: 4 };
+    let live = Version {
+        major: 2,
+        minor: 3,
+        patch: 4,
+    };
     let next = |what: &str| {
         let case = CASES.iter().find(|case| case.what == what).expect("a case");
-        diff(&contract(|_, _| {}), &contract(case.change)).next_version(live).to_string()
+        diff(&contract(|_, _| {}), &contract(case.change))
+            .next_version(live)
+            .to_string()
     };
     assert_eq!(next("nothing"), "2.3.4");
     assert_eq!(next("a timeout"), "2.3.4");
@@ -399,7 +475,14 @@ fn versions_follow_the_worst_item() {
 fn the_version_is_not_compared() {
     let live = contract(|_, _| {});
     let new = contract(|file, _| file["tools"][1]["order"] = json!(["priority"]));
-    let numbered = Contract { version: Version { major: 1, minor: 1, patch: 0 }, ..new.clone() };
+    let numbered = Contract {
+        version: Version {
+            major: 1,
+            minor: 1,
+            patch: 0,
+        },
+        ..new.clone()
+    };
     assert_eq!(diff(&live, &new), diff(&live, &numbered));
 }
 
@@ -445,8 +528,10 @@ fn contract(change: fn(&mut Value, &mut Value)) -> Contract {
     let people = json!({ "name": "people", "key": ["id"], "fields": [
         { "key": "id", "type": "integer" }, { "key": "subject", "type": "string" } ] });
     let read = |shape: &Value| Shape::read(&shape.to_string()).expect("a shape");
-    let mut shapes: BTreeMap<String, Shape> =
-        ["tickets", "cases", "archive"].into_iter().map(|name| (name.to_owned(), read(&shape))).collect();
+    let mut shapes: BTreeMap<String, Shape> = ["tickets", "cases", "archive"]
+        .into_iter()
+        .map(|name| (name.to_owned(), read(&shape)))
+        .collect();
     shapes.insert("people".to_owned(), read(&people));
     let source = form::read("-", &file.to_string()).expect("a contract");
     compile(&source, &shapes).unwrap_or_else(|problems| panic!("{problems:#?}"))

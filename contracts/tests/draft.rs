@@ -16,16 +16,31 @@ fn drafted(name: &str, shape: &Shape, choices: &BTreeMap<String, Vec<String>>) -
     tried(name, shape, choices).expect("a draft")
 }
 
-fn tried(name: &str, shape: &Shape, choices: &BTreeMap<String, Vec<String>>) -> Result<Draft, Vec<String>> {
+fn tried(
+    name: &str,
+    shape: &Shape,
+    choices: &BTreeMap<String, Vec<String>>,
+) -> Result<Draft, Vec<String>> {
     let settings = json!({ "connection": "data", "path": "a \"b\": #c.csv" });
-    draft(&Input { name: &contract_name(name), title: name, adapter: "sheet", settings: &settings, shape, choices })
+    draft(&Input {
+        name: &contract_name(name),
+        title: name,
+        adapter: "sheet",
+        settings: &settings,
+        shape,
+        choices,
+    })
 }
 
 #[track_caller]
 fn check_compiles(draft: &Draft, shape: &Shape) -> weir_contracts::Contract {
-    let source =
-        form::read("draft", &draft.contract).unwrap_or_else(|problems| panic!("{}\n{problems:?}", draft.contract));
-    let shapes = source.collections.iter().map(|collection| (collection.name.clone(), shape.clone())).collect();
+    let source = form::read("draft", &draft.contract)
+        .unwrap_or_else(|problems| panic!("{}\n{problems:?}", draft.contract));
+    let shapes = source
+        .collections
+        .iter()
+        .map(|collection| (collection.name.clone(), shape.clone()))
+        .collect();
     compile(&source, &shapes).unwrap_or_else(|problems| panic!("{}\n{problems:?}", draft.contract))
 }
 
@@ -50,18 +65,39 @@ fn a_good_draft() {
         .to_string(),
     )
     .expect("a shape");
-    let choices = BTreeMap::from([("status".to_owned(), vec!["open".to_owned(), "no".to_owned(), "a: b".to_owned()])]);
+    let choices = BTreeMap::from([(
+        "status".to_owned(),
+        vec!["open".to_owned(), "no".to_owned(), "a: b".to_owned()],
+    )]);
     let draft = drafted("Order Items (2024)", &shape, &choices);
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/draft.yaml");
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
         std::fs::write(golden, &draft.contract).expect("writes the golden");
     }
-    assert_eq!(draft.contract, std::fs::read_to_string(golden).unwrap_or_default());
-    assert!(draft.notes.iter().any(|note| note.contains("api_token")), "{:?}", draft.notes);
+    assert_eq!(
+        draft.contract,
+        std::fs::read_to_string(golden).unwrap_or_default()
+    );
+    assert!(
+        draft.notes.iter().any(|note| note.contains("api_token")),
+        "{:?}",
+        draft.notes
+    );
     let contract = check_compiles(&draft, &shape);
-    let names: Vec<&str> = contract.tools.iter().map(|tool| tool.name.as_str()).collect();
-    assert_eq!(names, ["get_order_item", "list_order_items", "create_order_item"]);
-    assert!(!contract.collections[0].published.contains(&"api_token".to_owned()));
+    let names: Vec<&str> = contract
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["get_order_item", "list_order_items", "create_order_item"]
+    );
+    assert!(
+        !contract.collections[0]
+            .published
+            .contains(&"api_token".to_owned())
+    );
 }
 
 /// Headers as people write them: every column gets its fields, and no two are called alike.
@@ -90,7 +126,11 @@ fn headers_with_spaces() {
     assert_eq!(contract.tools[0].description, "Finds one part by Part No.");
     let inputs = |tool: usize| {
         let binding = &contract.tools[tool].collection().expect("bound").binding;
-        binding.inputs.iter().map(|input| input.field.as_str()).collect::<Vec<_>>()
+        binding
+            .inputs
+            .iter()
+            .map(|input| input.field.as_str())
+            .collect::<Vec<_>>()
     };
     let long = ["u"; 25].join("_");
     let (least, most) = (format!("min_{long}"), format!("max_{long}"));
@@ -110,8 +150,20 @@ fn headers_with_spaces() {
             &most
         ]
     );
-    assert_eq!(inputs(2), ["part_no", "part_no_2", "in_stock", "in_stock_2", "shang_pin_ming", "added_on", &long]);
-    let title = |name: &str| contract.tools[1].input_schema.value()["properties"][name]["title"].clone();
+    assert_eq!(
+        inputs(2),
+        [
+            "part_no",
+            "part_no_2",
+            "in_stock",
+            "in_stock_2",
+            "shang_pin_ming",
+            "added_on",
+            &long
+        ]
+    );
+    let title =
+        |name: &str| contract.tools[1].input_schema.value()["properties"][name]["title"].clone();
     assert_eq!(title("part_no"), "Part No");
     assert_eq!(title("min_in_stock"), "In Stock, at least");
     assert_eq!(title("added_on_to"), "Added on, to");
@@ -121,9 +173,16 @@ fn headers_with_spaces() {
 /// Checks names, since some models' interfaces refuse a whole request for one property of another name.
 fn check_names(contract: &weir_contracts::Contract) {
     for tool in &contract.tools {
-        for name in tool.input_schema.value()["properties"].as_object().expect("an object").keys() {
+        for name in tool.input_schema.value()["properties"]
+            .as_object()
+            .expect("an object")
+            .keys()
+        {
             let plain = |next: char| next.is_ascii_alphanumeric() || "_.-".contains(next);
-            assert!((1..=64).contains(&name.len()) && name.chars().all(plain), "{name}");
+            assert!(
+                (1..=64).contains(&name.len()) && name.chars().all(plain),
+                "{name}"
+            );
         }
     }
 }
@@ -162,21 +221,47 @@ fn a_draft_says_how_numbers_and_dates_are_written() {
         "      - { name: \"no\", type: text, column: No., title: No., required: true, help: \"The invoice's No.\" }",
         "      - { name: due_from, type: date, column: Due, match: at-least, title: \"Due, from\", help: This day or later. }",
     ] {
-        assert!(draft.contract.lines().any(|known| known == line), "{line}\n\n{}", draft.contract);
+        assert!(
+            draft.contract.lines().any(|known| known == line),
+            "{line}\n\n{}",
+            draft.contract
+        );
     }
-    let [note] = draft.notes.as_slice() else { panic!("{:?}", draft.notes) };
+    let [note] = draft.notes.as_slice() else {
+        panic!("{:?}", draft.notes)
+    };
     assert!(
         note.contains("'Sent'")
-            && note.contains("{ type: date, date: \"%d/%m/%Y\" } or { type: date, date: \"%m/%d/%Y\" }"),
+            && note.contains(
+                "{ type: date, date: \"%d/%m/%Y\" } or { type: date, date: \"%m/%d/%Y\" }"
+            ),
         "{note}"
     );
     let contract = check_compiles(&draft, &shape);
     check_names(&contract);
-    let column = |key: &str| contract.collections[0].shape.field(key).expect("a column").clone();
+    let column = |key: &str| {
+        contract.collections[0]
+            .shape
+            .field(key)
+            .expect("a column")
+            .clone()
+    };
     assert_eq!(column("Amount (EUR)").kind.word(), "number");
-    assert_eq!(column("Due").format.expect("a format").date.as_deref(), Some("%-d/%-m/%Y"));
-    assert!(contract.collections[0].shape.fields.iter().all(|field| field.readings.is_empty()));
-    assert_eq!(contract.tools[1].input_schema.value()["properties"]["min_amount_eur"]["type"], "number");
+    assert_eq!(
+        column("Due").format.expect("a format").date.as_deref(),
+        Some("%-d/%-m/%Y")
+    );
+    assert!(
+        contract.collections[0]
+            .shape
+            .fields
+            .iter()
+            .all(|field| field.readings.is_empty())
+    );
+    assert_eq!(
+        contract.tools[1].input_schema.value()["properties"]["min_amount_eur"]["type"],
+        "number"
+    );
 }
 
 /// PostgreSQL's bigint is answered as text, since a number may not hold its digits.
@@ -187,11 +272,21 @@ fn a_key_is_asked_for_as_it_is_answered() {
         "read": true, "write": ["create"], "matches": { "*": ["equals", "at-least", "at-most"] }, "order": ["*"] } });
     let shape = Shape::read(&shape.to_string()).expect("a shape");
     let contract = check_compiles(&drafted("orders", &shape, &BTreeMap::new()), &shape);
-    let [lookup, list, create] = contract.tools.as_slice() else { panic!("{:?}", contract.tools) };
-    let answered = lookup.output_schema.as_ref().expect("a schema").value().to_string();
+    let [lookup, list, create] = contract.tools.as_slice() else {
+        panic!("{:?}", contract.tools)
+    };
+    let answered = lookup
+        .output_schema
+        .as_ref()
+        .expect("a schema")
+        .value()
+        .to_string();
     assert!(answered.contains(r#""id":{"type":"string""#), "{answered}");
-    let asked = |tool: &Tool, field: &str| tool.input_schema.value()["properties"][field]["type"].clone();
-    let taken = ArgumentValidator::for_tool(lookup).expect("a validator").validate(r#"{"id": "9223372036854775807"}"#);
+    let asked =
+        |tool: &Tool, field: &str| tool.input_schema.value()["properties"][field]["type"].clone();
+    let taken = ArgumentValidator::for_tool(lookup)
+        .expect("a validator")
+        .validate(r#"{"id": "9223372036854775807"}"#);
     assert!(taken.is_ok(), "{taken:?}");
     for tool in [lookup, list, create] {
         assert_eq!(asked(tool, "id"), "string", "{}", tool.name);
@@ -205,11 +300,23 @@ fn an_empty_text_is_no_choice() {
     let shape = json!({ "name": "orders", "fields": [{ "key": "state", "type": "string" }, { "key": "none", "type": "string" }], "key": [],
         "capabilities": { "read": true, "write": ["create"], "matches": { "*": ["equals"] }, "order": ["*"] } });
     let shape = Shape::read(&shape.to_string()).expect("a shape");
-    let known = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>();
-    let choices = BTreeMap::from([("state".to_owned(), known(&["", "open"])), ("none".to_owned(), known(&[""]))]);
+    let known = |values: &[&str]| {
+        values
+            .iter()
+            .map(|value| (*value).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let choices = BTreeMap::from([
+        ("state".to_owned(), known(&["", "open"])),
+        ("none".to_owned(), known(&[""])),
+    ]);
     let draft = drafted("orders", &shape, &choices);
     check_compiles(&draft, &shape);
-    let lines: Vec<&str> = draft.contract.lines().filter_map(|line| line.trim().strip_prefix("- { ")).collect();
+    let lines: Vec<&str> = draft
+        .contract
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- { "))
+        .collect();
     assert_eq!(
         lines,
         [
@@ -238,7 +345,12 @@ fn no_create_that_cannot_work() {
     )
     .expect("a shape");
     let draft = drafted("users", &shape, &BTreeMap::new());
-    assert!(draft.notes.iter().any(|note| note.contains("create") && note.contains("password_hash")));
+    assert!(
+        draft
+            .notes
+            .iter()
+            .any(|note| note.contains("create") && note.contains("password_hash"))
+    );
     let contract = check_compiles(&draft, &shape);
     assert_eq!(contract.tools.len(), 2);
 }
@@ -255,27 +367,49 @@ fn a_computed_column_is_read_and_not_created() {
     let contract = check_compiles(&draft, &shape);
     let inputs = |tool: usize| {
         let binding = &contract.tools[tool].collection().expect("bound").binding;
-        binding.inputs.iter().map(|input| input.field.as_str()).collect::<Vec<_>>()
+        binding
+            .inputs
+            .iter()
+            .map(|input| input.field.as_str())
+            .collect::<Vec<_>>()
     };
-    assert_eq!(inputs(1), ["id", "min_qty", "max_qty", "min_sum", "max_sum"]);
+    assert_eq!(
+        inputs(1),
+        ["id", "min_qty", "max_qty", "min_sum", "max_sum"]
+    );
     assert_eq!(inputs(2), ["qty"]);
-    assert!(contract.collections[0].published.contains(&"sum".to_owned()));
+    assert!(
+        contract.collections[0]
+            .published
+            .contains(&"sum".to_owned())
+    );
 }
 
 /// A form has a bound on its fields, and a sheet has none: what is too wide to write is read all the same.
 #[test]
 fn a_wide_sheet_is_read() {
     let shape = |columns: usize| {
-        let fields: Vec<Value> = (0..columns).map(|at| json!({ "key": format!("c{at}"), "type": "integer" })).collect();
+        let fields: Vec<Value> = (0..columns)
+            .map(|at| json!({ "key": format!("c{at}"), "type": "integer" }))
+            .collect();
         Shape::read(&json!({ "name": "big", "fields": fields }).to_string()).expect("a shape")
     };
     for (columns, writes) in [(300, true), (301, false), (1501, false)] {
         let shape = shape(columns);
         let draft = drafted("big", &shape, &BTreeMap::new());
         let contract = check_compiles(&draft, &shape);
-        assert_eq!((contract.tools.len(), draft.writes), (1 + usize::from(writes), writes), "{columns}");
+        assert_eq!(
+            (contract.tools.len(), draft.writes),
+            (1 + usize::from(writes), writes),
+            "{columns}"
+        );
         let note = format!("{columns} fields");
-        assert_eq!(draft.notes.iter().any(|told| told.contains(&note)), !writes, "{:?}", draft.notes);
+        assert_eq!(
+            draft.notes.iter().any(|told| told.contains(&note)),
+            !writes,
+            "{:?}",
+            draft.notes
+        );
     }
 }
 
@@ -283,14 +417,33 @@ fn a_wide_sheet_is_read() {
 #[test]
 fn columns_of_bytes_are_noted() {
     let shape = |fields: Value| {
-        Shape::read(&json!({ "name": "scans", "fields": fields, "left_out": ["pdf"] }).to_string()).expect("a shape")
+        Shape::read(&json!({ "name": "scans", "fields": fields, "left_out": ["pdf"] }).to_string())
+            .expect("a shape")
     };
     let with_name = shape(json!([{ "key": "name", "type": "string" }]));
     let draft = drafted("scans", &with_name, &BTreeMap::new());
-    assert!(draft.notes.iter().any(|note| note.contains("bytes: 'pdf'.")), "{:?}", draft.notes);
-    assert!(check_compiles(&draft, &with_name).collections[0].shape.left_out.is_empty());
-    let reasons = tried("scans", &shape(json!([])), &BTreeMap::new()).err().expect("nothing to draft").join(" ");
-    assert!(reasons.contains("bytes: 'pdf'. No column is left."), "{reasons}");
+    assert!(
+        draft
+            .notes
+            .iter()
+            .any(|note| note.contains("bytes: 'pdf'.")),
+        "{:?}",
+        draft.notes
+    );
+    assert!(
+        check_compiles(&draft, &with_name).collections[0]
+            .shape
+            .left_out
+            .is_empty()
+    );
+    let reasons = tried("scans", &shape(json!([])), &BTreeMap::new())
+        .err()
+        .expect("nothing to draft")
+        .join(" ");
+    assert!(
+        reasons.contains("bytes: 'pdf'. No column is left."),
+        "{reasons}"
+    );
 }
 
 #[test]
@@ -322,7 +475,8 @@ fn shapes() -> impl Strategy<Value = Shape> {
         Just("list"),
     ];
     let names = prop_oneof![4 => "[a-z_]{1,12}", 1 => "\\PC{1,20}", 1 => "(limit|cursor|min_a|a|id|password|no|null|true|1|-x)"];
-    let columns = proptest::collection::btree_map(names, (kinds, any::<bool>(), any::<bool>()), 1..12);
+    let columns =
+        proptest::collection::btree_map(names, (kinds, any::<bool>(), any::<bool>()), 1..12);
     (columns, any::<u8>()).prop_map(|(columns, flags)| {
         let fields: Vec<Value> = columns
             .iter()

@@ -29,15 +29,43 @@ fn files_that_cannot_be_read() {
         ("{", "", "JSON"),
         ("{}x", "", "JSON"),
         (r#"{"tool":"a","tool":"b","fields":[]}"#, "/tool", "twice"),
-        (r#"{"tool":"a","fields":[{"name":"n","type":"number","min":9007199254740993}]}"#, "/fields/0/min", "2^53"),
-        (r#"{"tool":"a","fields":[{"name":"n","type":"number","min":1e400}]}"#, "/fields/0/min", "large"),
+        (
+            r#"{"tool":"a","fields":[{"name":"n","type":"number","min":9007199254740993}]}"#,
+            "/fields/0/min",
+            "2^53",
+        ),
+        (
+            r#"{"tool":"a","fields":[{"name":"n","type":"number","min":1e400}]}"#,
+            "/fields/0/min",
+            "large",
+        ),
         ("tool: a\ntool: b\nfields: []\n", "/tool", "twice"),
-        ("tool: a\nfields:\n  - { name: n, type: number, min: 9007199254740993 }\n", "/fields/0/min", "2^53"),
-        ("tool: a\nfields:\n  - { name: n, type: number, min: .inf }\n", "/fields/0/min", ""),
-        ("tool: a\nfields:\n  - { name: n, type: number, min: .nan }\n", "/fields/0/min", ""),
-        ("base: &b { x: 1 }\ntool: a\n<<: *b\nfields: []\n", "", "YAML"),
+        (
+            "tool: a\nfields:\n  - { name: n, type: number, min: 9007199254740993 }\n",
+            "/fields/0/min",
+            "2^53",
+        ),
+        (
+            "tool: a\nfields:\n  - { name: n, type: number, min: .inf }\n",
+            "/fields/0/min",
+            "",
+        ),
+        (
+            "tool: a\nfields:\n  - { name: n, type: number, min: .nan }\n",
+            "/fields/0/min",
+            "",
+        ),
+        (
+            "base: &b { x: 1 }\ntool: a\n<<: *b\nfields: []\n",
+            "",
+            "YAML",
+        ),
         ("tool: !secret a\nfields: []\n", "", "YAML"),
-        ("tool: a\nfields: []\n---\ntool: b\nfields: []\n", "", "YAML"),
+        (
+            "tool: a\nfields: []\n---\ntool: b\nfields: []\n",
+            "",
+            "YAML",
+        ),
         ("tool: [a\n", "", "YAML"),
         ("tool: a\n\tfields: []\n", "", "YAML"),
         (deep.as_str(), "", "YAML"),
@@ -61,7 +89,13 @@ fn a_member_of_a_record_has_no_default() {
     let text = "tool: t\nfields:\n  - { name: a, type: record, fields: [{ name: b, type: text, default: x }] }\n";
     let found = problems(text);
     assert_eq!(found[0].place, "/fields/0/fields/0/default", "{found:?}");
-    assert!(found[0].hint.as_deref().is_some_and(|hint| hint.contains("help")), "{found:?}");
+    assert!(
+        found[0]
+            .hint
+            .as_deref()
+            .is_some_and(|hint| hint.contains("help")),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -138,17 +172,38 @@ fn every_wrong_type_has_its_place() {
 
 #[test]
 fn a_bare_form_says_where_the_rest_belongs() {
-    for key in ["verb", "collection", "order", "returns", "limits", "operation", "resource"] {
+    for key in [
+        "verb",
+        "collection",
+        "order",
+        "returns",
+        "limits",
+        "operation",
+        "resource",
+    ] {
         let mut form = json!({ "tool": "t", "fields": [] });
         form[key] = "x".into();
         let found = problems(&form.to_string());
         assert_eq!(found[0].place, format!("/{key}"));
-        assert!(found[0].hint.as_ref().is_some_and(|hint| hint.contains("contract")), "{found:?}");
+        assert!(
+            found[0]
+                .hint
+                .as_ref()
+                .is_some_and(|hint| hint.contains("contract")),
+            "{found:?}"
+        );
     }
     let found = problems(r#"{"tools":[]}"#);
-    assert!(found[0].hint.as_ref().is_some_and(|hint| hint.contains("contract: NAME")), "{found:?}");
-    let found =
-        problems(r#"[{"tool":"a","fields":[]},{"tool":"a","fields":[{"name":"x","type":"text","colum":"y"}]}]"#);
+    assert!(
+        found[0]
+            .hint
+            .as_ref()
+            .is_some_and(|hint| hint.contains("contract: NAME")),
+        "{found:?}"
+    );
+    let found = problems(
+        r#"[{"tool":"a","fields":[]},{"tool":"a","fields":[{"name":"x","type":"text","colum":"y"}]}]"#,
+    );
     let places: Vec<&str> = found.iter().map(|problem| problem.place.as_str()).collect();
     assert_eq!(places, ["/1/fields/0/colum", "/1/tool"]);
 }
@@ -159,7 +214,9 @@ fn ten_thousand_tools_compile_in_a_moment() {
         { "name": "a", "type": "text", "required": true }, { "name": "b", "type": "number", "min": 1, "max": 9, "default": 3 },
         { "name": "c", "type": "dropdown", "choices": ["x", "y"] },
     ]);
-    let forms: Vec<_> = (0..10_000).map(|index| json!({ "tool": format!("t{index}"), "fields": fields })).collect();
+    let forms: Vec<_> = (0..10_000)
+        .map(|index| json!({ "tool": format!("t{index}"), "fields": fields }))
+        .collect();
     let text = json!(forms).to_string();
     let started = Instant::now();
     let source = form::read("f", &text).expect("forms");
@@ -181,16 +238,38 @@ fn a_field_that_models_interfaces_refuse_is_told_what_to_call_it() {
     ] });
     let source = form::read("-", &form.to_string()).expect("a form");
     let problems = compile(&source, &BTreeMap::new()).expect_err("four names");
-    let hints: Vec<(&str, &str)> =
-        problems.iter().map(|problem| (problem.place.as_str(), problem.hint.as_deref().unwrap_or_default())).collect();
+    let hints: Vec<(&str, &str)> = problems
+        .iter()
+        .map(|problem| {
+            (
+                problem.place.as_str(),
+                problem.hint.as_deref().unwrap_or_default(),
+            )
+        })
+        .collect();
     let member = "as the member of the column must be called too";
     assert_eq!(
         hints,
         [
-            ("/fields/0/name", "call it 'Amount_EUR', with `column: \"Amount (EUR)\"` for its column"),
-            ("/fields/1/fields/0/name", &format!("call it 'Strasse', {member}")),
-            ("/fields/2/of/fields/0/name", &format!("call it 'ndeg', {member}")),
-            ("/fields/3/name", &format!("call it '{0}', with `column: \"{0}a\"` for its column", "a".repeat(64))),
+            (
+                "/fields/0/name",
+                "call it 'Amount_EUR', with `column: \"Amount (EUR)\"` for its column"
+            ),
+            (
+                "/fields/1/fields/0/name",
+                &format!("call it 'Strasse', {member}")
+            ),
+            (
+                "/fields/2/of/fields/0/name",
+                &format!("call it 'ndeg', {member}")
+            ),
+            (
+                "/fields/3/name",
+                &format!(
+                    "call it '{0}', with `column: \"{0}a\"` for its column",
+                    "a".repeat(64)
+                )
+            ),
         ]
     );
 }

@@ -26,8 +26,7 @@ fn old() -> Value {
 
 #[test]
 fn nothing_an_agent_chose_freely_is_kept() {
-    let arguments =
-        json!({ "subject": "SECRET-TEXT", "status": "open", "priority": 4, "amount": 31337.25, "tags": ["a"] });
+    let arguments = json!({ "subject": "SECRET-TEXT", "status": "open", "priority": 4, "amount": 31337.25, "tags": ["a"] });
     let profile = serde_json::to_value(kept(&old(), arguments)).expect("plain data");
     assert_eq!(
         profile,
@@ -40,46 +39,121 @@ fn nothing_an_agent_chose_freely_is_kept() {
         }, "further": 0 } })
     );
     let open = json!({ "type": "object" });
-    let text = serde_json::to_string(&kept(&open, json!({ "SECRET-NAME": "SECRET" }))).expect("plain data");
+    let text = serde_json::to_string(&kept(&open, json!({ "SECRET-NAME": "SECRET" })))
+        .expect("plain data");
     assert!(!text.contains("SECRET"), "{text}");
 }
 
 #[test]
 fn calls_are_judged_or_said_not_to_be() {
     let passes = || Verdict::Passes;
-    let fails = |why: &str| Verdict::Fails { why: why.to_owned() };
-    let open = |what: &str| Verdict::CannotTell { why: format!("{what} is not told by what was kept") };
+    let fails = |why: &str| Verdict::Fails {
+        why: why.to_owned(),
+    };
+    let open = |what: &str| Verdict::CannotTell {
+        why: format!("{what} is not told by what was kept"),
+    };
     let call = json!({ "subject": "Abc", "status": "open", "priority": 4, "amount": 2, "tags": ["a", "a"] });
     let profile = kept(&old(), call);
     for (place, value, expected) in [
         ("/title", json!("T"), passes()),
         ("/properties/status/enum", json!(["open"]), passes()),
-        ("/properties/status/enum", json!(["closed"]), fails("the value is no longer allowed at /status")),
+        (
+            "/properties/status/enum",
+            json!(["closed"]),
+            fails("the value is no longer allowed at /status"),
+        ),
         ("/properties/priority/maximum", json!(4), passes()),
-        ("/properties/priority/maximum", json!(3), fails("the value is no longer allowed at /priority")),
+        (
+            "/properties/priority/maximum",
+            json!(3),
+            fails("the value is no longer allowed at /priority"),
+        ),
         ("/properties/amount/type", json!("integer"), passes()),
-        ("/properties/amount/type", json!("string"), fails("type at /amount")),
-        ("/properties/amount/minimum", json!(0), open("minimum at /amount")),
+        (
+            "/properties/amount/type",
+            json!("string"),
+            fails("type at /amount"),
+        ),
+        (
+            "/properties/amount/minimum",
+            json!(0),
+            open("minimum at /amount"),
+        ),
         ("/properties/subject/maxLength", json!(3), passes()),
-        ("/properties/subject/maxLength", json!(2), fails("maxLength at /subject")),
-        ("/properties/subject/pattern", json!("^[A-Z]+$"), open("pattern at /subject")),
-        ("/properties/subject/format", json!("email"), open("format at /subject")),
-        ("/properties/subject/enum", json!(["Abc", "D"]), open("enum at /subject")),
-        ("/properties/subject/enum", json!(["D"]), fails("enum at /subject")),
-        ("/properties/tags/maxItems", json!(1), fails("maxItems at /tags")),
-        ("/properties/tags/uniqueItems", json!(true), fails("uniqueItems at /tags")),
-        ("/properties/tags/items", json!({ "enum": ["b"] }), fails("the value is no longer allowed at /tags/0")),
-        ("/required", json!(["subject", "due"]), fails("required at /due")),
-        ("/properties", json!({ "subject": {} }), fails("not at /amount")),
-        ("/minProperties", json!(6), fails("minProperties at the arguments")),
-        ("/dependentRequired", json!({ "a": ["b"] }), open("dependentRequired at the arguments")),
+        (
+            "/properties/subject/maxLength",
+            json!(2),
+            fails("maxLength at /subject"),
+        ),
+        (
+            "/properties/subject/pattern",
+            json!("^[A-Z]+$"),
+            open("pattern at /subject"),
+        ),
+        (
+            "/properties/subject/format",
+            json!("email"),
+            open("format at /subject"),
+        ),
+        (
+            "/properties/subject/enum",
+            json!(["Abc", "D"]),
+            open("enum at /subject"),
+        ),
+        (
+            "/properties/subject/enum",
+            json!(["D"]),
+            fails("enum at /subject"),
+        ),
+        (
+            "/properties/tags/maxItems",
+            json!(1),
+            fails("maxItems at /tags"),
+        ),
+        (
+            "/properties/tags/uniqueItems",
+            json!(true),
+            fails("uniqueItems at /tags"),
+        ),
+        (
+            "/properties/tags/items",
+            json!({ "enum": ["b"] }),
+            fails("the value is no longer allowed at /tags/0"),
+        ),
+        (
+            "/required",
+            json!(["subject", "due"]),
+            fails("required at /due"),
+        ),
+        (
+            "/properties",
+            json!({ "subject": {} }),
+            fails("not at /amount"),
+        ),
+        (
+            "/minProperties",
+            json!(6),
+            fails("minProperties at the arguments"),
+        ),
+        (
+            "/dependentRequired",
+            json!({ "a": ["b"] }),
+            open("dependentRequired at the arguments"),
+        ),
     ] {
         let mut new = old();
         let (parent, key) = place.rsplit_once('/').expect("a pointer");
         new.pointer_mut(parent).expect("a place")[key.to_owned()] = value;
         assert_eq!(judge(&new, &profile), expected, "{place}");
     }
-    assert!(matches!(judge(&json!(7), &profile), Verdict::CannotTell { .. }));
+    assert!(matches!(
+        judge(&json!(7), &profile),
+        Verdict::CannotTell { .. }
+    ));
     let elsewhere = json!({ "properties": { "subject": { "$ref": "https://example.com/a" } } });
-    assert!(matches!(judge(&elsewhere, &profile), Verdict::CannotTell { .. }));
+    assert!(matches!(
+        judge(&elsewhere, &profile),
+        Verdict::CannotTell { .. }
+    ));
 }

@@ -8,16 +8,29 @@ use weir_contracts::{
 };
 
 fn import(text: &str, wanted: &Wanted<'_>) -> Result<Imported, String> {
-    openapi("document", text, wanted)
-        .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    openapi("document", text, wanted).map_err(|problems| {
+        problems
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n")
+    })
 }
 
 fn shown(imported: &Imported) -> String {
     let remarks = imported.remarks.iter().map(|remark| {
         let what = if remark.left_out { "left out" } else { "note" };
-        format!("{what} {} | {} | {} | {}\n", remark.reason, remark.operation, remark.place, remark.message)
+        format!(
+            "{what} {} | {} | {} | {}\n",
+            remark.reason, remark.operation, remark.place, remark.message
+        )
     });
-    format!("{}---\n{}---\n{}", imported.contract, imported.connection, remarks.collect::<String>())
+    format!(
+        "{}---\n{}---\n{}",
+        imported.contract,
+        imported.connection,
+        remarks.collect::<String>()
+    )
 }
 
 /// `UPDATE_GOLDENS=1` writes what came out; read the diff.
@@ -30,7 +43,10 @@ fn a_document_with_everything() {
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
         fs::write(&golden, shown(&imported)).expect("written");
     }
-    assert_eq!(shown(&imported), fs::read_to_string(&golden).unwrap_or_default());
+    assert_eq!(
+        shown(&imported),
+        fs::read_to_string(&golden).unwrap_or_default()
+    );
     let again = import(&text, &Wanted::default()).expect("a contract");
     assert_eq!(shown(&again), shown(&imported), "same input, same bytes");
 }
@@ -46,12 +62,29 @@ fn only_what_is_wanted_is_read() {
         (&["/categories", "add_*"], 1),
         (&["/crumbs", "login"], 2),
     ] {
-        let only: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
-        let imported = import(&text, &Wanted { only: &only, ..Wanted::default() }).expect("a contract");
+        let only: Vec<String> = patterns
+            .iter()
+            .map(|pattern| (*pattern).to_owned())
+            .collect();
+        let imported = import(
+            &text,
+            &Wanted {
+                only: &only,
+                ..Wanted::default()
+            },
+        )
+        .expect("a contract");
         assert_eq!(imported.tools, tools, "{patterns:?}");
     }
     let none = ["nothing".to_owned()];
-    let why = import(&text, &Wanted { only: &none, ..Wanted::default() }).expect_err("nothing is wanted");
+    let why = import(
+        &text,
+        &Wanted {
+            only: &none,
+            ..Wanted::default()
+        },
+    )
+    .expect_err("nothing is wanted");
     assert!(why.contains("no operation could be taken"), "{why}");
 }
 
@@ -64,7 +97,10 @@ fn what_is_no_document_is_refused() {
         ("openapi: 4.0.0\npaths: {}", "3.0 or 3.1"),
         ("openapi: 3.1.0", "no paths"),
         ("{\"openapi\":\"3.1.0\",\"paths\":{},\"paths\":{}}", "twice"),
-        ("openapi: 3.1.0\ninfo: {title: x}\npaths: {}", "no operation"),
+        (
+            "openapi: 3.1.0\ninfo: {title: x}\npaths: {}",
+            "no operation",
+        ),
         (
             "openapi: 3.1.0\ninfo: {title: x}\npaths: { /a: { $ref: '#/paths/~1b' }, /b: { $ref: '#/paths/~1a' } }",
             "leads back to itself",
@@ -85,8 +121,9 @@ fn a_document_that_explodes_is_bounded() {
     let mut schemas = String::new();
     for level in 0..40 {
         let next = format!("{{\"$ref\":\"#/components/schemas/S{}\"}}", level + 1);
-        schemas
-            .push_str(&format!("\"S{level}\":{{\"type\":\"object\",\"properties\":{{\"a\":{next},\"b\":{next}}}}},"));
+        schemas.push_str(&format!(
+            "\"S{level}\":{{\"type\":\"object\",\"properties\":{{\"a\":{next},\"b\":{next}}}}},"
+        ));
     }
     let document = format!(
         r##"{{"openapi":"3.1.0","info":{{"title":"t"}},"paths":{{"/a":{{"post":{{"requestBody":{{"required":true,"content":
@@ -94,7 +131,11 @@ fn a_document_that_explodes_is_bounded() {
         "components":{{"schemas":{{{schemas}"S40":{{"type":"string"}}}}}}}}"##
     );
     let imported = import(&document, &Wanted::default()).expect("each is one definition");
-    assert!(imported.contract.len() < 20_000, "{}", imported.contract.len());
+    assert!(
+        imported.contract.len() < 20_000,
+        "{}",
+        imported.contract.len()
+    );
     let deep = format!("{}{}", "{\"not\":".repeat(70), "}".repeat(70));
     let document = document.replace("{\"type\":\"string\"}", &deep);
     assert!(import(&document, &Wanted::default()).is_err());
@@ -102,10 +143,14 @@ fn a_document_that_explodes_is_bounded() {
     let schemas: String = (0..8)
         .map(|level| {
             let next = format!("{{\"$ref\":\"#/components/schemas/S{}\"}}", level + 1);
-            format!("\"S{level}\":{{\"allOf\":[{}]}},", [next.as_str(); 20].join(","))
+            format!(
+                "\"S{level}\":{{\"allOf\":[{}]}},",
+                [next.as_str(); 20].join(",")
+            )
         })
         .collect();
-    let whole = r##"{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/S0"}}}}"##;
+    let whole =
+        r##"{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/S0"}}}}"##;
     let document = format!(
         r##"{{"openapi":"3.1.0","info":{{"title":"t"}},"paths":{{"/a":{{"put":{{"requestBody":{whole},"responses":{{"200":{whole}}}}}}}}},
         "components":{{"schemas":{{{schemas}"S8":{{"type":"object"}}}}}}}}"##
@@ -131,11 +176,23 @@ fn relative_servers_lie_beside_the_document() {
         ("http://else.example/", "http://else.example"),
         ("//evil.example", "https://service.example"),
         ("../..", "https://service.example"),
-        ("https://a.example/\"\\nheaders = 1", "https://service.example"),
+        (
+            "https://a.example/\"\\nheaders = 1",
+            "https://service.example",
+        ),
     ] {
-        let wanted = Wanted { url: Some("https://api.example/docs/openapi.yaml?x=1"), ..Wanted::default() };
+        let wanted = Wanted {
+            url: Some("https://api.example/docs/openapi.yaml?x=1"),
+            ..Wanted::default()
+        };
         let imported = import(&document(url), &wanted).expect("a contract");
-        assert!(imported.connection.contains(&format!("base_url = \"{base}\"")), "{url}: {}", imported.connection);
+        assert!(
+            imported
+                .connection
+                .contains(&format!("base_url = \"{base}\"")),
+            "{url}: {}",
+            imported.connection
+        );
     }
 }
 
@@ -146,7 +203,12 @@ fn a_contract_is_a_form_like_any_other() {
     let imported = import(&text, &Wanted::default()).expect("a contract");
     let source = form::read("imported", &imported.contract).expect("a contract");
     let problems = compile(&source, &BTreeMap::new()).expect_err("no shapes");
-    assert!(problems.iter().all(|problem| problem.message.starts_with("shape of ")), "{problems:?}");
+    assert!(
+        problems
+            .iter()
+            .all(|problem| problem.message.starts_with("shape of ")),
+        "{problems:?}"
+    );
 }
 
 /// Members that only answers have are not asked for, whether a reference stands beside the mark or an `allOf` above it.
@@ -162,10 +224,17 @@ fn nobody_is_asked_for_what_only_answers_have() {
       "components": {"schemas": {"Key": {"type": "string"}, "Person": {"type": "object", "properties": {
         "id": {"type": "string", "readOnly": true}, "name": {"type": "string"}}}}}}"##;
     let imported = import(document, &Wanted::default()).expect("a contract");
-    let line = imported.contract.lines().find(|line| line.contains("name: user"));
+    let line = imported
+        .contract
+        .lines()
+        .find(|line| line.contains("name: user"));
     let line = line.unwrap_or_else(|| panic!("no such field: {}", imported.contract));
     assert!(line.contains("[name]") && !line.contains("id"), "{line}");
-    assert!(!imported.contract.contains("name: id"), "{}", imported.contract);
+    assert!(
+        !imported.contract.contains("name: id"),
+        "{}",
+        imported.contract
+    );
 }
 
 /// A document may require a name of which it says nothing, or say nothing of the whole body. The service wants it all
@@ -185,8 +254,11 @@ fn where_a_body_says_too_little_any_value_is_taken_and_the_report_says_so() {
       "components": {"schemas": {"Hook": {"type": "object", "properties": {
         "url": {"type": "string"}, "note": {"type": "string"}, "seen": {"type": "string", "readOnly": true}}}}}}"##;
     let imported = import(document, &Wanted::default()).expect("a contract");
-    let remarks: Vec<String> =
-        imported.remarks.iter().map(|remark| format!("{} {}", remark.place, remark.message)).collect();
+    let remarks: Vec<String> = imported
+        .remarks
+        .iter()
+        .map(|remark| format!("{} {}", remark.place, remark.message))
+        .collect();
     assert_eq!(
         remarks,
         [
@@ -201,7 +273,11 @@ fn where_a_body_says_too_little_any_value_is_taken_and_the_report_says_so() {
         "drop_hooks: { method: DELETE, path: \"/hooks\", effect: destructive, params: { urls: { type: string } }, body_required: true }",
         "add_hook: { method: POST, path: \"/hooks\", effect: destructive, params: { body: { type: json, in: whole-body } } }",
     ] {
-        assert!(imported.contract.contains(line), "{line}: {}", imported.contract);
+        assert!(
+            imported.contract.contains(line),
+            "{line}: {}",
+            imported.contract
+        );
     }
 }
 
@@ -216,8 +292,14 @@ fn the_name_of_a_security_scheme_writes_no_line() {
                 "other {hostile}": {{"type": "http", "scheme": "digest"}}}}}}}}"#
     );
     let imported = import(&document, &Wanted::default()).expect("a contract");
-    let (comments, block) = imported.connection.split_once("[connections.t]").expect("a connection");
-    assert!(comments.lines().count() == 2 && comments.lines().all(|line| line.starts_with('#')), "{comments}");
+    let (comments, block) = imported
+        .connection
+        .split_once("[connections.t]")
+        .expect("a connection");
+    assert!(
+        comments.lines().count() == 2 && comments.lines().all(|line| line.starts_with('#')),
+        "{comments}"
+    );
     assert!(!block.contains("upstreams"), "{block}");
 }
 
@@ -235,15 +317,26 @@ fn schemes_that_go_together_are_sent_together() {
                     "login": {{"type": "http", "scheme": "basic"}},
                     "token": {{"type": "http", "scheme": "bearer"}}}}}}}}"#
         );
-        import(&document, &Wanted::default()).expect("a contract").connection
+        import(&document, &Wanted::default())
+            .expect("a contract")
+            .connection
     };
     for (security, headers) in [
-        (r#"[{"session": [], "csrf": []}]"#, r#"{ "Cookie" = "sid=${env:T_SESSION}; csrf.token=${env:T_CSRF}" }"#),
+        (
+            r#"[{"session": [], "csrf": []}]"#,
+            r#"{ "Cookie" = "sid=${env:T_SESSION}; csrf.token=${env:T_CSRF}" }"#,
+        ),
         (r#"[{"key": []}]"#, r#"{ "X.Key" = "${env:T_SECRET}" }"#),
-        (r#"[{"login": [], "token": []}, {"token": []}]"#, r#"{ "Authorization" = "Bearer ${env:T_SECRET}" }"#),
+        (
+            r#"[{"login": [], "token": []}, {"token": []}]"#,
+            r#"{ "Authorization" = "Bearer ${env:T_SECRET}" }"#,
+        ),
     ] {
         let connection = connection(security);
-        assert!(connection.contains(&format!("headers = {headers}\n")), "{security}: {connection}");
+        assert!(
+            connection.contains(&format!("headers = {headers}\n")),
+            "{security}: {connection}"
+        );
     }
 }
 
@@ -256,7 +349,11 @@ fn document_of(path: &str, method: &str, operation: &str) -> String {
 }
 
 fn remarks(imported: &Imported) -> Vec<String> {
-    imported.remarks.iter().map(|remark| format!("{} {}", remark.reason, remark.message)).collect()
+    imported
+        .remarks
+        .iter()
+        .map(|remark| format!("{} {}", remark.reason, remark.message))
+        .collect()
 }
 
 /// A schema may be a boolean, also of a parameter.
@@ -264,13 +361,27 @@ fn remarks(imported: &Imported) -> Vec<String> {
 fn a_boolean_is_a_schema() {
     let parameters = r#"{"parameters": [{"name": "any", "in": "query", "schema": true}, {"name": "none", "in": "query", "schema": false}],
         "responses": {"204": {}}}"#;
-    let imported = import(&document_of("/a", "get", parameters), &Wanted::default()).expect("a contract");
-    assert!(imported.contract.contains("fields:\n      - { name: any, type: text }\n"), "{}", imported.contract);
+    let imported =
+        import(&document_of("/a", "get", parameters), &Wanted::default()).expect("a contract");
+    assert!(
+        imported
+            .contract
+            .contains("fields:\n      - { name: any, type: text }\n"),
+        "{}",
+        imported.contract
+    );
     assert!(!imported.contract.contains("none"), "{}", imported.contract);
-    assert_eq!(remarks(&imported), ["schema the parameter is dropped: no value is taken"]);
+    assert_eq!(
+        remarks(&imported),
+        ["schema the parameter is dropped: no value is taken"]
+    );
     let required = parameters.replace("\"schema\": false", "\"required\": true, \"schema\": false");
-    let imported = import(&document_of("/a", "get", &required), &Wanted::default()).expect("the other tool");
-    assert_eq!((imported.tools, remarks(&imported)), (1, vec!["schema no value is taken".to_owned()]));
+    let imported =
+        import(&document_of("/a", "get", &required), &Wanted::default()).expect("the other tool");
+    assert_eq!(
+        (imported.tools, remarks(&imported)),
+        (1, vec!["schema no value is taken".to_owned()])
+    );
 }
 
 /// A number that readers do not hold exactly costs what says it, and the whole import never, in either notation.
@@ -296,24 +407,43 @@ fn a_large_number_costs_what_says_it() {
             "- { name: r, type: json, schema: { type: array, items: {} } }\n",
             &format!("title: \"{}…\"\n", "s".repeat(199)),
         ] {
-            assert!(imported.contract.contains(line), "{line}: {}", imported.contract);
+            assert!(
+                imported.contract.contains(line),
+                "{line}: {}",
+                imported.contract
+            );
         }
         assert_eq!(
             remarks(&imported),
-            ["schema the parameter is dropped: a schema names a number that is too large to be sent exactly"]
+            [
+                "schema the parameter is dropped: a schema names a number that is too large to be sent exactly"
+            ]
         );
     }
     let refused = document.replace("\"name\": \"s\",", "\"name\": \"s\", \"required\": true,");
-    assert_eq!(import(&refused, &Wanted::default()).expect("the other tool").tools, 1);
-    let titled = document.replace("\"title\": \"t\"", &format!("\"title\": \"{}\"", "t".repeat(300)));
+    assert_eq!(
+        import(&refused, &Wanted::default())
+            .expect("the other tool")
+            .tools,
+        1
+    );
+    let titled = document.replace(
+        "\"title\": \"t\"",
+        &format!("\"title\": \"{}\"", "t".repeat(300)),
+    );
     import(&titled, &Wanted::default()).expect("a long title is cut");
 }
 
 /// A GET has no body: one that holds nothing is none, and one that may be absent is not sent.
 #[test]
 fn a_get_whose_body_need_not_be_sent_has_a_tool() {
-    let get =
-        |body: &str| document_of("/a", "get", &format!(r#"{{"requestBody": {body}, "responses": {{"204": {{}}}}}}"#));
+    let get = |body: &str| {
+        document_of(
+            "/a",
+            "get",
+            &format!(r#"{{"requestBody": {body}, "responses": {{"204": {{}}}}}}"#),
+        )
+    };
     let form = |schema: &str, required: &str| {
         get(&format!(
             r#"{{"content": {{"application/x-www-form-urlencoded": {{"encoding": {{}}, "schema": {schema}}}}}{required}}}"#
@@ -324,12 +454,22 @@ fn a_get_whose_body_need_not_be_sent_has_a_tool() {
     for (document, tools, notes) in [
         (form(empty, ""), 2, vec![]),
         (form(empty, r#", "required": true"#), 2, vec![]),
-        (form(one, ""), 2, vec!["body the optional body is dropped: a GET with a body is not sent"]),
-        (form(one, r#", "required": true"#), 1, vec!["body a GET with a body is not sent"]),
+        (
+            form(one, ""),
+            2,
+            vec!["body the optional body is dropped: a GET with a body is not sent"],
+        ),
+        (
+            form(one, r#", "required": true"#),
+            1,
+            vec!["body a GET with a body is not sent"],
+        ),
         (
             get(r#"{"content": {"text/plain": {}}}"#),
             2,
-            vec!["body the optional body is dropped: the body is sent as text/plain, and only JSON and forms are"],
+            vec![
+                "body the optional body is dropped: the body is sent as text/plain, and only JSON and forms are",
+            ],
         ),
     ] {
         let imported = import(&document, &Wanted::default()).expect("a contract");
@@ -338,7 +478,11 @@ fn a_get_whose_body_need_not_be_sent_has_a_tool() {
             (tools, notes.into_iter().map(str::to_owned).collect()),
             "{document}"
         );
-        assert!(!imported.contract.contains("name: a,"), "{}", imported.contract);
+        assert!(
+            !imported.contract.contains("name: a,"),
+            "{}",
+            imported.contract
+        );
     }
 }
 
@@ -353,7 +497,8 @@ fn a_form_is_written_as_its_encoding_says() {
             "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
             "tags": {"type": "array", "items": {"type": "string"}}, "name": {"type": "string"},
             "odd": {"type": "array", "items": {"type": "string"}}, "picture": {"type": "string"}, "plain": {"type": "object"}}}}}}}"#;
-    let imported = import(&document_of("/a", "post", operation), &Wanted::default()).expect("a contract");
+    let imported =
+        import(&document_of("/a", "post", operation), &Wanted::default()).expect("a contract");
     let line = "params: { metadata: { type: json, style: deepObject, explode: true }, tags: { type: json, style: form, explode: false }, \
                 name: { type: string }, odd: { type: json }, picture: { type: string }, plain: { type: json } }, content_type";
     assert!(imported.contract.contains(line), "{}", imported.contract);
@@ -378,8 +523,13 @@ fn a_pattern_of_another_dialect_is_dropped() {
     );
     assert_eq!(remarks(&imported).len(), 1, "{:?}", remarks(&imported));
     let operation = r#"{"responses": {"204": {}}, "parameters": [{"name": "p", "in": "query", "schema": {"type": "string", "pattern": "(?i)^ab"}}]}"#;
-    let imported = import(&document_of("/a", "get", operation), &Wanted::default()).expect("a contract");
-    assert!(imported.contract.contains("- { name: p, type: text }\n"), "{}", imported.contract);
+    let imported =
+        import(&document_of("/a", "get", operation), &Wanted::default()).expect("a contract");
+    assert!(
+        imported.contract.contains("- { name: p, type: text }\n"),
+        "{}",
+        imported.contract
+    );
     assert_eq!(
         remarks(&imported),
         ["pattern the pattern `(?i)^ab` is not one of JSON Schema; the service alone checks it"]

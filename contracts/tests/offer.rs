@@ -12,9 +12,19 @@ fn composed_text(lists: &str) -> (Value, Vec<String>) {
     let composed = compose("lists.json", &lists);
     problems.extend(composed.problems);
     let text = composed.document.pretty();
-    let document: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    assert_eq!(serde_json::from_str::<Value>(&composed.document.compact()).expect("compact JSON"), document);
-    (document, problems.iter().map(|problem| format!("{} {}", problem.place, problem.message)).collect())
+    let document: Value =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert_eq!(
+        serde_json::from_str::<Value>(&composed.document.compact()).expect("compact JSON"),
+        document
+    );
+    (
+        document,
+        problems
+            .iter()
+            .map(|problem| format!("{} {}", problem.place, problem.message))
+            .collect(),
+    )
 }
 
 fn tool(members: Value) -> Value {
@@ -72,7 +82,11 @@ fn what_a_server_wrote_is_kept_to_the_digit_and_in_its_order() {
     let document = compose("-", &lists).document;
     let kept = r#"{"type":"object","z":1.0,"a":12345678901234567890123,"properties":{"b":{"const":"\u0041\/"},"a":{"maximum":1e2}}}"#;
     assert!(document.compact().contains(kept), "{}", document.compact());
-    assert!(document.pretty().contains("\n            \"z\": 1.0,\n"), "{}", document.pretty());
+    assert!(
+        document.pretty().contains("\n            \"z\": 1.0,\n"),
+        "{}",
+        document.pretty()
+    );
 }
 
 #[test]
@@ -82,21 +96,61 @@ fn a_bad_schema_says_so_in_its_item_and_the_others_go_on() {
         (json!(null), "not an object"),
         (json!({ "type": "nonsense" }), "/type"),
         (json!({ "type": "object", "properties": [] }), "/properties"),
-        (json!({ "properties": { "p": { "pattern": "(" } } }), "pattern"),
-        (json!({ "properties": { "p": { "pattern": "^(a+)+$" } } }), "repeats a repetition"),
-        (json!({ "properties": { "p": { "pattern": "(\\w*\\d*)*x" } } }), "repeats a repetition"),
-        (json!({ "properties": { "p": { "pattern": "(?=(a+)+b)c" } } }), "repeats a repetition"),
-        (json!({ "patternProperties": { "(.*)*": {} } }), "repeats a repetition"),
-        (json!({ "properties": { "p": { "pattern": "(a+)\\1" } } }), "back reference"),
-        (json!({ "properties": { "p": { "pattern": "a".repeat(1001) } } }), "longer than 1000 characters"),
-        (json!({ "properties": { "p": { "$ref": "https://evil.example/s.json" } } }), "another document"),
-        (json!({ "properties": { "p": { "$ref": "file:///etc/passwd" } } }), "another document"),
-        (json!({ "properties": { "p": { "$ref": "#/$defs/none" } } }), "none"),
-        (json!({ "$schema": "https://evil.example/dialect" }), "evil.example"),
-        (json!({ "description": "x".repeat(110_000) }), "at most 102400"),
+        (
+            json!({ "properties": { "p": { "pattern": "(" } } }),
+            "pattern",
+        ),
+        (
+            json!({ "properties": { "p": { "pattern": "^(a+)+$" } } }),
+            "repeats a repetition",
+        ),
+        (
+            json!({ "properties": { "p": { "pattern": "(\\w*\\d*)*x" } } }),
+            "repeats a repetition",
+        ),
+        (
+            json!({ "properties": { "p": { "pattern": "(?=(a+)+b)c" } } }),
+            "repeats a repetition",
+        ),
+        (
+            json!({ "patternProperties": { "(.*)*": {} } }),
+            "repeats a repetition",
+        ),
+        (
+            json!({ "properties": { "p": { "pattern": "(a+)\\1" } } }),
+            "back reference",
+        ),
+        (
+            json!({ "properties": { "p": { "pattern": "a".repeat(1001) } } }),
+            "longer than 1000 characters",
+        ),
+        (
+            json!({ "properties": { "p": { "$ref": "https://evil.example/s.json" } } }),
+            "another document",
+        ),
+        (
+            json!({ "properties": { "p": { "$ref": "file:///etc/passwd" } } }),
+            "another document",
+        ),
+        (
+            json!({ "properties": { "p": { "$ref": "#/$defs/none" } } }),
+            "none",
+        ),
+        (
+            json!({ "$schema": "https://evil.example/dialect" }),
+            "evil.example",
+        ),
+        (
+            json!({ "description": "x".repeat(110_000) }),
+            "at most 102400",
+        ),
     ];
     let deep = [nested(40), nested(5000)].map(|schema| (schema, "deeper than 32"));
-    for (schema, expected) in cases.map(|(schema, expected)| (schema.to_string(), expected)).into_iter().chain(deep) {
+    for (schema, expected) in cases
+        .map(|(schema, expected)| (schema.to_string(), expected))
+        .into_iter()
+        .chain(deep)
+    {
         // Built as text: the JSON library's own reader ends at 128 levels.
         let text = format!(
             r#"{{"tools":[{{"name":"bad","inputSchema":{schema},"outputSchema":{schema}}},{{"name":"good","inputSchema":{{}}}}]}}"#
@@ -104,8 +158,13 @@ fn a_bad_schema_says_so_in_its_item_and_the_others_go_on() {
         let (document, problems) = composed_text(&text);
         let detail = &document["items"][0]["detail"];
         for side in ["input", "output"] {
-            let error = detail[side]["error"].as_str().unwrap_or_else(|| panic!("{side} of {text:.200} is accepted"));
-            assert!(error.contains(expected), "{error:?} does not say {expected:?}");
+            let error = detail[side]["error"]
+                .as_str()
+                .unwrap_or_else(|| panic!("{side} of {text:.200} is accepted"));
+            assert!(
+                error.contains(expected),
+                "{error:?} does not say {expected:?}"
+            );
             assert!(error.len() < 600, "{error}");
         }
         assert_eq!(
@@ -115,7 +174,11 @@ fn a_bad_schema_says_so_in_its_item_and_the_others_go_on() {
         assert_eq!(problems, [""; 0]);
     }
     let kept = tool(json!({ "name": "bad", "inputSchema": { "type": "nonsense" } }));
-    assert_eq!(kept["detail"]["input"]["json"], json!({ "type": "nonsense" }), "the original is kept");
+    assert_eq!(
+        kept["detail"]["input"]["json"],
+        json!({ "type": "nonsense" }),
+        "the original is kept"
+    );
 }
 
 fn nested(levels: usize) -> String {
@@ -135,17 +198,27 @@ fn schemas_of_the_wild_are_accepted() {
         json!({ "$id": "https://a.example/s", "$ref": "https://a.example/s#/$defs/x", "$defs": { "x": { "type": "object" } } }),
         json!({ "$defs": { "tree": { "properties": { "kids": { "items": { "$ref": "#/$defs/tree" } } } } }, "$ref": "#/$defs/tree" }),
     ] {
-        check_schema(&schema.to_string(), &Bounds::default()).unwrap_or_else(|error| panic!("{schema}: {error}"));
+        check_schema(&schema.to_string(), &Bounds::default())
+            .unwrap_or_else(|error| panic!("{schema}: {error}"));
     }
     let twice = check_schema(r#"{"type":"object","type":"string"}"#, &Bounds::default());
-    assert!(twice.is_err_and(|error| error.contains("type")), "parsers differ over a key that is given twice");
+    assert!(
+        twice.is_err_and(|error| error.contains("type")),
+        "parsers differ over a key that is given twice"
+    );
 }
 
 #[test]
 fn ui_metadata_is_found_in_all_its_shapes() {
     let cases = [
-        (json!({ "ui": { "resourceUri": "ui://a" } }), json!({ "resourceUri": "ui://a" })),
-        (json!({ "ui/resourceUri": "ui://a" }), json!({ "resourceUri": "ui://a" })),
+        (
+            json!({ "ui": { "resourceUri": "ui://a" } }),
+            json!({ "resourceUri": "ui://a" }),
+        ),
+        (
+            json!({ "ui/resourceUri": "ui://a" }),
+            json!({ "resourceUri": "ui://a" }),
+        ),
         (
             json!({ "ui/resourceUri": "ui://old", "ui": { "resourceUri": "ui://new", "visibility": ["app"] } }),
             json!({ "resourceUri": "ui://new", "visibility": ["app"] }),
@@ -167,7 +240,8 @@ fn ui_metadata_is_found_in_all_its_shapes() {
     for (meta, expected) in cases {
         let tool = tool(json!({ "name": "t", "inputSchema": {}, "_meta": meta }));
         assert_eq!(tool["detail"]["ui"], expected, "{meta}");
-        let (document, _) = composed(&json!({ "resources": [{ "name": "r", "uri": "ui://a", "_meta": meta }] }));
+        let (document, _) =
+            composed(&json!({ "resources": [{ "name": "r", "uri": "ui://a", "_meta": meta }] }));
         assert_eq!(document["items"][0]["detail"]["ui"], expected, "{meta}");
         assert_eq!(document["items"][0]["meta"]["_meta"], meta);
     }
@@ -176,16 +250,35 @@ fn ui_metadata_is_found_in_all_its_shapes() {
 #[test]
 fn members_of_the_wrong_type_count_as_absent() {
     assert_eq!(
-        tool(json!({ "title": 1, "description": [], "icons": {}, "annotations": [], "_meta": "m" })),
+        tool(
+            json!({ "title": 1, "description": [], "icons": {}, "annotations": [], "_meta": "m" })
+        ),
         json!({ "type": "tool", "name": "tool", "meta": {}, "detail": { "input": {} } })
     );
     let (document, problems) = composed(&json!({
         "tools": [null, "t", 1, { "name": "t" }], "resources": {}, "prompts": [{ "arguments": [1, {}, { "name": "a" }] }],
     }));
     assert_eq!(document["items"].as_array().map(Vec::len), Some(2));
-    assert_eq!(document["items"][1]["detail"]["input"]["json"]["properties"], json!({ "a": {} }));
-    let places: Vec<&str> = problems.iter().filter_map(|problem| problem.split(' ').next()).collect();
-    assert_eq!(places, ["/resources", "/tools/0", "/tools/1", "/tools/2", "/prompts/0", "/prompts/0", "/prompts/0"]);
+    assert_eq!(
+        document["items"][1]["detail"]["input"]["json"]["properties"],
+        json!({ "a": {} })
+    );
+    let places: Vec<&str> = problems
+        .iter()
+        .filter_map(|problem| problem.split(' ').next())
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "/resources",
+            "/tools/0",
+            "/tools/1",
+            "/tools/2",
+            "/prompts/0",
+            "/prompts/0",
+            "/prompts/0"
+        ]
+    );
 }
 
 #[test]
@@ -205,22 +298,34 @@ fn raw_results_are_read_as_they_came() {
         "tools": { "tools": [{ "name": "t", "inputSchema": {} }], "nextCursor": "x" },
         "server": { "protocolVersion": "2025-11-25", "serverInfo": { "name": "s" }, "capabilities": { "tools": {} } },
     }));
-    assert_eq!(document["server"], json!({ "info": { "name": "s" }, "capabilities": { "tools": {} } }));
+    assert_eq!(
+        document["server"],
+        json!({ "info": { "name": "s" }, "capabilities": { "tools": {} } })
+    );
     assert_eq!(document["items"][0]["name"], "t");
     let (document, _) = composed(&json!({ "server": {
         "supportedVersions": [], "capabilities": {}, "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "m" } },
     } }));
     assert_eq!(document["server"]["info"]["name"], "m");
-    assert_eq!(composed(&json!({})).0, json!({ "server": { "capabilities": {} }, "items": [] }));
+    assert_eq!(
+        composed(&json!({})).0,
+        json!({ "server": { "capabilities": {} }, "items": [] })
+    );
 }
 
 #[test]
 fn what_nests_without_end_takes_no_reader_down() {
     let deep = "[".repeat(200_000) + &"]".repeat(200_000);
-    let text = format!(r#"{{"tools":[{{"name":"t","inputSchema":{{"enum":{deep}}},"_meta":{{"a":{deep}}}}}]}}"#);
+    let text = format!(
+        r#"{{"tools":[{{"name":"t","inputSchema":{{"enum":{deep}}},"_meta":{{"a":{deep}}}}}]}}"#
+    );
     let (document, problems) = composed_text(&text);
     assert_eq!(document["items"][0]["meta"], json!({}));
-    assert!(document["items"][0]["detail"]["input"]["error"].as_str().is_some_and(|error| error.contains("left out")));
+    assert!(
+        document["items"][0]["detail"]["input"]["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("left out"))
+    );
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(Lists::read("-", &deep).is_err());
 }

@@ -66,9 +66,14 @@ fn records_leave_in_one_form() {
 fn only_published_columns_leave_and_in_their_order() {
     let shape = every_type();
     let checker = RecordChecker::new(&shape, &["i".to_owned(), "s".to_owned()]);
-    let records = checker.records(r#"[{"s":"a","password":"p","i":1},{"i":2,"s":"b"}]"#).expect("conforms");
+    let records = checker
+        .records(r#"[{"s":"a","password":"p","i":1},{"i":2,"s":"b"}]"#)
+        .expect("conforms");
     assert_eq!(records, [r#"{"i":1,"s":"a"}"#, r#"{"i":2,"s":"b"}"#]);
-    assert_eq!(checker.records("[]").expect("conforms"), Vec::<String>::new());
+    assert_eq!(
+        checker.records("[]").expect("conforms"),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -99,16 +104,27 @@ fn what_does_not_conform_is_refused_with_its_place() {
         ("l", "null", false),
     ] {
         let checker = RecordChecker::new(&shape, &[column.to_owned()]);
-        let error = checker.records(&format!(r#"[{{"{column}":{bad}}}]"#)).expect_err(bad);
+        let error = checker
+            .records(&format!(r#"[{{"{column}":{bad}}}]"#))
+            .expect_err(bad);
         assert!(error.path.starts_with("/0"), "{column} {bad}: {error:?}");
         assert_eq!(error.source_changed, changed, "{column} {bad}");
     }
     let checker = RecordChecker::new(&shape, &["i".to_owned(), "s".to_owned()]);
-    let missing = checker.records(r#"[{"i":1,"s":"a"},{"i":1}]"#).expect_err("a column is missing");
-    assert_eq!((missing.path.as_str(), missing.source_changed), ("/1/s", true));
-    let retyped = checker.records(r#"[{"i":"1","s":"a"},{"i":"2","s":"a"}]"#).expect_err("retyped");
+    let missing = checker
+        .records(r#"[{"i":1,"s":"a"},{"i":1}]"#)
+        .expect_err("a column is missing");
+    assert_eq!(
+        (missing.path.as_str(), missing.source_changed),
+        ("/1/s", true)
+    );
+    let retyped = checker
+        .records(r#"[{"i":"1","s":"a"},{"i":"2","s":"a"}]"#)
+        .expect_err("retyped");
     assert!(!retyped.source_changed, "only the source can tell");
-    let one_odd = checker.records(r#"[{"i":"1","s":"a"},{"i":2,"s":"a"}]"#).expect_err("one odd value");
+    let one_odd = checker
+        .records(r#"[{"i":"1","s":"a"},{"i":2,"s":"a"}]"#)
+        .expect_err("one odd value");
     assert!(!one_odd.source_changed);
     for bad in [
         "",
@@ -124,7 +140,11 @@ fn what_does_not_conform_is_refused_with_its_place() {
         assert!(checker.records(bad).is_err(), "{bad}");
     }
     let deep = format!(r#"[{{"j":{}1{}}}]"#, "[".repeat(80), "]".repeat(80));
-    assert!(RecordChecker::new(&shape, &["j".to_owned()]).records(&deep).is_err());
+    assert!(
+        RecordChecker::new(&shape, &["j".to_owned()])
+            .records(&deep)
+            .is_err()
+    );
     assert!(!format!("{:?}", checker.records(r#"[{"i":"SECRET","s":"a"}]"#)).contains("SECRET"));
 }
 
@@ -142,16 +162,27 @@ fn results_and_errors_meet_their_arms() {
         "tools": [{ "tool": "t", "verb": "lookup", "collection": "s", "fields": [{ "name": "status", "type": "text" }] }]
     });
     let source = form::read("-", &contract.to_string()).expect("a contract");
-    let compiled = compile::compile(&source, &BTreeMap::from([("s".to_owned(), described)])).expect("compiles");
-    let schema = compiled.tools[0].output_schema.as_ref().expect("an output schema").value();
-    let valid = |schema: &Value, value: &Value| jsonschema::validator_for(schema).expect("a schema").is_valid(value);
+    let compiled = compile::compile(&source, &BTreeMap::from([("s".to_owned(), described)]))
+        .expect("compiles");
+    let schema = compiled.tools[0]
+        .output_schema
+        .as_ref()
+        .expect("an output schema")
+        .value();
+    let valid = |schema: &Value, value: &Value| {
+        jsonschema::validator_for(schema)
+            .expect("a schema")
+            .is_valid(value)
+    };
     let success = json!({ "code": 7, "status": "open", "message": { "a": [] } });
     let error = json!({ "code": "not_found", "call_id": "c1", "message": "No record.", "retry_after_ms": 5 });
     assert!(valid(&schema, &success) && valid(&result_arm(&schema), &success));
     assert!(valid(&schema, &error) && valid(&error_arm(), &error));
     assert!(!valid(&result_arm(&schema), &error) && !valid(&error_arm(), &success));
     assert_eq!(
-        schema["properties"].as_object().map(|all| all.keys().cloned().collect::<Vec<_>>()),
+        schema["properties"]
+            .as_object()
+            .map(|all| all.keys().cloned().collect::<Vec<_>>()),
         Some(vec!["status".to_owned()])
     );
 }
@@ -212,7 +243,11 @@ fn value() -> BoxedStrategy<Value> {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
             proptest::collection::vec(inner, 1..3).prop_map(|values| {
-                values.into_iter().enumerate().map(|(index, value)| (format!("m{index}"), value)).collect()
+                values
+                    .into_iter()
+                    .enumerate()
+                    .map(|(index, value)| (format!("m{index}"), value))
+                    .collect()
             }),
         ]
     })
@@ -222,23 +257,37 @@ fn value() -> BoxedStrategy<Value> {
 /// Returns a value made for the type, so that agreement is tested on both sides.
 fn value_for(kind: &Value) -> BoxedStrategy<Value> {
     let good: BoxedStrategy<Value> = match kind["type"].as_str().unwrap_or_default() {
-        "string" => "[a-z\u{0}-\u{20}é\"\\\\]{0,4}".prop_map(Value::from).boxed(),
+        "string" => "[a-z\u{0}-\u{20}é\"\\\\]{0,4}"
+            .prop_map(Value::from)
+            .boxed(),
         "integer" => any::<i32>().prop_map(Value::from).boxed(),
-        "decimal" => "-?[0-9]{1,20}(\\.[0-9]{1,2})?".prop_map(Value::from).boxed(),
+        "decimal" => "-?[0-9]{1,20}(\\.[0-9]{1,2})?"
+            .prop_map(Value::from)
+            .boxed(),
         "number" => any::<f64>().prop_map(Value::from).boxed(),
         "boolean" => any::<bool>().prop_map(Value::from).boxed(),
         "date" => Just(json!("2024-02-29")).boxed(),
         "datetime" => Just(json!("2024-02-29T10:00:00.25Z")).boxed(),
         "record" => {
-            let members: Vec<BoxedStrategy<Value>> =
-                kind["fields"].as_array().expect("fields").iter().map(value_for).collect();
+            let members: Vec<BoxedStrategy<Value>> = kind["fields"]
+                .as_array()
+                .expect("fields")
+                .iter()
+                .map(value_for)
+                .collect();
             members
                 .prop_map(|values| {
-                    values.into_iter().enumerate().map(|(index, value)| (format!("m{index}"), value)).collect()
+                    values
+                        .into_iter()
+                        .enumerate()
+                        .map(|(index, value)| (format!("m{index}"), value))
+                        .collect()
                 })
                 .boxed()
         }
-        "list" => proptest::collection::vec(value_for(&kind["items"]), 0..3).prop_map(Value::from).boxed(),
+        "list" => proptest::collection::vec(value_for(&kind["items"]), 0..3)
+            .prop_map(Value::from)
+            .boxed(),
         _ => value(),
     };
     prop_oneof![12 => good, 1 => value()].boxed()
@@ -247,9 +296,9 @@ fn value_for(kind: &Value) -> BoxedStrategy<Value> {
 /// Returns `true` for integers beyond ±(2^53−1), which are values of no type but `number`; the schema cannot say that.
 fn is_beyond(value: &Value) -> bool {
     match value {
-        Value::Number(number) => {
-            number.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() > 9_007_199_254_740_991.0)
-        }
+        Value::Number(number) => number
+            .as_f64()
+            .is_some_and(|number| number.fract() == 0.0 && number.abs() > 9_007_199_254_740_991.0),
         Value::Array(items) => items.iter().any(is_beyond),
         Value::Object(map) => map.values().any(is_beyond),
         _ => false,
@@ -258,13 +307,21 @@ fn is_beyond(value: &Value) -> bool {
 
 fn is_short_of_a_member(kind: &Value, value: &Value) -> bool {
     match kind["type"].as_str() {
-        Some("record") => kind["fields"].as_array().into_iter().flatten().any(|field| {
-            match value.get(field["key"].as_str().unwrap_or_default()) {
-                None => value.is_object(),
-                Some(value) => is_short_of_a_member(field, value),
-            }
-        }),
-        Some("list") => value.as_array().into_iter().flatten().any(|value| is_short_of_a_member(&kind["items"], value)),
+        Some("record") => kind["fields"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(
+                |field| match value.get(field["key"].as_str().unwrap_or_default()) {
+                    None => value.is_object(),
+                    Some(value) => is_short_of_a_member(field, value),
+                },
+            ),
+        Some("list") => value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|value| is_short_of_a_member(&kind["items"], value)),
         _ => false,
     }
 }

@@ -18,7 +18,9 @@ fn repair(arguments: &Value, error: &Value) -> Value {
             continue;
         };
         let name = last.replace("~1", "/").replace("~0", "~");
-        let Some(parent) = arguments.pointer_mut(parent) else { continue };
+        let Some(parent) = arguments.pointer_mut(parent) else {
+            continue;
+        };
         match (parent, problem["reason"].as_str()) {
             (Value::Object(map), Some("unknown_argument")) => {
                 let value = map.remove(&name);
@@ -32,7 +34,8 @@ fn repair(arguments: &Value, error: &Value) -> Value {
                 }
             }
             (Value::Array(items), _) => {
-                if let (Some(example), Ok(index)) = (problem.get("example"), name.parse::<usize>()) {
+                if let (Some(example), Ok(index)) = (problem.get("example"), name.parse::<usize>())
+                {
                     items[index] = example.clone();
                 }
             }
@@ -50,7 +53,9 @@ fn repair_by_text(arguments: &Value, text: &str) -> Value {
             Some(told) => (String::new(), told),
             None if line.starts_with('"') => {
                 let mut parts = serde_json::Deserializer::from_str(line).into_iter::<String>();
-                let Some(Ok(path)) = parts.next() else { continue };
+                let Some(Ok(path)) = parts.next() else {
+                    continue;
+                };
                 (path, &line[parts.byte_offset()..])
             }
             None => match line.split_once(": ") {
@@ -63,8 +68,8 @@ fn repair_by_text(arguments: &Value, text: &str) -> Value {
         let example = told
             .match_indices(" Example: ")
             .find_map(|(at, words)| serde_json::from_str::<Value>(&told[at + words.len()..]).ok());
-        let near =
-            after(" Did you mean ").and_then(|rest| serde_json::from_str::<String>(rest.strip_suffix('?')?).ok());
+        let near = after(" Did you mean ")
+            .and_then(|rest| serde_json::from_str::<String>(rest.strip_suffix('?')?).ok());
         let Some((parent, last)) = path.rsplit_once('/') else {
             arguments = example.unwrap_or(arguments);
             continue;
@@ -72,7 +77,9 @@ fn repair_by_text(arguments: &Value, text: &str) -> Value {
         let name = last.replace("~1", "/").replace("~0", "~");
         let is_unknown = told.contains("is not an argument of this tool");
         match (arguments.pointer_mut(parent), near, example) {
-            (Some(Value::Object(map)), near, _) if is_unknown || told.ends_with(" Leave it out.") => {
+            (Some(Value::Object(map)), near, _)
+                if is_unknown || told.ends_with(" Leave it out.") =>
+            {
                 if let (Some(value), Some(near)) = (map.remove(&name), near) {
                     map.insert(near, value);
                 }
@@ -80,7 +87,9 @@ fn repair_by_text(arguments: &Value, text: &str) -> Value {
             (Some(Value::Object(map)), Some(near), _) => drop(map.insert(name, near.into())),
             (Some(Value::Object(map)), None, Some(example)) => drop(map.insert(name, example)),
             (Some(Value::Array(items)), near, example) => {
-                if let (Some(value), Ok(index)) = (near.map(Value::from).or(example), name.parse::<usize>()) {
+                if let (Some(value), Ok(index)) =
+                    (near.map(Value::from).or(example), name.parse::<usize>())
+                {
                     items[index] = value;
                 }
             }
@@ -101,40 +110,60 @@ struct Tally {
 impl Tally {
     fn count(&mut self, schema: &Value, arguments: &Value) {
         let validator = ArgumentValidator::new(schema).expect("a good schema");
-        let Err(refused) = validator.validate(&arguments.to_string()) else { return };
+        let Err(refused) = validator.validate(&arguments.to_string()) else {
+            return;
+        };
         let text = refused.text();
         let repaired = repair_by_text(arguments, &text);
         self.wrong += 1;
         match validator.validate(&repaired.to_string()) {
             Ok(_) => self.repaired += 1,
-            Err(again) => self.left.push(format!("{schema}\nsent {arguments}\n{text}\nagain {}", again.text())),
+            Err(again) => self.left.push(format!(
+                "{schema}\nsent {arguments}\n{text}\nagain {}",
+                again.text()
+            )),
         }
     }
 
     #[track_caller]
     fn check(&self) {
-        let Self { wrong, repaired, left } = self;
+        let Self {
+            wrong,
+            repaired,
+            left,
+        } = self;
         assert!(*wrong >= 100, "{wrong} wrong calls say too little");
         let shown = &left[..left.len().min(3)];
-        assert!(repaired * 100 >= wrong * 95, "{repaired} of {wrong} are repaired:\n{}", shown.join("\n\n"));
+        assert!(
+            repaired * 100 >= wrong * 95,
+            "{repaired} of {wrong} are repaired:\n{}",
+            shown.join("\n\n")
+        );
     }
 }
 
 #[track_caller]
 fn check_repairable(schema: &Value, arguments: &Value) {
     let validator = ArgumentValidator::new(schema).expect("a good schema");
-    let Err(refused) = validator.validate(&arguments.to_string()) else { return };
-    let content: Value = serde_json::from_str(&refused.structured_content().to_json()).expect("JSON");
+    let Err(refused) = validator.validate(&arguments.to_string()) else {
+        return;
+    };
+    let content: Value =
+        serde_json::from_str(&refused.structured_content().to_json()).expect("JSON");
     assert!(!refused.errors.is_empty());
     assert_eq!(content["field"], json!(refused.errors[0].field));
     assert_eq!(content["reason"], json!(refused.errors[0].reason));
     for error in &refused.errors {
-        let known = weir_contracts::validate::REASONS.iter().any(|(reason, _)| *reason == error.reason);
+        let known = weir_contracts::validate::REASONS
+            .iter()
+            .any(|(reason, _)| *reason == error.reason);
         assert!(known, "{} is in the table", error.reason);
     }
     let repaired = repair(arguments, &content);
     if let Err(again) = validator.validate(&repaired.to_string()) {
-        panic!("schema {schema}\nsent {arguments}\nerror {content}\nrepaired {repaired}\nagain {again:?}");
+        panic!(
+            "schema {schema}\nsent {arguments}\nerror {content}\nrepaired {repaired}\nagain {again:?}"
+        );
     }
 }
 
@@ -177,7 +206,14 @@ fn with_odd_names(schema: &mut Value) {
                 properties.extend(all.map(|(name, mut property)| {
                     with_odd_names(&mut property);
                     // Members of a file are the compiler's.
-                    (if name == "mime_type" { name } else { odd(&name) }, property)
+                    (
+                        if name == "mime_type" {
+                            name
+                        } else {
+                            odd(&name)
+                        },
+                        property,
+                    )
                 }));
             }
             ("required", Value::Array(names)) => names.iter_mut().for_each(|name| {
@@ -285,13 +321,15 @@ fn anything() -> BoxedStrategy<Value> {
 }
 
 fn arguments() -> impl Strategy<Value = Value> {
-    proptest::collection::btree_map(prop_oneof![name(), "[a-e]{1,4}"], anything(), 0..7).prop_map(|map| json!(map))
+    proptest::collection::btree_map(prop_oneof![name(), "[a-e]{1,4}"], anything(), 0..7)
+        .prop_map(|map| json!(map))
 }
 
 fn schema_of(fields: &[Value], update: bool) -> Value {
     let form = json!([{ "tool": "t", "fields": fields }]);
     let source = form::read("-", &form.to_string()).expect("a form");
-    let contract = compile(&source, &BTreeMap::new()).unwrap_or_else(|problems| panic!("{form}\n{problems:?}"));
+    let contract = compile(&source, &BTreeMap::new())
+        .unwrap_or_else(|problems| panic!("{form}\n{problems:?}"));
     let mut schema = contract.tools[0].input_schema.value();
     with_odd_names(&mut schema);
     let count = schema["properties"].as_object().map_or(0, Map::len);
@@ -339,7 +377,8 @@ proptest! {
 #[test]
 fn the_ticket_is_repaired_by_its_text() {
     let form = include_str!("cases/create_ticket/form.json");
-    let contract = compile(&form::read("-", form).expect("a form"), &BTreeMap::new()).expect("compiles");
+    let contract =
+        compile(&form::read("-", form).expect("a form"), &BTreeMap::new()).expect("compiles");
     let mut tally = Tally::default();
     let sent = json!({ "subject": "", "priority": "9", "status": "opne", "x": 1 });
     tally.count(&contract.tools[0].input_schema.value(), &sent);
@@ -349,15 +388,23 @@ fn the_ticket_is_repaired_by_its_text() {
 #[test]
 fn one_retry_by_the_text_alone_repairs() {
     let mut runner = TestRunner::deterministic();
-    let calls = (fields(2), proptest::collection::vec(arguments(), 4), any::<bool>());
+    let calls = (
+        fields(2),
+        proptest::collection::vec(arguments(), 4),
+        any::<bool>(),
+    );
     let mut tally = Tally::default();
     for _ in 0..300 {
         let (fields, sent, update) = calls.new_tree(&mut runner).expect("a case").current();
         let schema = schema_of(&fields, update);
-        sent.iter().for_each(|arguments| tally.count(&schema, arguments));
+        sent.iter()
+            .for_each(|arguments| tally.count(&schema, arguments));
     }
     let (schemas, sent) = by_hand();
-    schemas.iter().for_each(|schema| sent.iter().for_each(|arguments| tally.count(schema, arguments)));
+    schemas.iter().for_each(|schema| {
+        sent.iter()
+            .for_each(|arguments| tally.count(schema, arguments))
+    });
     tally.check();
 }
 
@@ -370,7 +417,8 @@ fn other_schemas() {
             check_repairable(schema, arguments);
             check_told_as_new(&worn, schema, arguments);
         }
-        sent.iter().for_each(|arguments| check_told_as_new(&worn, schema, arguments));
+        sent.iter()
+            .for_each(|arguments| check_told_as_new(&worn, schema, arguments));
     }
 }
 

@@ -1,5 +1,8 @@
 //! Tests whether the tools that people ask for are found, beside what a plain search for their words finds.
-#![expect(clippy::print_stdout, reason = "both rates are for whoever reads the run")]
+#![expect(
+    clippy::print_stdout,
+    reason = "both rates are for whoever reads the run"
+)]
 
 #[path = "search/tools.rs"]
 mod tools;
@@ -9,9 +12,13 @@ use weir_contracts::search::Index;
 use self::tools::{Listed, of_many_services, service, tools};
 
 fn questions() -> Vec<(Vec<&'static str>, &'static str)> {
-    let lines = include_str!("search/questions.txt").lines().filter(|line| !line.starts_with('#'));
+    let lines = include_str!("search/questions.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'));
     let split = lines.map(|line| line.split_once(": ").expect("a tool and a question"));
-    split.map(|(names, question)| (names.split('|').collect(), question)).collect()
+    split
+        .map(|(names, question)| (names.split('|').collect(), question))
+        .collect()
 }
 
 /// Tools, and what is searched: by the index, and by plain text beside it.
@@ -25,9 +32,19 @@ impl Searched {
     fn new(tools: Vec<Listed>) -> Self {
         let index = Index::new(&tools.iter().map(Listed::text).collect::<Vec<_>>());
         let plain = |tool: &Listed| {
-            format!("{} {} {}", tool.name, tool.title.as_deref().unwrap_or_default(), tool.description).to_lowercase()
+            format!(
+                "{} {} {}",
+                tool.name,
+                tool.title.as_deref().unwrap_or_default(),
+                tool.description
+            )
+            .to_lowercase()
         };
-        Self { index, plain: tools.iter().map(plain).collect(), tools }
+        Self {
+            index,
+            plain: tools.iter().map(plain).collect(),
+            tools,
+        }
     }
 
     /// Searches by plain text: returns the tools with the most words of the question, in the order of their list.
@@ -37,13 +54,20 @@ impl Searched {
         let scores = self.plain.iter().map(score).enumerate();
         let mut found: Vec<(usize, usize)> = scores.filter(|(_, score)| *score > 0).collect();
         found.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
-        found.into_iter().map(|(number, _)| number).take(5).collect()
+        found
+            .into_iter()
+            .map(|(number, _)| number)
+            .take(5)
+            .collect()
     }
 
     /// Checks that a question which no tool is about finds none.
     fn finds_nothing(&self, question: &str) {
         let answer = self.index.find(question, 5);
-        assert!(answer.is_empty(), "{question}: nothing does that, but {answer:?} was found");
+        assert!(
+            answer.is_empty(),
+            "{question}: nothing does that, but {answer:?} was found"
+        );
     }
 }
 
@@ -107,7 +131,10 @@ fn what_is_asked_for_is_among_the_first_five() {
             continue;
         }
         for name in &names {
-            assert!(searched.tools.iter().any(|tool| tool.name == **name), "{name} is no tool");
+            assert!(
+                searched.tools.iter().any(|tool| tool.name == **name),
+                "{name} is no tool"
+            );
         }
         tally.count(&searched, question, |name| names.contains(&name));
     }
@@ -127,8 +154,13 @@ fn it_is_among_the_first_five_of_ten_thousand() {
         }
         // Each question is about another service.
         let service = service(number * 7 % services);
-        let meant: Vec<String> = names.iter().map(|name| format!("{service}_{name}")).collect();
-        tally.count(&searched, &format!("{question} in {service}"), |name| meant.iter().any(|one| one == name));
+        let meant: Vec<String> = names
+            .iter()
+            .map(|name| format!("{service}_{name}"))
+            .collect();
+        tally.count(&searched, &format!("{question} in {service}"), |name| {
+            meant.iter().any(|one| one == name)
+        });
     }
     tally.holds(searched.tools.len());
 }

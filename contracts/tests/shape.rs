@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use weir_contracts::{Shape, compile, form};
 
 fn shape(fields: Value) -> Shape {
-    Shape::read(&json!({ "name": "s", "fields": fields, "key": ["id"] }).to_string()).expect("a shape")
+    Shape::read(&json!({ "name": "s", "fields": fields, "key": ["id"] }).to_string())
+        .expect("a shape")
 }
 
 /// The shape that a plugin's SDK writes is read here, and written again as it was.
@@ -23,12 +24,20 @@ fn the_shape_of_the_sdk_is_ours() {
 #[test]
 fn a_source_that_lost_its_guards_does_not_satisfy() {
     let shape = |guarded: bool| {
-        let text = json!({ "name": "s", "fields": [], "capabilities": { "guarded_write": guarded } }).to_string();
+        let text =
+            json!({ "name": "s", "fields": [], "capabilities": { "guarded_write": guarded } })
+                .to_string();
         Shape::read(&text).expect("a shape")
     };
     assert_eq!(shape(false).satisfied_by(&shape(true)), Ok(()));
     assert_eq!(shape(true).satisfied_by(&shape(true)), Ok(()));
-    assert_eq!(shape(true).satisfied_by(&shape(false)).expect_err("lost").len(), 1);
+    assert_eq!(
+        shape(true)
+            .satisfied_by(&shape(false))
+            .expect_err("lost")
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -75,15 +84,20 @@ fn same_or_narrower_satisfies() {
 
 #[test]
 fn a_contracts_own_types_are_applied_before_comparing() {
-    let described =
-        shape(json!([{ "key": "id", "type": "integer" }, { "key": "amount", "type": "number", "nullable": true }]));
+    let described = shape(
+        json!([{ "key": "id", "type": "integer" }, { "key": "amount", "type": "number", "nullable": true }]),
+    );
     let contract = json!({
         "contract": "c",
         "collections": { "s": { "adapter": "x", "shape": { "amount": { "type": "decimal", "nullable": false } } } },
         "tools": [{ "tool": "t", "verb": "list", "collection": "s", "fields": [] }]
     });
     let source = form::read("-", &contract.to_string()).expect("a contract");
-    let compiled = compile(&source, &BTreeMap::from([("s".to_owned(), described.clone())])).expect("compiles");
+    let compiled = compile(
+        &source,
+        &BTreeMap::from([("s".to_owned(), described.clone())]),
+    )
+    .expect("compiles");
     assert_eq!(compiled.collections[0].accepts(&described), Ok(()));
     let lost = shape(json!([{ "key": "id", "type": "integer" }]));
     assert!(compiled.collections[0].accepts(&lost).is_err());
@@ -93,18 +107,32 @@ fn a_contracts_own_types_are_applied_before_comparing() {
 fn bad_shapes_are_refused() {
     for (text, word) in [
         (r#"{"name":"s"}"#, "fields"),
-        (r#"{"name":"s","fields":[{"key":"a","type":"text"}]}"#, "text"),
-        (r#"{"name":"s","fields":[{"key":"a","type":"string","typ":1}]}"#, "typ"),
-        (r#"{"name":"s","fields":[{"key":"a","type":"string"},{"key":"a","type":"string"}]}"#, "twice"),
+        (
+            r#"{"name":"s","fields":[{"key":"a","type":"text"}]}"#,
+            "text",
+        ),
+        (
+            r#"{"name":"s","fields":[{"key":"a","type":"string","typ":1}]}"#,
+            "typ",
+        ),
+        (
+            r#"{"name":"s","fields":[{"key":"a","type":"string"},{"key":"a","type":"string"}]}"#,
+            "twice",
+        ),
         (r#"{"name":"s","fields":[],"key":["a"]}"#, "key"),
         (r#"{"name":"s","name":"t","fields":[]}"#, "twice"),
-        (r#"{"name":"s","fields":[{"key":"","type":"string"}]}"#, "name"),
+        (
+            r#"{"name":"s","fields":[{"key":"","type":"string"}]}"#,
+            "name",
+        ),
         ("[", ""),
     ] {
         let error = Shape::read(text).expect_err(text);
         assert!(error.contains(word), "{text}: {error}");
     }
-    let many: Vec<Value> = (0..3_000).map(|index| json!({ "key": format!("c{index}"), "type": "string" })).collect();
+    let many: Vec<Value> = (0..3_000)
+        .map(|index| json!({ "key": format!("c{index}"), "type": "string" }))
+        .collect();
     assert!(Shape::read(&json!({ "name": "s", "fields": many }).to_string()).is_err());
 }
 
@@ -112,7 +140,9 @@ fn bad_shapes_are_refused() {
 fn capabilities_unstated_are_all_and_stated_are_final() {
     let unstated = Shape::read(r#"{"name":"s","fields":[]}"#).expect("a shape");
     assert!(unstated.capabilities.read && unstated.capabilities.orders("x"));
-    let stated = Shape::read(r#"{"name":"s","fields":[],"capabilities":{"read":true,"write":true}}"#).expect("a shape");
+    let stated =
+        Shape::read(r#"{"name":"s","fields":[],"capabilities":{"read":true,"write":true}}"#)
+            .expect("a shape");
     assert_eq!(stated.capabilities.write, ["create", "update", "delete"]);
     assert!(stated.capabilities.compares("x").is_empty() && !stated.capabilities.orders("x"));
     // A shape that is stored with a version reads back the same.
@@ -137,7 +167,8 @@ fn arguments_take_the_forms_of_their_columns() {
         ] }]
     });
     let source = form::read("-", &contract.to_string()).expect("a contract");
-    let compiled = compile(&source, &BTreeMap::from([("s".to_owned(), described)])).expect("compiles");
+    let compiled =
+        compile(&source, &BTreeMap::from([("s".to_owned(), described)])).expect("compiles");
     let binding = &compiled.tools[0].collection().expect("bound").binding;
     let mut arguments = json!({ "amounts": [1, 1.25, 1e-7], "at": "2024-01-01T00:30:00+01:00" })
         .as_object()

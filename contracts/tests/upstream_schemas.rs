@@ -14,16 +14,27 @@ const DRAFTS: [(&str, Draft); 5] = [
     ("http://json-schema.org/draft-04/schema#", Draft::Draft4),
     ("http://json-schema.org/draft-06/schema#", Draft::Draft6),
     ("http://json-schema.org/draft-07/schema#", Draft::Draft7),
-    ("https://json-schema.org/draft/2019-09/schema", Draft::Draft201909),
-    ("https://json-schema.org/draft/2020-12/schema", Draft::Draft202012),
+    (
+        "https://json-schema.org/draft/2019-09/schema",
+        Draft::Draft201909,
+    ),
+    (
+        "https://json-schema.org/draft/2020-12/schema",
+        Draft::Draft202012,
+    ),
 ];
 
 /// Returns the tool with that input, or why it is left out.
 fn tool(input: &Value) -> Result<Tool, String> {
-    let lists = json!({ "tools": [{ "name": "t", "description": "Does it.", "inputSchema": input }] });
+    let lists =
+        json!({ "tools": [{ "name": "t", "description": "Does it.", "inputSchema": input }] });
     let (lists, _) = Lists::read("-", &lists.to_string()).expect("lists");
     let document = compose("-", &lists).document.compact();
-    let upstream = Upstream { name: "up", contract: "up", ..Upstream::default() };
+    let upstream = Upstream {
+        name: "up",
+        contract: "up",
+        ..Upstream::default()
+    };
     let compiled = compile(&upstream, &document).expect("a document");
     match compiled.contract.tools.first() {
         Some(tool) => Ok(Tool::clone(tool)),
@@ -33,11 +44,21 @@ fn tool(input: &Value) -> Result<Tool, String> {
 
 /// Reads a schema as its own dialect does, formats aside.
 fn original(schema: &Value, draft: Draft) -> Option<Validator> {
-    jsonschema::options().with_draft(draft).should_validate_formats(false).offline().build(schema).ok()
+    jsonschema::options()
+        .with_draft(draft)
+        .should_validate_formats(false)
+        .offline()
+        .build(schema)
+        .ok()
 }
 
 fn translated(schema: &Value) -> Option<Validator> {
-    jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(false).offline().build(schema).ok()
+    jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .should_validate_formats(false)
+        .offline()
+        .build(schema)
+        .ok()
 }
 
 /// Returns `(dialect, schema of one argument, [(value, whether it is valid)])`.
@@ -59,8 +80,14 @@ fn dependencies_join_what_took_their_place() {
     ] {
         let validator = with(schema.clone());
         for name in ["a", "b"] {
-            assert!(!validator.is_valid(&json!({ "value": { name: null } })), "{schema}: {name}");
-            assert!(validator.is_valid(&json!({ "value": { name: null, "c": null } })), "{schema}: {name}");
+            assert!(
+                !validator.is_valid(&json!({ "value": { name: null } })),
+                "{schema}: {name}"
+            );
+            assert!(
+                validator.is_valid(&json!({ "value": { name: null, "c": null } })),
+                "{schema}: {name}"
+            );
         }
     }
 }
@@ -68,30 +95,67 @@ fn dependencies_join_what_took_their_place() {
 #[test]
 fn each_dialect_means_the_same_in_the_newest() {
     let cases = [
-        (0, json!({ "minimum": 3, "exclusiveMinimum": true }), vec![(json!(3), false), (json!(4), true)]),
-        (0, json!({ "maximum": 3, "exclusiveMaximum": true }), vec![(json!(3), false), (json!(2), true)]),
-        (0, json!({ "minimum": 3, "exclusiveMinimum": false }), vec![(json!(3), true), (json!(2), false)]),
+        (
+            0,
+            json!({ "minimum": 3, "exclusiveMinimum": true }),
+            vec![(json!(3), false), (json!(4), true)],
+        ),
+        (
+            0,
+            json!({ "maximum": 3, "exclusiveMaximum": true }),
+            vec![(json!(3), false), (json!(2), true)],
+        ),
+        (
+            0,
+            json!({ "minimum": 3, "exclusiveMinimum": false }),
+            vec![(json!(3), true), (json!(2), false)],
+        ),
         (0, json!({ "const": 1 }), vec![(json!(2), true)]),
-        (0, json!({ "type": "string", "if": { "minLength": 3 }, "then": false }), vec![(json!("abcd"), true)]),
-        (1, json!({ "exclusiveMinimum": 3 }), vec![(json!(3), false), (json!(4), true)]),
-        (1, json!({ "contains": { "const": 1 } }), vec![(json!([0, 1]), true), (json!([0]), false)]),
+        (
+            0,
+            json!({ "type": "string", "if": { "minLength": 3 }, "then": false }),
+            vec![(json!("abcd"), true)],
+        ),
+        (
+            1,
+            json!({ "exclusiveMinimum": 3 }),
+            vec![(json!(3), false), (json!(4), true)],
+        ),
+        (
+            1,
+            json!({ "contains": { "const": 1 } }),
+            vec![(json!([0, 1]), true), (json!([0]), false)],
+        ),
         (
             2,
             json!({ "if": { "type": "string" }, "then": { "minLength": 2 } }),
             vec![(json!("a"), false), (json!(1), true)],
         ),
-        (2, json!({ "contains": true, "minContains": 0 }), vec![(json!([]), false)]),
+        (
+            2,
+            json!({ "contains": true, "minContains": 0 }),
+            vec![(json!([]), false)],
+        ),
         (
             2,
             json!({ "items": [{ "type": "string" }, { "type": "integer" }], "additionalItems": false }),
-            vec![(json!(["a", 1]), true), (json!(["a"]), true), (json!([1]), false), (json!(["a", 1, 2]), false)],
+            vec![
+                (json!(["a", 1]), true),
+                (json!(["a"]), true),
+                (json!([1]), false),
+                (json!(["a", 1, 2]), false),
+            ],
         ),
         (
             2,
             json!({ "items": [{ "type": "string" }], "additionalItems": { "type": "integer" } }),
             vec![(json!(["a", 1, 2]), true), (json!(["a", "b"]), false)],
         ),
-        (2, json!({ "items": { "type": "string" }, "additionalItems": false }), vec![(json!(["a", "b"]), true)]),
+        (
+            2,
+            json!({ "items": { "type": "string" }, "additionalItems": false }),
+            vec![(json!(["a", "b"]), true)],
+        ),
         (
             2,
             json!({ "dependencies": { "a": ["b"], "c": { "required": ["d"] } } }),
@@ -107,17 +171,44 @@ fn each_dialect_means_the_same_in_the_newest() {
             json!({ "$ref": "#/definitions/short", "maxLength": 1 }),
             vec![(json!("abc"), true), (json!("abcde"), false)],
         ),
-        (3, json!({ "$ref": "#/$defs/short", "maxLength": 1 }), vec![(json!("abc"), false), (json!("a"), true)]),
+        (
+            3,
+            json!({ "$ref": "#/$defs/short", "maxLength": 1 }),
+            vec![(json!("abc"), false), (json!("a"), true)],
+        ),
         (
             2,
             json!({ "$ref": "#/definitions/tree" }),
-            vec![(json!({ "of": [{ "of": [] }] }), true), (json!({ "of": [{ "of": [1] }] }), false)],
+            vec![
+                (json!({ "of": [{ "of": [] }] }), true),
+                (json!({ "of": [{ "of": [1] }] }), false),
+            ],
         ),
-        (2, json!({ "$ref": "#named" }), vec![(json!(1), true), (json!("a"), false)]),
-        (3, json!({ "$ref": "#anchored" }), vec![(json!(1), true), (json!("a"), false)]),
-        (2, json!({ "$ref": "https://example.org/own" }), vec![(json!("a"), true), (json!(1), false)]),
-        (2, json!({ "$ref": "#/components/schemas/Pet" }), vec![(json!(true), true), (json!(1), false)]),
-        (2, json!({ "$ref": "#/properties/a~1b%20c" }), vec![(json!(null), true), (json!(1), false)]),
+        (
+            2,
+            json!({ "$ref": "#named" }),
+            vec![(json!(1), true), (json!("a"), false)],
+        ),
+        (
+            3,
+            json!({ "$ref": "#anchored" }),
+            vec![(json!(1), true), (json!("a"), false)],
+        ),
+        (
+            2,
+            json!({ "$ref": "https://example.org/own" }),
+            vec![(json!("a"), true), (json!(1), false)],
+        ),
+        (
+            2,
+            json!({ "$ref": "#/components/schemas/Pet" }),
+            vec![(json!(true), true), (json!(1), false)],
+        ),
+        (
+            2,
+            json!({ "$ref": "#/properties/a~1b%20c" }),
+            vec![(json!(null), true), (json!(1), false)],
+        ),
         (
             3,
             json!({ "type": "array", "items": { "$recursiveRef": "#" } }),
@@ -128,18 +219,37 @@ fn each_dialect_means_the_same_in_the_newest() {
             json!({ "properties": { "a": {} }, "unevaluatedProperties": false }),
             vec![(json!({ "a": 1 }), true), (json!({ "b": 1 }), false)],
         ),
-        (4, json!({ "dependencies": { "a": ["b"] } }), vec![(json!({ "a": 1 }), false), (json!({ "b": 1 }), true)]),
+        (
+            4,
+            json!({ "dependencies": { "a": ["b"] } }),
+            vec![(json!({ "a": 1 }), false), (json!({ "b": 1 }), true)],
+        ),
         (
             4,
             json!({ "type": ["string", "null"], "minLength": 2 }),
-            vec![(json!("ab"), true), (json!("a"), false), (json!(null), true), (json!(1), false)],
+            vec![
+                (json!("ab"), true),
+                (json!("a"), false),
+                (json!(null), true),
+                (json!(1), false),
+            ],
         ),
         (
             4,
             json!({ "type": ["integer", "number", "null"], "enum": [1, 2.5, "a", null] }),
-            vec![(json!(1), true), (json!(2.5), true), (json!(null), true), (json!("a"), false), (json!(3), false)],
+            vec![
+                (json!(1), true),
+                (json!(2.5), true),
+                (json!(null), true),
+                (json!("a"), false),
+                (json!(3), false),
+            ],
         ),
-        (4, json!({ "maximum": 18_446_744_073_709_551_615_u64 }), vec![(json!(9_007_199_254_740_991_i64), true)]),
+        (
+            4,
+            json!({ "maximum": 18_446_744_073_709_551_615_u64 }),
+            vec![(json!(9_007_199_254_740_991_i64), true)],
+        ),
     ];
     for (dialect, schema, values) in cases {
         let (name, draft) = DRAFTS[dialect];
@@ -159,12 +269,21 @@ fn each_dialect_means_the_same_in_the_newest() {
         });
         let published = tool(&whole).unwrap_or_else(|why| panic!("{name} {schema}: {why}"));
         let dialect = published.input_schema.value().get("$schema").cloned();
-        assert_eq!(dialect, Some(json!("https://json-schema.org/draft/2020-12/schema")));
-        let (before, after) =
-            (original(&whole, draft).expect("a schema"), translated(&published.input_schema.value()).expect("one"));
+        assert_eq!(
+            dialect,
+            Some(json!("https://json-schema.org/draft/2020-12/schema"))
+        );
+        let (before, after) = (
+            original(&whole, draft).expect("a schema"),
+            translated(&published.input_schema.value()).expect("one"),
+        );
         for (value, is_valid) in values {
             let value = json!({ "value": value });
-            assert_eq!(before.is_valid(&value), is_valid, "the case itself: {name} {schema} {value}");
+            assert_eq!(
+                before.is_valid(&value),
+                is_valid,
+                "the case itself: {name} {schema} {value}"
+            );
             assert_eq!(
                 after.is_valid(&value),
                 is_valid,
@@ -185,7 +304,11 @@ fn references_by_path_lead_on_where_schemas_are_moved() {
     let published = tool(&by_path).expect("it is published");
     let schema = translated(&published.input_schema.value()).expect("a schema");
     let of = |child: Value| json!({ "nodes": [{ "children": [{ "children": [child] }] }] });
-    assert!(schema.is_valid(&of(json!({}))) && !schema.is_valid(&of(json!(1))), "{}", published.input_schema.as_json());
+    assert!(
+        schema.is_valid(&of(json!({}))) && !schema.is_valid(&of(json!(1))),
+        "{}",
+        published.input_schema.as_json()
+    );
     let arms = json!({ "type": "object", "anyOf": [
         { "properties": { "id": { "type": "string" } }, "required": ["id"] },
         { "properties": { "ref": { "$ref": "#/anyOf/0/properties/id" } }, "required": ["ref"] },
@@ -233,7 +356,11 @@ fn schema() -> impl Strategy<Value = Value> {
 }
 
 fn any_ref() -> impl Strategy<Value = Value> {
-    let target = prop::sample::select(vec!["#/definitions/one", "#/definitions/two", "#/definitions/a b"]);
+    let target = prop::sample::select(vec![
+        "#/definitions/one",
+        "#/definitions/two",
+        "#/definitions/a b",
+    ]);
     (target, prop::option::of(0..3_u64)).prop_map(|(target, beside)| match beside {
         Some(length) => json!({ "$ref": target, "maxLength": length }),
         None => json!({ "$ref": target }),
@@ -241,10 +368,15 @@ fn any_ref() -> impl Strategy<Value = Value> {
 }
 
 fn keyword(inner: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
-    let types =
-        prop::sample::subsequence(vec!["null", "boolean", "integer", "number", "string", "array", "object"], 1..4);
+    let types = prop::sample::subsequence(
+        vec![
+            "null", "boolean", "integer", "number", "string", "array", "object",
+        ],
+        1..4,
+    );
     let named = |inner: BoxedStrategy<Value>| {
-        prop::collection::vec((name(), inner), 1..3).prop_map(|members| Value::Object(members.into_iter().collect()))
+        prop::collection::vec((name(), inner), 1..3)
+            .prop_map(|members| Value::Object(members.into_iter().collect()))
     };
     let names = || prop::collection::btree_set(name(), 1..3);
     let some = |inner: &BoxedStrategy<Value>| prop::collection::vec(inner.clone(), 1..3);
@@ -253,8 +385,9 @@ fn keyword(inner: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
             [one] => json!({ "type": one }),
             several => json!({ "type": several }),
         }),
-        (-2..4_i64, any::<bool>())
-            .prop_map(|(bound, exclusive)| json!({ "minimum": bound, "exclusiveMinimum": exclusive })),
+        (-2..4_i64, any::<bool>()).prop_map(
+            |(bound, exclusive)| json!({ "minimum": bound, "exclusiveMinimum": exclusive })
+        ),
         (-2..4_i64).prop_map(|bound| json!({ "exclusiveMaximum": bound })),
         (0..3_u64).prop_map(|length| json!({ "minLength": length })),
         (0..3_u64).prop_map(|count| json!({ "minContains": count })),
@@ -266,22 +399,33 @@ fn keyword(inner: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
         named(inner.clone()).prop_map(|schemas| json!({ "properties": schemas })),
         names().prop_map(|names| json!({ "required": names })),
         (name(), names()).prop_map(|(name, names)| json!({ "dependencies": { name: names } })),
-        (name(), inner.clone()).prop_map(|(name, schema)| json!({ "dependencies": { name: schema } })),
+        (name(), inner.clone())
+            .prop_map(|(name, schema)| json!({ "dependencies": { name: schema } })),
         (name(), names()).prop_map(|(name, names)| json!({ "dependentRequired": { name: names } })),
-        (name(), inner.clone()).prop_map(|(name, schema)| json!({ "dependentSchemas": { name: schema } })),
-        inner.clone().prop_map(|schema| json!({ "additionalProperties": schema })),
+        (name(), inner.clone())
+            .prop_map(|(name, schema)| json!({ "dependentSchemas": { name: schema } })),
+        inner
+            .clone()
+            .prop_map(|schema| json!({ "additionalProperties": schema })),
         any::<bool>().prop_map(|allowed| json!({ "additionalProperties": allowed })),
         some(&inner).prop_map(|schemas| json!({ "items": schemas })),
         inner.clone().prop_map(|schema| json!({ "items": schema })),
-        inner.clone().prop_map(|schema| json!({ "additionalItems": schema })),
+        inner
+            .clone()
+            .prop_map(|schema| json!({ "additionalItems": schema })),
         some(&inner).prop_map(|schemas| json!({ "prefixItems": schemas })),
-        inner.clone().prop_map(|schema| json!({ "contains": schema })),
-        inner.clone().prop_map(|schema| json!({ "propertyNames": schema })),
+        inner
+            .clone()
+            .prop_map(|schema| json!({ "contains": schema })),
+        inner
+            .clone()
+            .prop_map(|schema| json!({ "propertyNames": schema })),
         inner.clone().prop_map(|schema| json!({ "not": schema })),
         some(&inner).prop_map(|schemas| json!({ "anyOf": schemas })),
         some(&inner).prop_map(|schemas| json!({ "oneOf": schemas })),
         some(&inner).prop_map(|schemas| json!({ "allOf": schemas })),
-        (inner.clone(), inner.clone()).prop_map(|(condition, then)| json!({ "if": condition, "then": then })),
+        (inner.clone(), inner.clone())
+            .prop_map(|(condition, then)| json!({ "if": condition, "then": then })),
         inner.prop_map(|schema| json!({ "unevaluatedProperties": schema })),
     ]
     .boxed()
@@ -293,21 +437,27 @@ fn published_names(value: &Value, keys: &std::collections::BTreeMap<String, Stri
         Value::Object(members) => members
             .iter()
             .map(|(name, value)| {
-                let safe = keys.iter().find(|(_, own)| *own == name).map_or(name, |(safe, _)| safe);
+                let safe = keys
+                    .iter()
+                    .find(|(_, own)| *own == name)
+                    .map_or(name, |(safe, _)| safe);
                 (safe.clone(), published_names(value, keys))
             })
             .collect::<Map<_, _>>()
             .into(),
-        Value::Array(items) => items.iter().map(|item| published_names(item, keys)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| published_names(item, keys))
+            .collect(),
         other => other.clone(),
     }
 }
 
 fn has_name(value: &Value, names: &std::collections::BTreeMap<String, String>) -> bool {
     match value {
-        Value::Object(members) => {
-            members.iter().any(|(name, value)| names.contains_key(name) || has_name(value, names))
-        }
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| names.contains_key(name) || has_name(value, names)),
         Value::Array(items) => items.iter().any(|item| has_name(item, names)),
         _ => false,
     }

@@ -22,7 +22,14 @@ fn ticket() -> Value {
 
 fn refused(schema: &Value, raw: &str) -> Value {
     let validator = ArgumentValidator::new(schema).expect("a schema");
-    serde_json::from_str(&validator.validate(raw).expect_err(raw).structured_content().to_json()).expect("JSON")
+    serde_json::from_str(
+        &validator
+            .validate(raw)
+            .expect_err(raw)
+            .structured_content()
+            .to_json(),
+    )
+    .expect("JSON")
 }
 
 #[test]
@@ -44,11 +51,18 @@ fn errors_tell_everything_in_the_schemas_order() {
         ]
     });
     let found = refused(&ticket(), raw);
-    assert_eq!(serde_json::to_string_pretty(&found).unwrap(), serde_json::to_string_pretty(&expected).unwrap());
+    assert_eq!(
+        serde_json::to_string_pretty(&found).unwrap(),
+        serde_json::to_string_pretty(&expected).unwrap()
+    );
 }
 
 fn text(schema: &Value, raw: &str) -> String {
-    ArgumentValidator::new(schema).expect("a schema").validate(raw).expect_err(raw).text()
+    ArgumentValidator::new(schema)
+        .expect("a schema")
+        .validate(raw)
+        .expect_err(raw)
+        .text()
 }
 
 /// Most models are shown nothing else.
@@ -65,14 +79,15 @@ fn the_text_tells_every_error_in_a_line() {
         /statsu: is not an argument of this tool. Leave it out.\n\
         /titel: is not an argument of this tool. Leave it out.";
     assert_eq!(text(&ticket(), raw), expected);
-    assert!(text(&ticket(), r#"{"subjet":"hello","priority":"1"}"#).ends_with(
-        "/priority: must be of type integer (at least 1, at most 5). Example: 1\n\
-             /subjet: is not an argument of this tool. Did you mean \"subject\"?"
-    ));
     assert!(
-        text(&ticket(), "{")
-            .ends_with("\narguments: are not valid JSON. Example: {\"subject\":\"text\",\"priority\":1}")
+        text(&ticket(), r#"{"subjet":"hello","priority":"1"}"#).ends_with(
+            "/priority: must be of type integer (at least 1, at most 5). Example: 1\n\
+             /subjet: is not an argument of this tool. Did you mean \"subject\"?"
+        )
     );
+    assert!(text(&ticket(), "{").ends_with(
+        "\narguments: are not valid JSON. Example: {\"subject\":\"text\",\"priority\":1}"
+    ));
     assert!(
         InvalidArguments::bad_cursor()
             .text()
@@ -85,31 +100,70 @@ fn the_text_says_which_alternatives_there_are() {
     let order = json!({ "anyOf": [{ "const": 1 }, { "const": -1 }, { "enum": ["asc", "desc"] }] });
     let schema = json!({ "type": "object", "properties": { "order": order } });
     let told = text(&schema, r#"{"order":"up"}"#);
-    assert!(told.ends_with("/order: fits none of the alternatives: 1, -1, asc, desc. Example: 1"), "{told}");
-    let open = json!({ "anyOf": [{ "const": "asc" }, { "type": "string", "pattern": "^[0-9]+$" }] });
+    assert!(
+        told.ends_with("/order: fits none of the alternatives: 1, -1, asc, desc. Example: 1"),
+        "{told}"
+    );
+    let open =
+        json!({ "anyOf": [{ "const": "asc" }, { "type": "string", "pattern": "^[0-9]+$" }] });
     let schema = json!({ "type": "object", "properties": { "order": open } });
     let told = text(&schema, r#"{"order":"up"}"#);
-    assert!(told.contains("/order: fits none of the alternatives: asc, a value of type string."), "{told}");
+    assert!(
+        told.contains("/order: fits none of the alternatives: asc, a value of type string."),
+        "{told}"
+    );
 }
 
 #[test]
 fn the_text_stays_one_line_an_error_and_bounded() {
-    let names = ["a\nb: c", "\u{202e}x", "x y", &"ü".repeat(5_000), "\"q\"", "\u{1b}[31m"];
-    let sent: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!(1))).collect();
+    let names = [
+        "a\nb: c",
+        "\u{202e}x",
+        "x y",
+        &"ü".repeat(5_000),
+        "\"q\"",
+        "\u{1b}[31m",
+    ];
+    let sent: Map<String, Value> = names
+        .iter()
+        .map(|name| ((*name).to_owned(), json!(1)))
+        .collect();
     let told = text(
         &json!({ "type": "object", "properties": {}, "additionalProperties": false }),
         &Value::Object(sent).to_string(),
     );
     assert_eq!(told.lines().count(), 1 + names.len(), "{told}");
-    for line in ["\"/a\\u000ab: c\": ", "\"/\\u202ex\": ", "\"/x y\": ", "\"/\\\"q\\\"\": ", "\"/\\u001b[31m\": "] {
-        assert!(told.contains(&format!("\n{line}is not an argument")), "{line} in {told}");
+    for line in [
+        "\"/a\\u000ab: c\": ",
+        "\"/\\u202ex\": ",
+        "\"/x y\": ",
+        "\"/\\\"q\\\"\": ",
+        "\"/\\u001b[31m\": ",
+    ] {
+        assert!(
+            told.contains(&format!("\n{line}is not an argument")),
+            "{line} in {told}"
+        );
     }
-    let property = |index: usize| (format!("{index}{}", "n".repeat(2_000)), json!({ "type": "string" }));
+    let property = |index: usize| {
+        (
+            format!("{index}{}", "n".repeat(2_000)),
+            json!({ "type": "string" }),
+        )
+    };
     let properties: Map<String, Value> = (0..40).map(property).collect();
     let required: Vec<&String> = properties.keys().collect();
     let schema = json!({ "type": "object", "properties": properties, "required": required });
     let told = text(&schema, "{}");
-    assert!(told.len() < 13_000 && told.lines().last().is_some_and(|last| last.ends_with(" more.")), "{}", told.len());
+    assert!(
+        told.len() < 13_000
+            && told
+                .lines()
+                .last()
+                .is_some_and(|last| last.ends_with(" more.")),
+        "{}",
+        told.len()
+    );
 }
 
 #[test]
@@ -127,7 +181,10 @@ fn a_misspelt_name_is_renamed_only_where_that_repairs() {
     assert_eq!(near["errors"][1]["suggestion"], "subject");
     let unfit = refused(&ticket(), r#"{"subjet":5,"priority":1}"#);
     assert_eq!(unfit["errors"][1].get("suggestion"), None);
-    let taken = refused(&ticket(), r#"{"subject":"hello","subjet":"hello","priority":1}"#);
+    let taken = refused(
+        &ticket(),
+        r#"{"subject":"hello","subjet":"hello","priority":1}"#,
+    );
     assert_eq!(taken["errors"][0].get("suggestion"), None);
 }
 
@@ -138,20 +195,55 @@ fn unreadable_arguments() {
         ("{", "invalid_json", ""),
         ("[]", "wrong_type", ""),
         ("null", "wrong_type", ""),
-        (r#"{"subject":"ab","subject":"ab","priority":1}"#, "duplicate_key", "/subject"),
-        (r#"{"subject":"ab","priority":9007199254740993}"#, "out_of_range", "/priority"),
-        (r#"{"subject":"ab","priority":1e300}"#, "out_of_range", "/priority"),
-        (r#"{"subject":"ab","priority":1e400}"#, "out_of_range", "/priority"),
+        (
+            r#"{"subject":"ab","subject":"ab","priority":1}"#,
+            "duplicate_key",
+            "/subject",
+        ),
+        (
+            r#"{"subject":"ab","priority":9007199254740993}"#,
+            "out_of_range",
+            "/priority",
+        ),
+        (
+            r#"{"subject":"ab","priority":1e300}"#,
+            "out_of_range",
+            "/priority",
+        ),
+        (
+            r#"{"subject":"ab","priority":1e400}"#,
+            "out_of_range",
+            "/priority",
+        ),
         (r#"{"subject":"\ud800b","priority":1}"#, "invalid_json", ""),
-        (&format!(r#"{{"subject":{}1{}}}"#, "[".repeat(70), "]".repeat(70)), "too_deep", ""),
-        (r#"{"subject":"ab","priority":1.5}"#, "wrong_type", "/priority"),
-        (r#"{"subject":"ab","priority":"1"}"#, "wrong_type", "/priority"),
-        (r#"{"subject":"ab","priority":true}"#, "wrong_type", "/priority"),
+        (
+            &format!(r#"{{"subject":{}1{}}}"#, "[".repeat(70), "]".repeat(70)),
+            "too_deep",
+            "",
+        ),
+        (
+            r#"{"subject":"ab","priority":1.5}"#,
+            "wrong_type",
+            "/priority",
+        ),
+        (
+            r#"{"subject":"ab","priority":"1"}"#,
+            "wrong_type",
+            "/priority",
+        ),
+        (
+            r#"{"subject":"ab","priority":true}"#,
+            "wrong_type",
+            "/priority",
+        ),
     ] {
         let found = refused(&ticket(), raw);
         assert_eq!(found["errors"][0]["reason"], reason, "{raw}: {found}");
         assert_eq!(found["errors"][0]["path"], path, "{raw}: {found}");
-        assert!(found["errors"][0].get("example").is_some(), "{raw}: {found}");
+        assert!(
+            found["errors"][0].get("example").is_some(),
+            "{raw}: {found}"
+        );
     }
 }
 
@@ -164,7 +256,10 @@ fn an_update_without_a_change_keeps_its_key() {
     });
     for raw in [r#"{"id":7}"#, r#"{"id":7,"bogus":1}"#] {
         let found = refused(&schema, raw);
-        let last = found["errors"].as_array().and_then(|errors| errors.last()).expect("an error");
+        let last = found["errors"]
+            .as_array()
+            .and_then(|errors| errors.last())
+            .expect("an error");
         let expected = json!({
             "field": "priority", "path": "/priority", "reason": "too_few_properties",
             "constraint": { "minProperties": 2 }, "example": 3
@@ -176,8 +271,13 @@ fn an_update_without_a_change_keeps_its_key() {
 #[test]
 fn integers_arrive_as_integers() {
     let validator = ArgumentValidator::new(&ticket()).expect("a schema");
-    let read = validator.validate(r#"{"subject":"ab","priority":5.0}"#).expect("valid");
-    assert_eq!(Value::Object(read).to_string(), r#"{"subject":"ab","priority":5}"#);
+    let read = validator
+        .validate(r#"{"subject":"ab","priority":5.0}"#)
+        .expect("valid");
+    assert_eq!(
+        Value::Object(read).to_string(),
+        r#"{"subject":"ab","priority":5}"#
+    );
 }
 
 #[test]
@@ -185,8 +285,16 @@ fn formats_are_asserted() {
     for (format, good, bad) in [
         ("date", "2024-02-29", "2023-02-29"),
         ("date", "2024-02-29", "2024-2-9"),
-        ("date-time", "2024-02-29T10:00:00+02:00", "2024-02-29T10:00:00"),
-        ("date-time", "2024-02-29T10:00:00.5Z", "2024-02-29 10:00:00Z"),
+        (
+            "date-time",
+            "2024-02-29T10:00:00+02:00",
+            "2024-02-29T10:00:00",
+        ),
+        (
+            "date-time",
+            "2024-02-29T10:00:00.5Z",
+            "2024-02-29 10:00:00Z",
+        ),
         ("email", "a@b.example", "a@"),
         ("email", "a@b.example", "a b@c.example"),
         ("uri", "https://example.com/a?b#c", "example.com/a"),
@@ -196,8 +304,15 @@ fn formats_are_asserted() {
     ] {
         let schema = json!({ "type": "object", "properties": { "v": { "type": "string", "format": format } } });
         let validator = ArgumentValidator::new(&schema).expect("a schema");
-        assert!(validator.validate(&json!({ "v": good }).to_string()).is_ok(), "{format} {good}");
-        let error = validator.validate(&json!({ "v": bad }).to_string()).expect_err(bad);
+        assert!(
+            validator
+                .validate(&json!({ "v": good }).to_string())
+                .is_ok(),
+            "{format} {good}"
+        );
+        let error = validator
+            .validate(&json!({ "v": bad }).to_string())
+            .expect_err(bad);
         assert_eq!(error.errors[0].reason, "bad_format");
     }
 }
@@ -207,7 +322,10 @@ fn steps_of_a_tenth_are_exact() {
     let schema = json!({ "type": "object", "properties": { "v": { "type": "number", "multipleOf": 0.01 } } });
     let validator = ArgumentValidator::new(&schema).expect("a schema");
     for good in ["19.99", "0.07", "1.1", "4.35", "1234567.89", "0"] {
-        assert!(validator.validate(&format!(r#"{{"v":{good}}}"#)).is_ok(), "{good}");
+        assert!(
+            validator.validate(&format!(r#"{{"v":{good}}}"#)).is_ok(),
+            "{good}"
+        );
     }
     assert!(validator.validate(r#"{"v":0.005}"#).is_err());
 }
@@ -215,7 +333,10 @@ fn steps_of_a_tenth_are_exact() {
 #[test]
 fn hostile_schemas_are_refused_or_harmless() {
     for (schema, word) in [
-        (json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object" }), "dialect"),
+        (
+            json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object" }),
+            "dialect",
+        ),
         (json!({ "$ref": "https://example.com/schema" }), ""),
         (json!({ "$ref": "file:///etc/passwd" }), ""),
         (json!({ "$ref": "#" }), "itself"),
@@ -227,29 +348,53 @@ fn hostile_schemas_are_refused_or_harmless() {
             json!({ "$defs": { "a": { "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/a" }] } }, "$ref": "#/$defs/a" }),
             "itself",
         ),
-        (json!({ "$dynamicAnchor": "a", "$dynamicRef": "#a" }), "itself"),
-        (json!({ "$id": "https://example.com/a", "$ref": "https://example.com/a" }), "itself"),
-        (json!({ "$id": "https://example.com/a", "properties": { "x": { "$id": "b", "$ref": "b" } } }), "itself"),
+        (
+            json!({ "$dynamicAnchor": "a", "$dynamicRef": "#a" }),
+            "itself",
+        ),
+        (
+            json!({ "$id": "https://example.com/a", "$ref": "https://example.com/a" }),
+            "itself",
+        ),
+        (
+            json!({ "$id": "https://example.com/a", "properties": { "x": { "$id": "b", "$ref": "b" } } }),
+            "itself",
+        ),
         (json!({ "$ref": "#/nowhere" }), ""),
         (json!({ "properties": { "a": { "pattern": "(" } } }), ""),
-        (json!({ "properties": { "a": { "pattern": "(?=a)b" } } }), ""),
-        (json!({ "properties": { "a": { "pattern": "(?:a{1000}){1000}" } } }), ""),
+        (
+            json!({ "properties": { "a": { "pattern": "(?=a)b" } } }),
+            "",
+        ),
+        (
+            json!({ "properties": { "a": { "pattern": "(?:a{1000}){1000}" } } }),
+            "",
+        ),
         (json!({ "multipleOf": 0 }), ""),
         (json!({ "type": "objekt" }), ""),
         (json!([]), "boolean"),
         (json!(7), "boolean"),
     ] {
-        let error = ArgumentValidator::new(&schema).err().unwrap_or_else(|| panic!("{schema} is taken"));
+        let error = ArgumentValidator::new(&schema)
+            .err()
+            .unwrap_or_else(|| panic!("{schema} is taken"));
         assert!(error.contains(word), "{schema}: {error}");
     }
     // This pattern is catastrophic elsewhere, and linear here.
     let schema = json!({ "properties": { "a": { "type": "string", "pattern": "^(a+)+$" } } });
     let validator = ArgumentValidator::new(&schema).expect("a schema");
-    assert!(validator.validate(&json!({ "a": "a".repeat(50_000) + "!" }).to_string()).is_err());
+    assert!(
+        validator
+            .validate(&json!({ "a": "a".repeat(50_000) + "!" }).to_string())
+            .is_err()
+    );
     // A chain of a thousand references.
     let mut defs = serde_json::Map::new();
     for index in 0..1_000 {
-        defs.insert(format!("d{index}"), json!({ "$ref": format!("#/$defs/d{}", index + 1) }));
+        defs.insert(
+            format!("d{index}"),
+            json!({ "$ref": format!("#/$defs/d{}", index + 1) }),
+        );
     }
     defs.insert("d1000".into(), json!({ "type": "object" }));
     let chain = json!({ "$defs": defs, "$ref": "#/$defs/d0" });
@@ -267,7 +412,8 @@ fn schemas_of_every_kind_are_taken() {
         json!({ "properties": { "__proto__": { "type": "string" }, "constructor": {}, "": {} } }),
         json!({ "if": { "required": ["a"] }, "then": { "required": ["b"] }, "else": {} }),
     ] {
-        let validator = ArgumentValidator::new(&schema).unwrap_or_else(|error| panic!("{schema}: {error}"));
+        let validator =
+            ArgumentValidator::new(&schema).unwrap_or_else(|error| panic!("{schema}: {error}"));
         assert!(validator.validate("{}").is_ok(), "{schema}");
     }
     let nothing = ArgumentValidator::new(&json!(false)).expect("a schema");
@@ -276,7 +422,9 @@ fn schemas_of_every_kind_are_taken() {
 
 #[test]
 fn a_bad_cursor_has_its_place() {
-    let content = InvalidArguments::bad_cursor().structured_content().to_json();
+    let content = InvalidArguments::bad_cursor()
+        .structured_content()
+        .to_json();
     let content: Value = serde_json::from_str(&content).expect("JSON");
     assert_eq!(content["field"], "cursor");
     assert_eq!(content["reason"], "bad_cursor");
@@ -284,47 +432,99 @@ fn a_bad_cursor_has_its_place() {
 
 #[test]
 fn a_million_wrong_items_are_bounded() {
-    let raw = format!(r#"{{"subject":"ab","priority":1,"tags":[{}]}}"#, vec!["1"; 200_000].join(","));
+    let raw = format!(
+        r#"{{"subject":"ab","priority":1,"tags":[{}]}}"#,
+        vec!["1"; 200_000].join(",")
+    );
     let found = refused(&ticket(), &raw);
-    assert!(found["errors"].as_array().is_some_and(|errors| errors.len() <= 32));
+    assert!(
+        found["errors"]
+            .as_array()
+            .is_some_and(|errors| errors.len() <= 32)
+    );
     // Too many to ask for every failure: the first is told, and a misspelt name all the same.
     let numbers: Vec<_> = (0..200_000).map(|number| number.to_string()).collect();
-    let found = refused(&ticket(), &format!(r#"{{"subject":"ab","priority":1,"tags":[{}]}}"#, numbers.join(",")));
+    let found = refused(
+        &ticket(),
+        &format!(
+            r#"{{"subject":"ab","priority":1,"tags":[{}]}}"#,
+            numbers.join(",")
+        ),
+    );
     assert_eq!(found["errors"][0]["path"], "/tags/0");
     assert_eq!(found["errors"][0]["reason"], "wrong_type");
     let texts: Vec<_> = (0..20_000).map(|index| format!("\"t{index}\"")).collect();
-    let raw = format!(r#"{{"subject":"ab","priority":1,"tagz":[{}]}}"#, texts.join(","));
+    let raw = format!(
+        r#"{{"subject":"ab","priority":1,"tagz":[{}]}}"#,
+        texts.join(",")
+    );
     let found = refused(&ticket(), &raw);
     assert_eq!(
-        (&found["errors"][0]["reason"], &found["errors"][0]["suggestion"]),
+        (
+            &found["errors"][0]["reason"],
+            &found["errors"][0]["suggestion"]
+        ),
         (&json!("unknown_argument"), &json!("tags"))
     );
     let twice = r#""a":0,"#.repeat(50_000);
-    let found =
-        refused(&ticket(), &format!(r#"{{"subject":"ab","priority":1,"{}":{{{twice}"a":1}}}}"#, "x".repeat(1 << 20)));
-    assert!(found["errors"].as_array().is_some_and(|errors| errors.len() <= 32));
-    let many: serde_json::Map<String, Value> = (0..20_000).map(|index| (format!("k{index}"), json!(1))).collect();
+    let found = refused(
+        &ticket(),
+        &format!(
+            r#"{{"subject":"ab","priority":1,"{}":{{{twice}"a":1}}}}"#,
+            "x".repeat(1 << 20)
+        ),
+    );
+    assert!(
+        found["errors"]
+            .as_array()
+            .is_some_and(|errors| errors.len() <= 32)
+    );
+    let many: serde_json::Map<String, Value> = (0..20_000)
+        .map(|index| (format!("k{index}"), json!(1)))
+        .collect();
     let found = refused(&ticket(), &Value::Object(many).to_string());
-    assert!(found["errors"].as_array().is_some_and(|errors| errors.len() <= 32));
+    assert!(
+        found["errors"]
+            .as_array()
+            .is_some_and(|errors| errors.len() <= 32)
+    );
 }
 
 /// What alternatives name may be left out as well: strict clients send null for it.
 #[test]
 fn null_counts_as_absent_in_alternatives_too() {
     let closed = |properties: Value, required: &str| json!({ "type": "object", "properties": properties, "required": [required], "additionalProperties": false });
-    let by_field = closed(json!({ "field": { "type": "string" }, "op": { "type": "string" } }), "field");
-    let raw = closed(json!({ "raw": { "type": "string" }, "note": { "type": ["string", "null"] } }), "raw");
+    let by_field = closed(
+        json!({ "field": { "type": "string" }, "op": { "type": "string" } }),
+        "field",
+    );
+    let raw = closed(
+        json!({ "raw": { "type": "string" }, "note": { "type": ["string", "null"] } }),
+        "raw",
+    );
     let filter = json!({ "anyOf": [by_field, { "$ref": "#/$defs/raw" }] });
-    let schema = json!({ "type": "object", "$defs": { "raw": raw }, "properties": { "filter": filter } });
+    let schema =
+        json!({ "type": "object", "$defs": { "raw": raw }, "properties": { "filter": filter } });
     let validator = ArgumentValidator::new(&schema).expect("a schema");
     for (sent, taken) in [
-        (json!({ "filter": { "field": "a", "op": null } }), json!({ "filter": { "field": "a" } })),
-        (json!({ "filter": { "raw": "a", "note": null } }), json!({ "filter": { "raw": "a", "note": null } })),
+        (
+            json!({ "filter": { "field": "a", "op": null } }),
+            json!({ "filter": { "field": "a" } }),
+        ),
+        (
+            json!({ "filter": { "raw": "a", "note": null } }),
+            json!({ "filter": { "raw": "a", "note": null } }),
+        ),
     ] {
-        let read = validator.validate(&sent.to_string()).unwrap_or_else(|refused| panic!("{sent}: {refused:?}"));
+        let read = validator
+            .validate(&sent.to_string())
+            .unwrap_or_else(|refused| panic!("{sent}: {refused:?}"));
         assert_eq!(Value::Object(read), taken, "{sent}");
     }
-    assert!(validator.validate(r#"{"filter":{"field":null}}"#).is_err(), "what is required is not absent");
+    assert!(
+        validator.validate(r#"{"filter":{"field":null}}"#).is_err(),
+        "what is required is not absent"
+    );
     // The schema itself says what may be null, whatever its alternatives add.
     let schema = json!({
         "type": "object",
@@ -332,7 +532,9 @@ fn null_counts_as_absent_in_alternatives_too() {
         "anyOf": [{ "required": ["id"] }, { "properties": { "name": { "minLength": 1 } }, "required": ["name"] }],
     });
     let validator = ArgumentValidator::new(&schema).expect("a schema");
-    let read = validator.validate(r#"{"id":"7","name":null}"#).expect("the name is absent");
+    let read = validator
+        .validate(r#"{"id":"7","name":null}"#)
+        .expect("the name is absent");
     assert_eq!(Value::Object(read), json!({ "id": "7" }));
 }
 
@@ -369,7 +571,10 @@ fn null_counts_as_absent_where_an_optional_argument_may_not_be_null() {
     });
     let validator = ArgumentValidator::new(&schema).expect("a schema");
     for (sent, taken) in [
-        (json!({ "id": 1, "text": null, "state": null, "day": null, "one": null, "lines": null }), json!({ "id": 1 })),
+        (
+            json!({ "id": 1, "text": null, "state": null, "day": null, "one": null, "lines": null }),
+            json!({ "id": 1 }),
+        ),
         (
             json!({ "id": 1, "note": null, "due": null, "size": null, "any": null, "at": null }),
             json!({ "id": 1, "note": null, "due": null, "size": null, "any": null, "at": null }),
@@ -379,7 +584,9 @@ fn null_counts_as_absent_where_an_optional_argument_may_not_be_null() {
             json!({ "id": 1, "at": { "city": "Bonn" }, "lines": [{}, {}] }),
         ),
     ] {
-        let read = validator.validate(&sent.to_string()).unwrap_or_else(|refused| panic!("{sent}: {refused:?}"));
+        let read = validator
+            .validate(&sent.to_string())
+            .unwrap_or_else(|refused| panic!("{sent}: {refused:?}"));
         assert_eq!(Value::Object(read).to_string(), taken.to_string(), "{sent}");
     }
     for (sent, path) in [
@@ -392,11 +599,18 @@ fn null_counts_as_absent_where_an_optional_argument_may_not_be_null() {
     ] {
         let found = refused(&schema, &sent.to_string());
         assert_eq!(found["errors"][0]["path"], path, "{sent}: {found}");
-        assert_eq!(found["errors"].as_array().map(Vec::len), Some(1), "{sent}: {found}");
+        assert_eq!(
+            found["errors"].as_array().map(Vec::len),
+            Some(1),
+            "{sent}: {found}"
+        );
     }
     let update = json!({
         "type": "object", "properties": { "id": { "type": "integer" }, "note": { "type": "string" } },
         "required": ["id"], "minProperties": 2, "additionalProperties": false
     });
-    assert_eq!(refused(&update, r#"{"id":7,"note":null}"#)["errors"][0]["reason"], "too_few_properties");
+    assert_eq!(
+        refused(&update, r#"{"id":7,"note":null}"#)["errors"][0]["reason"],
+        "too_few_properties"
+    );
 }

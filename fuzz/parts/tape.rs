@@ -8,12 +8,16 @@ pub(crate) struct Tape<'t> {
 
 impl<'t> Tape<'t> {
     pub(crate) fn new(bytes: &'t [u8]) -> Self {
-        Self { numbers: bytes.chunks_exact(2) }
+        Self {
+            numbers: bytes.chunks_exact(2),
+        }
     }
 
     /// Returns one of `0..count`.
     pub(crate) fn below(&mut self, count: usize) -> usize {
-        self.numbers.next().map_or(0, |pair| usize::from(u16::from_le_bytes([pair[0], pair[1]])) % count)
+        self.numbers.next().map_or(0, |pair| {
+            usize::from(u16::from_le_bytes([pair[0], pair[1]])) % count
+        })
     }
 
     pub(crate) fn one_in(&mut self, count: usize) -> bool {

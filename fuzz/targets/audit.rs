@@ -31,13 +31,23 @@ fn trail() -> &'static Trail {
         let report = verify(folder.path(), &[]).expect("readable");
         assert!(report.is_ok(), "{report}");
         let records = weir_audit::read(folder.path(), Default::default()).expect("readable");
-        let receipts = records.map(|record| record.expect("a record").receipt()).collect();
-        Trail { folder, segment, receipts }
+        let receipts = records
+            .map(|record| record.expect("a record").receipt())
+            .collect();
+        Trail {
+            folder,
+            segment,
+            receipts,
+        }
     })
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let Trail { folder, segment, receipts } = trail();
+    let Trail {
+        folder,
+        segment,
+        receipts,
+    } = trail();
     let changed = match bytes.split_first() {
         Some((0, rest)) => rest.to_vec(),
         Some((_, changes)) => edits::edited(RIGHT, changes),
@@ -45,7 +55,11 @@ fuzz_target!(|bytes: &[u8]| {
     };
     fs::write(segment, &changed).expect("written");
     let report = verify(folder.path(), receipts).expect("a folder that can be read");
-    let is_whole = report.is_ok() && report.receipts.iter().all(|check| check.status == ReceiptStatus::Present);
+    let is_whole = report.is_ok()
+        && report
+            .receipts
+            .iter()
+            .all(|check| check.status == ReceiptStatus::Present);
     // A line that a crash cut short is no record yet: it is told as a warning.
     let is_told = report.warnings_count > 0;
     assert!(!is_whole || is_told || changed == RIGHT, "{report}");

@@ -27,7 +27,10 @@ fuzz_target!(|text: &str| {
     let source = match form::read("desk.yaml", text) {
         Ok(source) => source,
         Err(problems) => {
-            assert!(!problems.is_empty() && problems.iter().all(|problem| !problem.message.is_empty()), "{problems:?}");
+            assert!(
+                !problems.is_empty() && problems.iter().all(|problem| !problem.message.is_empty()),
+                "{problems:?}"
+            );
             return;
         }
     };

@@ -34,7 +34,11 @@ fuzz_target!(|bytes: &[u8]| {
     let changed = edits::edited(text.as_bytes(), bytes);
     if let Ok(changed) = String::from_utf8(changed) {
         let opened = cursors.open_sealed(&bound("ann"), &changed);
-        assert_eq!(opened.as_deref(), (changed == *text).then_some(PLAIN), "{changed}");
+        assert_eq!(
+            opened.as_deref(),
+            (changed == *text).then_some(PLAIN),
+            "{changed}"
+        );
         assert_eq!(cursors.open_sealed(&bound("bob"), &changed), None);
     }
     if let Ok(given) = std::str::from_utf8(bytes) {

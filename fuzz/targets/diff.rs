@@ -31,25 +31,43 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn check(values: &[Value], old: &Value, new: &Value) {
-    let (Some(valid_old), Some(valid_new)) = (judge::validator(old), judge::validator(new)) else { return };
+    let (Some(valid_old), Some(valid_new)) = (judge::validator(old), judge::validator(new)) else {
+        return;
+    };
     for side in [Side::Input, Side::Output] {
         let diff = diff_schemas(old, new, side);
-        assert_eq!(diff.class, diff.items.iter().map(|item| item.class).max().unwrap_or(Class::Identical));
+        assert_eq!(
+            diff.class,
+            diff.items
+                .iter()
+                .map(|item| item.class)
+                .max()
+                .unwrap_or(Class::Identical)
+        );
         let (source, target) = match side {
             Side::Input => (&valid_old, &valid_new),
             Side::Output => (&valid_new, &valid_old),
         };
         for witness in diff.items.iter().filter_map(|item| item.witness.as_ref()) {
             let is_true = source.is_valid(witness) && !target.is_valid(witness);
-            assert!(is_true, "{side:?}: {witness} is no witness\n{old}\n{new}\n{diff:#?}");
+            assert!(
+                is_true,
+                "{side:?}: {witness} is no witness\n{old}\n{new}\n{diff:#?}"
+            );
         }
         for value in values {
             let contradicts = match diff.class {
-                Class::Identical | Class::Cosmetic => source.is_valid(value) != target.is_valid(value),
+                Class::Identical | Class::Cosmetic => {
+                    source.is_valid(value) != target.is_valid(value)
+                }
                 Class::Compatible => source.is_valid(value) && !target.is_valid(value),
                 Class::Review | Class::Undecided | Class::Breaking => false,
             };
-            assert!(!contradicts, "{side:?}: {value} contradicts {:?}\n{old}\n{new}\n{diff:#?}", diff.class);
+            assert!(
+                !contradicts,
+                "{side:?}: {value} contradicts {:?}\n{old}\n{new}\n{diff:#?}",
+                diff.class
+            );
         }
     }
 }

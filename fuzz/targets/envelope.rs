@@ -7,7 +7,10 @@ use weir::wire::{BATCH_MAX, Body, Malformed, Message, error_answer, request_id};
 
 fuzz_target!(|bytes: &[u8]| {
     match Body::read(bytes) {
-        Ok(Body::One(message)) => check(message, std::str::from_utf8(bytes).expect("it was read as text")),
+        Ok(Body::One(message)) => check(
+            message,
+            std::str::from_utf8(bytes).expect("it was read as text"),
+        ),
         Ok(Body::Batch(messages)) => {
             assert!((1..=BATCH_MAX).contains(&messages.len()));
             for raw in messages {
@@ -27,11 +30,16 @@ fuzz_target!(|bytes: &[u8]| {
 fn check(message: Message<'_>, text: &str) {
     serde_json::from_str::<&RawValue>(text).expect("what is read is JSON");
     // JSON may hold numbers that a value cannot.
-    let Ok(whole) = serde_json::from_str::<Value>(text) else { return };
+    let Ok(whole) = serde_json::from_str::<Value>(text) else {
+        return;
+    };
     assert_eq!(whole["jsonrpc"], "2.0");
     let (method, params) = match message {
         Message::Request { id, method, params } => {
-            assert_eq!(serde_json::from_str::<Value>(id.as_json()).expect("an id is JSON"), whole["id"]);
+            assert_eq!(
+                serde_json::from_str::<Value>(id.as_json()).expect("an id is JSON"),
+                whole["id"]
+            );
             (method, params)
         }
         Message::Notification { method, params } => {
@@ -40,7 +48,10 @@ fn check(message: Message<'_>, text: &str) {
         }
         Message::Response(response) => {
             let is = |member: &str, raw: &RawValue| {
-                assert_eq!(serde_json::from_str::<Value>(raw.get()).expect("a part is JSON"), whole[member]);
+                assert_eq!(
+                    serde_json::from_str::<Value>(raw.get()).expect("a part is JSON"),
+                    whole[member]
+                );
             };
             match response.outcome {
                 Ok(result) => is("result", result),
@@ -63,5 +74,8 @@ fn refuse(malformed: &Malformed<'_>) {
 fn answer(answer: &[u8]) {
     assert!(!answer.contains(&b'\n'));
     let answer: Value = serde_json::from_slice(answer).expect("an answer is JSON");
-    assert!(answer["error"]["code"].is_i64() && answer["error"]["message"].is_string(), "{answer}");
+    assert!(
+        answer["error"]["code"].is_i64() && answer["error"]["message"].is_string(),
+        "{answer}"
+    );
 }

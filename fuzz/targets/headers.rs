@@ -8,7 +8,13 @@ use weir::{
     wire::{Body, Message},
 };
 
-const NAMES: [&str; 5] = ["mcp-protocol-version", "mcp-method", "mcp-name", "traceparent", "accept"];
+const NAMES: [&str; 5] = [
+    "mcp-protocol-version",
+    "mcp-method",
+    "mcp-name",
+    "traceparent",
+    "accept",
+];
 const TOOL: &str = "tool é";
 const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool é","_meta":{
     "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
@@ -17,9 +23,13 @@ const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n
 fuzz_target!(|bytes: &[u8]| {
     let mut headers = HeaderMap::new();
     for line in bytes.split(|byte| *byte == b'\n').take(16) {
-        let Some((name, value)) = line.split_first() else { continue };
+        let Some((name, value)) = line.split_first() else {
+            continue;
+        };
         let name = HeaderName::from_static(NAMES[usize::from(*name) % NAMES.len()]);
-        let Ok(value) = HeaderValue::from_bytes(value) else { continue };
+        let Ok(value) = HeaderValue::from_bytes(value) else {
+            continue;
+        };
         headers.append(name, value);
     }
     names_modern(&headers);
@@ -27,17 +37,30 @@ fuzz_target!(|bytes: &[u8]| {
         panic!("the body is right");
     };
     let params = params.read().expect("the params are right");
-    assert!(matches!(Era::of(&method, &params.meta, Some(&headers)), Ok(Era::Modern)), "no header makes it legacy");
+    assert!(
+        matches!(
+            Era::of(&method, &params.meta, Some(&headers)),
+            Ok(Era::Modern)
+        ),
+        "no header makes it legacy"
+    );
     if modern::admit(id, &method, params, Some(&headers)).is_err() {
         return;
     }
     let one = |name: &str| {
-        let all: Vec<_> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+        let all: Vec<_> = headers
+            .get_all(name)
+            .iter()
+            .map(HeaderValue::as_bytes)
+            .collect();
         assert_eq!(all.len(), 1, "{name}: {headers:?}");
         all[0].trim_ascii().to_vec()
     };
     assert_eq!(one("mcp-protocol-version"), b"2026-07-28");
     assert_eq!(one("mcp-method"), b"tools/call");
     let name = one("mcp-name");
-    assert!(name == TOOL.as_bytes() || name.starts_with(b"=?base64?dG9vbCDDqQ"), "{headers:?}");
+    assert!(
+        name == TOOL.as_bytes() || name.starts_with(b"=?base64?dG9vbCDDqQ"),
+        "{headers:?}"
+    );
 });

@@ -15,13 +15,18 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn check(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
     match Lock::read("desk.lock.json", text) {
         Ok(lock) => {
             let written = lock.to_text();
-            let again = Lock::read("desk.lock.json", &written).expect("what is written can be read");
+            let again =
+                Lock::read("desk.lock.json", &written).expect("what is written can be read");
             assert!(again == lock && again.to_text() == written);
         }
-        Err(problems) => assert!(!problems.is_empty() && problems.iter().all(|problem| !problem.message.is_empty())),
+        Err(problems) => assert!(
+            !problems.is_empty() && problems.iter().all(|problem| !problem.message.is_empty())
+        ),
     }
 }

@@ -9,31 +9,51 @@ use weir::{
 };
 
 fuzz_target!(|meta: &str| {
-    let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","_meta":{meta}}}}}"#);
-    let Ok(Body::One(Message::Request { id, method, params })) = Body::read(text.as_bytes()) else { return };
+    let text = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","_meta":{meta}}}}}"#
+    );
+    let Ok(Body::One(Message::Request { id, method, params })) = Body::read(text.as_bytes()) else {
+        return;
+    };
     let Ok(params) = params.read() else { return };
-    let Ok(era) = Era::of(&method, &params.meta, None) else { return };
+    let Ok(era) = Era::of(&method, &params.meta, None) else {
+        return;
+    };
     serde_json::from_str::<&RawValue>(&text).expect("what is read is JSON");
     // JSON may hold numbers that a value cannot.
-    let Ok(said) = serde_json::from_str::<Value>(&text) else { return };
+    let Ok(said) = serde_json::from_str::<Value>(&text) else {
+        return;
+    };
     let said = &said["params"]["_meta"];
     let version = &said["io.modelcontextprotocol/protocolVersion"];
-    assert_eq!(era == Era::Modern, said.get("io.modelcontextprotocol/protocolVersion").is_some());
+    assert_eq!(
+        era == Era::Modern,
+        said.get("io.modelcontextprotocol/protocolVersion")
+            .is_some()
+    );
     if era == Era::Legacy {
         return;
     }
     match modern::admit(id.clone(), &method, params, None) {
         Ok(request) => {
             assert_eq!(version, request.version.as_str());
-            assert!(said["io.modelcontextprotocol/clientCapabilities"].is_object(), "{said}");
-            assert!(said.get("io.modelcontextprotocol/clientInfo").is_none_or(Value::is_object), "{said}");
+            assert!(
+                said["io.modelcontextprotocol/clientCapabilities"].is_object(),
+                "{said}"
+            );
+            assert!(
+                said.get("io.modelcontextprotocol/clientInfo")
+                    .is_none_or(Value::is_object),
+                "{said}"
+            );
             if let Some(token) = request.progress_token {
                 let token: Value = serde_json::from_str(token).expect("a token is JSON");
                 assert!(token.is_string() || token.is_number(), "{token}");
             }
         }
         Err(error) => {
-            let answer: Value = serde_json::from_slice(&error_answer(Some(&id), &error)).expect("JSON");
+            let answer: Value =
+                serde_json::from_slice(&error_answer(Some(&id), &error)).expect("JSON");
             assert_eq!(answer["id"], 1);
         }
     }

@@ -22,8 +22,13 @@ fuzz_target!(|bytes: &[u8]| {
     let mut tape = Tape::new(made);
     let mut schema = schemas::schema(&mut tape, 3);
     schemas::add_definitions(&mut tape, &mut schema);
-    let (Ok(arguments), Some(judge)) = (ArgumentValidator::new(&schema), judge::validator(&schema)) else { return };
-    let texts = values::near(&mut tape, &schema, &schema).into_iter().map(|value| value.to_string());
+    let (Ok(arguments), Some(judge)) = (ArgumentValidator::new(&schema), judge::validator(&schema))
+    else {
+        return;
+    };
+    let texts = values::near(&mut tape, &schema, &schema)
+        .into_iter()
+        .map(|value| value.to_string());
     for text in texts.chain(std::str::from_utf8(raw).map(str::to_owned)) {
         match arguments.validate(&text) {
             Ok(passed) => {
@@ -33,10 +38,13 @@ fuzz_target!(|bytes: &[u8]| {
             Err(refused) => {
                 assert!(!refused.errors.is_empty());
                 let told = refused.structured_content().to_json();
-                let told: Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
+                let told: Value =
+                    serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
                 assert_eq!(told["code"], "invalid_arguments");
                 // A text that not every reader reads alike is refused whatever a schema says.
-                let readable = weir_contracts::json::read(&text).ok().filter(Value::is_object);
+                let readable = weir_contracts::json::read(&text)
+                    .ok()
+                    .filter(Value::is_object);
                 let is_valid = readable.as_ref().is_some_and(|value| judge.is_valid(value));
                 assert!(!is_valid, "{text} is refused\n{schema}\n{told}");
             }

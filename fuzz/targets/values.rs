@@ -8,7 +8,9 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, value::RawValue};
 use weir_contracts::{Shape, output::RecordChecker};
 
-const COLUMNS: [&str; 10] = ["s", "i", "n", "d", "b", "day", "at", "list", "record", "json"];
+const COLUMNS: [&str; 10] = [
+    "s", "i", "n", "d", "b", "day", "at", "list", "record", "json",
+];
 
 fn checker() -> &'static RecordChecker {
     static CHECKER: OnceLock<RecordChecker> = OnceLock::new();
@@ -30,14 +32,22 @@ fn checker() -> &'static RecordChecker {
 
 fuzz_target!(|text: &str| {
     let _ = checker().record(text);
-    let Ok(records) = checker().records(text) else { return };
+    let Ok(records) = checker().records(text) else {
+        return;
+    };
     // Not as values: what is left out may hold numbers that a value cannot.
     let given: Vec<&RawValue> = serde_json::from_str(text).expect("what passes is JSON");
     assert_eq!(given.len(), records.len());
     for record in records {
         assert!(!record.contains(['\n', '\r']), "{record}");
-        let value: Value = serde_json::from_str(&record).unwrap_or_else(|error| panic!("{error}: {record}"));
-        let columns: Vec<&str> = value.as_object().expect("a record is an object").keys().map(String::as_str).collect();
+        let value: Value =
+            serde_json::from_str(&record).unwrap_or_else(|error| panic!("{error}: {record}"));
+        let columns: Vec<&str> = value
+            .as_object()
+            .expect("a record is an object")
+            .keys()
+            .map(String::as_str)
+            .collect();
         assert_eq!(columns, COLUMNS, "{record}");
         assert_eq!(checker().record(&record).expect("it passes again"), record);
     }

@@ -35,8 +35,11 @@ fn main() {
         match file.canonicalize() {
             Ok(file) => {
                 println!("cargo::rerun-if-changed={}", file.display());
-                let digest = hex::encode(Sha256::digest(fs::read(&file).expect("it was just found")));
-                list.push_str(&format!("    ({name:?}, {digest:?}, include_bytes!({file:?})),\n"));
+                let digest =
+                    hex::encode(Sha256::digest(fs::read(&file).expect("it was just found")));
+                list.push_str(&format!(
+                    "    ({name:?}, {digest:?}, include_bytes!({file:?})),\n"
+                ));
             }
             Err(_) => missing = true,
         }
@@ -47,8 +50,13 @@ fn main() {
     }
     list.push(']');
     let out = env::var("OUT_DIR").expect("cargo sets it");
-    fs::write(Path::new(&out).join("adapters.rs"), list).expect("the build folder can be written to");
-    fs::write(Path::new(&out).join("sources.rs"), sources(&Path::new(&manifest).join("../.."))).expect("as above");
+    fs::write(Path::new(&out).join("adapters.rs"), list)
+        .expect("the build folder can be written to");
+    fs::write(
+        Path::new(&out).join("sources.rs"),
+        sources(&Path::new(&manifest).join("../..")),
+    )
+    .expect("as above");
 }
 
 /// Returns `(path, content)` of each file, in the order of their paths.
@@ -56,7 +64,10 @@ fn sources(repository: &Path) -> String {
     let repository = repository.canonicalize().expect("this crate lies in it");
     let mut files = Vec::new();
     for source in SOURCES {
-        println!("cargo::rerun-if-changed={}", repository.join(source).display());
+        println!(
+            "cargo::rerun-if-changed={}",
+            repository.join(source).display()
+        );
         collect(&repository.join(source), &mut files);
     }
     files.sort();
@@ -73,7 +84,10 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) {
     if path.is_file() {
         return files.push(path.to_owned());
     }
-    for entry in fs::read_dir(path).expect("a folder of the repository").flatten() {
+    for entry in fs::read_dir(path)
+        .expect("a folder of the repository")
+        .flatten()
+    {
         collect(&entry.path(), files);
     }
 }

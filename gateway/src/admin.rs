@@ -87,7 +87,10 @@ struct Bearer;
 
 impl Modify for Bearer {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("weiradm_<id>_<secret>").build();
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .bearer_format("weiradm_<id>_<secret>")
+            .build();
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("admin_key", SecurityScheme::Http(scheme));
     }
@@ -101,7 +104,8 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(admins::list, admins::create))
         .routes(routes!(admins::revoke))
         .routes(
-            routes!(contracts::list, contracts::submit).layer(DefaultBodyLimit::max(contracts::SUBMITTED_MAX_BYTES)),
+            routes!(contracts::list, contracts::submit)
+                .layer(DefaultBodyLimit::max(contracts::SUBMITTED_MAX_BYTES)),
         )
         .routes(routes!(contracts::show))
         .routes(routes!(contracts::version))
@@ -116,7 +120,10 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(collections::list))
         .routes(routes!(collections::describe))
         .routes(routes!(plugins::list))
-        .routes(routes!(plugins::upload, plugins::remove).layer(DefaultBodyLimit::max(plugins::BODY_MAX_BYTES)))
+        .routes(
+            routes!(plugins::upload, plugins::remove)
+                .layer(DefaultBodyLimit::max(plugins::BODY_MAX_BYTES)),
+        )
         .routes(routes!(plugins::accept))
         .routes(routes!(plugins::reload))
         .routes(routes!(upstreams::list))
@@ -135,12 +142,24 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
 /// Names the refusals, which are problem documents, whichever route they come from.
 fn name_problems(document: &mut utoipa::openapi::OpenApi) {
     for item in document.paths.paths.values_mut() {
-        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
-        let responses = operations.into_iter().flatten().flat_map(|operation| &mut operation.responses.responses);
+        let operations = [
+            &mut item.get,
+            &mut item.put,
+            &mut item.post,
+            &mut item.delete,
+        ];
+        let responses = operations
+            .into_iter()
+            .flatten()
+            .flat_map(|operation| &mut operation.responses.responses);
         for (_, response) in responses.filter(|(status, _)| status.starts_with(['4', '5'])) {
-            let RefOr::T(response) = response else { continue };
+            let RefOr::T(response) = response else {
+                continue;
+            };
             if let Some(content) = response.content.shift_remove("application/json") {
-                response.content.insert("application/problem+json".to_owned(), content);
+                response
+                    .content
+                    .insert("application/problem+json".to_owned(), content);
             }
         }
     }
@@ -152,15 +171,26 @@ pub fn document() -> utoipa::openapi::OpenApi {
 }
 
 /// Serves until `shutdown`.
-pub async fn serve(admin: Arc<Admin>, listener: TcpListener, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
+pub async fn serve(
+    admin: Arc<Admin>,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
     let scrape = metrics::router(&admin.gateway, listener.local_addr()?, false)?;
     let (router, document) = routes();
     let document = Arc::new(document);
     let router = router
-        .route("/openapi.json", get(async move || Json(document.as_ref().clone())))
+        .route(
+            "/openapi.json",
+            get(async move || Json(document.as_ref().clone())),
+        )
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
-        .fallback(async |uri: Uri| Refusal::not_found("route", uri.path()).see("see /openapi.json").into_response())
+        .fallback(async |uri: Uri| {
+            Refusal::not_found("route", uri.path())
+                .see("see /openapi.json")
+                .into_response()
+        })
         .method_not_allowed_fallback(async || Refusal::method().into_response())
         .layer(from_fn_with_state(admin.clone(), retries::answer))
         .with_state(admin)
@@ -181,7 +211,8 @@ async fn ready(Shared(admin): Ask) -> axum::response::Response {
     match admin.state.is_healthy().await {
         true => {
             let refused = admin.registry.refused();
-            let line = |refused: &Refused| format!("refused: {} {}\n", refused.kind.word(), refused.name);
+            let line =
+                |refused: &Refused| format!("refused: {} {}\n", refused.kind.word(), refused.name);
             let lines: String = refused.iter().map(line).collect();
             format!("ready\n{lines}").into_response()
         }
@@ -198,13 +229,16 @@ pub async fn first_key(state: &State, folder: &Path) -> anyhow::Result<()> {
     let path = folder.join(TOKEN_FILE);
     let failed = || format!("the first admin key in {}", path.display());
     if !path.exists() {
-        let minted = Minted::new(Kind::Admin).map_err(|error| anyhow::anyhow!("no random number: {error}"))?;
+        let minted = Minted::new(Kind::Admin)
+            .map_err(|error| anyhow::anyhow!("no random number: {error}"))?;
         // If several processes start at once, one of them wins.
-        weir_files::create_once(&path, minted.text.as_bytes(), weir_files::Readers::Owner).with_context(failed)?;
+        weir_files::create_once(&path, minted.text.as_bytes(), weir_files::Readers::Owner)
+            .with_context(failed)?;
     }
     let text = std::fs::read_to_string(&path).with_context(failed)?;
     let minted = Minted::read(text.trim(), Kind::Admin);
-    let minted = minted.with_context(|| format!("{} holds no admin key: delete it", path.display()))?;
+    let minted =
+        minted.with_context(|| format!("{} holds no admin key: delete it", path.display()))?;
     let row = AdminRow {
         id: minted.id,
         secret_hash: minted.hash.to_vec(),

@@ -58,7 +58,11 @@ pub struct TooMany(pub usize);
 
 impl Default for Announcements {
     fn default() -> Self {
-        Self { counts: Mutex::default(), tick: watch::Sender::new(0), wanted: watch::Sender::new(0) }
+        Self {
+            counts: Mutex::default(),
+            tick: watch::Sender::new(0),
+            wanted: watch::Sender::new(0),
+        }
     }
 }
 
@@ -81,26 +85,42 @@ impl Announcements {
     /// How often the lists of these contracts were said to be others, in all.
     pub fn lists(&self, contracts: &[Arc<str>]) -> [u64; 3] {
         let counts = self.lock();
-        let announced = contracts.iter().filter_map(|contract| counts.lists.get(contract));
-        announced.fold([0; 3], |sums, pulses| std::array::from_fn(|list| sums[list] + pulses[list].count))
+        let announced = contracts
+            .iter()
+            .filter_map(|contract| counts.lists.get(contract));
+        announced.fold([0; 3], |sums, pulses| {
+            std::array::from_fn(|list| sums[list] + pulses[list].count)
+        })
     }
 
     /// `list`: in the order of [`crate::catalogue::Listing::digests`].
     pub fn list_changed(self: &Arc<Self>, contract: &str, list: usize) {
         let contract: Arc<str> = contract.into();
         self.lock().lists.entry(contract.clone()).or_default();
-        self.beat(move |counts| counts.lists.get_mut(&contract).and_then(|pulses| pulses.get_mut(list)));
+        self.beat(move |counts| {
+            counts
+                .lists
+                .get_mut(&contract)
+                .and_then(|pulses| pulses.get_mut(list))
+        });
     }
 
     /// Nothing where nobody listens for it.
     pub fn resource_changed(self: &Arc<Self>, uri: &str) {
         let uri: Arc<str> = uri.into();
-        self.beat(move |counts| counts.resources.get_mut(&uri).map(|watched| &mut watched.pulse));
+        self.beat(move |counts| {
+            counts
+                .resources
+                .get_mut(&uri)
+                .map(|watched| &mut watched.pulse)
+        });
     }
 
     fn beat(self: &Arc<Self>, find: impl Fn(&mut Counts) -> Option<&mut Pulse> + Send + 'static) {
         let mut counts = self.lock();
-        let Some(pulse) = find(&mut counts) else { return };
+        let Some(pulse) = find(&mut counts) else {
+            return;
+        };
         let since = pulse.last.map_or(INTERVAL, |last| last.elapsed());
         if since >= INTERVAL {
             pulse.count += 1;
@@ -134,7 +154,11 @@ impl Announcements {
 
 impl WatchedResources {
     pub fn new(announcements: &Arc<Announcements>, most: usize) -> Self {
-        Self { announcements: announcements.clone(), seen: Mutex::default(), most }
+        Self {
+            announcements: announcements.clone(),
+            seen: Mutex::default(),
+            most,
+        }
     }
 
     /// From now on.
@@ -175,7 +199,10 @@ impl WatchedResources {
         let counts = self.announcements.lock();
         let mut changed = Vec::new();
         for (uri, seen) in seen.iter_mut() {
-            let count = counts.resources.get(uri).map_or(*seen, |watched| watched.pulse.count);
+            let count = counts
+                .resources
+                .get(uri)
+                .map_or(*seen, |watched| watched.pulse.count);
             if std::mem::replace(seen, count) != count {
                 changed.push(uri.clone());
             }
@@ -239,8 +266,15 @@ mod tests {
         let announcements = Arc::new(Announcements::default());
         announcements.resource_changed("note://1");
         assert!(announcements.watched().is_empty());
-        let (one, other) = (WatchedResources::new(&announcements, 2), WatchedResources::new(&announcements, 2));
-        assert!(one.add("note://1").is_ok() && one.add("note://1").is_ok() && other.add("note://2").is_ok());
+        let (one, other) = (
+            WatchedResources::new(&announcements, 2),
+            WatchedResources::new(&announcements, 2),
+        );
+        assert!(
+            one.add("note://1").is_ok()
+                && one.add("note://1").is_ok()
+                && other.add("note://2").is_ok()
+        );
         announcements.resource_changed("note://1");
         assert_eq!(one.changed(), [Arc::from("note://1")]);
         assert!(one.changed().is_empty() && other.changed().is_empty());

@@ -84,12 +84,19 @@ impl App {
             HostConfig {
                 plugins: config.folders.plugins.clone(),
                 built_in: setup.built_in,
-                cache: config.folders.cache.clone().unwrap_or_else(|| state.join("plugins")),
+                cache: config
+                    .folders
+                    .cache
+                    .clone()
+                    .unwrap_or_else(|| state.join("plugins")),
                 plugin: config.plugins.clone(),
                 builds: Some(state.join("builds")),
                 accepted: Some(state.join("plugins-accepted.json")),
                 indexes: Some(state.join("indexes")),
-                libraries: Some(Libraries { folder: state.join("native"), runner: setup.runner }),
+                libraries: Some(Libraries {
+                    folder: state.join("native"),
+                    runner: setup.runner,
+                }),
                 instances_max: config.limits.instances_max,
                 parked_bytes_max: 512 << 20,
             },
@@ -98,39 +105,70 @@ impl App {
         if setup.process.is_some() {
             upstreams.take(opened.upstreams);
         }
-        let cursors = Cursors::open(state).with_context(|| format!("the state folder {}", state.display()))?;
+        let cursors = Cursors::open(state)
+            .with_context(|| format!("the state folder {}", state.display()))?;
         let audit = match setup.process {
             Some(process) => Audit::open(state, process, &config.audit)?,
             None => Audit::none(),
         };
         let state = Arc::new(State::open(state).await.map_err(anyhow::Error::from)?);
         let identities = Identities::new(config.identity.required);
-        identities.take_over(&state).await.map_err(anyhow::Error::from)?;
+        identities
+            .take_over(&state)
+            .await
+            .map_err(anyhow::Error::from)?;
         let host = Arc::new(host);
-        let gateway = Arc::new(Gateway::new(config, host.clone(), upstreams, cursors, identities, audit, metrics));
+        let gateway = Arc::new(Gateway::new(
+            config,
+            host.clone(),
+            upstreams,
+            cursors,
+            identities,
+            audit,
+            metrics,
+        ));
         for problem in &opened.left_out {
             tracing::error!("refused: {problem}");
         }
         gateway.set_refused_connections(opened.left_out);
         let weak = Arc::downgrade(&gateway); // the gateway owns the host
-        let in_use =
-            move |adapter: &str| weak.upgrade().map_or_else(Vec::new, |gateway| registry::in_use(&gateway, adapter));
+        let in_use = move |adapter: &str| {
+            weak.upgrade()
+                .map_or_else(Vec::new, |gateway| registry::in_use(&gateway, adapter))
+        };
         host.set_in_use(Arc::new(in_use));
         let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
         if setup.process.is_some() {
             host.set_tool_gate(Arc::new(CodeGate::new(&registry)));
         }
-        gateway.plugin_files().recover(&gateway.config().folders.plugins);
+        gateway
+            .plugin_files()
+            .recover(&gateway.config().folders.plugins);
         for report in host.load_all().await {
             gateway.note_plugin(&report);
         }
         let [waiting, drifting, refusing] = std::array::from_fn(|_| Arc::downgrade(&registry));
         gateway.metrics().watch_registry(
-            move || waiting.upgrade().map(|registry| registry.gate().waiting_by_class()).unwrap_or_default(),
+            move || {
+                waiting
+                    .upgrade()
+                    .map(|registry| registry.gate().waiting_by_class())
+                    .unwrap_or_default()
+            },
             move || drifting.upgrade().map_or(0, |registry| registry.drifted()),
-            move || refusing.upgrade().map(|registry| registry.refused_by_kind()).unwrap_or_default(),
+            move || {
+                refusing
+                    .upgrade()
+                    .map(|registry| registry.refused_by_kind())
+                    .unwrap_or_default()
+            },
         );
-        Ok(Self { gateway, registry, state, connections })
+        Ok(Self {
+            gateway,
+            registry,
+            state,
+            connections,
+        })
     }
 
     /// Loads the contracts folder. What is published is served whatever is wrong with a file, a plugin or a connection beside
@@ -140,11 +178,21 @@ impl App {
         let report = self.registry.load().await;
         let nothing = self.gateway.snapshot().catalogue.is_empty();
         let refused = self.registry.refused();
-        let mut problems: Vec<Problem> = refused.into_iter().flat_map(|refused| refused.problems).collect();
-        problems
-            .extend(report.problems.iter().filter(|problem| !problems.contains(problem)).cloned().collect::<Vec<_>>());
-        let later =
-            !report.waiting.is_empty() || !report.held.is_empty() || !self.gateway.config().upstreams.is_empty();
+        let mut problems: Vec<Problem> = refused
+            .into_iter()
+            .flat_map(|refused| refused.problems)
+            .collect();
+        problems.extend(
+            report
+                .problems
+                .iter()
+                .filter(|problem| !problems.contains(problem))
+                .cloned()
+                .collect::<Vec<_>>(),
+        );
+        let later = !report.waiting.is_empty()
+            || !report.held.is_empty()
+            || !self.gateway.config().upstreams.is_empty();
         let empty = nothing && !later;
         let because = !report.problems.is_empty() || !self.gateway.refused_connections().is_empty();
         if strict {
@@ -193,7 +241,10 @@ impl App {
     /// Follows plugins, counts refusals, and, where contracts come from files, those, while the process serves.
     pub fn watch(&self, files: bool) {
         tokio::spawn(follow(self.gateway.clone(), self.state.clone()));
-        tokio::spawn(registry::impact::keep(self.gateway.clone(), self.state.clone()));
+        tokio::spawn(registry::impact::keep(
+            self.gateway.clone(),
+            self.state.clone(),
+        ));
         tokio::spawn(count_refusals(self.gateway.clone()));
         let (host, gateway) = (self.gateway.host().clone(), self.gateway.clone());
         tokio::spawn(async move { host.watch(move |report| gateway.note_plugin(&report)).await });
@@ -255,7 +306,9 @@ fn outlive_file_limit() {
     #[cfg(target_os = "linux")]
     const SIGXFSZ: i32 = 25;
     #[cfg(target_os = "linux")]
-    if let Err(error) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ)) {
+    if let Err(error) =
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ))
+    {
         tracing::warn!(%error, "a limit on the size of files would end this process");
     }
 }

@@ -41,17 +41,39 @@ pub use self::search::{Searched, searched, unknown};
 pub use crate::catalogue::Endpoint;
 use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};
 
-pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: &CallRequest<'_>) -> CallOutcome {
+pub async fn call_tool(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: &CallRequest<'_>,
+) -> CallOutcome {
     let mut record = CallRecord::open(gateway, caller, request); // dropped unclosed = "cancelled", recorded all the same
-    let stages = AssertUnwindSafe(stages(gateway, caller, request, &mut record)).catch_unwind().await;
+    let stages = AssertUnwindSafe(stages(gateway, caller, request, &mut record))
+        .catch_unwind()
+        .await;
     let outcome = stages.unwrap_or_else(|panic| Err(record.panicked(&*panic))); // this call failed, and no other
     record.close(outcome).await
 }
 
 /// Checks whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
-pub fn check(gateway: &Gateway, caller: &Caller, tool: &CatalogueTool, arguments: &str) -> ToolResult {
-    match arguments::bind(gateway.cursors(), caller, tool, Some(arguments), Asking::default(), false) {
-        Ok(_) => ToolResult::new("The arguments are valid.".to_owned(), r#"{"valid":true}"#.to_owned(), false),
+pub fn check(
+    gateway: &Gateway,
+    caller: &Caller,
+    tool: &CatalogueTool,
+    arguments: &str,
+) -> ToolResult {
+    match arguments::bind(
+        gateway.cursors(),
+        caller,
+        tool,
+        Some(arguments),
+        Asking::default(),
+        false,
+    ) {
+        Ok(_) => ToolResult::new(
+            "The arguments are valid.".to_owned(),
+            r#"{"valid":true}"#.to_owned(),
+            false,
+        ),
         Err(error) => error.into_result("none"),
     }
 }
@@ -66,15 +88,30 @@ async fn stages(
     let tool = lookup::visible(caller, request, record)?; // hidden and unknown cannot differ
     headers::check(tool, request)?;
     lookup::may_run(tool, request)?;
-    let slot = limits::acquire(gateway.in_flight(), gateway.buckets(), caller, tool, record.opened())?;
+    let slot = limits::acquire(
+        gateway.in_flight(),
+        gateway.buckets(),
+        caller,
+        tool,
+        record.opened(),
+    )?;
     let keep_profile = gateway.config().contracts.impact_days > 0;
-    let input = arguments::bind(gateway.cursors(), caller, tool, request.arguments, request.asking, keep_profile)?;
+    let input = arguments::bind(
+        gateway.cursors(),
+        caller,
+        tool,
+        request.arguments,
+        request.asking,
+        keep_profile,
+    )?;
     if let Some(profile) = &input.profile {
         gateway.call_history().note(tool, &caller.agent, profile);
     }
     record.intent(&input)?; // a write is recorded before it runs
     let answer = dispatch::run(gateway, slot, caller, tool, &input, request, record).await;
-    match answer.and_then(|answer| output::shape(gateway.cursors(), caller, tool, &input, request, answer)) {
+    match answer
+        .and_then(|answer| output::shape(gateway.cursors(), caller, tool, &input, request, answer))
+    {
         Err(error) => Err(Box::pin(output::explain(gateway, tool, error)).await), // the source may have changed
         shaped => shaped,
     }

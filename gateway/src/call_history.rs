@@ -33,7 +33,12 @@ struct Seen {
 impl CallHistory {
     pub fn note(&self, tool: &CatalogueTool, agent: &Arc<str>, profile: &Profile) {
         let profile = serde_json::to_string(profile).expect("a profile is plain data");
-        let seen = Seen { contract: tool.contract.clone(), tool: tool.name.clone(), agent: agent.clone(), profile };
+        let seen = Seen {
+            contract: tool.contract.clone(),
+            tool: tool.name.clone(),
+            agent: agent.clone(),
+            profile,
+        };
         if self.waiting.len() < WAITING_MAX || self.waiting.contains_key(&seen) {
             *self.waiting.entry(seen).or_default() += 1;
         }
@@ -57,7 +62,11 @@ impl CallHistory {
     /// Writes down what waits, and forgets what is older than `days`; with 0 days, all of it.
     pub async fn write(&self, state: &State, days: u32) {
         let (today, rows) = (now_ms() / DAY_MS, self.take());
-        let oldest = if days == 0 { today + 1 } else { today - i64::from(days) };
+        let oldest = if days == 0 {
+            today + 1
+        } else {
+            today - i64::from(days)
+        };
         let written = async {
             state.forget_profiles(oldest).await?;
             if days > 0 && !rows.is_empty() {
@@ -83,7 +92,13 @@ mod tests {
         let today = now_ms() / DAY_MS;
         for (day, tool) in [(today - 40, "old"), (today, "new")] {
             let (contract, agent) = ("desk".to_owned(), "ann".to_owned());
-            let row = ProfileRow { contract, tool: tool.to_owned(), agent, profile: "{}".to_owned(), calls: 1 };
+            let row = ProfileRow {
+                contract,
+                tool: tool.to_owned(),
+                agent,
+                profile: "{}".to_owned(),
+                calls: 1,
+            };
             state.keep_profiles(day, &[row]).await.expect("kept");
         }
         let history = CallHistory::default();

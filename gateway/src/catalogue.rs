@@ -67,45 +67,89 @@ const NARROWED_MAX: usize = 4096;
 impl Catalogue {
     /// Makes a catalogue of compiled contracts, whose tool names the registry has found unique, and of the views over
     /// them. Tools of `previous` that did not change are carried over, with what they had prepared.
-    pub fn new(contracts: &[Arc<Contract>], views: &BTreeMap<String, View>, previous: Option<&Catalogue>) -> Self {
+    pub fn new(
+        contracts: &[Arc<Contract>],
+        views: &BTreeMap<String, View>,
+        previous: Option<&Catalogue>,
+    ) -> Self {
         let checks = previous.map_or_else(KeptChecks::default, |previous| previous.checks.clone());
         let mut tools: HashMap<Box<str>, Arc<CatalogueTool>, RandomState> = HashMap::default();
         let mut by_contract = HashMap::new();
         let (mut every, mut listings) = (Vec::new(), vec![Arc::default()]);
-        let items: Vec<Items> = contracts.iter().map(|contract| Items::prepare(contract, previous)).collect();
+        let items: Vec<Items> = contracts
+            .iter()
+            .map(|contract| Items::prepare(contract, previous))
+            .collect();
         for (contract, items) in contracts.iter().zip(&items) {
             let sources = Sources::of(contract);
-            let prepare = |tool| CatalogueTool::prepare(contract, tool, &sources, &checks, previous);
+            let prepare =
+                |tool| CatalogueTool::prepare(contract, tool, &sources, &checks, previous);
             let own: Vec<Arc<CatalogueTool>> = contract.tools.iter().filter_map(prepare).collect();
             by_contract.insert(contract.name.as_str().into(), listings.len());
-            listings.push(Arc::new(Listing::new(ServerInfo::of(contract), own.clone(), &[items])));
+            listings.push(Arc::new(Listing::new(
+                ServerInfo::of(contract),
+                own.clone(),
+                &[items],
+            )));
             for tool in own {
                 // Of two tools with the same name the first counts, as in the listings.
-                tools.entry(tool.name.as_ref().into()).or_insert_with(|| tool.clone());
+                tools
+                    .entry(tool.name.as_ref().into())
+                    .or_insert_with(|| tool.clone());
                 every.push(tool);
             }
         }
         let mut served = BTreeMap::new();
         let all: Vec<&Items> = items.iter().collect();
         for (name, settings) in views {
-            let own: Vec<_> = every.iter().filter(|tool| view::selects(settings, tool)).cloned().collect();
-            served.insert(name.clone(), ServedView::new(settings.clone(), listings.len(), &own));
-            let server = ServerInfo { name: name.clone(), ..touched(contracts, &own, &[]) };
+            let own: Vec<_> = every
+                .iter()
+                .filter(|tool| view::selects(settings, tool))
+                .cloned()
+                .collect();
+            served.insert(
+                name.clone(),
+                ServedView::new(settings.clone(), listings.len(), &own),
+            );
+            let server = ServerInfo {
+                name: name.clone(),
+                ..touched(contracts, &own, &[])
+            };
             listings.push(Arc::new(view::listing(settings, server, own, &all)));
         }
-        listings[0] = Arc::new(Listing::new(ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)), every, &all));
+        listings[0] = Arc::new(Listing::new(
+            ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)),
+            every,
+            &all,
+        ));
         let contracts = contracts.to_vec();
-        Self { tools, contracts, items, listings, by_contract, views: served, narrowed: narrowed(), checks }
+        Self {
+            tools,
+            contracts,
+            items,
+            listings,
+            by_contract,
+            views: served,
+            narrowed: narrowed(),
+            checks,
+        }
     }
 
     /// Returns the tool of that name, if the endpoint serves it to those with that access.
-    pub fn tool(&self, endpoint: &Endpoint, name: &str, access: &Access) -> Option<&Arc<CatalogueTool>> {
+    pub fn tool(
+        &self,
+        endpoint: &Endpoint,
+        name: &str,
+        access: &Access,
+    ) -> Option<&Arc<CatalogueTool>> {
         let tool = match endpoint {
             Endpoint::All => self.tools.get(name)?,
             // Another contract may have one of the same name.
             Endpoint::Contract(contract) => match self.tools.get(name)? {
                 tool if tool.contract == *contract => tool,
-                _ => self.listings[*self.by_contract.get(&**contract)?].tools.find(name)?,
+                _ => self.listings[*self.by_contract.get(&**contract)?]
+                    .tools
+                    .find(name)?,
             },
             Endpoint::View(view) => self.views.get(&**view)?.tool(name)?,
         };
@@ -116,7 +160,10 @@ impl Catalogue {
     pub fn mirrored<'t>(&self, endpoint: &Endpoint, tool: &'t CatalogueTool) -> &'t [Mirrored] {
         match endpoint {
             Endpoint::All | Endpoint::Contract(_) => &tool.mirrored,
-            Endpoint::View(view) => self.views.get(&**view).map_or(&[], |view| view.mirrored(tool)),
+            Endpoint::View(view) => self
+                .views
+                .get(&**view)
+                .map_or(&[], |view| view.mirrored(tool)),
         }
     }
 
@@ -128,7 +175,9 @@ impl Catalogue {
             Endpoint::Contract(contract) => *self.by_contract.get(&**contract)?,
             Endpoint::View(view) => self.views.get(&**view)?.place,
         };
-        let Some(digest) = access.digest() else { return Some(self.listings[place].clone()) };
+        let Some(digest) = access.digest() else {
+            return Some(self.listings[place].clone());
+        };
         let prepare = || Ok::<Narrowed, Infallible>(self.narrow(place, access).map(Arc::new));
         let Ok(narrowed) = self.narrowed.get_or_insert_with(&(place, *digest), prepare);
         narrowed
@@ -137,27 +186,47 @@ impl Catalogue {
     /// Returns the listing of an endpoint whose tools are found by search; `None` for every other one, at the cost of a
     /// look.
     pub fn searching(&self, endpoint: &Endpoint, access: &Access) -> Option<Arc<Listing>> {
-        let Endpoint::View(view) = endpoint else { return None };
-        self.views.get(&**view).filter(|view| view.settings.search).and_then(|_| self.listing(endpoint, access))
+        let Endpoint::View(view) = endpoint else {
+            return None;
+        };
+        self.views
+            .get(&**view)
+            .filter(|view| view.settings.search)
+            .and_then(|_| self.listing(endpoint, access))
     }
 
     /// Narrows a listing. Nothing in the result says that there is more: versions and endpoints are those of what is
     /// seen.
     fn narrow(&self, place: usize, access: &Access) -> Option<Listing> {
         let whole = &self.listings[place];
-        let seen = whole.tools.entries().iter().filter(|tool| access.allows(&tool.contract, &tool.name));
+        let seen = whole
+            .tools
+            .entries()
+            .iter()
+            .filter(|tool| access.allows(&tool.contract, &tool.name));
         let seen: Vec<_> = seen.cloned().collect();
         let is_view = place > self.contracts.len();
         let is_here = |index: usize| place == 0 || is_view || place == index + 1;
         let named = |index: usize| access.allows_contract(&self.contracts[index].name);
-        let items = self.items.iter().enumerate().filter(|(index, _)| is_here(*index) && named(*index));
+        let items = self
+            .items
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| is_here(*index) && named(*index));
         let items: Vec<&Items> = items.map(|(_, items)| items).collect();
         let server = match place {
             0 => touched(&self.contracts, &seen, &items),
-            _ if seen.is_empty() && (is_view || items.iter().all(|items| items.source.is_none())) => return None,
+            _ if seen.is_empty()
+                && (is_view || items.iter().all(|items| items.source.is_none())) =>
+            {
+                return None;
+            }
             _ if is_view => {
                 let version = touched(&self.contracts, &seen, &[]).version;
-                let server = ServerInfo { version, ..whole.server.clone() };
+                let server = ServerInfo {
+                    version,
+                    ..whole.server.clone()
+                };
                 let view = self.views.values().find(|view| view.place == place)?;
                 return Some(view::listing(&view.settings, server, seen, &items));
             }
@@ -174,7 +243,10 @@ impl Catalogue {
     /// Returns the meters that count calls of tools, and what is asked of items.
     pub fn meters(&self) -> impl Iterator<Item = &ToolMeter> {
         let sources = self.items.iter().filter_map(|items| items.source.as_ref());
-        self.tools.values().map(|tool| &tool.meter).chain(sources.flat_map(|source| &source.meters))
+        self.tools
+            .values()
+            .map(|tool| &tool.meter)
+            .chain(sources.flat_map(|source| &source.meters))
     }
 
     pub fn tools(&self) -> impl Iterator<Item = &Arc<CatalogueTool>> {
@@ -202,7 +274,10 @@ impl Catalogue {
     /// Returns the views that nothing of what is published belongs to.
     pub fn empty_views(&self) -> impl Iterator<Item = &str> {
         let is_empty = |view: &ServedView| self.listings[view.place].tools.is_empty();
-        self.views.iter().filter(move |(_, view)| is_empty(view)).map(|(name, _)| name.as_str())
+        self.views
+            .iter()
+            .filter(move |(_, view)| is_empty(view))
+            .map(|(name, _)| name.as_str())
     }
 
     pub fn len(&self) -> usize {
@@ -221,16 +296,35 @@ impl Default for Catalogue {
 }
 
 /// Returns a server of the contracts that have one of these tools or items.
-fn touched(contracts: &[Arc<Contract>], tools: &[Arc<CatalogueTool>], items: &[&Items]) -> ServerInfo {
-    let have_items = items.iter().filter_map(|items| items.source.as_ref()).map(|source| &*source.contract);
-    let touched: HashSet<&str> = tools.iter().map(|tool| &*tool.contract).chain(have_items).collect();
-    let touched = contracts.iter().filter(|contract| touched.contains(contract.name.as_str()));
+fn touched(
+    contracts: &[Arc<Contract>],
+    tools: &[Arc<CatalogueTool>],
+    items: &[&Items],
+) -> ServerInfo {
+    let have_items = items
+        .iter()
+        .filter_map(|items| items.source.as_ref())
+        .map(|source| &*source.contract);
+    let touched: HashSet<&str> = tools
+        .iter()
+        .map(|tool| &*tool.contract)
+        .chain(have_items)
+        .collect();
+    let touched = contracts
+        .iter()
+        .filter(|contract| touched.contains(contract.name.as_str()));
     ServerInfo::catalogue(touched.map(Arc::as_ref))
 }
 
 fn narrowed() -> Cache<NarrowedKey, Narrowed, quick_cache::UnitWeighter, RandomState> {
     let (most, hasher) = (NARROWED_MAX, RandomState::new());
-    Cache::with(most, most as u64, quick_cache::UnitWeighter, hasher, Default::default())
+    Cache::with(
+        most,
+        most as u64,
+        quick_cache::UnitWeighter,
+        hasher,
+        Default::default(),
+    )
 }
 
 #[cfg(test)]
@@ -242,21 +336,41 @@ mod tests {
     /// served.
     #[tokio::test]
     async fn a_view_runs_the_tool_that_it_was_made_from() {
-        let of = |contract: &str| View { contracts: vec![contract.to_owned()], ..View::default() };
+        let of = |contract: &str| View {
+            contracts: vec![contract.to_owned()],
+            ..View::default()
+        };
         let views = ["depot", "desk"].map(|name| (name.to_owned(), of(name)));
         let gateway = testing::gateway(|config| config.views = views.into()).await;
-        testing::publish(&gateway, &[("depot", &["find_part"]), ("desk", &["find_part"])]);
+        testing::publish(
+            &gateway,
+            &[("depot", &["find_part"]), ("desk", &["find_part"])],
+        );
         let snapshot = gateway.snapshot();
         let found = |endpoint: Endpoint| {
-            let tool = snapshot.catalogue.tool(&endpoint, "find_part", &Access::EVERYTHING);
+            let tool = snapshot
+                .catalogue
+                .tool(&endpoint, "find_part", &Access::EVERYTHING);
             tool.map(|tool| tool.contract.clone())
         };
         for contract in ["depot", "desk"] {
-            assert_eq!(found(Endpoint::View(contract.into())).as_deref(), Some(contract));
-            assert_eq!(found(Endpoint::Contract(contract.into())).as_deref(), Some(contract));
+            assert_eq!(
+                found(Endpoint::View(contract.into())).as_deref(),
+                Some(contract)
+            );
+            assert_eq!(
+                found(Endpoint::Contract(contract.into())).as_deref(),
+                Some(contract)
+            );
         }
-        let listing = snapshot.catalogue.listing(&Endpoint::All, &Access::EVERYTHING).expect("everything is listed");
-        let listed = listing.tools.find("find_part").map(|tool| tool.contract.clone());
+        let listing = snapshot
+            .catalogue
+            .listing(&Endpoint::All, &Access::EVERYTHING)
+            .expect("everything is listed");
+        let listed = listing
+            .tools
+            .find("find_part")
+            .map(|tool| tool.contract.clone());
         assert_eq!(found(Endpoint::All), listed, "what is listed is what runs");
     }
 }

@@ -1,5 +1,8 @@
 //! The command line: one file a command.
-#![expect(clippy::print_stdout, reason = "a command's answer goes to stdout; logs go to stderr")]
+#![expect(
+    clippy::print_stdout,
+    reason = "a command's answer goes to stdout; logs go to stderr"
+)]
 
 mod admin;
 mod audit;
@@ -59,7 +62,12 @@ use crate::{
 ///   weir serve --config weir.toml         serve a folder of contracts
 ///   weir call --file prices.csv list_prices --limit 3   run one tool from the terminal
 #[derive(Parser)]
-#[command(name = "weir", version, verbatim_doc_comment, arg_required_else_help = true)]
+#[command(
+    name = "weir",
+    version,
+    verbatim_doc_comment,
+    arg_required_else_help = true
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -167,8 +175,13 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
     let _ = BUILT_IN.set(built_in); // once a process
     let _ = SOURCES.set(sources);
     end_with_the_reader();
-    let matches = Cli::command().long_version(long_version(built_in)).get_matches();
-    let done = match Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command {
+    let matches = Cli::command()
+        .long_version(long_version(built_in))
+        .get_matches();
+    let done = match Cli::from_arg_matches(&matches)
+        .unwrap_or_else(|error| error.exit())
+        .command
+    {
         Command::Serve(command) => command.run(),
         Command::Stdio(command) => command.run(),
         Command::Call(command) => command.run(),
@@ -213,7 +226,9 @@ fn end_with_the_reader() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let said = panic.payload_as_str().unwrap_or_default();
-        let Some(why) = said.strip_prefix("failed printing to stdout: ") else { return usual(panic) };
+        let Some(why) = said.strip_prefix("failed printing to stdout: ") else {
+            return usual(panic);
+        };
         if why.starts_with("Broken pipe") {
             std::process::exit(0);
         }
@@ -224,7 +239,11 @@ fn end_with_the_reader() {
 
 fn long_version(built_in: BuiltIn) -> String {
     let names: Vec<&str> = built_in.iter().map(|(name, ..)| *name).collect();
-    let inside = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let inside = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
     format!("{}\nadapters inside: {inside}", env!("CARGO_PKG_VERSION"))
 }
 
@@ -238,11 +257,15 @@ fn client_profile(word: &str) -> Result<ClientProfile, String> {
 
 /// Returns the endpoint of a view that the configuration has; without a name, that of everything.
 fn view(config: &Config, name: Option<&str>) -> anyhow::Result<Endpoint> {
-    let Some(name) = name else { return Ok(Endpoint::All) };
+    let Some(name) = name else {
+        return Ok(Endpoint::All);
+    };
     let views: Vec<&str> = config.views.keys().map(String::as_str).collect();
     match views.contains(&name) {
         true => Ok(Endpoint::View(name.into())),
-        false if views.is_empty() => anyhow::bail!("there is no view `{name}`: define [views.{name}]"),
+        false if views.is_empty() => {
+            anyhow::bail!("there is no view `{name}`: define [views.{name}]")
+        }
         false => anyhow::bail!("there is no view `{name}`; there are {}", views.join(", ")),
     }
 }
@@ -270,7 +293,10 @@ impl Failure {
 fn http_client(url: &str) -> reqwest::Result<reqwest::Client> {
     weir_connections::http::install_tls();
     let url = reqwest::Url::parse(url).ok();
-    let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+    let host = url
+        .as_ref()
+        .and_then(reqwest::Url::host_str)
+        .unwrap_or_default();
     let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
     let is_here = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
     let builder = reqwest::Client::builder();
@@ -283,5 +309,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
 }

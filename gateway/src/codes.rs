@@ -14,7 +14,10 @@ pub fn page() -> String {
          request are JSON-RPC errors instead.\n\nWhere a tool is called by plain HTTP (`/rest/…`), the answer has the status of its code.\n\n| code | status | meaning | what to do |\n|---|---|---|---|\n",
     );
     for row in &TABLE {
-        page.push_str(&format!("| `{}` | {} | {} | {} |\n", row.label, row.status, row.meaning, row.advice));
+        page.push_str(&format!(
+            "| `{}` | {} | {} | {} |\n",
+            row.label, row.status, row.meaning, row.advice
+        ));
     }
     page
 }
@@ -29,6 +32,10 @@ mod tests {
         if std::env::var_os("WEIR_BLESS").is_some() {
             std::fs::write(path, page()).expect("written");
         }
-        assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page(), "run the tests with WEIR_BLESS=1");
+        assert_eq!(
+            std::fs::read_to_string(path).unwrap_or_default(),
+            page(),
+            "run the tests with WEIR_BLESS=1"
+        );
     }
 }

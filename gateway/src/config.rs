@@ -60,7 +60,12 @@ pub struct Folders {
 
 impl Default for Folders {
     fn default() -> Self {
-        Self { contracts: "contracts".into(), plugins: "plugins".into(), state: ".weir".into(), cache: None }
+        Self {
+            contracts: "contracts".into(),
+            plugins: "plugins".into(),
+            state: ".weir".into(),
+            cache: None,
+        }
     }
 }
 
@@ -159,7 +164,10 @@ pub struct Admin {
 
 impl Default for Admin {
     fn default() -> Self {
-        Self { listen: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0), enabled: true }
+        Self {
+            listen: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0),
+            enabled: true,
+        }
     }
 }
 
@@ -176,7 +184,10 @@ pub struct Contracts {
 
 impl Default for Contracts {
     fn default() -> Self {
-        Self { drift_interval_s: 300, impact_days: 0 }
+        Self {
+            drift_interval_s: 300,
+            impact_days: 0,
+        }
     }
 }
 
@@ -232,14 +243,19 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self { token: None, tools_max: 500 }
+        Self {
+            token: None,
+            tools_max: 500,
+        }
     }
 }
 
 /// Leaves out the token, reference or not.
 impl std::fmt::Debug for Metrics {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Metrics").field("tools_max", &self.tools_max).finish_non_exhaustive()
+        out.debug_struct("Metrics")
+            .field("tools_max", &self.tools_max)
+            .finish_non_exhaustive()
     }
 }
 
@@ -301,7 +317,8 @@ impl TryFrom<String> for AgentRate {
             return Ok(Self(None));
         }
         let rate = weir_contracts::form::rate(&text);
-        rate.map(|rate| Self(Some(rate))).ok_or_else(|| RATE.to_owned())
+        rate.map(|rate| Self(Some(rate)))
+            .ok_or_else(|| RATE.to_owned())
     }
 }
 

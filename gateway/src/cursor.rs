@@ -57,13 +57,18 @@ impl Cursors {
             weir_files::create_once(&path, &random_key()?, weir_files::Readers::Owner)?;
         }
         let key: [u8; 32] = fs::read(&path)?.try_into().map_err(|_| {
-            std::io::Error::new(std::io::ErrorKind::InvalidData, format!("{} is not a key: delete it", path.display()))
+            std::io::Error::new(
+                std::io::ErrorKind::InvalidData,
+                format!("{} is not a key: delete it", path.display()),
+            )
         })?;
         Ok(Self::with_key(&key))
     }
 
     fn with_key(key: &[u8; 32]) -> Self {
-        Self { cipher: XChaCha20Poly1305::new(Key::from_slice(key)) }
+        Self {
+            cipher: XChaCha20Poly1305::new(Key::from_slice(key)),
+        }
     }
 
     /// Seals a cursor: whatever is sealed can be opened.
@@ -73,8 +78,14 @@ impl Cursors {
         }
         let mut sealed = vec![0; NONCE_BYTES];
         getrandom::fill(&mut sealed).map_err(|_| Unsealed::NoRandomness)?;
-        let payload = Payload { msg: cursor.as_bytes(), aad: &bound.0 };
-        let text = self.cipher.encrypt(XNonce::from_slice(&sealed), payload).expect("a text of bounded length");
+        let payload = Payload {
+            msg: cursor.as_bytes(),
+            aad: &bound.0,
+        };
+        let text = self
+            .cipher
+            .encrypt(XNonce::from_slice(&sealed), payload)
+            .expect("a text of bounded length");
         sealed.extend_from_slice(&text);
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
@@ -86,8 +97,16 @@ impl Cursors {
         }
         let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, text) = bytes.split_at_checked(NONCE_BYTES)?;
-        let payload = Payload { msg: text, aad: &bound.0 };
-        String::from_utf8(self.cipher.decrypt(XNonce::from_slice(nonce), payload).ok()?).ok()
+        let payload = Payload {
+            msg: text,
+            aad: &bound.0,
+        };
+        String::from_utf8(
+            self.cipher
+                .decrypt(XNonce::from_slice(nonce), payload)
+                .ok()?,
+        )
+        .ok()
     }
 }
 
@@ -106,7 +125,10 @@ mod tests {
         let cursors = Cursors::ephemeral().expect("randomness");
         let bound = Bound::new("list_airports", 1, "dana", "{}");
         let sealed = cursors.seal(&bound, "[\"AAL\"]").expect("sealed");
-        assert_eq!(cursors.open_sealed(&bound, &sealed).as_deref(), Some("[\"AAL\"]"));
+        assert_eq!(
+            cursors.open_sealed(&bound, &sealed).as_deref(),
+            Some("[\"AAL\"]")
+        );
         for other in [
             Bound::new("list_cities", 1, "dana", "{}"),
             Bound::new("list_airports", 2, "dana", "{}"),
@@ -117,7 +139,10 @@ mod tests {
         }
         let mut altered = sealed.into_bytes();
         altered[40] ^= 1;
-        assert_eq!(cursors.open_sealed(&bound, std::str::from_utf8(&altered).expect("ascii")), None);
+        assert_eq!(
+            cursors.open_sealed(&bound, std::str::from_utf8(&altered).expect("ascii")),
+            None
+        );
     }
 
     #[test]
@@ -137,8 +162,17 @@ mod tests {
     fn the_key_in_the_state_folder_is_shared() {
         let folder = std::env::temp_dir().join(format!("weir-cursors-{}", std::process::id()));
         let bound = Bound::new("t", 1, "a", "");
-        let sealed = Cursors::open(&folder).expect("opened").seal(&bound, "x").expect("sealed");
-        assert_eq!(Cursors::open(&folder).expect("opened again").open_sealed(&bound, &sealed).as_deref(), Some("x"));
+        let sealed = Cursors::open(&folder)
+            .expect("opened")
+            .seal(&bound, "x")
+            .expect("sealed");
+        assert_eq!(
+            Cursors::open(&folder)
+                .expect("opened again")
+                .open_sealed(&bound, &sealed)
+                .as_deref(),
+            Some("x")
+        );
         fs::remove_dir_all(folder).expect("removed");
     }
 }

@@ -28,7 +28,11 @@ pub enum Era {
 
 impl Era {
     /// Returns the era of a message. `headers` are there only over HTTP.
-    pub fn of(method: &str, meta: &Meta<'_>, headers: Option<&HeaderMap>) -> Result<Self, RpcError> {
+    pub fn of(
+        method: &str,
+        meta: &Meta<'_>,
+        headers: Option<&HeaderMap>,
+    ) -> Result<Self, RpcError> {
         let header_is_modern = headers.is_some_and(names_modern);
         if method == "initialize" {
             return match (modern::is_valid(meta), header_is_modern) {
@@ -48,12 +52,18 @@ impl Era {
 
 /// Returns `true` if any `MCP-Protocol-Version` header names a modern version.
 pub fn names_modern(headers: &HeaderMap) -> bool {
-    headers.get_all(PROTOCOL_VERSION_HEADER).iter().any(|value| value.to_str().is_ok_and(Version::names_modern))
+    headers
+        .get_all(PROTOCOL_VERSION_HEADER)
+        .iter()
+        .any(|value| value.to_str().is_ok_and(Version::names_modern))
 }
 
 /// Returns the caller's trace: `_meta.traceparent` first, then the HTTP header. A malformed one is ignored.
 fn trace<'a>(meta: &Meta<'a>, headers: Option<&'a HeaderMap>) -> Option<Cow<'a, str>> {
-    let of_meta = meta.traceparent.and_then(raw::string).filter(|text| traceparent(text).is_some());
+    let of_meta = meta
+        .traceparent
+        .and_then(raw::string)
+        .filter(|text| traceparent(text).is_some());
     of_meta.or_else(|| {
         let header = headers?.get("traceparent")?.to_str().ok()?;
         traceparent(header).map(Cow::Borrowed)

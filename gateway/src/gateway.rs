@@ -184,16 +184,26 @@ impl Gateway {
         let listing = snapshot.listing_generation;
         self.metrics.publish(snapshot.catalogue.meters());
         self.snapshot.store(Arc::new(snapshot));
-        self.listing.send_if_modified(|seen| std::mem::replace(seen, listing) != listing);
+        self.listing
+            .send_if_modified(|seen| std::mem::replace(seen, listing) != listing);
     }
 
     /// Notes the outcome of one file: it is kept, counted, logged, and in the audit trail if it changed what runs.
     pub fn note_plugin(&self, report: &LoadReport) {
         self.plugin_files.note(report);
-        let origin = report.result.as_ref().map_or("folder", PluginStatus::origin);
+        let origin = report
+            .result
+            .as_ref()
+            .map_or("folder", PluginStatus::origin);
         if let Ok(plugin) = &report.result {
-            let act = if report.removed { AdminAct::PluginRemove } else { AdminAct::PluginLoad };
-            let _ = self.audit.admin(act, &plugin.name, Some(&plugin.digest), origin, None);
+            let act = if report.removed {
+                AdminAct::PluginRemove
+            } else {
+                AdminAct::PluginLoad
+            };
+            let _ = self
+                .audit
+                .admin(act, &plugin.name, Some(&plugin.digest), origin, None);
         }
         self.metrics.plugin_load(report);
         match &report.result {

@@ -61,12 +61,18 @@ pub struct Identities {
 
 impl Caller {
     pub fn local() -> Self {
-        Self { agent: "local".into(), tenant: "local".into(), grant: None }
+        Self {
+            agent: "local".into(),
+            tenant: "local".into(),
+            grant: None,
+        }
     }
 
     /// Returns the part of the catalogue that this caller may see and call.
     pub fn access(&self) -> &Access {
-        self.grant.as_ref().map_or(&Access::EVERYTHING, |grant| grant.access())
+        self.grant
+            .as_ref()
+            .map_or(&Access::EVERYTHING, |grant| grant.access())
     }
 
     /// Returns the view that this caller is shown when it asks for everything.
@@ -81,7 +87,9 @@ impl Caller {
 
     /// Returns a token that is cancelled when the caller's grant ends: what it left open ends.
     pub fn revoked(&self) -> CancellationToken {
-        self.grant.as_ref().map_or_else(CancellationToken::new, |grant| grant.revoked())
+        self.grant
+            .as_ref()
+            .map_or_else(CancellationToken::new, |grant| grant.revoked())
     }
 
     /// Waits until the caller's grant has ended, by itself or by somebody.
@@ -102,7 +110,9 @@ impl Caller {
 /// Two callers are equal if they have the same grant, not merely the same name.
 impl PartialEq for Caller {
     fn eq(&self, other: &Self) -> bool {
-        self.agent == other.agent && self.tenant == other.tenant && self.grant_id() == other.grant_id()
+        self.agent == other.agent
+            && self.tenant == other.tenant
+            && self.grant_id() == other.grant_id()
     }
 }
 
@@ -110,7 +120,9 @@ impl Refused {
     /// Returns the message. Unknown, expired and revoked keys look the same from outside.
     pub fn message(self) -> &'static str {
         match self {
-            Self::Missing => "a key is needed: send `Authorization: Bearer weir_…` (on stdio: set WEIR_KEY)",
+            Self::Missing => {
+                "a key is needed: send `Authorization: Bearer weir_…` (on stdio: set WEIR_KEY)"
+            }
             _ => "the key is not valid",
         }
     }
@@ -132,7 +144,11 @@ impl Identities {
 
     /// Creates identities without keys.
     pub fn new(required: bool) -> Self {
-        Self { keys: Keys::default(), seen: Mutex::default(), required: AtomicBool::new(required) }
+        Self {
+            keys: Keys::default(),
+            seen: Mutex::default(),
+            required: AtomicBool::new(required),
+        }
     }
 
     /// Takes over what any process changed since the last time. It costs what changed.
@@ -175,7 +191,11 @@ impl Identities {
             return Ok(Caller::local());
         }
         let key = keys.find(credential, now_ms)?;
-        Ok(Caller { agent: key.agent.clone(), tenant: key.tenant.clone(), grant: Some(key) })
+        Ok(Caller {
+            agent: key.agent.clone(),
+            tenant: key.tenant.clone(),
+            grant: Some(key),
+        })
     }
 
     /// Returns any agent by name, for an operator's trial call.
@@ -185,13 +205,19 @@ impl Identities {
             return Some(Caller::local());
         }
         let key = keys.of_agent(name, now_ms())?;
-        Some(Caller { agent: key.agent.clone(), tenant: key.tenant.clone(), grant: Some(key) })
+        Some(Caller {
+            agent: key.agent.clone(),
+            tenant: key.tenant.clone(),
+            grant: Some(key),
+        })
     }
 }
 
 /// Returns the milliseconds since the Unix epoch.
 pub fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

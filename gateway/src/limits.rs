@@ -79,7 +79,11 @@ struct Bucket {
 impl InFlight {
     pub fn new(most: usize) -> Self {
         let most = u32::try_from(most).unwrap_or(u32::MAX).min(MOST);
-        Self { room: Arc::new(Semaphore::new(most as usize)), most, decisions: Decisions::default() }
+        Self {
+            room: Arc::new(Semaphore::new(most as usize)),
+            most,
+            decisions: Decisions::default(),
+        }
     }
 
     /// Returns how many calls may run at once.
@@ -94,7 +98,9 @@ impl InFlight {
 
     /// Takes the room of one call, until it is dropped.
     pub fn enter(&self) -> Option<OwnedSemaphorePermit> {
-        self.decisions.count(self.room.clone().try_acquire_owned()).ok()
+        self.decisions
+            .count(self.room.clone().try_acquire_owned())
+            .ok()
     }
 
     /// Calls running now.
@@ -115,13 +121,20 @@ impl InFlight {
 
 impl Decisions {
     fn count<T, E>(&self, decided: Result<T, E>) -> Result<T, E> {
-        let count = if decided.is_ok() { &self.passed } else { &self.refused };
+        let count = if decided.is_ok() {
+            &self.passed
+        } else {
+            &self.refused
+        };
         count.fetch_add(1, Ordering::Relaxed);
         decided
     }
 
     fn counts(&self) -> (u64, u64) {
-        (self.passed.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
+        (
+            self.passed.load(Ordering::Relaxed),
+            self.refused.load(Ordering::Relaxed),
+        )
     }
 }
 
@@ -157,7 +170,10 @@ impl Buckets {
     /// keys everyone is `local`, who is no agent to be bounded.
     pub fn request(&self, caller: &Caller, now: Instant) -> Result<(), u32> {
         let usual = || self.agent_rate.load().as_deref().copied();
-        let rate = caller.grant.as_ref().and_then(|grant| grant.rate().or_else(usual));
+        let rate = caller
+            .grant
+            .as_ref()
+            .and_then(|grant| grant.rate().or_else(usual));
         self.of_agents.count(match rate {
             None => Ok(()),
             Some(rate) => self.take(&self.agents, (agent(caller), rate), rate, now),
@@ -165,7 +181,13 @@ impl Buckets {
     }
 
     /// Counts one call of a tool that exists; `rate` is what its contract allows.
-    pub fn call(&self, caller: &Caller, tool: &Arc<str>, rate: Option<Rate>, now: Instant) -> Result<(), u32> {
+    pub fn call(
+        &self,
+        caller: &Caller,
+        tool: &Arc<str>,
+        rate: Option<Rate>,
+        now: Instant,
+    ) -> Result<(), u32> {
         let own = caller.tool_rate(tool);
         self.of_tools.count(match own.or(rate) {
             None => Ok(()),
@@ -173,7 +195,13 @@ impl Buckets {
         })
     }
 
-    fn take<K: Clone + Eq + Hash>(&self, table: &Table<K>, key: K, rate: Rate, now: Instant) -> Result<(), u32> {
+    fn take<K: Clone + Eq + Hash>(
+        &self,
+        table: &Table<K>,
+        key: K,
+        rate: Rate,
+        now: Instant,
+    ) -> Result<(), u32> {
         let now = now.saturating_duration_since(self.started).as_secs();
         let bucket = table.bucket(key, rate, now);
         bucket.used.store(now, Ordering::Relaxed);
@@ -193,7 +221,10 @@ where
     K: Eq + Hash,
 {
     fn default() -> Self {
-        Self { buckets: DashMap::default(), keys: Mutex::default() }
+        Self {
+            buckets: DashMap::default(),
+            keys: Mutex::default(),
+        }
     }
 }
 
@@ -219,8 +250,14 @@ impl<K: Clone + Eq + Hash> Table<K> {
     fn sweep(&self, new: K, now: u64) {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..LOOKED_AT.min(keys.len()) {
-            let Some(oldest) = keys.pop_front() else { break };
-            if self.buckets.remove_if(&oldest, |_, bucket| bucket.is_full(now)).is_none() {
+            let Some(oldest) = keys.pop_front() else {
+                break;
+            };
+            if self
+                .buckets
+                .remove_if(&oldest, |_, bucket| bucket.is_full(now))
+                .is_none()
+            {
                 keys.push_back(oldest);
             }
         }
@@ -232,9 +269,14 @@ impl Bucket {
     fn new((calls, seconds): Rate, now: u64) -> Arc<Self> {
         let calls = NonZeroU32::new(calls).unwrap_or(NonZeroU32::MIN);
         let period = Duration::from_secs(seconds.max(1).into()) / calls.get();
-        let quota = Quota::with_period(period.max(Duration::from_nanos(1))).expect("a period above zero");
+        let quota =
+            Quota::with_period(period.max(Duration::from_nanos(1))).expect("a period above zero");
         let limiter = DefaultDirectRateLimiter::direct(quota.allow_burst(calls));
-        Arc::new(Self { rate: (calls.get(), seconds), limiter, used: AtomicU64::new(now) })
+        Arc::new(Self {
+            rate: (calls.get(), seconds),
+            limiter,
+            used: AtomicU64::new(now),
+        })
     }
 
     /// Returns `true` if the bucket was unused for as long as it takes to fill: a new one would be the same.
@@ -263,22 +305,34 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..125 {
-                        passed.fetch_add(u64::from(take(&buckets, "a", rate).is_ok()), Ordering::Relaxed);
+                        passed.fetch_add(
+                            u64::from(take(&buckets, "a", rate).is_ok()),
+                            Ordering::Relaxed,
+                        );
                     }
                 });
             }
         });
         assert_eq!(passed.load(Ordering::Relaxed), 10);
-        assert_eq!(take(&buckets, "b", rate), Ok(()), "one agent's haste is not another's");
+        assert_eq!(
+            take(&buckets, "b", rate),
+            Ok(()),
+            "one agent's haste is not another's"
+        );
         let wait = take(&buckets, "a", rate).expect_err("empty");
-        assert!((300_000..=360_000).contains(&wait), "one call every six minutes: {wait} ms");
+        assert!(
+            (300_000..=360_000).contains(&wait),
+            "one call every six minutes: {wait} ms"
+        );
     }
 
     /// Two keys of one agent may have different rates: who takes turns with them has both, and not as much as he likes.
     #[test]
     fn another_rate_is_no_fresh_bucket() {
         let buckets = Buckets::new(None);
-        let passed = (0..100).flat_map(|_| [(2, 3600), (3, 3600)]).filter(|rate| take(&buckets, "a", *rate).is_ok());
+        let passed = (0..100)
+            .flat_map(|_| [(2, 3600), (3, 3600)])
+            .filter(|rate| take(&buckets, "a", *rate).is_ok());
         assert_eq!(passed.count(), 5);
     }
 
@@ -291,11 +345,27 @@ mod tests {
         }
         let _ = buckets.take(&buckets.agents, key("7", rate), rate, later(3000));
         for agent in 1000..2000 {
-            let _ = buckets.take(&buckets.agents, key(&agent.to_string(), rate), rate, later(4000));
+            let _ = buckets.take(
+                &buckets.agents,
+                key(&agent.to_string(), rate),
+                rate,
+                later(4000),
+            );
         }
-        assert_eq!(buckets.agents.buckets.len(), 1001, "the first thousand are full again, but for the one used since");
-        assert_eq!(buckets.agents.keys.lock().expect("no panic").len(), 1001, "each is looked at again");
-        assert!(take(&buckets, "7", rate).is_err(), "an empty bucket is not forgotten");
+        assert_eq!(
+            buckets.agents.buckets.len(),
+            1001,
+            "the first thousand are full again, but for the one used since"
+        );
+        assert_eq!(
+            buckets.agents.keys.lock().expect("no panic").len(),
+            1001,
+            "each is looked at again"
+        );
+        assert!(
+            take(&buckets, "7", rate).is_err(),
+            "an empty bucket is not forgotten"
+        );
     }
 
     /// Within one window none of the buckets is full again: no walk over the table would find anything to drop.

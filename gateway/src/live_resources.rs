@@ -33,7 +33,10 @@ pub struct LiveResources {
 impl LiveResources {
     /// Sets the overlay; `None` means that there is none.
     pub fn set_overlay(&self, upstream: &str, overlay: Option<Overlay>) {
-        let mut overlays = self.overlays.write().unwrap_or_else(PoisonError::into_inner);
+        let mut overlays = self
+            .overlays
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         match overlay {
             Some(overlay) => drop(overlays.insert(upstream.to_owned(), Arc::new(overlay))),
             None => drop(overlays.remove(upstream)),
@@ -41,12 +44,23 @@ impl LiveResources {
     }
 
     pub fn overlay(&self, upstream: &str) -> Option<Arc<Overlay>> {
-        self.overlays.read().unwrap_or_else(PoisonError::into_inner).get(upstream).cloned()
+        self.overlays
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(upstream)
+            .cloned()
     }
 
     /// Returns the resources that may be listed. There are none if an overlay exists that has not been read yet.
-    pub async fn compile(&self, source: &ItemSource, has_overlay: bool, raws: Vec<Box<RawValue>>) -> Resources {
-        let Some(name) = source.upstream.clone() else { return Resources::default() };
+    pub async fn compile(
+        &self,
+        source: &ItemSource,
+        has_overlay: bool,
+        raws: Vec<Box<RawValue>>,
+    ) -> Resources {
+        let Some(name) = source.upstream.clone() else {
+            return Resources::default();
+        };
         let overlay = self.overlay(&name);
         if has_overlay && overlay.is_none() {
             return Resources::default();
@@ -65,7 +79,9 @@ impl LiveResources {
         }
         let contract = source.contract.clone();
         let compile = move || compile(&name, &contract, overlay.as_deref(), raws);
-        let compiled: Resources = tokio::task::spawn_blocking(compile).await.unwrap_or_default();
+        let compiled: Resources = tokio::task::spawn_blocking(compile)
+            .await
+            .unwrap_or_default();
         self.known.insert(digest, compiled.clone());
         compiled
     }
@@ -74,15 +90,37 @@ impl LiveResources {
 impl Default for LiveResources {
     fn default() -> Self {
         let (most, hasher) = (LISTS_MAX, RandomState::new());
-        let known = Cache::with(most, most as u64, quick_cache::UnitWeighter, hasher, Default::default());
-        Self { overlays: RwLock::default(), known }
+        let known = Cache::with(
+            most,
+            most as u64,
+            quick_cache::UnitWeighter,
+            hasher,
+            Default::default(),
+        );
+        Self {
+            overlays: RwLock::default(),
+            known,
+        }
     }
 }
 
-fn compile(name: &str, contract: &str, overlay: Option<&Overlay>, raws: Vec<Box<RawValue>>) -> Resources {
-    let lists = Lists { resources: Some(raws), ..Lists::default() };
+fn compile(
+    name: &str,
+    contract: &str,
+    overlay: Option<&Overlay>,
+    raws: Vec<Box<RawValue>>,
+) -> Resources {
+    let lists = Lists {
+        resources: Some(raws),
+        ..Lists::default()
+    };
     let document = offer::compose(name, &lists).document.pinned();
-    let with = Upstream { name, contract, overlay, ..Upstream::default() };
+    let with = Upstream {
+        name,
+        contract,
+        overlay,
+        ..Upstream::default()
+    };
     match upstream::resources(&with, &document) {
         Ok(live) => {
             for left_out in &live.left_out {
@@ -92,7 +130,11 @@ fn compile(name: &str, contract: &str, overlay: Option<&Overlay>, raws: Vec<Box<
         }
         Err(problems) => {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            tracing::warn!(upstream = name, "its resources are not listed: {}", problems.join("; "));
+            tracing::warn!(
+                upstream = name,
+                "its resources are not listed: {}",
+                problems.join("; ")
+            );
             Resources::default()
         }
     }

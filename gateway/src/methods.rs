@@ -85,27 +85,43 @@ pub fn answer<'a>(
     let began = (method != Method::CallTool).then(Instant::now);
     let reply = reply(scope, subscriptions, request);
     let began = began.filter(|_| !matches!(reply, Ok(Reply::Call(_) | Reply::Subscribe(_))));
-    scope.gateway.metrics().request(method, version, began.map(|began| began.elapsed()));
+    scope
+        .gateway
+        .metrics()
+        .request(method, version, began.map(|began| began.elapsed()));
     reply
 }
 
-fn reply<'a>(scope: &RequestScope, subscriptions: &Subscriptions, request: Request<'a>) -> Result<Reply<'a>, RpcError> {
+fn reply<'a>(
+    scope: &RequestScope,
+    subscriptions: &Subscriptions,
+    request: Request<'a>,
+) -> Result<Reply<'a>, RpcError> {
     // A request that runs on the call path takes from the agent's bucket there.
-    let on_call_path =
-        matches!(request.method, Method::CallTool | Method::GetPrompt | Method::ReadResource | Method::Complete);
+    let on_call_path = matches!(
+        request.method,
+        Method::CallTool | Method::GetPrompt | Method::ReadResource | Method::Complete
+    );
     if !on_call_path {
         scope.within_rate(request.method)?;
     }
     Ok(match request.method {
         Method::Discover => Reply::Answer(discover::answer(scope, &*scope.listing()?, &request)),
-        Method::Initialize => Reply::Answer(initialize::answer(scope, &*scope.listing()?, &request)?),
+        Method::Initialize => {
+            Reply::Answer(initialize::answer(scope, &*scope.listing()?, &request)?)
+        }
         Method::Ping => Reply::Answer(ping::answer(&request)),
         Method::SetLogLevel => {
             capabilities::check(&*scope.listing()?, &request)?;
             Reply::Answer(log_level::answer(scope, &request)?)
         }
-        Method::ListResources if scope.listing()?.live().next().is_some() => Reply::Call(Call::read(request)?),
-        Method::ListTools | Method::ListPrompts | Method::ListResources | Method::ListResourceTemplates => {
+        Method::ListResources if scope.listing()?.live().next().is_some() => {
+            Reply::Call(Call::read(request)?)
+        }
+        Method::ListTools
+        | Method::ListPrompts
+        | Method::ListResources
+        | Method::ListResourceTemplates => {
             Reply::Answer(list::answer(scope, &*scope.listing()?, &request)?)
         }
         Method::CallTool => Reply::Call(Call::read(request)?),
@@ -140,7 +156,9 @@ impl RequestScope {
 
     pub fn listing(&self) -> Result<Arc<Listing>, RpcError> {
         let snapshot = self.gateway.snapshot();
-        let listing = snapshot.catalogue.listing(&self.endpoint, self.caller.access());
+        let listing = snapshot
+            .catalogue
+            .listing(&self.endpoint, self.caller.access());
         listing.ok_or_else(|| self.unknown())
     }
 
@@ -150,11 +168,16 @@ impl RequestScope {
 
     /// Takes a request from the rate of its agent.
     fn within_rate(&self, method: Method) -> Result<(), RpcError> {
-        self.gateway.buckets().request(&self.caller, Instant::now()).map_err(|wait| {
-            let place = format!("{} {}", self.place(), method.name());
-            self.gateway.audit().refused_rate(&place, &self.caller.agent);
-            RpcError::rate_limited(wait)
-        })
+        self.gateway
+            .buckets()
+            .request(&self.caller, Instant::now())
+            .map_err(|wait| {
+                let place = format!("{} {}", self.place(), method.name());
+                self.gateway
+                    .audit()
+                    .refused_rate(&place, &self.caller.agent);
+                RpcError::rate_limited(wait)
+            })
     }
 
     /// Returns the path of the endpoint, as the trail has it.
@@ -167,11 +190,16 @@ impl RequestScope {
     }
 
     fn unknown(&self) -> RpcError {
-        self.gateway.audit().refused_access(&self.place(), &self.caller.agent);
+        self.gateway
+            .audit()
+            .refused_access(&self.place(), &self.caller.agent);
         let message = match &self.endpoint {
             Endpoint::All => "nothing is served here".to_owned(), // which cannot be: /mcp is there for everyone
             Endpoint::Contract(name) => {
-                format!("no contract `{}` is served here; /mcp serves all of them", shown(name))
+                format!(
+                    "no contract `{}` is served here; /mcp serves all of them",
+                    shown(name)
+                )
             }
             Endpoint::View(name) => format!("no view `{}` is served here", shown(name)),
         };

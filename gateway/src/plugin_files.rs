@@ -40,20 +40,33 @@ impl PluginFiles {
             files.remove(&report.file);
         } else {
             let refusal = report.result.as_ref().err().cloned();
-            files.insert(report.file.clone(), Noted { refusal, held: report.held.clone() });
+            files.insert(
+                report.file.clone(),
+                Noted {
+                    refusal,
+                    held: report.held.clone(),
+                },
+            );
         }
     }
 
     /// Forgets what was said about a file that is taken away.
     pub fn forget(&self, file: &str) {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).remove(file);
+        self.files
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(file);
     }
 
     /// Returns the files that are refused now, and why.
     pub fn refused(&self) -> Vec<Refused> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let refused = files.iter().filter_map(|(file, noted)| {
-            Some(Refused { file: file.clone(), reason: noted.refusal.clone()?, held: noted.held.clone() })
+            Some(Refused {
+                file: file.clone(),
+                reason: noted.refusal.clone()?,
+                held: noted.held.clone(),
+            })
         });
         refused.collect()
     }
@@ -90,12 +103,21 @@ impl Changing {
         fs::create_dir_all(folder)?;
         let lock = File::open(folder)?;
         lock.try_lock().map_err(|error| match error {
-            fs::TryLockError::WouldBlock => io::Error::other("another process changes a plugin now: try again"),
+            fs::TryLockError::WouldBlock => {
+                io::Error::other("another process changes a plugin now: try again")
+            }
             fs::TryLockError::Error(error) => error,
         })?;
-        let changing = Self { folder: folder.to_owned(), lock };
+        let changing = Self {
+            folder: folder.to_owned(),
+            lock,
+        };
         for (file, digest) in kept_files(folder)? {
-            tracing::warn!(file, digest, "this build of the plugin was never judged: the file before it is put back");
+            tracing::warn!(
+                file,
+                digest,
+                "this build of the plugin was never judged: the file before it is put back"
+            );
             changing.put_back(&file, &digest)?;
         }
         Ok(changing)
@@ -151,7 +173,9 @@ fn kept_files(folder: &Path) -> io::Result<Vec<(String, String)>> {
     let mut kept = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
-        let parts = name.to_str().and_then(|name| name.strip_prefix('.')?.rsplit_once(KEPT));
+        let parts = name
+            .to_str()
+            .and_then(|name| name.strip_prefix('.')?.rsplit_once(KEPT));
         kept.extend(parts.map(|(file, digest)| (file.to_owned(), digest.to_owned())));
     }
     Ok(kept)

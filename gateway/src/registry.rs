@@ -22,7 +22,9 @@ use std::{
 };
 
 use tokio::sync::Mutex;
-use weir_contracts::{Contract, Problem, Shape, Version, compile, diff::Diff, form, lint, lock::Lock};
+use weir_contracts::{
+    Contract, Problem, Shape, Version, compile, diff::Diff, form, lint, lock::Lock,
+};
 use weir_plugin_host::CollectionRef;
 use weir_state::{DraftHead, Source, State};
 
@@ -36,7 +38,9 @@ use self::{
     gate::{Approval, Gate, GateError, Held, LiveContract, Origin, Submission, Verdict},
     shapes::Recorded,
 };
-use crate::{catalogue::Catalogue, config::Config, gateway::Gateway, identity::now_ms, snapshot::Snapshot};
+use crate::{
+    catalogue::Catalogue, config::Config, gateway::Gateway, identity::now_ms, snapshot::Snapshot,
+};
 
 /// The time within which changes by other processes, and changes in the folder, are taken over.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
@@ -80,8 +84,14 @@ struct Loaded {
 impl Loaded {
     /// Returns `true` while reading it again could say nothing else.
     fn is_settled(&self, path: &Path, stamp: &Stamp) -> bool {
-        let lock = || self.name.as_deref().and_then(|name| files::lock_stamp(path, name));
-        self.stamp == *stamp && self.waiting.is_none() && (self.problems.is_empty() || self.lock == lock())
+        let lock = || {
+            self.name
+                .as_deref()
+                .and_then(|name| files::lock_stamp(path, name))
+        };
+        self.stamp == *stamp
+            && self.waiting.is_none()
+            && (self.problems.is_empty() || self.lock == lock())
     }
 }
 
@@ -116,9 +126,12 @@ impl Uncompiled {
     /// Says of a file what the gate says of its contract.
     fn at_the_gate(file: &str, error: GateError) -> Self {
         match error {
-            GateError::Refused(problems) => {
-                Self::Refused(problems.into_iter().map(|problem| problem.in_file(file)).collect())
-            }
+            GateError::Refused(problems) => Self::Refused(
+                problems
+                    .into_iter()
+                    .map(|problem| problem.in_file(file))
+                    .collect(),
+            ),
             owned @ GateError::Owned { .. } => Self::Waiting(owned.to_string().into()),
             error => Self::Refused(vec![Problem::new(file, "", error.to_string())]),
         }
@@ -147,27 +160,40 @@ impl Registry {
 
     /// Returns the contract files that were refused or wait for their source, at the last look.
     pub fn unserved(&self) -> Vec<UnservedFile> {
-        self.unserved.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.unserved
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Reads what is new or changed in the contracts folder and in the state, and publishes. Used at start and by
     /// `watch`.
     pub async fn load(&self) -> Report {
         let mut state = self.files.lock().await;
-        let Files { loaded: files, gone, config: read_under } = &mut *state;
+        let Files {
+            loaded: files,
+            gone,
+            config: read_under,
+        } = &mut *state;
         let mut report = Report::default();
         let config = Arc::clone(&self.gateway.config());
-        if read_under.replace(config.clone()).is_some_and(|before| !Arc::ptr_eq(&before, &config)) {
+        if read_under
+            .replace(config.clone())
+            .is_some_and(|before| !Arc::ptr_eq(&before, &config))
+        {
             files.retain(|_, file| file.problems.is_empty());
             self.submit_all_code(&mut report).await;
         }
         let folder = &config.folders.contracts;
-        let refused = |error: GateError| Problem::new(&folder.display().to_string(), "", error.to_string());
+        let refused =
+            |error: GateError| Problem::new(&folder.display().to_string(), "", error.to_string());
         if let Err(error) = self.gate.refresh().await {
             report.problems.push(refused(error));
             return report;
         }
-        report.problems.extend(self.read_locks_of_upstreams(&config).await);
+        report
+            .problems
+            .extend(self.read_locks_of_upstreams(&config).await);
         match files::list(folder) {
             Ok(found) => {
                 files.retain(|path, _| found.contains_key(path));
@@ -178,16 +204,31 @@ impl Registry {
                     }
                     let before = known.and_then(|known| known.name.clone());
                     let taken = |name: &str| {
-                        let other =
-                            |(other, entry): (&PathBuf, &Loaded)| *other != path && entry.name.as_deref() == Some(name);
+                        let other = |(other, entry): (&PathBuf, &Loaded)| {
+                            *other != path && entry.name.as_deref() == Some(name)
+                        };
                         files.iter().any(other)
                     };
                     let (problems, waiting) = (report.problems.len(), report.waiting.len());
                     let name = self.file(&path, taken, &mut report).await.or(before);
                     let problems = report.problems[problems..].to_vec();
-                    let waiting = report.waiting.get(waiting).map(|(_, away)| away.why.clone());
-                    let lock = name.as_deref().and_then(|name| files::lock_stamp(&path, name));
-                    files.insert(path, Loaded { stamp, name, waiting, problems, lock });
+                    let waiting = report
+                        .waiting
+                        .get(waiting)
+                        .map(|(_, away)| away.why.clone());
+                    let lock = name
+                        .as_deref()
+                        .and_then(|name| files::lock_stamp(&path, name));
+                    files.insert(
+                        path,
+                        Loaded {
+                            stamp,
+                            name,
+                            waiting,
+                            problems,
+                            lock,
+                        },
+                    );
                 }
                 if let Err(error) = self.missing(folder, files, gone, &mut report).await {
                     report.problems.push(refused(error));
@@ -196,10 +237,17 @@ impl Registry {
             Err(problem) => report.problems.push(problem),
         }
         let mut unserved = unserved(files);
-        let of_folder = report.problems.iter().filter(|problem| problem.file == folder.display().to_string());
+        let of_folder = report
+            .problems
+            .iter()
+            .filter(|problem| problem.file == folder.display().to_string());
         let of_folder: Vec<Problem> = of_folder.cloned().collect();
         if !of_folder.is_empty() {
-            unserved.push(UnservedFile { file: folder.clone(), problems: of_folder, waiting: None });
+            unserved.push(UnservedFile {
+                file: folder.clone(),
+                problems: of_folder,
+                waiting: None,
+            });
         }
         *self.unserved.lock().unwrap_or_else(PoisonError::into_inner) = unserved;
         self.publish();
@@ -207,7 +255,12 @@ impl Registry {
     }
 
     /// Reads one new or changed file, and returns the contract that it defines.
-    async fn file(&self, path: &Path, taken: impl Fn(&str) -> bool, report: &mut Report) -> Option<String> {
+    async fn file(
+        &self,
+        path: &Path,
+        taken: impl Fn(&str) -> bool,
+        report: &mut Report,
+    ) -> Option<String> {
         let file = path.display().to_string();
         let text = match files::read(path) {
             Ok(text) => text,
@@ -218,19 +271,28 @@ impl Registry {
         };
         // A file whose text is live is not compiled again: the live version is what was published.
         let live = self.gate.live();
-        let unchanged = live.values().find(|live| live.origin == Origin::File && live.source == text);
+        let unchanged = live
+            .values()
+            .find(|live| live.origin == Origin::File && live.source == text);
         if let Some(unchanged) = unchanged.filter(|live| !taken(&live.contract.name)) {
             let name = unchanged.contract.name.clone();
-            let (state, owner) = (self.gate.state(), files::owner(path.parent().unwrap_or(Path::new("."))));
+            let (state, owner) = (
+                self.gate.state(),
+                files::owner(path.parent().unwrap_or(Path::new("."))),
+            );
             let kept = async {
                 if self.gate.own(&name, &owner).await?.is_none() {
-                    state.drop_held(&name, Origin::File, now_ms(), "file").await?;
+                    state
+                        .drop_held(&name, Origin::File, now_ms(), "file")
+                        .await?;
                     state.forget_rollback(&name).await?;
                 }
                 Ok::<(), GateError>(())
             };
             if let Err(error) = kept.await {
-                report.problems.push(Problem::new(&file, "", error.to_string()));
+                report
+                    .problems
+                    .push(Problem::new(&file, "", error.to_string()));
             }
             return Some(name);
         }
@@ -242,16 +304,23 @@ impl Registry {
             }
         };
         let Some(name) = source.contract.clone() else {
-            let problem =
-                Problem::new(&file, "", "is a form without a contract: it compiles, but there is nothing to serve");
-            report
-                .problems
-                .push(problem.hint("put it under `tools:` of a contract with `contract:` and `collections:`"));
+            let problem = Problem::new(
+                &file,
+                "",
+                "is a form without a contract: it compiles, but there is nothing to serve",
+            );
+            report.problems.push(
+                problem.hint(
+                    "put it under `tools:` of a contract with `contract:` and `collections:`",
+                ),
+            );
             return None;
         };
         if taken(&name) {
             let message = format!("the contract `{name}` is defined in another file already");
-            report.problems.push(Problem::new(&file, "/contract", message).hint("give it another name"));
+            report
+                .problems
+                .push(Problem::new(&file, "/contract", message).hint("give it another name"));
             return None;
         }
         match self.submit_file(path, &text, &source, &name).await {
@@ -278,14 +347,22 @@ impl Registry {
             return Err(Uncompiled::Waiting(owned.to_string().into()));
         }
         // Without its lock nobody knows what was published: the file would go live without being compared.
-        let from_file = Source { origin: Origin::File, owner: Some(&owner) };
-        self.read_lock(folder, name, from_file).await.map_err(Uncompiled::Refused)?;
+        let from_file = Source {
+            origin: Origin::File,
+            owner: Some(&owner),
+        };
+        self.read_lock(folder, name, from_file)
+            .await
+            .map_err(Uncompiled::Refused)?;
         // This holds until the file says something else.
         if self.is_rolled_back(name, text).await.map_err(refused)? {
             return Ok(None);
         }
         let contract = self.compile(source).await?;
-        let by = format!("file:{}", path.file_name().unwrap_or_default().to_string_lossy());
+        let by = format!(
+            "file:{}",
+            path.file_name().unwrap_or_default().to_string_lossy()
+        );
         let submission = Submission {
             contract,
             source: text,
@@ -305,8 +382,14 @@ impl Registry {
     /// file says something else.
     async fn is_rolled_back(&self, name: &str, text: &str) -> Result<bool, GateError> {
         let state = self.gate.state();
-        let Some(from) = state.head(name).await?.and_then(|head| head.rolled_back) else { return Ok(false) };
-        if state.version(name, &from).await?.is_some_and(|version| version.source == text) {
+        let Some(from) = state.head(name).await?.and_then(|head| head.rolled_back) else {
+            return Ok(false);
+        };
+        if state
+            .version(name, &from)
+            .await?
+            .is_some_and(|version| version.source == text)
+        {
             return Ok(true);
         }
         state.forget_rollback(name).await?;
@@ -315,19 +398,32 @@ impl Registry {
 
     /// Restores the published version from the lock of a contract, which lies in this folder, if the state knows nothing
     /// of the contract.
-    async fn read_lock(&self, folder: &Path, name: &str, source: Source<'_>) -> Result<(), Vec<Problem>> {
-        let Some((path, lock)) = files::lock_text(folder, name) else { return Ok(()) };
+    async fn read_lock(
+        &self,
+        folder: &Path,
+        name: &str,
+        source: Source<'_>,
+    ) -> Result<(), Vec<Problem>> {
+        let Some((path, lock)) = files::lock_text(folder, name) else {
+            return Ok(());
+        };
         let file = path.display().to_string();
         let read = async {
             if self.gate.was_published(name).await? {
                 return Ok(());
             }
-            let lock = Lock::read(&file, &lock.map_err(|problem| GateError::Refused(vec![problem]))?)
-                .map_err(GateError::Refused)?;
+            let lock = Lock::read(
+                &file,
+                &lock.map_err(|problem| GateError::Refused(vec![problem]))?,
+            )
+            .map_err(GateError::Refused)?;
             self.gate.restore(&lock, name, source).await
         };
         read.await.map_err(|error| match error {
-            GateError::Refused(problems) => problems.into_iter().map(|problem| problem.in_file(&file)).collect(),
+            GateError::Refused(problems) => problems
+                .into_iter()
+                .map(|problem| problem.in_file(&file))
+                .collect(),
             error => vec![Problem::new(&file, "", error.to_string())],
         })
     }
@@ -342,17 +438,36 @@ impl Registry {
         let owner = files::owner(&config.base);
         let folder = &config.folders.contracts;
         let live = self.gate.live();
-        for name in files::locked(folder).into_iter().filter(|name| !live.contains_key(name)) {
-            let Some((path, text)) = files::lock_text(folder, &name) else { continue };
-            let lock = text.map_err(|problem| vec![problem]);
-            let restored = match lock.and_then(|text| Lock::read(&path.display().to_string(), &text)) {
-                Ok(lock) if lock.contract.upstream().is_some_and(|it| config.upstreams.contains_key(it)) => {
-                    self.read_lock(folder, &name, Source { origin: Origin::Upstream, owner: Some(&owner) }).await
-                }
-                // An unreadable lock says no more what it is of than its name does.
-                Err(unreadable) if config.upstreams.contains_key(&name) => Err(unreadable),
-                Ok(_) | Err(_) => Ok(()),
+        for name in files::locked(folder)
+            .into_iter()
+            .filter(|name| !live.contains_key(name))
+        {
+            let Some((path, text)) = files::lock_text(folder, &name) else {
+                continue;
             };
+            let lock = text.map_err(|problem| vec![problem]);
+            let restored =
+                match lock.and_then(|text| Lock::read(&path.display().to_string(), &text)) {
+                    Ok(lock)
+                        if lock
+                            .contract
+                            .upstream()
+                            .is_some_and(|it| config.upstreams.contains_key(it)) =>
+                    {
+                        self.read_lock(
+                            folder,
+                            &name,
+                            Source {
+                                origin: Origin::Upstream,
+                                owner: Some(&owner),
+                            },
+                        )
+                        .await
+                    }
+                    // An unreadable lock says no more what it is of than its name does.
+                    Err(unreadable) if config.upstreams.contains_key(&name) => Err(unreadable),
+                    Ok(_) | Err(_) => Ok(()),
+                };
             problems.extend(restored.err().into_iter().flatten());
         }
         problems
@@ -362,7 +477,9 @@ impl Registry {
     /// without being compared.
     async fn read_lock_of_offer(&self, name: &str, source: Source<'_>) -> Result<(), GateError> {
         let config = Arc::clone(&self.gateway.config());
-        self.read_lock(&config.folders.contracts, name, source).await.map_err(GateError::Refused)
+        self.read_lock(&config.folders.contracts, name, source)
+            .await
+            .map_err(GateError::Refused)
     }
 
     /// Finds the contracts that this folder owns and whose files are gone: they are served until someone agrees that
@@ -377,17 +494,26 @@ impl Registry {
         if files.values().any(|file| file.name.is_none()) {
             return Ok(());
         }
-        let present: BTreeSet<&str> = files.values().filter_map(|file| file.name.as_deref()).collect();
+        let present: BTreeSet<&str> = files
+            .values()
+            .filter_map(|file| file.name.as_deref())
+            .collect();
         let (live, owner) = (self.gate.live(), files::owner(folder));
-        let is_own = |live: &&Arc<LiveContract>| live.origin == Origin::File && live.owner.as_deref() == Some(&*owner);
+        let is_own = |live: &&Arc<LiveContract>| {
+            live.origin == Origin::File && live.owner.as_deref() == Some(&*owner)
+        };
         let missing = live
             .values()
             .filter(is_own)
             .map(|live| &live.contract)
             .filter(|contract| !present.contains(contract.name.as_str()));
-        let now: BTreeSet<_> = missing.map(|contract| (contract.name.clone(), contract.version)).collect();
+        let now: BTreeSet<_> = missing
+            .map(|contract| (contract.name.clone(), contract.version))
+            .collect();
         for (name, _) in now.difference(gone) {
-            report.held.push(self.gate.ask_to_retire(name, "file", None).await?);
+            report
+                .held
+                .push(self.gate.ask_to_retire(name, "file", None).await?);
         }
         *gone = now;
         Ok(())
@@ -415,7 +541,10 @@ impl Registry {
             let line = |why: &str| format!("waiting: {}: {why}", path.display());
             (line(&away.why), Some(line(&away.in_full())))
         });
-        let held = report.held.iter().map(|held| (format!("held: {}", held.line()), None));
+        let held = report
+            .held
+            .iter()
+            .map(|held| (format!("held: {}", held.line()), None));
         let mut now = BTreeSet::new();
         for (line, in_full) in waiting.chain(held) {
             if !said.contains(&line) {
@@ -468,23 +597,48 @@ impl Registry {
 
     /// Swaps in what is live now, where that is not what is served already.
     fn publish(&self) {
-        let _publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _publishing = self
+            .publishing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let live = self.gate.live();
-        let contracts: Vec<Arc<Contract>> = live.values().map(|live| self.servable(&live.contract)).collect();
+        let contracts: Vec<Arc<Contract>> = live
+            .values()
+            .map(|live| self.servable(&live.contract))
+            .collect();
         let served = &self.gateway.snapshot().contracts;
-        let same = served.len() == contracts.len() && served.iter().zip(&contracts).all(|(a, b)| Arc::ptr_eq(a, b));
-        if !same || !self.gateway.snapshot().catalogue.has_views(&self.gateway.config().views) {
+        let same = served.len() == contracts.len()
+            && served
+                .iter()
+                .zip(&contracts)
+                .all(|(a, b)| Arc::ptr_eq(a, b));
+        if !same
+            || !self
+                .gateway
+                .snapshot()
+                .catalogue
+                .has_views(&self.gateway.config().views)
+        {
             self.swap(contracts);
         }
     }
 
     fn swap(&self, contracts: Vec<Arc<Contract>>) {
         let old = self.gateway.snapshot();
-        for contract in contracts.iter().filter(|new| !old.contracts.iter().any(|known| Arc::ptr_eq(known, new))) {
+        for contract in contracts
+            .iter()
+            .filter(|new| !old.contracts.iter().any(|known| Arc::ptr_eq(known, new)))
+        {
             warn_of_names(contract);
         }
-        let catalogue = Catalogue::new(&contracts, &self.gateway.config().views, Some(&old.catalogue));
-        catalogue.empty_views().for_each(|view| tracing::warn!(view, "no tool is in this view"));
+        let catalogue = Catalogue::new(
+            &contracts,
+            &self.gateway.config().views,
+            Some(&old.catalogue),
+        );
+        catalogue
+            .empty_views()
+            .for_each(|view| tracing::warn!(view, "no tool is in this view"));
         let changed = catalogue.digests() != old.catalogue.digests();
         let snapshot = Snapshot {
             generation: old.generation + 1,
@@ -524,11 +678,19 @@ impl Registry {
             return Ok(compiled);
         }
         // The file is new or asks for more than was recorded: describe everything, and record it only if it compiles.
-        let (described, away, mut problems) =
-            describe_all(&self.gateway, source, &source.collections.iter().collect::<Vec<_>>()).await;
+        let (described, away, mut problems) = describe_all(
+            &self.gateway,
+            source,
+            &source.collections.iter().collect::<Vec<_>>(),
+        )
+        .await;
         if !away.is_empty() || !problems.is_empty() {
             // What is wrong with the file is told however its sources are.
-            problems.extend(compile::compile_known(source, &described).err().unwrap_or_default());
+            problems.extend(
+                compile::compile_known(source, &described)
+                    .err()
+                    .unwrap_or_default(),
+            );
             return Err(match problems.is_empty() {
                 true => Uncompiled::Waiting(Away::all(away)),
                 false => Uncompiled::Refused(problems),
@@ -536,7 +698,10 @@ impl Registry {
         }
         let compiled = compile::compile(source, &described).map_err(Uncompiled::Refused)?;
         for collection in &source.collections {
-            if let Err(error) = self.recorded.put(contract, collection.into(), &described[&collection.name]) {
+            if let Err(error) =
+                self.recorded
+                    .put(contract, collection.into(), &described[&collection.name])
+            {
                 tracing::warn!(contract, collection = collection.name, %error, "the shape could not be recorded");
             }
         }
@@ -559,7 +724,9 @@ fn warn_of_names(contract: &Contract) {
 }
 
 fn unserved(files: &BTreeMap<PathBuf, Loaded>) -> Vec<UnservedFile> {
-    let unserved = files.iter().filter(|(_, file)| file.waiting.is_some() || !file.problems.is_empty());
+    let unserved = files
+        .iter()
+        .filter(|(_, file)| file.waiting.is_some() || !file.problems.is_empty());
     let entry = |(path, file): (&PathBuf, &Loaded)| UnservedFile {
         file: path.clone(),
         problems: file.problems.clone(),
@@ -575,7 +742,11 @@ pub fn contract_files(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
 
 /// Returns the shape that a gateway with this state recorded for a collection of a form; `None` if the collection is
 /// new or its settings have changed.
-pub fn recorded_shape(state: &Path, contract: &str, collection: &form::Collection) -> Option<Shape> {
+pub fn recorded_shape(
+    state: &Path,
+    contract: &str,
+    collection: &form::Collection,
+) -> Option<Shape> {
     Recorded::new(state.join("shapes")).get(contract, collection.into())
 }
 
@@ -583,6 +754,11 @@ pub fn recorded_shape(state: &Path, contract: &str, collection: &form::Collectio
 pub fn in_use(gateway: &Gateway, adapter: &str) -> Vec<CollectionRef> {
     let snapshot = gateway.snapshot();
     let mut seen = BTreeSet::new();
-    let used = snapshot.catalogue.tools().filter_map(|tool| Some(&tool.target.collection()?.source));
-    used.filter(|collection| *collection.adapter == *adapter && seen.insert(collection.key.clone())).cloned().collect()
+    let used = snapshot
+        .catalogue
+        .tools()
+        .filter_map(|tool| Some(&tool.target.collection()?.source));
+    used.filter(|collection| *collection.adapter == *adapter && seen.insert(collection.key.clone()))
+        .cloned()
+        .collect()
 }

@@ -22,7 +22,8 @@ use crate::{
 
 const FILE: &str = "weir.toml";
 /// The hint how a secret is named.
-const SECRET: &str = "set the variable that `env:NAME` names, or write the file that `file:path` names";
+const SECRET: &str =
+    "set the variable that `env:NAME` names, or write the file that `file:path` names";
 
 /// Reads the configuration as it was read at start: the file, with flags and environment over it.
 pub type Read = Box<dyn Fn() -> Result<Config, Vec<Problem>> + Send + Sync>;
@@ -54,37 +55,69 @@ pub struct Opened {
 }
 
 /// Makes the checks that a typed configuration still has to pass. `before` has connections that may be kept.
-pub fn open(config: &Config, before: &Connections, upstreams: &Upstreams) -> Result<Opened, Vec<Problem>> {
+pub fn open(
+    config: &Config,
+    before: &Connections,
+    upstreams: &Upstreams,
+) -> Result<Opened, Vec<Problem>> {
     let (mut problems, places) = (Vec::new(), &config.places);
     if let Err(error) = check_access(&config.http) {
-        problems.push(places.problem("/http", format!("{error:#}")).hint("see [http] in docs/configuration.md"));
+        problems.push(
+            places
+                .problem("/http", format!("{error:#}"))
+                .hint("see [http] in docs/configuration.md"),
+        );
     }
-    let token = config.metrics.token.as_deref().map(|token| weir_connections::config::resolve(token, &config.base));
+    let token = config
+        .metrics
+        .token
+        .as_deref()
+        .map(|token| weir_connections::config::resolve(token, &config.base));
     let metrics_token = token.transpose().unwrap_or_else(|what| {
         problems.push(places.problem("/metrics/token", what).hint(SECRET));
         None
     });
     let (connections, wrong) = before.renewed(&config.connections, &config.base);
     let left_out = wrong.into_iter().map(|(name, what)| {
-        let is_secret = ["environment", "secret", "${"].iter().any(|word| what.contains(word));
-        let hint = if is_secret { SECRET } else { "see docs/connections.md for how each kind is written" };
-        places.problem(format!("/connections/{name}"), what).hint(hint)
+        let is_secret = ["environment", "secret", "${"]
+            .iter()
+            .any(|word| what.contains(word));
+        let hint = if is_secret {
+            SECRET
+        } else {
+            "see docs/connections.md for how each kind is written"
+        };
+        places
+            .problem(format!("/connections/{name}"), what)
+            .hint(hint)
     });
     let mut left_out: Vec<Problem> = left_out.collect();
     let (upstreams, wrong) = upstreams.resolve(&config.upstreams, &config.base);
-    let without_secret =
-        wrong.into_iter().map(|(name, what)| places.problem(format!("/upstreams/{name}"), what).hint(SECRET));
+    let without_secret = wrong.into_iter().map(|(name, what)| {
+        places
+            .problem(format!("/upstreams/{name}"), what)
+            .hint(SECRET)
+    });
     left_out.extend(without_secret);
     if !problems.is_empty() {
         problems.extend(left_out);
         return Err(problems);
     }
-    Ok(Opened { connections, metrics_token, upstreams, left_out })
+    Ok(Opened {
+        connections,
+        metrics_token,
+        upstreams,
+        left_out,
+    })
 }
 
 impl Reload {
     pub fn new(gateway: Arc<Gateway>, connections: Arc<Connections>, read: Read) -> Self {
-        Self { gateway, read, connections: Mutex::new(connections) }
+        Self {
+            gateway,
+            read,
+            connections: Mutex::new(connections),
+        }
     }
 
     /// Reloads. `by` is who asked, for the audit trail.
@@ -108,31 +141,74 @@ impl Reload {
         self.record(&old, &new, &changed, by)?;
         *connections = Arc::new(opened.connections);
         telemetry::set_filter(&new.log);
-        self.gateway.metrics().set_token(opened.metrics_token.as_deref());
+        self.gateway
+            .metrics()
+            .set_token(opened.metrics_token.as_deref());
         let settings = new.plugins.clone();
         self.gateway.upstreams().take(opened.upstreams);
         self.gateway.reconfigure(new);
         self.gateway.set_refused_connections(Vec::new());
-        let plugins = self.gateway.host().reconfigure(settings, Arc::clone(&connections)).await;
-        plugins.iter().for_each(|report| self.gateway.note_plugin(report));
-        Ok(Taken { changed, needs_restart, plugins })
+        let plugins = self
+            .gateway
+            .host()
+            .reconfigure(settings, Arc::clone(&connections))
+            .await;
+        plugins
+            .iter()
+            .for_each(|report| self.gateway.note_plugin(report));
+        Ok(Taken {
+            changed,
+            needs_restart,
+            plugins,
+        })
     }
 
     /// Records a reload; one that cannot be recorded is not done.
-    fn record(&self, old: &Config, new: &Config, changed: &[String], by: &str) -> Result<(), Vec<Problem>> {
+    fn record(
+        &self,
+        old: &Config,
+        new: &Config,
+        changed: &[String],
+        by: &str,
+    ) -> Result<(), Vec<Problem>> {
         let audit = self.gateway.audit();
         let places = |places: &[String]| Map::from_iter([("changed".to_owned(), json!(places))]);
-        let mut recorded = audit.admin(AdminAct::ConfigReload, FILE, None, by, Some(&places(changed)));
-        for name in old.plugins.keys().chain(new.plugins.keys()).collect::<std::collections::BTreeSet<_>>() {
-            let grants =
-                |config: &Config| config.plugins.get(name).map(|plugin| plugin.grants.clone()).unwrap_or_default();
+        let mut recorded = audit.admin(
+            AdminAct::ConfigReload,
+            FILE,
+            None,
+            by,
+            Some(&places(changed)),
+        );
+        for name in old
+            .plugins
+            .keys()
+            .chain(new.plugins.keys())
+            .collect::<std::collections::BTreeSet<_>>()
+        {
+            let grants = |config: &Config| {
+                config
+                    .plugins
+                    .get(name)
+                    .map(|plugin| plugin.grants.clone())
+                    .unwrap_or_default()
+            };
             if grants(old) != grants(new) {
                 let words = |config: &Config| {
                     let words = grants(config).into_iter();
-                    json!(words.map(|(to, grant)| (to, grant.word().to_owned())).collect::<BTreeMap<_, _>>())
+                    json!(
+                        words
+                            .map(|(to, grant)| (to, grant.word().to_owned()))
+                            .collect::<BTreeMap<_, _>>()
+                    )
                 };
-                let detail = Map::from_iter([("old".to_owned(), words(old)), ("new".to_owned(), words(new))]);
-                recorded = recorded.and_then(|()| audit.admin(AdminAct::GrantChange, name, None, by, Some(&detail)));
+                let detail = Map::from_iter([
+                    ("old".to_owned(), words(old)),
+                    ("new".to_owned(), words(new)),
+                ]);
+                recorded = recorded.and_then(|()| {
+                    audit.admin(AdminAct::GrantChange, name, None, by, Some(&detail))
+                });
             }
         }
         recorded.map_err(|error| vec![Problem::new(FILE, "", error.to_string())])
@@ -179,11 +255,19 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
             rest: http.rest,
             forms: http.forms,
         },
-        identity: Identity { required: identity.required },
+        identity: Identity {
+            required: identity.required,
+        },
         admin: old.admin.clone(),
         audit: old.audit.clone(),
-        contracts: Contracts { drift_interval_s: contracts.drift_interval_s, impact_days: contracts.impact_days },
-        metrics: Metrics { token: metrics.token, tools_max: old.metrics.tools_max },
+        contracts: Contracts {
+            drift_interval_s: contracts.drift_interval_s,
+            impact_days: contracts.impact_days,
+        },
+        metrics: Metrics {
+            token: metrics.token,
+            tools_max: old.metrics.tools_max,
+        },
         limits: Limits {
             in_flight_max: old.limits.in_flight_max,
             instances_max: old.limits.instances_max,
@@ -191,7 +275,10 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
             tasks_max: limits.tasks_max,
             agent_rate: limits.agent_rate,
         },
-        log: Log { format: old.log.format, filter: log.filter },
+        log: Log {
+            format: old.log.format,
+            filter: log.filter,
+        },
         connections,
         plugins,
         upstreams,
@@ -222,10 +309,19 @@ fn differences(old: &Config, new: &Config) -> Vec<String> {
     places
 }
 
-fn named<T: PartialEq>(section: &str, old: &BTreeMap<String, T>, new: &BTreeMap<String, T>) -> Vec<String> {
+fn named<T: PartialEq>(
+    section: &str,
+    old: &BTreeMap<String, T>,
+    new: &BTreeMap<String, T>,
+) -> Vec<String> {
     let gone = old.keys().filter(|name| !new.contains_key(*name));
-    let other = new.iter().filter(|(name, value)| old.get(*name) != Some(value)).map(|(name, _)| name);
-    gone.chain(other).map(|name| format!("/{section}/{name}")).collect()
+    let other = new
+        .iter()
+        .filter(|(name, value)| old.get(*name) != Some(value))
+        .map(|(name, _)| name);
+    gone.chain(other)
+        .map(|name| format!("/{section}/{name}"))
+        .collect()
 }
 
 /// Returns every key of the sections that have a fixed set of them, by place.
@@ -251,36 +347,65 @@ mod tests {
     async fn a_connection_lies_around_the_state_and_not_in_it() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let read = |base: &Path, path: &str| {
-            let connections =
-                ["source", "data"].map(|name| format!("[connections.{name}]\nkind = 'files'\npath = '{path}'\n"));
-            let text = format!("[folders]\nstate = 'st'\n[log]\nfilter = 'off'\n{}", connections.concat());
+            let connections = ["source", "data"]
+                .map(|name| format!("[connections.{name}]\nkind = 'files'\npath = '{path}'\n"));
+            let text = format!(
+                "[folders]\nstate = 'st'\n[log]\nfilter = 'off'\n{}",
+                connections.concat()
+            );
             config::read(FILE, &text, base).expect("valid")
         };
-        let places = |problems: &[Problem]| problems.iter().map(|problem| problem.place.clone()).collect::<Vec<_>>();
-        let app = App::open(read(folder.path(), "."), Setup::default()).await.expect("it starts");
+        let places = |problems: &[Problem]| {
+            problems
+                .iter()
+                .map(|problem| problem.place.clone())
+                .collect::<Vec<_>>()
+        };
+        let app = App::open(read(folder.path(), "."), Setup::default())
+            .await
+            .expect("it starts");
         assert_eq!(places(&app.gateway.refused_connections()), [""; 0]);
-        for (path, refused) in [(".", &[][..]), ("st", &["/connections/data", "/connections/source"])] {
+        for (path, refused) in [
+            (".", &[][..]),
+            ("st", &["/connections/data", "/connections/source"]),
+        ] {
             let again = read(folder.path(), path);
-            let reload = Reload::new(app.gateway.clone(), app.connections.clone(), Box::new(move || Ok(again.clone())));
+            let reload = Reload::new(
+                app.gateway.clone(),
+                app.connections.clone(),
+                Box::new(move || Ok(again.clone())),
+            );
             let problems = reload.run("a test").await.err().unwrap_or_default();
             assert_eq!(places(&problems), refused, "{problems:?}");
         }
         let other = tempfile::tempdir().expect("a temporary folder");
-        let app = App::open(read(other.path(), "st"), Setup::default()).await.expect("the rest is served");
-        assert_eq!(places(&app.gateway.refused_connections()), ["/connections/data", "/connections/source"]);
+        let app = App::open(read(other.path(), "st"), Setup::default())
+            .await
+            .expect("the rest is served");
+        assert_eq!(
+            places(&app.gateway.refused_connections()),
+            ["/connections/data", "/connections/source"]
+        );
         assert!(app.connections.get("source").is_none());
     }
 
     #[test]
     fn what_changed_is_told_from_what_needs_a_restart() {
         let read = |text: &str| config::read(FILE, text, Path::new(".")).expect("valid");
-        let old = read("[http]\nlisten = '127.0.0.1:1'\n[connections.a]\nkind = 'files'\npath = 'a'\n");
+        let old =
+            read("[http]\nlisten = '127.0.0.1:1'\n[connections.a]\nkind = 'files'\npath = 'a'\n");
         let read = read(
             "[http]\nlisten = '127.0.0.1:2'\nlist_ttl_ms = 7\n[connections.a]\nkind = 'files'\npath = 'b'\n[limits]\nin_flight_max = 1\n",
         );
         let new = with_what_must_stay(&old, read.clone()).expect("they go together");
-        assert_eq!(differences(&old, &new), ["/http/list_ttl_ms", "/connections/a"]);
-        assert_eq!(differences(&new, &read), ["/http/listen", "/limits/in_flight_max"]);
+        assert_eq!(
+            differences(&old, &new),
+            ["/http/list_ttl_ms", "/connections/a"]
+        );
+        assert_eq!(
+            differences(&new, &read),
+            ["/http/listen", "/limits/in_flight_max"]
+        );
         assert_eq!(differences(&old, &old), [""; 0]);
     }
     /// A gateway that others reach stays closed to them, though the edited file is sound: its address waits for a restart.
@@ -288,8 +413,11 @@ mod tests {
     fn what_stays_has_to_go_with_what_is_new() {
         let read = |text: &str| config::read(FILE, text, Path::new(".")).expect("valid");
         let old = read("[http]\nlisten = '10.0.0.5:1'\n[identity]\nrequired = true\n");
-        let problems =
-            with_what_must_stay(&old, read("[http]\nlisten = '127.0.0.1:1'\n")).expect_err("it would be open");
-        assert!(format!("{problems:?}").contains("required = true"), "{problems:?}");
+        let problems = with_what_must_stay(&old, read("[http]\nlisten = '127.0.0.1:1'\n"))
+            .expect_err("it would be open");
+        assert!(
+            format!("{problems:?}").contains("required = true"),
+            "{problems:?}"
+        );
     }
 }

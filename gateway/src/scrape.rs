@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use prometheus::{CounterVec, GaugeVec, Opts, TextEncoder, core::Collector as _, proto::MetricFamily};
+use prometheus::{
+    CounterVec, GaugeVec, Opts, TextEncoder, core::Collector as _, proto::MetricFamily,
+};
 use weir_upstream::{Called, Seen, Upstream};
 
 use crate::{
@@ -19,7 +21,9 @@ type Sample<'a> = (Vec<&'a str>, f64);
 pub fn text(gateway: &Gateway) -> String {
     let mut families = gateway.metrics().gather();
     families.extend(read_now(gateway));
-    TextEncoder::new().encode_to_string(&families).expect("families of the registry are whole")
+    TextEncoder::new()
+        .encode_to_string(&families)
+        .expect("families of the registry are whole")
 }
 
 fn read_now(gateway: &Gateway) -> Vec<MetricFamily> {
@@ -30,8 +34,14 @@ fn read_now(gateway: &Gateway) -> Vec<MetricFamily> {
     upstreams(gateway, &mut families);
     audit(gateway, &mut families);
     contracts(gateway, &mut families);
-    families.push(one(&table::LOG_LINES_LOST, crate::telemetry::lines_lost() as f64));
-    families.push(family(&table::BUILD, vec![(vec![env!("CARGO_PKG_VERSION")], 1.0)]));
+    families.push(one(
+        &table::LOG_LINES_LOST,
+        crate::telemetry::lines_lost() as f64,
+    ));
+    families.push(family(
+        &table::BUILD,
+        vec![(vec![env!("CARGO_PKG_VERSION")], 1.0)],
+    ));
     families.retain(|family| !family.get_metric().is_empty());
     families
 }
@@ -49,14 +59,22 @@ fn load(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
         ("tool", gateway.buckets().tool_decisions()),
         ("in_flight", running.decisions()),
     ];
-    let decided = decided.into_iter().flat_map(|(limiter, (passed, refused))| {
-        [(vec![limiter, "passed"], passed as f64), (vec![limiter, "refused"], refused as f64)]
-    });
+    let decided = decided
+        .into_iter()
+        .flat_map(|(limiter, (passed, refused))| {
+            [
+                (vec![limiter, "passed"], passed as f64),
+                (vec![limiter, "refused"], refused as f64),
+            ]
+        });
     families.push(family(&table::LIMITERS, decided.collect()));
 }
 
 fn refusals(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
-    let refused = gateway.audit().refusals().map(|(what, reason, count)| (vec![what, reason], count as f64));
+    let refused = gateway
+        .audit()
+        .refusals()
+        .map(|(what, reason, count)| (vec![what, reason], count as f64));
     families.push(family(&table::REFUSALS, refused.collect()));
     let errors = crate::wire::errors_answered().map(|(code, count)| (vec![code], count as f64));
     families.push(family(&table::RPC_ERRORS, errors.collect()));
@@ -65,13 +83,27 @@ fn refusals(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
 fn plugins(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     let plugins = gateway.host().plugins();
     let each = |row: &Row, value: &dyn Fn(&weir_plugin_host::PluginStatus) -> f64| {
-        family(row, plugins.iter().map(|plugin| (vec![&*plugin.name], value(plugin))).collect())
+        family(
+            row,
+            plugins
+                .iter()
+                .map(|plugin| (vec![&*plugin.name], value(plugin)))
+                .collect(),
+        )
     };
     families.push(each(&table::PLUGIN_CALLS, &|plugin| plugin.calls as f64));
-    families.push(each(&table::PLUGIN_SECONDS, &|plugin| plugin.busy.as_secs_f64()));
-    families.push(each(&table::PLUGIN_MEMORY, &|plugin| plugin.memory_peak_bytes as f64));
-    families.push(each(&table::PLUGIN_PARKED, &|plugin| plugin.parked_bytes as f64));
-    families.push(each(&table::PLUGIN_BACKING_OFF, &|plugin| plugin.backing_off as f64));
+    families.push(each(&table::PLUGIN_SECONDS, &|plugin| {
+        plugin.busy.as_secs_f64()
+    }));
+    families.push(each(&table::PLUGIN_MEMORY, &|plugin| {
+        plugin.memory_peak_bytes as f64
+    }));
+    families.push(each(&table::PLUGIN_PARKED, &|plugin| {
+        plugin.parked_bytes as f64
+    }));
+    families.push(each(&table::PLUGIN_BACKING_OFF, &|plugin| {
+        plugin.backing_off as f64
+    }));
     families.push(each(&table::PLUGIN_SWAPS, &|plugin| plugin.swaps as f64));
     let failures = plugins.iter().flat_map(|plugin| {
         let failures = &plugin.ends;
@@ -92,35 +124,68 @@ fn plugins(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     families.push(family(&table::PLUGIN_INFO, info.collect()));
     let (live, parked) = gateway.host().instances();
     let running = (vec!["running"], live.saturating_sub(parked) as f64);
-    families.push(family(&table::INSTANCES, vec![running, (vec!["parked"], parked as f64)]));
+    families.push(family(
+        &table::INSTANCES,
+        vec![running, (vec!["parked"], parked as f64)],
+    ));
 }
 
 fn upstreams(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     let all = gateway.upstreams().all();
     let each = |row: &Row, value: &dyn Fn(&Upstream) -> f64| {
-        family(row, all.iter().map(|upstream| (vec![&*upstream.name], value(upstream))).collect())
+        family(
+            row,
+            all.iter()
+                .map(|upstream| (vec![&*upstream.name], value(upstream)))
+                .collect(),
+        )
     };
-    families.push(each(&table::UPSTREAM_SESSIONS, &|upstream| upstream.sessions() as f64));
-    families.push(each(&table::UPSTREAM_RESTARTS, &|upstream| upstream.restarts() as f64));
-    families.push(each(&table::UPSTREAM_BACKING_OFF, &|upstream| upstream.backing_off() as f64));
-    families.push(each(&table::UPSTREAM_LEFT_OUT, &|upstream| upstream.seen().left_out.len() as f64));
+    families.push(each(&table::UPSTREAM_SESSIONS, &|upstream| {
+        upstream.sessions() as f64
+    }));
+    families.push(each(&table::UPSTREAM_RESTARTS, &|upstream| {
+        upstream.restarts() as f64
+    }));
+    families.push(each(&table::UPSTREAM_BACKING_OFF, &|upstream| {
+        upstream.backing_off() as f64
+    }));
+    families.push(each(&table::UPSTREAM_LEFT_OUT, &|upstream| {
+        upstream.seen().left_out.len() as f64
+    }));
     let calls = all.iter().flat_map(|upstream| {
-        Called::ALL.map(|called| (vec![&*upstream.name, called.word()], upstream.calls(called) as f64))
+        Called::ALL.map(|called| {
+            (
+                vec![&*upstream.name, called.word()],
+                upstream.calls(called) as f64,
+            )
+        })
     });
     families.push(family(&table::UPSTREAM_CALLS, calls.collect()));
     let state = |upstream: &Arc<Upstream>| upstream.seen().state();
     let states = all.iter().flat_map(|upstream| {
         let now = state(upstream);
-        Seen::STATES.map(|word| (vec![&*upstream.name, word], f64::from(u8::from(word == now))))
+        Seen::STATES.map(|word| {
+            (
+                vec![&*upstream.name, word],
+                f64::from(u8::from(word == now)),
+            )
+        })
     });
     families.push(family(&table::UPSTREAM_STATE, states.collect()));
-    let down = all.iter().filter_map(|upstream| Some((vec![&*upstream.name, upstream.seen().reason?], 1.0)));
+    let down = all
+        .iter()
+        .filter_map(|upstream| Some((vec![&*upstream.name, upstream.seen().reason?], 1.0)));
     families.push(family(&table::UPSTREAM_DOWN, down.collect()));
 }
 
 fn audit(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
-    let Some(health) = gateway.audit().health() else { return };
-    families.push(one(&table::AUDIT_FAILING, f64::from(u8::from(health.failing))));
+    let Some(health) = gateway.audit().health() else {
+        return;
+    };
+    families.push(one(
+        &table::AUDIT_FAILING,
+        f64::from(u8::from(health.failing)),
+    ));
     families.push(one(&table::AUDIT_FAILURES, health.failures as f64));
     families.push(one(&table::AUDIT_RECORDS, health.records as f64));
     families.push(one(&table::AUDIT_BYTES, health.bytes as f64));
@@ -132,19 +197,39 @@ fn contracts(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     let snapshot = gateway.snapshot();
     let metrics = gateway.metrics();
     let shown = snapshot.contracts.iter().take(metrics.contracts_max());
-    let folded = snapshot.contracts.len().saturating_sub(metrics.contracts_max());
+    let folded = snapshot
+        .contracts
+        .len()
+        .saturating_sub(metrics.contracts_max());
     metrics.folded_contracts(folded);
-    let shown: Vec<_> = shown.map(|contract| (contract, contract.version.to_string())).collect();
-    let tools = shown
-        .iter()
-        .map(|(contract, version)| (vec![contract.name.as_str(), version.as_str()], contract.tools.len() as f64));
+    let shown: Vec<_> = shown
+        .map(|contract| (contract, contract.version.to_string()))
+        .collect();
+    let tools = shown.iter().map(|(contract, version)| {
+        (
+            vec![contract.name.as_str(), version.as_str()],
+            contract.tools.len() as f64,
+        )
+    });
     families.push(family(&table::CONTRACT_TOOLS, tools.collect()));
     let waiting = metrics.drafts();
-    let count = |class: &str| waiting.iter().find(|(known, _)| *known == class).map_or(0, |(_, count)| *count);
-    let drafts = ChangeClass::ALL.iter().map(|class| (vec![class.as_str()], f64::from(count(class.as_str()))));
+    let count = |class: &str| {
+        waiting
+            .iter()
+            .find(|(known, _)| *known == class)
+            .map_or(0, |(_, count)| *count)
+    };
+    let drafts = ChangeClass::ALL
+        .iter()
+        .map(|class| (vec![class.as_str()], f64::from(count(class.as_str()))));
     families.push(family(&table::DRAFTS, drafts.collect()));
     let refused = metrics.refused();
-    let count = |kind: &str| refused.iter().find(|(known, _)| *known == kind).map_or(0, |(_, count)| *count);
+    let count = |kind: &str| {
+        refused
+            .iter()
+            .find(|(known, _)| *known == kind)
+            .map_or(0, |(_, count)| *count)
+    };
     let refused = refused::Kind::ALL.map(|kind| (vec![kind.word()], count(kind.word()) as f64));
     families.push(family(&table::REFUSED, refused.to_vec()));
     families.push(one(&table::DRIFTED, metrics.drifted() as f64));
@@ -163,12 +248,16 @@ fn family(row: &Row, samples: Vec<Sample<'_>>) -> MetricFamily {
     let mut families = match row.kind {
         Kind::Counter => {
             let counter = CounterVec::new(options, row.labels).expect(valid);
-            samples.iter().for_each(|(labels, value)| counter.with_label_values(labels).inc_by(*value));
+            samples
+                .iter()
+                .for_each(|(labels, value)| counter.with_label_values(labels).inc_by(*value));
             counter.collect()
         }
         Kind::Gauge | Kind::Histogram(_) => {
             let gauge = GaugeVec::new(options, row.labels).expect(valid);
-            samples.iter().for_each(|(labels, value)| gauge.with_label_values(labels).set(*value));
+            samples
+                .iter()
+                .for_each(|(labels, value)| gauge.with_label_values(labels).set(*value));
             gauge.collect()
         }
     };

@@ -18,6 +18,11 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub fn empty() -> Self {
-        Self { generation: 0, listing_generation: 0, catalogue: Catalogue::default(), contracts: Vec::new() }
+        Self {
+            generation: 0,
+            listing_generation: 0,
+            catalogue: Catalogue::default(),
+            contracts: Vec::new(),
+        }
     }
 }

@@ -31,9 +31,15 @@ impl SourceChecks {
     /// Returns `true` if the source of a live contract no longer is what was published, and `false` if that cannot be
     /// told soon.
     pub async fn has_drifted(&self, contract: &str, collection: &str) -> bool {
-        let Some(to) = self.to.get() else { return false };
+        let Some(to) = self.to.get() else {
+            return false;
+        };
         let (has_drifted, answer) = oneshot::channel();
-        let check = SourceCheck { contract: contract.to_owned(), collection: collection.to_owned(), has_drifted };
+        let check = SourceCheck {
+            contract: contract.to_owned(),
+            collection: collection.to_owned(),
+            has_drifted,
+        };
         if to.try_send(check).is_err() {
             return false;
         }

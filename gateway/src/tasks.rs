@@ -207,7 +207,11 @@ impl Tasks {
     pub fn end(&self, task: &Task, stage: Stage) {
         let mut table = self.table();
         let has_room = room::for_answer(&mut table, task, stage.bytes());
-        task.lock().enter(if has_room { stage } else { stage.unkept(task.writes) });
+        task.lock().enter(if has_room {
+            stage
+        } else {
+            stage.unkept(task.writes)
+        });
     }
 
     /// Returns a task by its id, if this caller began it at this endpoint and may still see its tool.
@@ -216,7 +220,8 @@ impl Tasks {
         hex::decode_to_slice(id, &mut bytes).ok()?;
         let task = self.lock().get(&u128::from_be_bytes(bytes))?.clone();
         let may_see = caller.access().allows(&task.contract, &task.tool);
-        (task.is_of(caller) && may_see && task.endpoint == *endpoint && !task.is_over()).then_some(task)
+        (task.is_of(caller) && may_see && task.endpoint == *endpoint && !task.is_over())
+            .then_some(task)
     }
 
     /// Lets no further call become a task: the process is about to end, and nobody could look at one.
@@ -259,9 +264,21 @@ impl Task {
     }
 
     fn seen_in(&self, state: &State) -> Seen {
-        let State { stage, updated, message, entered, .. } = state;
+        let State {
+            stage,
+            updated,
+            message,
+            entered,
+            ..
+        } = state;
         let (stage, message) = (stage.clone(), message.clone());
-        Seen { stage, created: self.created, updated: *updated, message, entered: *entered }
+        Seen {
+            stage,
+            created: self.created,
+            updated: *updated,
+            message,
+            entered: *entered,
+        }
     }
 
     /// Returns what its caller is told now. How it ended stays as it was told.
@@ -288,7 +305,10 @@ impl Task {
     /// Asks the caller, who looks at the task, and returns the answers once they are all there. `None`: the task was
     /// cancelled first.
     pub async fn ask(&self, questions: Map<String, Value>) -> Option<Map<String, Value>> {
-        self.lock().enter(Stage::InputRequired(Questions { open: questions, answers: Map::new() }));
+        self.lock().enter(Stage::InputRequired(Questions {
+            open: questions,
+            answers: Map::new(),
+        }));
         loop {
             tokio::select! {
                 biased;
@@ -309,7 +329,9 @@ impl Task {
     /// Takes answers of the caller. Those that belong to no open question are left.
     pub fn answer(&self, given: Map<String, Value>) {
         let mut state = self.lock();
-        let Stage::InputRequired(Questions { open, answers }) = &mut state.stage else { return };
+        let Stage::InputRequired(Questions { open, answers }) = &mut state.stage else {
+            return;
+        };
         for (key, answer) in given {
             if open.shift_remove(&key).is_some() {
                 answers.insert(key, answer);
@@ -372,7 +394,9 @@ impl Drop for Unended<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         if matches!(state.stage, Stage::Working | Stage::InputRequired(_)) {
-            state.enter(Stage::Failed(r#"{"code":-32603,"message":"the call ended without an answer"}"#.into()));
+            state.enter(Stage::Failed(
+                r#"{"code":-32603,"message":"the call ended without an answer"}"#.into(),
+            ));
         }
     }
 }
@@ -428,7 +452,13 @@ mod tests {
     use super::*;
 
     fn open(tasks: &Tasks, owner: &Caller) -> Option<Arc<Task>> {
-        tasks.open(owner, &Endpoint::All, (&"contract".into(), &"tool".into()), true, None)
+        tasks.open(
+            owner,
+            &Endpoint::All,
+            (&"contract".into(), &"tool".into()),
+            true,
+            None,
+        )
     }
 
     fn kept(tasks: &Tasks) -> Arc<Task> {
@@ -445,12 +475,30 @@ mod tests {
     fn a_task_is_found_by_who_began_it_where_it_was_begun() {
         let tasks = Tasks::new(8);
         let task = kept(&tasks);
-        let other = Caller { agent: "other".into(), ..Caller::local() };
-        assert!(tasks.find(&Caller::local(), &Endpoint::All, &task.id()).is_some());
+        let other = Caller {
+            agent: "other".into(),
+            ..Caller::local()
+        };
+        assert!(
+            tasks
+                .find(&Caller::local(), &Endpoint::All, &task.id())
+                .is_some()
+        );
         assert!(tasks.find(&other, &Endpoint::All, &task.id()).is_none());
-        assert!(tasks.find(&Caller::local(), &Endpoint::Contract("a".into()), &task.id()).is_none());
+        assert!(
+            tasks
+                .find(
+                    &Caller::local(),
+                    &Endpoint::Contract("a".into()),
+                    &task.id()
+                )
+                .is_none()
+        );
         for id in ["", "x", &task.id()[1..], &format!("+{}", &task.id()[1..])] {
-            assert!(tasks.find(&Caller::local(), &Endpoint::All, id).is_none(), "{id}");
+            assert!(
+                tasks.find(&Caller::local(), &Endpoint::All, id).is_none(),
+                "{id}"
+            );
         }
     }
 
@@ -488,16 +536,27 @@ mod tests {
         let task = kept(&tasks);
         let asking = tokio::spawn({
             let task = task.clone();
-            async move { task.ask(map(json!({ "a": { "method": "roots/list" }, "b": {} }))).await }
+            async move {
+                task.ask(map(json!({ "a": { "method": "roots/list" }, "b": {} })))
+                    .await
+            }
         });
         while !matches!(task.seen().stage, Stage::InputRequired(_)) {
             tokio::task::yield_now().await;
         }
         task.answer(map(json!({ "b": 2, "c": 3 })));
-        let Stage::InputRequired(questions) = task.seen().stage else { panic!("one part is open") };
-        assert_eq!(questions.open, map(json!({ "a": { "method": "roots/list" } })));
+        let Stage::InputRequired(questions) = task.seen().stage else {
+            panic!("one part is open")
+        };
+        assert_eq!(
+            questions.open,
+            map(json!({ "a": { "method": "roots/list" } }))
+        );
         task.answer(map(json!({ "a": 1, "b": "too late" })));
-        assert_eq!(asking.await.expect("it ends"), Some(map(json!({ "b": 2, "a": 1 }))));
+        assert_eq!(
+            asking.await.expect("it ends"),
+            Some(map(json!({ "b": 2, "a": 1 })))
+        );
         assert!(matches!(task.seen().stage, Stage::Working));
     }
 }

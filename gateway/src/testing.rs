@@ -54,7 +54,10 @@ impl Testing {
             change: 0,
         };
         self.app.state.add_key(&row).await.expect("it is kept");
-        self.identities().take_over(&self.app.state).await.expect("it is known");
+        self.identities()
+            .take_over(&self.app.state)
+            .await
+            .expect("it is known");
         minted.text
     }
 }
@@ -67,7 +70,14 @@ pub(crate) async fn gateway(change: impl FnOnce(&mut Config)) -> Testing {
 
 /// Returns the same gateway with an audit trail.
 pub(crate) async fn recording_gateway(change: impl FnOnce(&mut Config)) -> Testing {
-    opened(change, Setup { process: Some("test"), ..Setup::default() }).await
+    opened(
+        change,
+        Setup {
+            process: Some("test"),
+            ..Setup::default()
+        },
+    )
+    .await
 }
 
 async fn opened(change: impl FnOnce(&mut Config), setup: Setup<'_>) -> Testing {
@@ -76,21 +86,43 @@ async fn opened(change: impl FnOnce(&mut Config), setup: Setup<'_>) -> Testing {
     config.http.page_size = 2;
     config.log.filter = Some("off".to_owned());
     change(&mut config);
-    let app = App::open(config, setup).await.expect("a program without plugins");
-    publish(&app.gateway, &[("desk", &["find_ticket", "get_ticket", "show_ticket"]), ("depot", &["find_part"])]);
-    Testing { app, _folder: folder }
+    let app = App::open(config, setup)
+        .await
+        .expect("a program without plugins");
+    publish(
+        &app.gateway,
+        &[
+            ("desk", &["find_ticket", "get_ticket", "show_ticket"]),
+            ("depot", &["find_part"]),
+        ],
+    );
+    Testing {
+        app,
+        _folder: folder,
+    }
 }
 
 /// Swaps in other contracts.
 pub(crate) fn publish(gateway: &Gateway, contracts: &[(&str, &[&str])]) {
-    swap_in(gateway, contracts.iter().map(|(name, tools)| Arc::new(contract(name, tools))).collect());
+    swap_in(
+        gateway,
+        contracts
+            .iter()
+            .map(|(name, tools)| Arc::new(contract(name, tools)))
+            .collect(),
+    );
 }
 
 /// Swaps in the contract `up` of another server, which is not there. `lists`: `{tools?, resources?, …}`.
 pub(crate) fn publish_offer(gateway: &Gateway, lists: &Value, resources: Resources) {
     let (lists, _) = Lists::read("lists", &lists.to_string()).expect("lists");
     let document = offer::compose("lists", &lists).document.pinned();
-    let upstream = Upstream { name: "up", contract: "up", resources, ..Upstream::default() };
+    let upstream = Upstream {
+        name: "up",
+        contract: "up",
+        resources,
+        ..Upstream::default()
+    };
     let compiled = upstream::compile(&upstream, &document).expect("a contract that compiles");
     swap_in(gateway, vec![Arc::new(compiled.contract)]);
 }
@@ -131,5 +163,6 @@ fn contract(name: &str, tools: &[&str]) -> Contract {
     });
     let source = form::read("test", &source.to_string()).expect("a readable contract");
     let shape = serde_json::from_value(shape).expect("a shape");
-    compile::compile(&source, &[("records".to_owned(), shape)].into()).expect("a contract that compiles")
+    compile::compile(&source, &[("records".to_owned(), shape)].into())
+        .expect("a contract that compiles")
 }

@@ -15,7 +15,8 @@ pub(crate) mod raw;
 mod version;
 
 pub use answer::{
-    ResultWriter, error_answer, error_without_id, errors_answered, notification, string_room, write_string,
+    ResultWriter, error_answer, error_without_id, errors_answered, notification, string_room,
+    write_string,
 };
 pub use error::RpcError;
 pub use id::Id;

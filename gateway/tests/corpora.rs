@@ -16,7 +16,9 @@ macro_rules! fuzz_target {
     };
     (|$text:ident: &str| $body:block) => {
         pub(crate) fn run(bytes: &[u8]) {
-            let Ok($text) = std::str::from_utf8(bytes) else { return };
+            let Ok($text) = std::str::from_utf8(bytes) else {
+                return;
+            };
             $body
         }
     };

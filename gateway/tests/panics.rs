@@ -31,15 +31,28 @@ impl NativeAdapter for Panicking {
         Box::pin(async { Ok(SHAPE.to_owned()) })
     }
 
-    fn read<'a>(&'a self, _: &'a CallContext, _: &'a CollectionRef, query: &'a Query) -> Answered<'a, Page> {
+    fn read<'a>(
+        &'a self,
+        _: &'a CallContext,
+        _: &'a CollectionRef,
+        query: &'a Query,
+    ) -> Answered<'a, Page> {
         let asked = format!("{:?}", query.conditions);
         Box::pin(async move {
             assert!(!asked.contains("bad"), "a row that nobody thought of");
-            Ok(Page { records: r#"[{"id":"good","text":"still here"}]"#.to_owned(), next: None })
+            Ok(Page {
+                records: r#"[{"id":"good","text":"still here"}]"#.to_owned(),
+                next: None,
+            })
         })
     }
 
-    fn write<'a>(&'a self, _: &'a CallContext, _: &'a CollectionRef, _: &'a Change) -> Answered<'a, String> {
+    fn write<'a>(
+        &'a self,
+        _: &'a CallContext,
+        _: &'a CollectionRef,
+        _: &'a Change,
+    ) -> Answered<'a, String> {
         Box::pin(async { panic!("a row that nobody thought of") })
     }
 }
@@ -47,8 +60,10 @@ impl NativeAdapter for Panicking {
 async fn call(app: &App, tool: &str, arguments: &str) -> ToolResult {
     let snapshot = app.gateway.snapshot();
     let cancel = CancellationToken::new();
-    let request =
-        CallRequest { arguments: Some(arguments), ..CallRequest::new(&snapshot, &Endpoint::All, tool, "cli", &cancel) };
+    let request = CallRequest {
+        arguments: Some(arguments),
+        ..CallRequest::new(&snapshot, &Endpoint::All, tool, "cli", &cancel)
+    };
     match call_tool(&app.gateway, &Caller::local(), &request).await {
         CallOutcome::Complete(result) => result,
         _ => panic!("`{tool}` has no result"),
@@ -78,21 +93,44 @@ async fn a_panic_is_the_failure_of_one_call() {
               "collection": "notes", "fields": [id, text] },
         ],
     });
-    fs::write(folder.path().join("contracts/notes.json"), contract.to_string()).expect("a contract");
-    let text =
-        "[folders]\ncontracts = \"contracts\"\nplugins = \"plugins\"\nstate = \"state\"\n[log]\nfilter = \"off\"\n";
+    fs::write(
+        folder.path().join("contracts/notes.json"),
+        contract.to_string(),
+    )
+    .expect("a contract");
+    let text = "[folders]\ncontracts = \"contracts\"\nplugins = \"plugins\"\nstate = \"state\"\n[log]\nfilter = \"off\"\n";
     let config = config::read("weir.toml", text, folder.path()).expect("a configuration");
-    let app = App::open(config, Setup { process: Some("test"), ..Setup::default() }).await.expect("a program");
+    let app = App::open(
+        config,
+        Setup {
+            process: Some("test"),
+            ..Setup::default()
+        },
+    )
+    .await
+    .expect("a program");
     app.load(true).await.expect("the contract is in order");
 
     let failed = call(&app, "get_note", r#"{"id":"bad"}"#).await;
     assert!(failed.is_error && failed.receipt.is_some(), "{failed:?}");
-    assert_eq!((&said(&failed)["code"], &said(&failed)["outcome"]), (&json!("internal"), &Value::Null));
+    assert_eq!(
+        (&said(&failed)["code"], &said(&failed)["outcome"]),
+        (&json!("internal"), &Value::Null)
+    );
     let failed = call(&app, "add_note", r#"{"id":"n1","text":"x"}"#).await;
     assert!(failed.is_error && failed.receipt.is_some(), "{failed:?}");
-    assert_eq!((&said(&failed)["code"], &said(&failed)["outcome"]), (&json!("internal"), &json!("unknown")));
-    assert!(!format!("{failed:?}").contains("nobody"), "the text of a panic is for the log: {failed:?}");
+    assert_eq!(
+        (&said(&failed)["code"], &said(&failed)["outcome"]),
+        (&json!("internal"), &json!("unknown"))
+    );
+    assert!(
+        !format!("{failed:?}").contains("nobody"),
+        "the text of a panic is for the log: {failed:?}"
+    );
     let answered = call(&app, "get_note", r#"{"id":"good"}"#).await;
     assert_eq!(said(&answered)["text"], "still here", "{answered:?}");
-    assert!(app.gateway.in_flight().is_empty(), "a call that panicked holds no place");
+    assert!(
+        app.gateway.in_flight().is_empty(),
+        "a call that panicked holds no place"
+    );
 }

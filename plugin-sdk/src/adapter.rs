@@ -33,13 +33,20 @@ pub trait Adapter: Sized + 'static {
     /// Makes the change and returns, as JSON, what the source now holds: the created or updated record, or the deleted
     /// one as it was.
     fn write(&self, change: &Change) -> Result<String> {
-        Err(Error::unsupported(format!("{} cannot {}.", Self::NAME, change.verb)))
+        Err(Error::unsupported(format!(
+            "{} cannot {}.",
+            Self::NAME,
+            change.verb
+        )))
     }
 
     /// Does a piece of the work that [`crate::index::later`] asked for, well within the time of a call. Returns `true`
     /// while more is left.
     fn later(&self, work: &str) -> Result<bool> {
-        Err(Error::unsupported(format!("{} knows no such work: {work}.", Self::NAME)))
+        Err(Error::unsupported(format!(
+            "{} knows no such work: {work}.",
+            Self::NAME
+        )))
     }
 }
 
@@ -74,7 +81,11 @@ pub struct Condition {
 impl Condition {
     /// Creates a condition.
     pub fn new(column: &str, comparison: Comparison, value: impl Into<serde_json::Value>) -> Self {
-        Self { column: column.to_owned(), comparison, value: value.into() }
+        Self {
+            column: column.to_owned(),
+            comparison,
+            value: value.into(),
+        }
     }
 }
 
@@ -158,8 +169,14 @@ impl Order {
     /// Reads `name` as ascending and `-name` as descending.
     pub fn parse(text: &str) -> Self {
         match text.strip_prefix('-') {
-            Some(column) => Self { column: column.to_owned(), descending: true },
-            None => Self { column: text.to_owned(), descending: false },
+            Some(column) => Self {
+                column: column.to_owned(),
+                descending: true,
+            },
+            None => Self {
+                column: text.to_owned(),
+                descending: false,
+            },
         }
     }
 }
@@ -192,7 +209,13 @@ pub struct Change {
 impl Change {
     /// Creates a change that names nothing yet.
     pub fn new(verb: Verb) -> Self {
-        Self { verb, key: Map::new(), record: Map::new(), conditions: Vec::new(), options: Map::new() }
+        Self {
+            verb,
+            key: Map::new(),
+            record: Map::new(),
+            conditions: Vec::new(),
+            options: Map::new(),
+        }
     }
 }
 
@@ -258,6 +281,9 @@ mod tests {
             connection: String,
         }
         let told = parse_settings::<Settings>(r#"{"conection": "db"}"#).unwrap_err();
-        assert_eq!(told.message, "The settings are wrong: unknown field `conection`, expected `connection`.");
+        assert_eq!(
+            told.message,
+            "The settings are wrong: unknown field `conection`, expected `connection`."
+        );
     }
 }

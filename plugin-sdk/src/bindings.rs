@@ -37,22 +37,51 @@ impl<P: Plugin> Collections for P {
         plugin::describe::<P>(&adapter, &settings).map_err(Error::from)
     }
 
-    fn configure(collection: String, adapter: String, settings: String, shape: String) -> Result<(), Error> {
+    fn configure(
+        collection: String,
+        adapter: String,
+        settings: String,
+        shape: String,
+    ) -> Result<(), Error> {
         log_panics();
         plugin::configure::<P>(collection, &adapter, &settings, &shape).map_err(Error::from)
     }
 
     fn read(collection: String, query: Query) -> Result<Page, Error> {
-        let conditions =
-            query.conditions.into_iter().map(|given| (given.column, given.comparison, given.value)).collect();
-        let Query { order, columns, limit, cursor, options, .. } = query;
-        let query = plugin::parse_query(conditions, order, columns, limit, cursor, options.as_deref())?;
+        let conditions = query
+            .conditions
+            .into_iter()
+            .map(|given| (given.column, given.comparison, given.value))
+            .collect();
+        let Query {
+            order,
+            columns,
+            limit,
+            cursor,
+            options,
+            ..
+        } = query;
+        let query = plugin::parse_query(
+            conditions,
+            order,
+            columns,
+            limit,
+            cursor,
+            options.as_deref(),
+        )?;
         let page = plugin::read(&collection, &query)?;
-        Ok(Page { records: page.records, next: page.next })
+        Ok(Page {
+            records: page.records,
+            next: page.next,
+        })
     }
 
     fn write(collection: String, change: Change) -> Result<String, Error> {
-        let (key, record, options) = (change.key.as_deref(), change.record.as_deref(), change.options.as_deref());
+        let (key, record, options) = (
+            change.key.as_deref(),
+            change.record.as_deref(),
+            change.options.as_deref(),
+        );
         let change = plugin::parse_change(&change.verb, key, record, options)?;
         Ok(plugin::write(&collection, &change)?)
     }
@@ -60,15 +89,39 @@ impl<P: Plugin> Collections for P {
 
 impl From<crate::Error> for Error {
     fn from(error: crate::Error) -> Self {
-        let crate::Error { code, message, field, retry_after_ms, details } = error;
-        Self { code, message, field, retry_after_ms, details }
+        let crate::Error {
+            code,
+            message,
+            field,
+            retry_after_ms,
+            details,
+        } = error;
+        Self {
+            code,
+            message,
+            field,
+            retry_after_ms,
+            details,
+        }
     }
 }
 
 impl From<Error> for crate::Error {
     fn from(error: Error) -> Self {
-        let Error { code, message, field, retry_after_ms, details } = error;
-        Self { code, message, field, retry_after_ms, details }
+        let Error {
+            code,
+            message,
+            field,
+            retry_after_ms,
+            details,
+        } = error;
+        Self {
+            code,
+            message,
+            field,
+            retry_after_ms,
+            details,
+        }
     }
 }
 

@@ -11,11 +11,16 @@ impl Bytes {
     pub fn to_base64(&self) -> String {
         let mut out = String::with_capacity(self.0.len().div_ceil(3) * 4);
         for chunk in self.0.chunks(3) {
-            let [first, second, third] = [0, 1, 2].map(|at| u32::from(chunk.get(at).copied().unwrap_or(0)));
+            let [first, second, third] =
+                [0, 1, 2].map(|at| u32::from(chunk.get(at).copied().unwrap_or(0)));
             let bits = first << 16 | second << 8 | third;
             for place in 0..4 {
                 let digit = ALPHABET[(bits >> (18 - 6 * place)) as usize & 63];
-                out.push(if place <= chunk.len() { char::from(digit) } else { '=' });
+                out.push(if place <= chunk.len() {
+                    char::from(digit)
+                } else {
+                    '='
+                });
             }
         }
         out
@@ -63,7 +68,9 @@ mod tests {
     #[test]
     fn base64_is_that_of_rfc_4648() {
         let known = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
-        let encoded = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
+        let encoded = [
+            "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy",
+        ];
         for (text, base64) in known.into_iter().zip(encoded) {
             let bytes = Bytes::from(text.as_bytes());
             assert_eq!(bytes.to_base64(), base64);

@@ -24,7 +24,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// Creates an error of any code.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), field: None, retry_after_ms: None, details: None }
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            field: None,
+            retry_after_ms: None,
+            details: None,
+        }
     }
 
     /// Creates the error for a record, file or table that does not exist.

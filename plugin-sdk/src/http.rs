@@ -42,7 +42,10 @@ pub struct Response {
 impl Response {
     /// Returns the first header of that name, in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(header, _)| header.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 }
 

@@ -30,7 +30,11 @@ pub trait Items {
     }
 
     /// The messages of a prompt, or a question back to the caller.
-    fn prompt(name: &str, _arguments: &Map<String, Value>, _context: &Context) -> Result<Answer<Vec<Message>>> {
+    fn prompt(
+        name: &str,
+        _arguments: &Map<String, Value>,
+        _context: &Context,
+    ) -> Result<Answer<Vec<Message>>> {
         Err(Error::not_found(format!("There is no prompt `{name}`.")))
     }
 
@@ -40,7 +44,12 @@ pub trait Items {
     }
 
     /// Values that an argument may have, the likeliest first. `value` is what has been typed so far.
-    fn complete(_of: Completed<'_>, _argument: &str, _value: &str, _context: &Context) -> Result<Vec<String>> {
+    fn complete(
+        _of: Completed<'_>,
+        _argument: &str,
+        _value: &str,
+        _context: &Context,
+    ) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 }
@@ -80,12 +89,16 @@ pub struct Contents(Value);
 impl Prompt {
     /// A prompt without arguments.
     pub fn new(name: &str, description: &str) -> Self {
-        Self { members: members([("name", name), ("description", description)]), arguments: Vec::new() }
+        Self {
+            members: members([("name", name), ("description", description)]),
+            arguments: Vec::new(),
+        }
     }
 
     /// Adds an argument, which is a text.
     pub fn argument(mut self, name: &str, description: &str, required: bool) -> Self {
-        self.arguments.push(json!({ "name": name, "description": description, "required": required }));
+        self.arguments
+            .push(json!({ "name": name, "description": description, "required": required }));
         self
     }
 
@@ -97,7 +110,8 @@ impl Prompt {
 
     fn into_value(mut self) -> Value {
         if !self.arguments.is_empty() {
-            self.members.insert("arguments".to_owned(), self.arguments.into());
+            self.members
+                .insert("arguments".to_owned(), self.arguments.into());
         }
         self.members.into()
     }
@@ -106,7 +120,11 @@ impl Prompt {
 impl Resource {
     /// A resource, by its URI.
     pub fn new(uri: &str, name: &str, description: &str) -> Self {
-        Self(members([("uri", uri), ("name", name), ("description", description)]))
+        Self(members([
+            ("uri", uri),
+            ("name", name),
+            ("description", description),
+        ]))
     }
 
     /// Adds a member of the MCP object, such as `mimeType` or `title`.
@@ -119,7 +137,11 @@ impl Resource {
 impl Template {
     /// A template as RFC 6570 has it: `notes://{year}/{name}`.
     pub fn new(uri_template: &str, name: &str, description: &str) -> Self {
-        Self(members([("uriTemplate", uri_template), ("name", name), ("description", description)]))
+        Self(members([
+            ("uriTemplate", uri_template),
+            ("name", name),
+            ("description", description),
+        ]))
     }
 
     /// Adds a member of the MCP object, such as `mimeType` or `title`.
@@ -154,7 +176,10 @@ impl Contents {
 }
 
 fn members<const N: usize>(members: [(&str, &str); N]) -> Map<String, Value> {
-    members.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
+    members
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect()
 }
 
 /// The items of a plugin, their type forgotten.
@@ -179,7 +204,10 @@ pub struct Request {
 
 /// The entry of a type.
 pub fn entry<I: Items>() -> Entry {
-    Entry { definitions: definitions::<I>, get: get::<I> }
+    Entry {
+        definitions: definitions::<I>,
+        get: get::<I>,
+    }
 }
 
 impl Entry {
@@ -196,14 +224,27 @@ impl Entry {
 
 fn definitions<I: Items>() -> String {
     let prompts: Vec<Value> = I::prompts().into_iter().map(Prompt::into_value).collect();
-    let resources: Vec<Value> = I::resources().into_iter().map(|resource| resource.0.into()).collect();
-    let templates: Vec<Value> = I::templates().into_iter().map(|template| template.0.into()).collect();
-    json!({ "prompts": prompts, "resources": resources, "resourceTemplates": templates }).to_string()
+    let resources: Vec<Value> = I::resources()
+        .into_iter()
+        .map(|resource| resource.0.into())
+        .collect();
+    let templates: Vec<Value> = I::templates()
+        .into_iter()
+        .map(|template| template.0.into())
+        .collect();
+    json!({ "prompts": prompts, "resources": resources, "resourceTemplates": templates })
+        .to_string()
 }
 
 fn get<I: Items>(request: Request) -> Result<Reply> {
-    let Request { method, params, context, resumed } = request;
-    let params: Value = serde_json::from_str(&params).map_err(|_| Error::invalid("The params are not JSON."))?;
+    let Request {
+        method,
+        params,
+        context,
+        resumed,
+    } = request;
+    let params: Value =
+        serde_json::from_str(&params).map_err(|_| Error::invalid("The params are not JSON."))?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let context = Context::new(context, resumed);
     let printed = |value: Value| Some(value.to_string());
@@ -231,10 +272,20 @@ fn get<I: Items>(request: Request) -> Result<Reply> {
                 Some("ref/prompt") => Completed::Prompt(&name),
                 _ => Completed::Template(&uri),
             };
-            let values = I::complete(of, &text(&argument["name"]), &text(&argument["value"]), &context)?;
-            Ok(Reply::complete(printed(json!({ "completion": { "values": values } })), None))
+            let values = I::complete(
+                of,
+                &text(&argument["name"]),
+                &text(&argument["value"]),
+                &context,
+            )?;
+            Ok(Reply::complete(
+                printed(json!({ "completion": { "values": values } })),
+                None,
+            ))
         }
-        method => Err(Error::unsupported(format!("This plugin does not know `{method}`."))),
+        method => Err(Error::unsupported(format!(
+            "This plugin does not know `{method}`."
+        ))),
     }
 }
 
@@ -250,23 +301,41 @@ mod tests {
         }
 
         fn templates() -> Vec<Template> {
-            vec![Template::new("book://{chapter}", "chapter", "A chapter.").member("mimeType", "text/plain")]
+            vec![
+                Template::new("book://{chapter}", "chapter", "A chapter.")
+                    .member("mimeType", "text/plain"),
+            ]
         }
 
-        fn prompt(_name: &str, arguments: &Map<String, Value>, _context: &Context) -> Result<Answer<Vec<Message>>> {
+        fn prompt(
+            _name: &str,
+            arguments: &Map<String, Value>,
+            _context: &Context,
+        ) -> Result<Answer<Vec<Message>>> {
             let name = arguments["name"].as_str().unwrap_or_default();
-            Ok(Answer::of(vec![Message::user(Content::text(format!("Hello {name}")))]))
+            Ok(Answer::of(vec![Message::user(Content::text(format!(
+                "Hello {name}"
+            )))]))
         }
 
-        fn complete(of: Completed<'_>, _argument: &str, value: &str, _context: &Context) -> Result<Vec<String>> {
+        fn complete(
+            of: Completed<'_>,
+            _argument: &str,
+            value: &str,
+            _context: &Context,
+        ) -> Result<Vec<String>> {
             assert_eq!(of, Completed::Template("book://{chapter}"));
             Ok(vec![format!("{value}1")])
         }
     }
 
     fn asked(method: &str, params: &Value) -> Result<Value> {
-        let request =
-            Request { method: method.into(), params: params.to_string(), context: "{}".into(), resumed: None };
+        let request = Request {
+            method: method.into(),
+            params: params.to_string(),
+            context: "{}".into(),
+            resumed: None,
+        };
         let reply = entry::<Handbook>().get(request)?;
         assert_eq!(reply.kind, "complete");
         Ok(serde_json::from_str(&reply.value.expect("a value")).expect("JSON"))
@@ -276,15 +345,32 @@ mod tests {
     fn what_is_listed_is_answered() {
         let listed: Value = serde_json::from_str(&entry::<Handbook>().definitions()).expect("JSON");
         assert_eq!(listed["prompts"][0]["arguments"][0]["name"], "name");
-        assert_eq!(listed["resourceTemplates"][0]["uriTemplate"], "book://{chapter}");
-        let greeting = asked("prompts/get", &json!({ "name": "greet", "arguments": { "name": "Ada" } }));
+        assert_eq!(
+            listed["resourceTemplates"][0]["uriTemplate"],
+            "book://{chapter}"
+        );
+        let greeting = asked(
+            "prompts/get",
+            &json!({ "name": "greet", "arguments": { "name": "Ada" } }),
+        );
         let message = json!({ "role": "user", "content": { "type": "text", "text": "Hello Ada" } });
-        assert_eq!(greeting.expect("a prompt"), json!({ "messages": [message] }));
+        assert_eq!(
+            greeting.expect("a prompt"),
+            json!({ "messages": [message] })
+        );
         let reference = json!({ "type": "ref/resource", "uri": "book://{chapter}" });
         let params = json!({ "ref": reference, "argument": { "name": "chapter", "value": "p" } });
         let completed = asked("completion/complete", &params).expect("a completion");
         assert_eq!(completed, json!({ "completion": { "values": ["p1"] } }));
-        assert!(asked("resources/read", &json!({ "uri": "book://1" })).expect_err("nothing").is("not_found"));
-        assert!(asked("tools/call", &json!({})).expect_err("nothing").is("unsupported"));
+        assert!(
+            asked("resources/read", &json!({ "uri": "book://1" }))
+                .expect_err("nothing")
+                .is("not_found")
+        );
+        assert!(
+            asked("tools/call", &json!({}))
+                .expect_err("nothing")
+                .is("unsupported")
+        );
     }
 }

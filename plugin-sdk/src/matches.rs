@@ -62,9 +62,12 @@ impl Matcher {
             Comparison::AtLeast => Test::AtLeast(one()?),
             Comparison::AtMost => Test::AtMost(one()?),
             Comparison::OneOf => match &condition.value {
-                serde_json::Value::Array(values) => {
-                    Test::OneOf(values.iter().map(|value| operand(value, field, zone)).collect::<Result<_>>()?)
-                }
+                serde_json::Value::Array(values) => Test::OneOf(
+                    values
+                        .iter()
+                        .map(|value| operand(value, field, zone))
+                        .collect::<Result<_>>()?,
+                ),
                 _ => return Err(wrong_operand(field, "a list of values")),
             },
             Comparison::Contains => Test::Contains(text()?),
@@ -84,15 +87,25 @@ impl Matcher {
         match &self.test {
             Test::Equals(wanted) => value.compare(wanted) == Some(Equal),
             // As in SQL, a null is neither equal nor unequal to anything.
-            Test::NotEquals(unwanted) => value.compare(unwanted).is_some_and(|ordering| ordering != Equal),
-            Test::OneOf(wanted) => wanted.iter().any(|wanted| value.compare(wanted) == Some(Equal)),
-            Test::AtLeast(least) => value.compare(least).is_some_and(|ordering| ordering != Less),
-            Test::AtMost(most) => value.compare(most).is_some_and(|ordering| ordering != Greater),
+            Test::NotEquals(unwanted) => value
+                .compare(unwanted)
+                .is_some_and(|ordering| ordering != Equal),
+            Test::OneOf(wanted) => wanted
+                .iter()
+                .any(|wanted| value.compare(wanted) == Some(Equal)),
+            Test::AtLeast(least) => value
+                .compare(least)
+                .is_some_and(|ordering| ordering != Less),
+            Test::AtMost(most) => value
+                .compare(most)
+                .is_some_and(|ordering| ordering != Greater),
             Test::Contains(part) => text_of(value).is_some_and(|text| text.contains(part.as_str())),
             Test::ContainsCi(part) => {
                 text_of(value).is_some_and(|text| text.to_ascii_lowercase().contains(part.as_str()))
             }
-            Test::StartsWith(start) => text_of(value).is_some_and(|text| text.starts_with(start.as_str())),
+            Test::StartsWith(start) => {
+                text_of(value).is_some_and(|text| text.starts_with(start.as_str()))
+            }
             Test::IsEmpty(wanted) => value.is_null() == *wanted,
         }
     }
@@ -116,8 +129,11 @@ pub fn operand(value: &serde_json::Value, field: &Field, zone: &Zone) -> Result<
 }
 
 fn wrong_operand(field: &Field, wanted: &str) -> Error {
-    Error::invalid(format!("The column {:?} is compared with something that is not {wanted}.", field.key))
-        .field(&field.key)
+    Error::invalid(format!(
+        "The column {:?} is compared with something that is not {wanted}.",
+        field.key
+    ))
+    .field(&field.key)
 }
 
 fn type_name(kind: Type) -> &'static str {
@@ -149,7 +165,12 @@ mod tests {
 
     fn matches(kind: Type, cell: &str, comparison: Comparison, value: serde_json::Value) -> bool {
         let field = Field::new("column", kind).nullable(true);
-        let matcher = Matcher::new(&Condition::new("column", comparison, value), &field, &Zone::utc()).unwrap();
+        let matcher = Matcher::new(
+            &Condition::new("column", comparison, value),
+            &field,
+            &Zone::utc(),
+        )
+        .unwrap();
         matcher.matches(&Value::from_text(cell, &field, &Zone::utc()))
     }
 
@@ -178,15 +199,33 @@ mod tests {
             (Type::String, "", IsEmpty, json!(true), true),
             (Type::String, "", IsEmpty, json!(false), false),
             (Type::Decimal, "10.00", Equals, json!("10"), true),
-            (Type::Decimal, "9007199254740993", Equals, json!("9007199254740992"), false),
+            (
+                Type::Decimal,
+                "9007199254740993",
+                Equals,
+                json!("9007199254740992"),
+                false,
+            ),
             (Type::Decimal, "9.5", AtMost, json!(10), true),
             (Type::Integer, "10", AtLeast, json!(9), true),
             (Type::Integer, "5", Equals, json!(5.0), true),
             (Type::Number, "0.5", Equals, json!(0.5), true),
             (Type::Boolean, "TRUE", Equals, json!(true), true),
             (Type::Date, "2024-01-02", AtMost, json!("2024-01-02"), true),
-            (Type::Datetime, "2024-01-02 00:00:00", Equals, json!("2024-01-02T01:00:00+01:00"), true),
-            (Type::Datetime, "2024-01-02T00:00:00.5Z", AtLeast, json!("2024-01-02T00:00:00Z"), true),
+            (
+                Type::Datetime,
+                "2024-01-02 00:00:00",
+                Equals,
+                json!("2024-01-02T01:00:00+01:00"),
+                true,
+            ),
+            (
+                Type::Datetime,
+                "2024-01-02T00:00:00.5Z",
+                AtLeast,
+                json!("2024-01-02T00:00:00Z"),
+                true,
+            ),
             (Type::Integer, "abc", NotEquals, json!(1), false),
         ] {
             assert_eq!(
@@ -207,7 +246,8 @@ mod tests {
             (Type::Integer, Comparison::Contains, json!("1")),
         ] {
             let condition = Condition::new("column", comparison, value);
-            let error = Matcher::new(&condition, &Field::new("column", kind), &Zone::utc()).unwrap_err();
+            let error =
+                Matcher::new(&condition, &Field::new("column", kind), &Zone::utc()).unwrap_err();
             assert_eq!(error.field.as_deref(), Some("column"));
         }
     }

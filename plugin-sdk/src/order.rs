@@ -17,7 +17,10 @@ pub fn total_order(order: &[Order], shape: &Shape) -> Vec<Order> {
     let mut total = order.to_vec();
     for column in &shape.key {
         if !total.iter().any(|by| &by.column == column) {
-            total.push(Order { column: column.clone(), descending: false });
+            total.push(Order {
+                column: column.clone(),
+                descending: false,
+            });
         }
     }
     total
@@ -52,7 +55,11 @@ pub fn decode_cursor(cursor: &str, fields: &[&Field], zone: &Zone) -> Result<Vec
     if raw.len() != fields.len() {
         return Err(bad_cursor());
     }
-    Ok(raw.into_iter().zip(fields).map(|(raw, field)| Value::from_json(raw, field, zone).into_owned()).collect())
+    Ok(raw
+        .into_iter()
+        .zip(fields)
+        .map(|(raw, field)| Value::from_json(raw, field, zone).into_owned())
+        .collect())
 }
 
 /// Returns the error for a cursor that does not belong to this list.
@@ -67,7 +74,10 @@ mod tests {
 
     #[test]
     fn a_cursor_comes_back_as_it_was() {
-        let (price, at) = (Field::new("price", Type::Decimal), Field::new("at", Type::Datetime));
+        let (price, at) = (
+            Field::new("price", Type::Decimal),
+            Field::new("at", Type::Datetime),
+        );
         let zone = Zone::utc();
         let values = vec![
             Value::from_text("9007199254740993.50", &price, &zone),
@@ -75,9 +85,18 @@ mod tests {
         ];
         let cursor = encode_cursor(&values);
         assert_eq!(cursor, r#"["9007199254740993.5","2024-01-01T00:00:00Z"]"#);
-        assert_eq!(decode_cursor(&cursor, &[&price, &at], &zone).unwrap(), values);
+        assert_eq!(
+            decode_cursor(&cursor, &[&price, &at], &zone).unwrap(),
+            values
+        );
         for bad in ["", "[]", "{}", "[1,2,3]", "nonsense"] {
-            assert_eq!(decode_cursor(bad, &[&price, &at], &zone).unwrap_err().field.as_deref(), Some("cursor"));
+            assert_eq!(
+                decode_cursor(bad, &[&price, &at], &zone)
+                    .unwrap_err()
+                    .field
+                    .as_deref(),
+                Some("cursor")
+            );
         }
     }
 

@@ -80,8 +80,15 @@ thread_local! { static OPEN: RefCell<HashMap<String, Rc<dyn Open>>> = RefCell::d
 /// its first adapter, and one without adapters like its crate.
 pub fn about<P: Plugin>() -> String {
     let adapters = P::adapters();
-    let mut requests: Vec<&str> = adapters.iter().flat_map(|adapter| adapter.requests.iter().copied()).collect();
-    requests.extend(P::tools().iter().flat_map(|tool| tool.definition.requests.iter().copied()));
+    let mut requests: Vec<&str> = adapters
+        .iter()
+        .flat_map(|adapter| adapter.requests.iter().copied())
+        .collect();
+    requests.extend(
+        P::tools()
+            .iter()
+            .flat_map(|tool| tool.definition.requests.iter().copied()),
+    );
     requests.sort_unstable();
     requests.dedup();
     let described: Vec<_> = adapters
@@ -89,7 +96,8 @@ pub fn about<P: Plugin>() -> String {
         .map(|adapter| json!({ "name": adapter.name, "settings": (adapter.settings_schema)() }))
         .collect();
     let name = adapters.first().map_or(P::NAME, |adapter| adapter.name);
-    json!({ "name": name, "version": P::version(), "adapters": described, "requests": requests }).to_string()
+    json!({ "name": name, "version": P::version(), "adapters": described, "requests": requests })
+        .to_string()
 }
 
 /// Returns the shape of the collection that the settings reach, as JSON.
@@ -98,7 +106,12 @@ pub fn describe<P: Plugin>(adapter: &str, settings: &str) -> Result<String> {
 }
 
 /// Opens a collection and keeps it.
-pub fn configure<P: Plugin>(collection: String, adapter: &str, settings: &str, shape: &str) -> Result<()> {
+pub fn configure<P: Plugin>(
+    collection: String,
+    adapter: &str,
+    settings: &str,
+    shape: &str,
+) -> Result<()> {
     let open = (find::<P>(adapter)?.open)(settings, &Shape::parse(shape)?)?;
     OPEN.with_borrow_mut(|collections| collections.insert(collection, open));
     Ok(())
@@ -107,10 +120,17 @@ pub fn configure<P: Plugin>(collection: String, adapter: &str, settings: &str, s
 /// Reads from an open collection. The work of [`crate::index::later`] comes as a read too, its text among the options.
 pub fn read(collection: &str, query: &Query) -> Result<Page> {
     let opened = opened(collection)?;
-    match query.options.get("later").and_then(serde_json::Value::as_str) {
+    match query
+        .options
+        .get("later")
+        .and_then(serde_json::Value::as_str)
+    {
         Some(work) => {
             let more = opened.later(work)?;
-            Ok(Page { records: "[]".to_owned(), next: more.then(|| "more".to_owned()) })
+            Ok(Page {
+                records: "[]".to_owned(),
+                next: more.then(|| "more".to_owned()),
+            })
         }
         None => opened.read(query),
     }
@@ -125,7 +145,12 @@ pub fn write(collection: &str, change: &Change) -> Result<String> {
 /// calls an import.
 fn opened(collection: &str) -> Result<Rc<dyn Open>> {
     OPEN.with_borrow(|collections| collections.get(collection).cloned())
-        .ok_or_else(|| Error::new("not_configured", format!("The collection {collection:?} was never configured.")))
+        .ok_or_else(|| {
+            Error::new(
+                "not_configured",
+                format!("The collection {collection:?} was never configured."),
+            )
+        })
 }
 
 fn find<P: Plugin>(adapter: &str) -> Result<Kind> {
@@ -148,19 +173,40 @@ pub fn parse_query(
         .into_iter()
         .map(|(column, comparison, value)| {
             let value = serde_json::from_str(&value).map_err(|_| {
-                Error::invalid(format!("The value of the condition on {column:?} is not JSON.")).field(&column)
+                Error::invalid(format!(
+                    "The value of the condition on {column:?} is not JSON."
+                ))
+                .field(&column)
             })?;
-            Ok(Condition { comparison: Comparison::parse(&comparison)?, column, value })
+            Ok(Condition {
+                comparison: Comparison::parse(&comparison)?,
+                column,
+                value,
+            })
         })
         .collect::<Result<_>>()?;
     let order = order.iter().map(|name| Order::parse(name)).collect();
-    Ok(Query { conditions, order, columns, limit, cursor, options: object(options, "options")? })
+    Ok(Query {
+        conditions,
+        order,
+        columns,
+        limit,
+        cursor,
+        options: object(options, "options")?,
+    })
 }
 
 /// Reads a change as the component interface carries it.
-pub fn parse_change(verb: &str, key: Option<&str>, record: Option<&str>, options: Option<&str>) -> Result<Change> {
+pub fn parse_change(
+    verb: &str,
+    key: Option<&str>,
+    record: Option<&str>,
+    options: Option<&str>,
+) -> Result<Change> {
     let mut options = object(options, "options")?;
-    let conditions = options.remove("conditions").map_or_else(|| Ok(Vec::new()), conditions)?;
+    let conditions = options
+        .remove("conditions")
+        .map_or_else(|| Ok(Vec::new()), conditions)?;
     Ok(Change {
         verb: Verb::parse(verb)?,
         key: object(key, "key")?,
@@ -180,19 +226,31 @@ fn conditions(value: serde_json::Value) -> Result<Vec<Condition>> {
         comparison: String,
         value: serde_json::Value,
     }
-    let given: Vec<Given> = serde_json::from_value(value)
-        .map_err(|_| Error::invalid("The conditions of the request cannot be read.").field("conditions"))?;
-    let parsed = given.into_iter().map(|Given { column, comparison, value }| {
-        Ok(Condition { column, comparison: Comparison::parse(&comparison)?, value })
-    });
+    let given: Vec<Given> = serde_json::from_value(value).map_err(|_| {
+        Error::invalid("The conditions of the request cannot be read.").field("conditions")
+    })?;
+    let parsed = given.into_iter().map(
+        |Given {
+             column,
+             comparison,
+             value,
+         }| {
+            Ok(Condition {
+                column,
+                comparison: Comparison::parse(&comparison)?,
+                value,
+            })
+        },
+    );
     parsed.collect()
 }
 
 fn object(json: Option<&str>, what: &str) -> Result<Map<String, serde_json::Value>> {
     match json {
         None => Ok(Map::new()),
-        Some(json) => serde_json::from_str(json)
-            .map_err(|_| Error::invalid(format!("The {what} of the request is not a JSON object.")).field(what)),
+        Some(json) => serde_json::from_str(json).map_err(|_| {
+            Error::invalid(format!("The {what} of the request is not a JSON object.")).field(what)
+        }),
     }
 }
 
@@ -342,7 +400,10 @@ mod tests {
         }
 
         fn read(&self, _query: &Query) -> Result<Page> {
-            Ok(Page { records: self.0.clone(), next: None })
+            Ok(Page {
+                records: self.0.clone(),
+                next: None,
+            })
         }
     }
 
@@ -358,9 +419,21 @@ mod tests {
         configure::<WeirPlugin>("two".into(), "echo", "[2]", &shape).unwrap();
         assert_eq!(read("one", &Query::default()).unwrap().records, "[1]");
         assert_eq!(read("two", &Query::default()).unwrap().records, "[2]");
-        assert!(read("three", &Query::default()).unwrap_err().is("not_configured"));
-        assert!(write("one", &Change::new(Verb::Delete)).unwrap_err().is("unsupported"));
-        assert!(describe::<WeirPlugin>("other", "{}").unwrap_err().is("unsupported"));
+        assert!(
+            read("three", &Query::default())
+                .unwrap_err()
+                .is("not_configured")
+        );
+        assert!(
+            write("one", &Change::new(Verb::Delete))
+                .unwrap_err()
+                .is("unsupported")
+        );
+        assert!(
+            describe::<WeirPlugin>("other", "{}")
+                .unwrap_err()
+                .is("unsupported")
+        );
     }
 
     #[test]
@@ -368,22 +441,45 @@ mod tests {
         let condition = vec![("id".to_owned(), "equals".to_owned(), "{".to_owned())];
         let error = parse_query(condition, vec![], vec![], 1, None, None).unwrap_err();
         assert_eq!(error.field.as_deref(), Some("id"));
-        assert!(parse_change("create", None, Some("[]"), None).unwrap_err().is("invalid"));
-        assert!(parse_change("destroy", None, None, None).unwrap_err().is("unsupported"));
+        assert!(
+            parse_change("create", None, Some("[]"), None)
+                .unwrap_err()
+                .is("invalid")
+        );
+        assert!(
+            parse_change("destroy", None, None, None)
+                .unwrap_err()
+                .is("unsupported")
+        );
         for conditions in [r#"{"owner": "a"}"#, r#"[{"column": "owner"}]"#, "null"] {
             let options = format!(r#"{{"conditions": {conditions}}}"#);
-            assert!(parse_change("delete", None, None, Some(&options)).unwrap_err().is("invalid"), "{conditions}");
+            assert!(
+                parse_change("delete", None, None, Some(&options))
+                    .unwrap_err()
+                    .is("invalid"),
+                "{conditions}"
+            );
         }
-        let options = r#"{"conditions": [{"column": "owner", "comparison": "like", "value": "a"}]}"#;
-        assert!(parse_change("delete", None, None, Some(options)).unwrap_err().is("unsupported"));
+        let options =
+            r#"{"conditions": [{"column": "owner", "comparison": "like", "value": "a"}]}"#;
+        assert!(
+            parse_change("delete", None, None, Some(options))
+                .unwrap_err()
+                .is("unsupported")
+        );
     }
 
     #[test]
     fn conditions_of_a_change_are_read() {
-        let options =
-            r#"{"params": {"a": 1}, "conditions": [{"column": "owner", "comparison": "equals", "value": "b"}]}"#;
+        let options = r#"{"params": {"a": 1}, "conditions": [{"column": "owner", "comparison": "equals", "value": "b"}]}"#;
         let change = parse_change("delete", Some(r#"{"id": 1}"#), None, Some(options)).unwrap();
-        assert_eq!(change.conditions, [Condition::new("owner", Comparison::Equals, "b")]);
-        assert_eq!(change.options, *json!({ "params": { "a": 1 } }).as_object().unwrap());
+        assert_eq!(
+            change.conditions,
+            [Condition::new("owner", Comparison::Equals, "b")]
+        );
+        assert_eq!(
+            change.options,
+            *json!({ "params": { "a": 1 } }).as_object().unwrap()
+        );
     }
 }

@@ -12,7 +12,10 @@ pub struct Records {
 impl Records {
     /// Creates an array without records.
     pub fn new() -> Self {
-        Self { json: String::from("["), count: 0 }
+        Self {
+            json: String::from("["),
+            count: 0,
+        }
     }
 
     /// Appends one record.

@@ -15,13 +15,18 @@ mod texts;
 mod writer;
 
 pub use enums::{
-    Variant, variant, write_beside, write_choice, write_inside, write_numbers, write_outside, write_untagged,
+    Variant, variant, write_beside, write_choice, write_inside, write_numbers, write_outside,
+    write_untagged,
 };
 pub use fits::fits;
 pub use kind::Kind;
 pub use map::MapKey;
-pub use object::{Fields, elements, print_element, print_field, print_member, splice_tag, tuple_elements};
-pub use property::{Cli, Default, Key, Nulls, Parameter, Property, Rule, Unknown, write_object, write_tuple};
+pub use object::{
+    Fields, elements, print_element, print_field, print_member, splice_tag, tuple_elements,
+};
+pub use property::{
+    Cli, Default, Key, Nulls, Parameter, Property, Rule, Unknown, write_object, write_tuple,
+};
 pub use writer::{Writer, write_text};
 
 use serde_json::Value;
@@ -126,12 +131,19 @@ pub struct Mismatch {
 impl Mismatch {
     /// Creates a mismatch of the whole value.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { path: String::new(), message: message.into() }
+        Self {
+            path: String::new(),
+            message: message.into(),
+        }
     }
 
     /// Returns the same mismatch, seen from the value around it.
     pub fn inside(mut self, name: &str) -> Self {
-        self.path = if self.path.is_empty() { name.to_owned() } else { format!("{name}.{}", self.path) };
+        self.path = if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{name}.{}", self.path)
+        };
         self
     }
 }

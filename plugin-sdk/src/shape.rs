@@ -205,7 +205,10 @@ pub enum Effect {
 impl Shape {
     /// Creates a shape without columns.
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), ..Self::default() }
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
+        }
     }
 
     /// Returns the column of that name.
@@ -215,8 +218,9 @@ impl Shape {
 
     /// Reads a shape from its JSON. One that cannot be read is the gateway's fault, not the author's.
     pub fn parse(json: &str) -> Result<Self, crate::Error> {
-        serde_json::from_str(json)
-            .map_err(|error| crate::Error::invalid(format!("The recorded shape is wrong: {error}.")).field("shape"))
+        serde_json::from_str(json).map_err(|error| {
+            crate::Error::invalid(format!("The recorded shape is wrong: {error}.")).field("shape")
+        })
     }
 
     /// Returns the shape as JSON.
@@ -228,7 +232,11 @@ impl Shape {
 impl Field {
     /// Creates a column.
     pub fn new(key: &str, kind: Type) -> Self {
-        Self { key: key.to_owned(), kind, ..Self::default() }
+        Self {
+            key: key.to_owned(),
+            kind,
+            ..Self::default()
+        }
     }
 
     /// Says whether a record may have no value.
@@ -245,15 +253,37 @@ mod tests {
     /// Every member is named, so that a new one has to be told to the contracts as well.
     #[test]
     fn the_contracts_read_what_is_written_here() {
-        let text =
-            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/shape.json")).unwrap();
+        let text = std::fs::read_to_string(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../tests/fixtures/shape.json"
+        ))
+        .unwrap();
         let shape = Shape::parse(&text).unwrap();
         let written: serde_json::Value = serde_json::from_str(&shape.to_json()).unwrap();
-        assert_eq!(written, serde_json::from_str::<serde_json::Value>(&text).unwrap());
+        assert_eq!(
+            written,
+            serde_json::from_str::<serde_json::Value>(&text).unwrap()
+        );
 
-        let Shape { name, fields, key, capabilities, timezone, left_out } = shape;
-        let Capabilities { read, write, read_only, guarded_write, matches, order, params, operations, open_world } =
-            capabilities;
+        let Shape {
+            name,
+            fields,
+            key,
+            capabilities,
+            timezone,
+            left_out,
+        } = shape;
+        let Capabilities {
+            read,
+            write,
+            read_only,
+            guarded_write,
+            matches,
+            order,
+            params,
+            operations,
+            open_world,
+        } = capabilities;
         let Field {
             key: _,
             kind: _,
@@ -266,17 +296,38 @@ mod tests {
             readings,
             ..
         } = &fields[0];
-        let Param { name: _, kind: _, required, description: described } = &params[0];
-        let Operation { name: _, effect: _, params: taken, returns } = &operations[1];
+        let Param {
+            name: _,
+            kind: _,
+            required,
+            description: described,
+        } = &params[0];
+        let Operation {
+            name: _,
+            effect: _,
+            params: taken,
+            returns,
+        } = &operations[1];
         assert!(!name.is_empty() && !key.is_empty() && timezone.is_some() && !left_out.is_empty());
         assert!(read && guarded_write && open_world && read_only.is_some() && *required);
         assert!(*generated && *is_read_only);
         assert!(
-            !write.is_empty() && !matches.is_empty() && !order.is_empty() && !taken.is_empty() && !returns.is_empty()
+            !write.is_empty()
+                && !matches.is_empty()
+                && !order.is_empty()
+                && !taken.is_empty()
+                && !returns.is_empty()
         );
         assert!(description.is_some() && native.is_some() && described.is_some());
         assert!(format.is_some() && readings.len() == 2);
         let inside = |field: &Field| (!field.fields.is_empty(), field.items.is_some());
-        assert_eq!(fields.iter().map(inside).filter(|inside| inside.0 || inside.1).count(), 2);
+        assert_eq!(
+            fields
+                .iter()
+                .map(inside)
+                .filter(|inside| inside.0 || inside.1)
+                .count(),
+            2
+        );
     }
 }

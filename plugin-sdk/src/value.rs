@@ -134,7 +134,11 @@ impl Value<'_> {
             }
             _ => self.compare(other).unwrap_or(Ordering::Equal),
         };
-        if descending { ordering.reverse() } else { ordering }
+        if descending {
+            ordering.reverse()
+        } else {
+            ordering
+        }
     }
 }
 

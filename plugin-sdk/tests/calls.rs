@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 
 use weir_plugin_sdk::plugin::Plugin;
-use weir_plugin_sdk::schema::{Fields, Kind, Mismatch, Parameter, ToolSchema, Writer, fits, print_member, schema_of};
+use weir_plugin_sdk::schema::{
+    Fields, Kind, Mismatch, Parameter, ToolSchema, Writer, fits, print_member, schema_of,
+};
 use weir_plugin_sdk::serde_json::{self, Value, json};
 use weir_plugin_sdk::tools::{self, Invocation, Reply};
-use weir_plugin_sdk::{Answer, Bytes, Content, Context, Elicited, Error, Question, ToolError, data, testing, tool};
+use weir_plugin_sdk::{
+    Answer, Bytes, Content, Context, Elicited, Error, Question, ToolError, data, testing, tool,
+};
 
 #[data]
 #[serde(rename_all = "lowercase")]
@@ -201,7 +205,11 @@ fn commands(values: Vec<Command>) -> Vec<Command> {
 #[tool]
 fn trimmed(full: bool) -> Trimmed {
     let some = || full.then(|| "a".to_owned());
-    Trimmed { tags: some().into_iter().collect(), note: some(), since: some() }
+    Trimmed {
+        tags: some().into_iter().collect(),
+        note: some(),
+        since: some(),
+    }
 }
 #[tool]
 fn numbers(a: f32, b: f64, c: u64, d: i8) -> (f32, f64, u64, i8) {
@@ -267,9 +275,14 @@ fn seek(number: u32) -> Answer<Option<u32>> {
 #[tool]
 fn remove(environment: String, ctx: &Context) -> Result<Answer<bool>, ToolError> {
     if !ctx.is_resumed() {
-        return Ok(Answer::ask(Question::form::<Sure>("sure", "Really?").state(environment)));
+        return Ok(Answer::ask(
+            Question::form::<Sure>("sure", "Really?").state(environment),
+        ));
     }
-    let sure = matches!(ctx.elicited("sure")?, Some(Elicited::Accepted(Sure { sure: true })));
+    let sure = matches!(
+        ctx.elicited("sure")?,
+        Some(Elicited::Accepted(Sure { sure: true }))
+    );
     Ok(Answer::of(sure && ctx.state() == Some(&environment)))
 }
 
@@ -286,7 +299,13 @@ fn resume(tool: &str, arguments: Value, resumed: Option<Value>) -> Result<Reply,
     let context = r#"{"agent":"ada","call_id":"1"}"#.to_owned();
     let resumed = resumed.map(|resumed| resumed.to_string());
     let arguments = arguments.to_string();
-    tools::call::<WeirPlugin>(Invocation { tool: tool.to_owned(), arguments, context, resumed, options: None })
+    tools::call::<WeirPlugin>(Invocation {
+        tool: tool.to_owned(),
+        arguments,
+        context,
+        resumed,
+        options: None,
+    })
 }
 
 fn value(tool: &str, arguments: Value) -> String {
@@ -301,12 +320,24 @@ fn what_is_read_is_printed_again() {
             "steps",
             r#"[{"kind":"wait","seconds":3},{"kind":"deploy","service":"a","replicas":2},{"kind":"stop"}]"#,
         ),
-        ("outside", "values", r#"["Empty",{"One":1},{"Two":[1,"a"]},{"Named":{}},{"Named":{"a":1}}]"#),
+        (
+            "outside",
+            "values",
+            r#"["Empty",{"One":1},{"Two":[1,"a"]},{"Named":{}},{"Named":{"a":1}}]"#,
+        ),
         ("beside", "values", r#"[{"t":"Empty"},{"t":"One","c":1}]"#),
         ("untagged", "values", r#"[-1,"a",null]"#),
         ("levels", "values", "[1,10]"),
-        ("pages", "page", r#"{"items":["north","south"],"next":"north"}"#),
-        ("held", "values", r#"[{"kind":"item","service":"a","replicas":2},{"kind":"counts","a":1}]"#),
+        (
+            "pages",
+            "page",
+            r#"{"items":["north","south"],"next":"north"}"#,
+        ),
+        (
+            "held",
+            "values",
+            r#"[{"kind":"item","service":"a","replicas":2},{"kind":"counts","a":1}]"#,
+        ),
         ("map", "values", r#"{"a":null,"b":true,"c":false}"#),
         ("clock", "value", r#""07:08:09Z""#),
         ("bytes", "value", r#""AQID""#),
@@ -316,13 +347,17 @@ fn what_is_read_is_printed_again() {
         assert_eq!(value(tool, json!({ parameter: argument })), json, "{tool}");
     }
     let numbers = json!({ "a": 0.1, "b": 1e21, "c": u64::MAX, "d": -3.0 });
-    assert_eq!(value("numbers", numbers), "[0.1,1e+21,18446744073709551615,-3]");
+    assert_eq!(
+        value("numbers", numbers),
+        "[0.1,1e+21,18446744073709551615,-3]"
+    );
 }
 
 /// A tag stands among the members of any object: of an enum's, and of one whose schema is written by hand.
 #[test]
 fn a_tag_stands_among_the_members_of_what_its_variant_holds() {
-    let definitions: Value = serde_json::from_str(&tools::definitions::<WeirPlugin>().unwrap()).unwrap();
+    let definitions: Value =
+        serde_json::from_str(&tools::definitions::<WeirPlugin>().unwrap()).unwrap();
     let mut tools = definitions.as_array().unwrap().iter();
     let schema = &tools.find(|tool| tool["name"] == "commands").unwrap()["inputSchema"];
     let meets = |arguments: &Value| fits(arguments, schema, schema).is_ok();
@@ -351,17 +386,24 @@ fn a_tag_stands_among_the_members_of_what_its_variant_holds() {
         json!({ "kind": "Moved", "by": "Place", "first": "a" }),
         json!({ "Add": { "n": 1 } }),
     ] {
-        assert!(!meets(&json!({ "values": [wrong] })), "{wrong} does not meet {schema}");
+        assert!(
+            !meets(&json!({ "values": [wrong] })),
+            "{wrong} does not meet {schema}"
+        );
     }
 }
 
 /// What an answer leaves out is not required there, and a caller still sends it.
 #[test]
 fn an_answer_that_leaves_members_out_meets_its_schema() {
-    let definitions: Value = serde_json::from_str(&tools::definitions::<WeirPlugin>().unwrap()).unwrap();
+    let definitions: Value =
+        serde_json::from_str(&tools::definitions::<WeirPlugin>().unwrap()).unwrap();
     let mut tools = definitions.as_array().unwrap().iter();
     let schema = &tools.find(|tool| tool["name"] == "trimmed").unwrap()["outputSchema"];
-    for (full, told) in [(false, "{}"), (true, r#"{"tags":["a"],"note":"a","since":"a"}"#)] {
+    for (full, told) in [
+        (false, "{}"),
+        (true, r#"{"tags":["a"],"note":"a","since":"a"}"#),
+    ] {
         let answer = value("trimmed", json!({ "full": full }));
         assert_eq!(answer, told);
         fits(&serde_json::from_str(&answer).unwrap(), schema, schema).unwrap();
@@ -372,7 +414,10 @@ fn an_answer_that_leaves_members_out_meets_its_schema() {
 
 #[test]
 fn what_is_left_out_has_its_default() {
-    assert_eq!(value("defaults", json!({})), r#""latest South None Some(3)""#);
+    assert_eq!(
+        value("defaults", json!({})),
+        r#""latest South None Some(3)""#
+    );
     let all = json!({ "version": "2", "region": "north", "note": "a", "count": 4 });
     assert_eq!(value("defaults", all), r#""2 North Some(\"a\") Some(4)""#);
 }
@@ -381,7 +426,11 @@ fn what_is_left_out_has_its_default() {
 fn wrong_arguments_are_refused_by_name() {
     let cases = [
         ("steps", json!({}), "steps"),
-        ("steps", json!({ "steps": [{ "kind": "wait" }] }), "steps.0.seconds"),
+        (
+            "steps",
+            json!({ "steps": [{ "kind": "wait" }] }),
+            "steps.0.seconds",
+        ),
         ("steps", json!({ "steps": [{ "kind": "jump" }] }), "steps.0"),
         ("levels", json!({ "values": [2] }), "values.0"),
         ("numbers", json!({ "a": 1, "b": 1, "c": -1, "d": 0 }), "c"),
@@ -391,7 +440,11 @@ fn wrong_arguments_are_refused_by_name() {
     ];
     for (tool, arguments, field) in cases {
         let error = call(tool, arguments).unwrap_err();
-        assert_eq!((error.code.as_str(), error.field.as_deref()), ("invalid", Some(field)), "{error}");
+        assert_eq!(
+            (error.code.as_str(), error.field.as_deref()),
+            ("invalid", Some(field)),
+            "{error}"
+        );
     }
     assert!(call("other", json!({})).unwrap_err().is("unsupported"));
 }
@@ -400,10 +453,23 @@ fn wrong_arguments_are_refused_by_name() {
 fn the_context_is_read() {
     testing::reset();
     assert_eq!(value("who", json!({})), r#""ada""#);
-    let unknown =
-        Invocation { tool: "who".into(), arguments: "{}".into(), context: "{}".into(), ..Invocation::default() };
-    assert!(tools::call::<WeirPlugin>(unknown).unwrap_err().is("not_found"));
-    assert!(call("greeting", json!({})).unwrap_err().message.contains("`greeting` is required"));
+    let unknown = Invocation {
+        tool: "who".into(),
+        arguments: "{}".into(),
+        context: "{}".into(),
+        ..Invocation::default()
+    };
+    assert!(
+        tools::call::<WeirPlugin>(unknown)
+            .unwrap_err()
+            .is("not_found")
+    );
+    assert!(
+        call("greeting", json!({}))
+            .unwrap_err()
+            .message
+            .contains("`greeting` is required")
+    );
     tools::configure(r#"{"greeting":"hello"}"#).unwrap();
     assert_eq!(value("greeting", json!({})), r#""hello""#);
     assert!(tools::configure("{").unwrap_err().is("invalid"));
@@ -416,42 +482,78 @@ fn errors_of_others_are_logged_and_not_told() {
     assert_eq!(error.code, "internal");
     assert!(!format!("{error:?}").contains("secret"));
     let lines = testing::log::lines();
-    let line = lines.iter().find(|line| line.level == "error" && line.message.contains("secret")).unwrap();
-    assert_eq!(line.fields.as_deref(), Some(r#"{"weir.log_only":true}"#), "a caller who listens must not hear it");
+    let line = lines
+        .iter()
+        .find(|line| line.level == "error" && line.message.contains("secret"))
+        .unwrap();
+    assert_eq!(
+        line.fields.as_deref(),
+        Some(r#"{"weir.log_only":true}"#),
+        "a caller who listens must not hear it"
+    );
     let error = call("conflict", json!({})).unwrap_err();
-    assert_eq!((error.code.as_str(), error.field.as_deref()), ("conflict", Some("name")));
+    assert_eq!(
+        (error.code.as_str(), error.field.as_deref()),
+        ("conflict", Some("name"))
+    );
     let error = call("refuse", json!({})).unwrap_err();
-    assert_eq!((error.code.as_str(), error.retry_after_ms), ("asleep", Some(5)));
+    assert_eq!(
+        (error.code.as_str(), error.retry_after_ms),
+        ("asleep", Some(5))
+    );
     assert!(call("waits", json!({})).unwrap_err().is("internal"));
 }
 
 #[test]
 fn blocks_and_questions_are_those_of_mcp() {
     let reply = call("show", json!({})).unwrap();
-    let blocks = r#"[{"type":"text","text":"Done."},{"type":"image","data":"AQID","mimeType":"image/png"}]"#;
-    assert_eq!((reply.kind.as_str(), reply.value, reply.content.as_deref()), ("complete", None, Some(blocks)));
+    let blocks =
+        r#"[{"type":"text","text":"Done."},{"type":"image","data":"AQID","mimeType":"image/png"}]"#;
+    assert_eq!(
+        (reply.kind.as_str(), reply.value, reply.content.as_deref()),
+        ("complete", None, Some(blocks))
+    );
 
     let question = call("remove", json!({ "environment": "prod" })).unwrap();
-    assert_eq!((question.kind.as_str(), question.state.as_deref()), ("input-required", Some("prod")));
+    assert_eq!(
+        (question.kind.as_str(), question.state.as_deref()),
+        ("input-required", Some("prod"))
+    );
     let requests: Value = serde_json::from_str(&question.requests.unwrap()).unwrap();
     let schema = json!({ "type": "object", "properties": { "sure": { "type": "boolean" } }, "required": ["sure"] });
     let params = json!({ "mode": "form", "message": "Really?", "requestedSchema": schema });
-    assert_eq!(requests, json!({ "sure": { "method": "elicitation/create", "params": params } }));
+    assert_eq!(
+        requests,
+        json!({ "sure": { "method": "elicitation/create", "params": params } })
+    );
 
     let answered = |response: Value| {
         let resumed = json!({ "state": "prod", "responses": { "sure": response } });
-        resume("remove", json!({ "environment": "prod" }), Some(resumed)).map(|reply| reply.value.unwrap())
+        resume("remove", json!({ "environment": "prod" }), Some(resumed))
+            .map(|reply| reply.value.unwrap())
     };
-    assert_eq!(answered(json!({ "action": "accept", "content": { "sure": true } })).unwrap(), "true");
+    assert_eq!(
+        answered(json!({ "action": "accept", "content": { "sure": true } })).unwrap(),
+        "true"
+    );
     assert_eq!(answered(json!({ "action": "decline" })).unwrap(), "false");
-    assert_eq!(answered(json!({ "action": "accept", "content": {} })).unwrap_err().field.unwrap(), "sure.sure");
+    assert_eq!(
+        answered(json!({ "action": "accept", "content": {} }))
+            .unwrap_err()
+            .field
+            .unwrap(),
+        "sure.sure"
+    );
 }
 
 #[test]
 fn an_answer_without_a_value_is_not_found() {
     assert_eq!(value("seek", json!({ "number": 2 })), "2");
     let error = call("seek", json!({ "number": 3 })).unwrap_err();
-    assert_eq!((error.code.as_str(), error.message.as_str()), ("not_found", "There is nothing of that kind."));
+    assert_eq!(
+        (error.code.as_str(), error.message.as_str()),
+        ("not_found", "There is nothing of that kind.")
+    );
 }
 
 /// Defaults that only a running program knows are held against their schema when the plugin is loaded.
@@ -492,13 +594,22 @@ mod two_of_one_name {
 
     #[test]
     fn two_tools_of_one_name_are_told_at_load() {
-        assert!(tools::definitions::<WeirPlugin>().unwrap_err().message.contains("`deploy`"));
+        assert!(
+            tools::definitions::<WeirPlugin>()
+                .unwrap_err()
+                .message
+                .contains("`deploy`")
+        );
     }
 }
 
 #[test]
 fn a_plugin_of_tools_is_named_like_its_crate() {
-    let about: Value = serde_json::from_str(&weir_plugin_sdk::plugin::about::<WeirPlugin>()).unwrap();
-    assert_eq!((&about["name"], &about["adapters"]), (&json!("weir-plugin-sdk"), &json!([])));
+    let about: Value =
+        serde_json::from_str(&weir_plugin_sdk::plugin::about::<WeirPlugin>()).unwrap();
+    assert_eq!(
+        (&about["name"], &about["adapters"]),
+        (&json!("weir-plugin-sdk"), &json!([]))
+    );
     assert_eq!(WeirPlugin::tools().len(), 23);
 }

@@ -18,21 +18,42 @@ fn no_mistake_speaks_of_what_its_author_never_wrote() {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         sources += usize::from(path.extension().is_some_and(|extension| extension == "rs"));
-        if path.extension().is_none_or(|extension| extension != "stderr") {
+        if path
+            .extension()
+            .is_none_or(|extension| extension != "stderr")
+        {
             continue;
         }
         told += 1;
         let text = fs::read_to_string(&path).unwrap();
-        let errors = text.lines().filter(|line| line.starts_with("error")).count();
+        let errors = text
+            .lines()
+            .filter(|line| line.starts_with("error"))
+            .count();
         assert_eq!(errors, 1, "{}: one mistake is one error", path.display());
         let source = fs::read_to_string(path.with_extension("rs")).unwrap();
-        for word in
-            ["Deserialize", "Serialize", "ToolSchema", "ToolOutput", "ToolFailure", "MapKey", "__weir", "__WEIR"]
-        {
-            assert!(!text.contains(word) || source.contains(word), "{} names `{word}`:\n{text}", path.display());
+        for word in [
+            "Deserialize",
+            "Serialize",
+            "ToolSchema",
+            "ToolOutput",
+            "ToolFailure",
+            "MapKey",
+            "__weir",
+            "__WEIR",
+        ] {
+            assert!(
+                !text.contains(word) || source.contains(word),
+                "{} names `{word}`:\n{text}",
+                path.display()
+            );
         }
         // An attribute of serde's is named where the author wrote it.
-        assert!(!text.contains("serde") || source.contains("serde"), "{} names serde:\n{text}", path.display());
+        assert!(
+            !text.contains("serde") || source.contains("serde"),
+            "{} names serde:\n{text}",
+            path.display()
+        );
     }
     assert_eq!(sources, told, "each mistake has its file");
     assert!(told >= 40, "{told} mistakes");

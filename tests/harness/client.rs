@@ -25,7 +25,9 @@ pub struct Answer {
 impl Answer {
     /// Returns the response among the messages, which is the last one.
     pub fn reply(&self) -> &Value {
-        self.messages.last().unwrap_or_else(|| panic!("no message in the answer: {self:?}"))
+        self.messages
+            .last()
+            .unwrap_or_else(|| panic!("no message in the answer: {self:?}"))
     }
 
     /// Returns `result` of the response.
@@ -38,7 +40,9 @@ impl Answer {
     /// Returns `error.code` of the response.
     pub fn error_code(&self) -> i64 {
         let reply = self.reply();
-        reply["error"]["code"].as_i64().unwrap_or_else(|| panic!("not an error: {reply}"))
+        reply["error"]["code"]
+            .as_i64()
+            .unwrap_or_else(|| panic!("not an error: {reply}"))
     }
 }
 
@@ -53,22 +57,36 @@ pub struct Modern {
 
 impl Modern {
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), key: None, capabilities: json!({}), http: http() }
+        Self {
+            url: url.into(),
+            key: None,
+            capabilities: json!({}),
+            http: http(),
+        }
     }
 
     /// Creates a client that can answer questions.
     pub fn able(url: impl Into<String>, capabilities: Value) -> Self {
-        Self { capabilities, ..Self::new(url) }
+        Self {
+            capabilities,
+            ..Self::new(url)
+        }
     }
 
     /// Creates a client that holds a key.
     pub fn with_key(url: impl Into<String>, key: &str) -> Self {
-        Self { key: Some(key.to_owned()), ..Self::new(url) }
+        Self {
+            key: Some(key.to_owned()),
+            ..Self::new(url)
+        }
     }
 
     /// Returns the same client with other capabilities.
     pub fn saying(&self, capabilities: Value) -> Self {
-        Self { capabilities, ..self.clone() }
+        Self {
+            capabilities,
+            ..self.clone()
+        }
     }
 
     pub fn request(&self, method: &str, params: Value) -> RequestBuilder {
@@ -78,11 +96,24 @@ impl Modern {
             params["_meta"] = json!({});
         }
         let meta = params["_meta"].as_object_mut().expect("_meta is an object");
-        meta.insert("io.modelcontextprotocol/protocolVersion".into(), json!(MODERN));
-        meta.insert("io.modelcontextprotocol/clientCapabilities".into(), self.capabilities.clone());
-        let mut request = self.raw(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
-        request = request.header("mcp-protocol-version", MODERN).header("mcp-method", method);
-        if let Some(name) = ["name", "uri", "taskId"].iter().find_map(|member| params[member].as_str()) {
+        meta.insert(
+            "io.modelcontextprotocol/protocolVersion".into(),
+            json!(MODERN),
+        );
+        meta.insert(
+            "io.modelcontextprotocol/clientCapabilities".into(),
+            self.capabilities.clone(),
+        );
+        let mut request = self.raw(
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(),
+        );
+        request = request
+            .header("mcp-protocol-version", MODERN)
+            .header("mcp-method", method);
+        if let Some(name) = ["name", "uri", "taskId"]
+            .iter()
+            .find_map(|member| params[member].as_str())
+        {
             request = request.header("mcp-name", header_value(name));
         }
         request
@@ -90,8 +121,13 @@ impl Modern {
 
     /// Makes a POST with nothing but the media types.
     pub fn raw(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
-        let request = self.http.post(&self.url).header("content-type", "application/json");
-        authorized(request, &self.key).header("accept", "application/json, text/event-stream").body(body)
+        let request = self
+            .http
+            .post(&self.url)
+            .header("content-type", "application/json");
+        authorized(request, &self.key)
+            .header("accept", "application/json, text/event-stream")
+            .body(body)
     }
 
     pub async fn ask(&self, method: &str, params: Value) -> Answer {
@@ -100,7 +136,10 @@ impl Modern {
 
     /// Returns the result of `tools/call`.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
-        self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await.result().clone()
+        self.ask("tools/call", json!({"name": tool, "arguments": arguments}))
+            .await
+            .result()
+            .clone()
     }
 
     /// Returns every tool, page by page, and the number of pages.
@@ -109,7 +148,13 @@ impl Modern {
         loop {
             let answer = self.ask("tools/list", params).await;
             let page = answer.result();
-            tools.extend(page["tools"].as_array().expect("a listing has tools").iter().cloned());
+            tools.extend(
+                page["tools"]
+                    .as_array()
+                    .expect("a listing has tools")
+                    .iter()
+                    .cloned(),
+            );
             pages += 1;
             match page.get("nextCursor") {
                 None => return (tools, pages),
@@ -136,22 +181,31 @@ impl Legacy {
     }
 
     pub async fn open_as(url: impl Into<String>, version: &str, key: Option<&str>) -> Self {
-        Self::bare(url, version, key).initialized(version, json!({})).await
+        Self::bare(url, version, key)
+            .initialized(version, json!({}))
+            .await
     }
 
     /// Initializes as a client that can answer questions.
     pub async fn able(url: impl Into<String>, version: &str, capabilities: Value) -> Self {
-        Self::bare(url, version, None).initialized(version, capabilities).await
+        Self::bare(url, version, None)
+            .initialized(version, capabilities)
+            .await
     }
 
     async fn initialized(self, version: &str, capabilities: Value) -> Self {
         let mut client = self;
         let info = json!({"name": "raw", "version": "1"});
-        let params = json!({"protocolVersion": version, "capabilities": capabilities, "clientInfo": info});
-        let body = json!({"jsonrpc": "2.0", "id": next_id(), "method": "initialize", "params": params});
+        let params =
+            json!({"protocolVersion": version, "capabilities": capabilities, "clientInfo": info});
+        let body =
+            json!({"jsonrpc": "2.0", "id": next_id(), "method": "initialize", "params": params});
         let answer = send(client.raw(body.to_string())).await;
         version_of(&answer).clone_into(&mut client.version);
-        client.session = answer.headers.get("mcp-session-id").map(|id| id.to_str().expect("ASCII").to_owned());
+        client.session = answer
+            .headers
+            .get("mcp-session-id")
+            .map(|id| id.to_str().expect("ASCII").to_owned());
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         let answer = send(client.in_session(initialized.to_string())).await;
         assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
@@ -160,28 +214,44 @@ impl Legacy {
 
     /// Makes a POST with nothing but the media types.
     pub fn raw(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
-        let request = self.http.post(&self.url).header("content-type", "application/json");
-        authorized(request, &self.key).header("accept", "application/json, text/event-stream").body(body)
+        let request = self
+            .http
+            .post(&self.url)
+            .header("content-type", "application/json");
+        authorized(request, &self.key)
+            .header("accept", "application/json, text/event-stream")
+            .body(body)
     }
 
     /// Creates a client without a session.
     pub fn bare(url: impl Into<String>, version: &str, key: Option<&str>) -> Self {
-        Self { url: url.into(), session: None, version: version.to_owned(), key: key.map(str::to_owned), http: http() }
+        Self {
+            url: url.into(),
+            session: None,
+            version: version.to_owned(),
+            key: key.map(str::to_owned),
+            http: http(),
+        }
     }
 
     /// Returns the same session in the hands of someone with another key.
     pub fn in_hands_of(&self, key: Option<&str>) -> Self {
-        Self { key: key.map(str::to_owned), ..self.clone() }
+        Self {
+            key: key.map(str::to_owned),
+            ..self.clone()
+        }
     }
 
     /// Makes a POST within the session.
     pub fn in_session(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
-        self.with_session(self.raw(body)).header("mcp-protocol-version", &self.version)
+        self.with_session(self.raw(body))
+            .header("mcp-protocol-version", &self.version)
     }
 
     /// Opens the GET stream of the session.
     pub fn stream(&self) -> RequestBuilder {
-        authorized(self.with_session(self.http.get(&self.url)), &self.key).header("accept", "text/event-stream")
+        authorized(self.with_session(self.http.get(&self.url)), &self.key)
+            .header("accept", "text/event-stream")
     }
 
     pub fn delete(&self) -> RequestBuilder {
@@ -194,7 +264,10 @@ impl Legacy {
     }
 
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
-        self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await.result().clone()
+        self.ask("tools/call", json!({"name": tool, "arguments": arguments}))
+            .await
+            .result()
+            .clone()
     }
 
     fn with_session(&self, request: RequestBuilder) -> RequestBuilder {
@@ -214,16 +287,32 @@ fn authorized(request: RequestBuilder, key: &Option<String>) -> RequestBuilder {
 
 /// Reads the answer to its end, whichever of the two media types it has.
 pub async fn send(request: RequestBuilder) -> Answer {
-    let response = request.send().await.unwrap_or_else(|error| panic!("no answer: {error:?}"));
+    let response = request
+        .send()
+        .await
+        .unwrap_or_else(|error| panic!("no answer: {error:?}"));
     let (status, headers) = (response.status(), response.headers().clone());
-    let text = response.text().await.unwrap_or_else(|error| panic!("the answer breaks off: {error:?}"));
-    let media = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = response
+        .text()
+        .await
+        .unwrap_or_else(|error| panic!("the answer breaks off: {error:?}"));
+    let media = headers
+        .get("content-type")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let messages = if media.starts_with("text/event-stream") {
         text.split("\n\n").filter_map(event_data).collect()
     } else {
-        serde_json::from_str(&text).map(|message| vec![message]).unwrap_or_default()
+        serde_json::from_str(&text)
+            .map(|message| vec![message])
+            .unwrap_or_default()
     };
-    Answer { status, headers, messages, text }
+    Answer {
+        status,
+        headers,
+        messages,
+        text,
+    }
 }
 
 /// A stream that stays open: its messages as they come.
@@ -236,8 +325,13 @@ impl Events {
     pub async fn open(request: RequestBuilder) -> Self {
         let response = request.send().await.expect("the stream opens");
         assert_eq!(response.status(), StatusCode::OK, "the stream opens");
-        let stream = response.bytes_stream().filter_map(async |chunk| chunk.ok().map(|bytes| bytes.to_vec()));
-        Self { stream: stream.boxed(), buffer: String::new() }
+        let stream = response
+            .bytes_stream()
+            .filter_map(async |chunk| chunk.ok().map(|bytes| bytes.to_vec()));
+        Self {
+            stream: stream.boxed(),
+            buffer: String::new(),
+        }
     }
 
     /// Returns the next message; `None` if the stream ends or is silent for `wait`.
@@ -251,19 +345,27 @@ impl Events {
                     None => continue, // a comment, or a priming event
                 }
             }
-            let chunk = tokio::time::timeout_at(deadline, self.stream.next()).await.ok()??;
+            let chunk = tokio::time::timeout_at(deadline, self.stream.next())
+                .await
+                .ok()??;
             self.buffer.push_str(&String::from_utf8_lossy(&chunk));
         }
     }
 }
 
 fn event_data(event: &str) -> Option<Value> {
-    let data: Vec<&str> = event.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim_start).collect();
+    let data: Vec<&str> = event
+        .lines()
+        .filter_map(|line| line.strip_prefix("data:"))
+        .map(str::trim_start)
+        .collect();
     serde_json::from_str(&data.join("\n")).ok()
 }
 
 fn version_of(answer: &Answer) -> &str {
-    answer.result()["protocolVersion"].as_str().expect("initialize answers a version")
+    answer.result()["protocolVersion"]
+        .as_str()
+        .expect("initialize answers a version")
 }
 
 /// Returns the value for `Mcp-Name`, which may hold visible ASCII as it is; anything else goes through the base64 form
@@ -279,10 +381,17 @@ fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
-        let group = chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        let group = chunk
+            .iter()
+            .fold(0u32, |group, byte| group << 8 | u32::from(*byte))
+            << (8 * (3 - chunk.len()));
         for index in 0..4 {
             let letter = ALPHABET[(group >> (18 - 6 * index)) as usize & 63];
-            text.push(if index > chunk.len() { '=' } else { char::from(letter) });
+            text.push(if index > chunk.len() {
+                '='
+            } else {
+                char::from(letter)
+            });
         }
     }
     text
@@ -292,7 +401,10 @@ fn base64(bytes: &[u8]) -> String {
 /// to read what the machine trusts takes longer than most of them.
 pub fn http() -> reqwest::Client {
     choose_tls();
-    let client = reqwest::Client::builder().no_proxy().tcp_nodelay(true).tls_certs_only([]);
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .tcp_nodelay(true)
+        .tls_certs_only([]);
     client.build().expect("a client without settings")
 }
 

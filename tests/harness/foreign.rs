@@ -17,7 +17,9 @@ pub(crate) const INSTALLED_BY: &str = "cargo xtask test";
 /// Returns `node`, which sees the packages of `tests/clients/node`.
 pub fn node() -> Command {
     let mut command = Command::new(place::present(node_bin().join("node"), INSTALLED_BY));
-    command.current_dir(node_folder()).env("PATH", path_with(&node_bin()));
+    command
+        .current_dir(node_folder())
+        .env("PATH", path_with(&node_bin()));
     command
 }
 
@@ -28,9 +30,14 @@ pub fn node_script(name: &str) -> Command {
 
 /// Returns a script beside the packages of another folder than `tests/clients/node`.
 pub fn node_script_in(environment: &str, name: &str) -> Command {
-    let target = beside_packages(environment, &place::repository().join("tests/clients").join(name));
+    let target = beside_packages(
+        environment,
+        &place::repository().join("tests/clients").join(name),
+    );
     let mut command = node();
-    command.current_dir(target.parent().expect("a file lies in a folder")).arg(target);
+    command
+        .current_dir(target.parent().expect("a file lies in a folder"))
+        .arg(target);
     command
 }
 
@@ -38,7 +45,10 @@ pub fn node_script_in(environment: &str, name: &str) -> Command {
 pub fn beside_packages(environment: &str, script: &Path) -> PathBuf {
     let source = fs::read(script).expect("a script of this repository");
     let name = script.file_name().expect("a script has a name").display();
-    let folder = place::present(place::cache().join("clients").join(environment), INSTALLED_BY);
+    let folder = place::present(
+        place::cache().join("clients").join(environment),
+        INSTALLED_BY,
+    );
     let target = folder.join(name.to_string());
     // Tests run at the same time, and clones share the cache: replaced whole.
     if fs::read(&target).ok().as_deref() != Some(&source) {
@@ -56,7 +66,10 @@ pub fn node_module(path: &str) -> PathBuf {
 
 /// Returns a file of a package in another folder than `tests/clients/node`.
 pub fn node_module_in(environment: &str, path: &str) -> PathBuf {
-    let folder = place::present(place::cache().join("clients").join(environment), INSTALLED_BY);
+    let folder = place::present(
+        place::cache().join("clients").join(environment),
+        INSTALLED_BY,
+    );
     place::present(folder.join("node_modules").join(path), INSTALLED_BY)
 }
 
@@ -96,21 +109,29 @@ pub fn run(mut command: Command, limit: Duration) -> Output {
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    let read = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().expect("a pipe is read to its end");
-    Output { status, stdout: read(stdout), stderr: read(stderr) }
+    let read = |thread: std::thread::JoinHandle<Vec<u8>>| {
+        thread.join().expect("a pipe is read to its end")
+    };
+    Output {
+        status,
+        stdout: read(stdout),
+        stderr: read(stderr),
+    }
 }
 
 /// Runs a client with its plan; its report.
 pub fn report(command: Command, plan: &Value) -> Value {
     let (_, last, said) = told(command, plan);
-    serde_json::from_str(&last).unwrap_or_else(|error| panic!("no report ({error}):\n{last}\n{said}"))
+    serde_json::from_str(&last)
+        .unwrap_or_else(|error| panic!("no report ({error}):\n{last}\n{said}"))
 }
 
 /// Runs a client with its plan; its report, and whatever else it wrote to its standard output or standard error.
 pub fn report_and_noise(command: Command, plan: &Value) -> (Value, String) {
     let (before, last, stderr) = told(command, plan);
     let noise = [before, stderr].join("\n").trim().to_owned();
-    let report = serde_json::from_str(&last).unwrap_or_else(|error| panic!("no report ({error}):\n{last}\n{noise}"));
+    let report = serde_json::from_str(&last)
+        .unwrap_or_else(|error| panic!("no report ({error}):\n{last}\n{noise}"));
     (report, noise)
 }
 
@@ -118,9 +139,19 @@ pub fn report_and_noise(command: Command, plan: &Value) -> (Value, String) {
 fn told(mut command: Command, plan: &Value) -> (String, String, String) {
     command.arg(plan.to_string());
     let output = run(command, Duration::from_secs(120));
-    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "the client failed ({}):\n{stdout}\n{stderr}", output.status);
-    let (before, last) = stdout.trim_end().rsplit_once('\n').unwrap_or(("", stdout.trim_end()));
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        output.status.success(),
+        "the client failed ({}):\n{stdout}\n{stderr}",
+        output.status
+    );
+    let (before, last) = stdout
+        .trim_end()
+        .rsplit_once('\n')
+        .unwrap_or(("", stdout.trim_end()));
     (before.to_owned(), last.to_owned(), stderr.into_owned())
 }
 

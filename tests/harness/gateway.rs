@@ -27,11 +27,18 @@ pub struct House {
 impl House {
     /// Makes an empty house: folders `contracts`, `data` and `state`, and the built adapters.
     pub fn new() -> Self {
-        let folder = tempfile::Builder::new().prefix("weir-test-").tempdir().expect("a temporary folder");
+        let folder = tempfile::Builder::new()
+            .prefix("weir-test-")
+            .tempdir()
+            .expect("a temporary folder");
         for name in ["contracts", "data", "state"] {
             fs::create_dir(folder.path().join(name)).expect("a folder in the temporary folder");
         }
-        Self { folder, config: String::new(), plugins: place::plugins() }
+        Self {
+            folder,
+            config: String::new(),
+            plugins: place::plugins(),
+        }
     }
 
     pub fn path(&self) -> &Path {
@@ -53,7 +60,10 @@ impl House {
 
     /// Takes all of that out of `weir.toml` again.
     pub fn without_config(self) -> Self {
-        Self { config: String::new(), ..self }
+        Self {
+            config: String::new(),
+            ..self
+        }
     }
 
     /// Grants the files under `data/` to the adapter `sheet`.
@@ -80,7 +90,8 @@ impl House {
         fs::create_dir_all(&folder).expect("a folder in the temporary folder");
         for adapter in adapters {
             let name = format!("{adapter}.wasm");
-            fs::copy(place::plugins().join(&name), folder.join(&name)).expect("an adapter is copied");
+            fs::copy(place::plugins().join(&name), folder.join(&name))
+                .expect("an adapter is copied");
         }
         self.plugins = folder;
         self
@@ -102,7 +113,11 @@ impl House {
     /// Returns `weir` with this house's configuration; the caller adds the command's own words.
     pub fn weir(&self, words: &[&str]) -> Command {
         let mut command = Command::new(place::binary("weir"));
-        command.args(words).arg("--config").arg(self.write_config()).current_dir(self.folder.path());
+        command
+            .args(words)
+            .arg("--config")
+            .arg(self.write_config())
+            .current_dir(self.folder.path());
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
             command.env_remove(name);
         }
@@ -124,14 +139,24 @@ impl House {
     /// Runs one command to its end: its exit code, and what it printed on stdout and stderr.
     pub fn run(&self, words: &[&str]) -> (i32, String, String) {
         let output = self.weir(words).output().expect("weir starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text").trim_end().to_owned();
-        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes)
+                .expect("weir prints text")
+                .trim_end()
+                .to_owned()
+        };
+        (
+            output.status.code().unwrap_or(-1),
+            text(output.stdout),
+            text(output.stderr),
+        )
     }
 
     /// Returns the JSON that a command prints with `--json`.
     pub fn json(&self, words: &[&str]) -> serde_json::Value {
         let (code, out, err) = self.run(&[words, &["--json"]].concat());
-        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{words:?} ({code}, {error}): {out}\n{err}"))
+        serde_json::from_str(&out)
+            .unwrap_or_else(|error| panic!("{words:?} ({code}, {error}): {out}\n{err}"))
     }
 
     /// Makes a key at a running gateway of this house; `words` follow `weir keys create`.
@@ -144,8 +169,16 @@ impl House {
     /// Returns the words that start this house over stdio, for clients that start their server themselves.
     pub fn stdio_command(&self) -> Vec<String> {
         let config = self.write_config();
-        let words = [place::binary("weir").into_os_string(), "stdio".into(), "--config".into(), config.into()];
-        words.into_iter().map(|word| word.into_string().expect("paths of tests are UTF-8")).collect()
+        let words = [
+            place::binary("weir").into_os_string(),
+            "stdio".into(),
+            "--config".into(),
+            config.into(),
+        ];
+        words
+            .into_iter()
+            .map(|word| word.into_string().expect("paths of tests are UTF-8"))
+            .collect()
     }
 
     /// Serves over HTTP on a free port, and answers once it does.
@@ -208,12 +241,19 @@ impl Gateway {
             if let Some(at) = text.find("listening on http://") {
                 let address = &text[at + "listening on http://".len()..];
                 let end = address.find('/').expect("the address ends in a path");
-                return Self { child, base: format!("http://{}", &address[..end]), log };
+                return Self {
+                    child,
+                    base: format!("http://{}", &address[..end]),
+                    log,
+                };
             }
             if let Some(status) = child.try_wait().expect("the child can be asked") {
                 panic!("weir stopped at its start ({status}):\n{text}");
             }
-            assert!(started.elapsed() < START, "weir does not listen after {START:?}:\n{text}");
+            assert!(
+                started.elapsed() < START,
+                "weir does not listen after {START:?}:\n{text}"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -240,7 +280,9 @@ impl Gateway {
     /// Sends it a signal by its name, such as `TERM`.
     pub fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status();
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &id])
+            .status();
         assert!(sent.expect("kill runs").success());
     }
 
@@ -264,7 +306,11 @@ impl Gateway {
     pub fn wait_for_log(&self, text: &str) {
         let started = Instant::now();
         while !self.log().contains(text) {
-            assert!(started.elapsed() < Duration::from_secs(60), "no log line has `{text}`:\n{}", self.log());
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "no log line has `{text}`:\n{}",
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -280,9 +326,14 @@ impl Gateway {
     }
 
     fn counted_kb(&self, name: &str) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process runs");
-        let number = status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
-        number.and_then(|number| number.parse().ok()).expect("the kernel counts memory")
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))
+            .expect("the process runs");
+        let number = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+        number
+            .and_then(|number| number.parse().ok())
+            .expect("the kernel counts memory")
     }
 }
 

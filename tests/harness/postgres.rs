@@ -28,30 +28,62 @@ impl Postgres {
 
     /// Makes a fresh cluster that does not run yet.
     pub fn stopped() -> Self {
-        let folder = tempfile::Builder::new().prefix("weir-pg-").tempdir().expect("a temporary folder");
+        let folder = tempfile::Builder::new()
+            .prefix("weir-pg-")
+            .tempdir()
+            .expect("a temporary folder");
         if let Some((user, group)) = unprivileged() {
             chown(folder.path(), Some(user), Some(group)).expect("root may give folders away");
         }
         let data = folder.path().join("data");
         let mut initdb = as_database_user(&program("initdb"));
-        initdb.args(["--auth=trust", "--username=weir", "--encoding=UTF8", "--locale=C", "--no-sync", "--pgdata"]);
+        initdb.args([
+            "--auth=trust",
+            "--username=weir",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+            "--pgdata",
+        ]);
         let output = initdb.arg(&data).output().expect("initdb runs");
-        assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
-        Self { folder, port: free_port(), server: None }
+        assert!(
+            output.status.success(),
+            "initdb: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Self {
+            folder,
+            port: free_port(),
+            server: None,
+        }
     }
 
     pub fn run(&mut self) {
         let mut postgres = as_database_user(&program("postgres"));
-        postgres.arg("-D").arg(self.folder.path().join("data")).arg("-k").arg(self.folder.path());
+        postgres
+            .arg("-D")
+            .arg(self.folder.path().join("data"))
+            .arg("-k")
+            .arg(self.folder.path());
         postgres.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
         postgres.args(["-c", "fsync=off", "-c", "log_min_messages=fatal"]);
-        let log = fs::File::create(self.folder.path().join("server.log")).expect("a file in the temporary folder");
-        self.server = Some(postgres.stderr(log).stdout(Stdio::null()).spawn().expect("postgres starts"));
+        let log = fs::File::create(self.folder.path().join("server.log"))
+            .expect("a file in the temporary folder");
+        self.server = Some(
+            postgres
+                .stderr(log)
+                .stdout(Stdio::null())
+                .spawn()
+                .expect("postgres starts"),
+        );
         wait_for_port(self.port, "postgres");
         // The server listens before it lets anyone in.
         let started = Instant::now();
         while let Err(error) = self.try_sql("SELECT 1") {
-            assert!(started.elapsed() < Duration::from_secs(60), "postgres lets nobody in: {error}");
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "postgres lets nobody in: {error}"
+            );
             std::thread::sleep(Duration::from_millis(25));
         }
     }
@@ -61,7 +93,10 @@ impl Postgres {
         if let Some(mut server) = self.server.take() {
             let data = self.folder.path().join("data");
             let mut stop = as_database_user(&program("pg_ctl"));
-            let _ = stop.args(["stop", "-m", "immediate", "-s", "-D"]).arg(data).status();
+            let _ = stop
+                .args(["stop", "-m", "immediate", "-s", "-D"])
+                .arg(data)
+                .status();
             let _ = server.wait();
         }
     }
@@ -72,12 +107,19 @@ impl Postgres {
 
     /// Runs statements with `psql`.
     pub fn sql(&self, statements: &str) -> String {
-        self.try_sql(statements).unwrap_or_else(|error| panic!("{error}\nin: {statements}"))
+        self.try_sql(statements)
+            .unwrap_or_else(|error| panic!("{error}\nin: {statements}"))
     }
 
     fn try_sql(&self, statements: &str) -> Result<String, String> {
         let mut psql = Command::new(program("psql"));
-        psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"]);
+        psql.args([
+            "--no-psqlrc",
+            "--quiet",
+            "--tuples-only",
+            "--no-align",
+            "--set=ON_ERROR_STOP=1",
+        ]);
         psql.args(["--command", statements, &self.url()]);
         let output = psql.output().expect("psql runs");
         if output.status.success() {
@@ -96,11 +138,18 @@ impl Drop for Postgres {
 
 /// Returns the newest installed version's program; Debian keeps them out of `PATH`.
 fn program(name: &str) -> PathBuf {
-    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> =
-        versions.map(|version| version.path().join("bin").join(name)).filter(|path| path.exists()).collect();
+    let versions = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut found: Vec<PathBuf> = versions
+        .map(|version| version.path().join("bin").join(name))
+        .filter(|path| path.exists())
+        .collect();
     found.sort();
-    found.pop().unwrap_or_else(|| panic!("PostgreSQL's {name} is missing: run `cargo xtask test`"))
+    found
+        .pop()
+        .unwrap_or_else(|| panic!("PostgreSQL's {name} is missing: run `cargo xtask test`"))
 }
 
 /// Runs a program as the package's own user, since PostgreSQL refuses to run as root.
@@ -109,7 +158,10 @@ fn as_database_user(program: &Path) -> Command {
     if let Some((user, group)) = unprivileged() {
         command.uid(user).gid(group);
     }
-    command.current_dir("/").env("LC_ALL", "C").stdin(Stdio::null());
+    command
+        .current_dir("/")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null());
     command
 }
 
@@ -119,7 +171,16 @@ fn unprivileged() -> Option<(u32, u32)> {
         return None;
     }
     let users = fs::read_to_string("/etc/passwd").expect("there are users");
-    let user = users.lines().find(|line| line.starts_with("postgres:")).expect("the package makes its user");
-    let mut parts = user.split(':').skip(2).map(|part| part.parse().expect("ids are numbers"));
-    Some((parts.next().expect("a user id"), parts.next().expect("a group id")))
+    let user = users
+        .lines()
+        .find(|line| line.starts_with("postgres:"))
+        .expect("the package makes its user");
+    let mut parts = user
+        .split(':')
+        .skip(2)
+        .map(|part| part.parse().expect("ids are numbers"));
+    Some((
+        parts.next().expect("a user id"),
+        parts.next().expect("a group id"),
+    ))
 }

@@ -21,7 +21,10 @@ pub struct Registry {
 
 impl Registry {
     pub fn start() -> Self {
-        let folder = tempfile::Builder::new().prefix("weir-registry-").tempdir().expect("a temporary folder");
+        let folder = tempfile::Builder::new()
+            .prefix("weir-registry-")
+            .tempdir()
+            .expect("a temporary folder");
         let port = free_port();
         let config = json!({
             "version": 0.1,
@@ -31,7 +34,10 @@ impl Registry {
         });
         let file = folder.path().join("config.yml");
         fs::write(&file, config.to_string()).expect("a file in the temporary folder");
-        let program = place::present(PathBuf::from("/usr/bin/docker-registry"), "cargo xtask test");
+        let program = place::present(
+            PathBuf::from("/usr/bin/docker-registry"),
+            "cargo xtask test",
+        );
         let child = Command::new(program)
             .arg("serve")
             .arg(&file)
@@ -41,12 +47,27 @@ impl Registry {
             .spawn()
             .expect("docker-registry starts");
         wait_for_port(port, "docker-registry");
-        Self { folder, child, host: format!("127.0.0.1:{port}") }
+        Self {
+            folder,
+            child,
+            host: format!("127.0.0.1:{port}"),
+        }
     }
 
     /// Puts a component there in the layout of the CNCF; the digest of its manifest.
-    pub async fn push(&self, name: &str, tag: &str, component: &[u8], annotations: Value) -> String {
-        let config = self.blob(name, br#"{"architecture":"wasm","os":"wasip2","layerDigests":[]}"#).await;
+    pub async fn push(
+        &self,
+        name: &str,
+        tag: &str,
+        component: &[u8],
+        annotations: Value,
+    ) -> String {
+        let config = self
+            .blob(
+                name,
+                br#"{"architecture":"wasm","os":"wasip2","layerDigests":[]}"#,
+            )
+            .await;
         let layer = self.blob(name, component).await;
         let manifest = json!({
             "schemaVersion": 2,
@@ -61,11 +82,23 @@ impl Registry {
     /// Puts a blob there; its descriptor, still without a type.
     pub async fn blob(&self, name: &str, bytes: &[u8]) -> Value {
         let digest = digest(bytes);
-        let begun = http().post(self.url(&format!("{name}/blobs/uploads/"))).send().await.expect("an upload begins");
-        let to = begun.headers()["location"].to_str().expect("a place").to_owned();
+        let begun = http()
+            .post(self.url(&format!("{name}/blobs/uploads/")))
+            .send()
+            .await
+            .expect("an upload begins");
+        let to = begun.headers()["location"]
+            .to_str()
+            .expect("a place")
+            .to_owned();
         let separator = if to.contains('?') { '&' } else { '?' };
         let to = format!("http://{}{to}{separator}digest={digest}", self.host);
-        let put = http().put(to).body(bytes.to_vec()).send().await.expect("the upload is answered");
+        let put = http()
+            .put(to)
+            .body(bytes.to_vec())
+            .send()
+            .await
+            .expect("the upload is answered");
         assert!(put.status().is_success(), "{put:?}");
         json!({"digest": digest, "size": bytes.len()})
     }
@@ -74,16 +107,26 @@ impl Registry {
         let bytes = manifest.to_string().into_bytes();
         let digest = digest(&bytes);
         let kind = manifest["mediaType"].as_str().expect("a type");
-        let put = http().put(self.url(&format!("{name}/manifests/{tag}"))).header("content-type", kind).body(bytes);
+        let put = http()
+            .put(self.url(&format!("{name}/manifests/{tag}")))
+            .header("content-type", kind)
+            .body(bytes);
         let put = put.send().await.expect("the manifest is answered");
-        assert!(put.status().is_success(), "{}", put.text().await.unwrap_or_default());
+        assert!(
+            put.status().is_success(),
+            "{}",
+            put.text().await.unwrap_or_default()
+        );
         digest
     }
 
     /// Where a blob or a manifest lies on its disk.
     pub fn file(&self, digest: &str) -> PathBuf {
         let hex = digest.strip_prefix("sha256:").expect("a digest");
-        let blobs: &Path = &self.folder.path().join("storage/docker/registry/v2/blobs/sha256");
+        let blobs: &Path = &self
+            .folder
+            .path()
+            .join("storage/docker/registry/v2/blobs/sha256");
         blobs.join(&hex[..2]).join(hex).join("data")
     }
 

@@ -36,7 +36,13 @@ impl Stdio {
     pub fn start_with(house: &House, key: &str, more: &[&str]) -> Self {
         let words = house.stdio_command();
         let mut command = Command::new(&words[0]);
-        Self::of(command.args(&words[1..]).args(more).env("WEIR_KEY", key).stderr(Pipe::inherit()))
+        Self::of(
+            command
+                .args(&words[1..])
+                .args(more)
+                .env("WEIR_KEY", key)
+                .stderr(Pipe::inherit()),
+        )
     }
 
     /// Starts another server and says hello to it, as a legacy client that can be asked nothing.
@@ -47,16 +53,28 @@ impl Stdio {
         let info = json!({"name": "raw", "version": "1"});
         let hello = json!({"protocolVersion": crate::client::LEGACY, "capabilities": {}, "clientInfo": info});
         server.hello = server.ask("initialize", hello).await["result"].clone();
-        server.send_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        server
+            .send_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+            .await;
         server
     }
 
     fn of(command: &mut Command) -> Self {
-        let mut child =
-            command.stdin(Pipe::piped()).stdout(Pipe::piped()).kill_on_drop(true).spawn().expect("the server starts");
+        let mut child = command
+            .stdin(Pipe::piped())
+            .stdout(Pipe::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the server starts");
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
-        Self { child, input, output, next: 1, hello: Value::Null }
+        Self {
+            child,
+            input,
+            output,
+            next: 1,
+            hello: Value::Null,
+        }
     }
 
     pub async fn send_line(&mut self, line: &str) {
@@ -68,16 +86,22 @@ impl Stdio {
 
     /// Returns the next line; anything but JSON on stdout is a failure.
     pub async fn read(&mut self) -> Value {
-        let line = tokio::time::timeout(ANSWER, self.output.next_line()).await.expect("an answer in time");
+        let line = tokio::time::timeout(ANSWER, self.output.next_line())
+            .await
+            .expect("an answer in time");
         let line = line.expect("stdout can be read").expect("stdout is open");
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("stdout carries only messages ({error}): {line}"))
+        serde_json::from_str(&line)
+            .unwrap_or_else(|error| panic!("stdout carries only messages ({error}): {line}"))
     }
 
     /// Sends a request of the session era, and returns its id.
     pub async fn begin(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.send_line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()).await;
+        self.send_line(
+            &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string(),
+        )
+        .await;
         id
     }
 
@@ -105,8 +129,7 @@ impl Stdio {
     /// Returns what a [`server`](Self::server) lists, as it wrote it: `{server, tools, …}`. A list that it does not advertise
     /// or know is not there.
     pub async fn lists(&mut self) -> Value {
-        let mut lists =
-            json!({"server": {"info": self.hello["serverInfo"], "capabilities": self.hello["capabilities"]}});
+        let mut lists = json!({"server": {"info": self.hello["serverInfo"], "capabilities": self.hello["capabilities"]}});
         if let Some(said) = self.hello.get("instructions") {
             lists["server"]["instructions"] = said.clone();
         }
@@ -146,14 +169,19 @@ impl Stdio {
     /// Sends a signal while stdin stays open.
     pub async fn signal(&self, name: &str) {
         let id = self.child.id().expect("weir runs").to_string();
-        let killed = Command::new("kill").args([&format!("-{name}"), &id]).status().await;
+        let killed = Command::new("kill")
+            .args([&format!("-{name}"), &id])
+            .status()
+            .await;
         assert!(killed.expect("kill runs").success());
     }
 
     /// Waits until the process has left by itself, while stdin is open.
     pub async fn left(mut self) -> std::process::ExitStatus {
         let status = tokio::time::timeout(Duration::from_secs(10), self.child.wait()).await;
-        status.expect("weir leaves while stdin is open").expect("weir can be waited for")
+        status
+            .expect("weir leaves while stdin is open")
+            .expect("weir can be waited for")
     }
 }
 

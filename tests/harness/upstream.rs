@@ -32,9 +32,23 @@ impl JsonServer {
         let port = free_port();
         let mut command = foreign::node();
         command.arg(foreign::node_module("json-server/lib/cli/bin.js"));
-        command.args(["--host", "127.0.0.1", "--port", &port.to_string(), "--id", id, "--quiet"]).arg(&file);
+        command
+            .args([
+                "--host",
+                "127.0.0.1",
+                "--port",
+                &port.to_string(),
+                "--id",
+                id,
+                "--quiet",
+            ])
+            .arg(&file);
         let running = Running::silent(&mut command, "json-server");
-        let server = Self { _running: running, base: format!("http://127.0.0.1:{port}"), _folder: folder };
+        let server = Self {
+            _running: running,
+            base: format!("http://127.0.0.1:{port}"),
+            _folder: folder,
+        };
         wait_for_port(port, "json-server");
         server
     }
@@ -50,10 +64,18 @@ impl Mock {
     pub fn start(document: &Path) -> Self {
         let port = free_port();
         let mut command = foreign::node();
-        command.arg(foreign::node_module_in("openapi", "@stoplight/prism-cli/dist/index.js"));
-        command.args(["mock", "--host", "127.0.0.1", "--port", &port.to_string()]).arg(document);
+        command.arg(foreign::node_module_in(
+            "openapi",
+            "@stoplight/prism-cli/dist/index.js",
+        ));
+        command
+            .args(["mock", "--host", "127.0.0.1", "--port", &port.to_string()])
+            .arg(document);
         let running = Running::silent(&mut command, "prism");
-        let mock = Self { _running: running, base: format!("http://127.0.0.1:{port}") };
+        let mock = Self {
+            _running: running,
+            base: format!("http://127.0.0.1:{port}"),
+        };
         // It reads a document of megabytes for minutes where others work, too.
         wait_for_port_within(Duration::from_secs(240), port, "prism");
         mock
@@ -66,7 +88,11 @@ pub struct Running(Child);
 impl Running {
     pub fn start(command: &mut Command, name: &str) -> Self {
         command.stdin(Stdio::null()).process_group(0);
-        Self(command.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}")))
+        Self(
+            command
+                .spawn()
+                .unwrap_or_else(|error| panic!("{name} does not start: {error}")),
+        )
     }
 
     /// Starts a program whose output nobody reads.
@@ -77,7 +103,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", self.0.id())]).status();
+        let _ = Command::new("kill")
+            .args(["-KILL", "--", &format!("-{}", self.0.id())])
+            .status();
         let _ = self.0.wait();
     }
 }
@@ -92,14 +120,35 @@ impl Datasette {
     pub fn start(database: &Path, certificate: Option<&Certificate>) -> Self {
         let port = free_port();
         let mut command = foreign::python("python-services");
-        command.args(["-m", "datasette", "serve", "--host", "127.0.0.1", "--port", &port.to_string()]).arg(database);
+        command
+            .args([
+                "-m",
+                "datasette",
+                "serve",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                &port.to_string(),
+            ])
+            .arg(database);
         if let Some(Certificate { folder }) = certificate {
-            command.arg("--ssl-keyfile").arg(folder.path().join("server.key"));
-            command.arg("--ssl-certfile").arg(folder.path().join("server.pem"));
+            command
+                .arg("--ssl-keyfile")
+                .arg(folder.path().join("server.key"));
+            command
+                .arg("--ssl-certfile")
+                .arg(folder.path().join("server.pem"));
         }
         let running = Running::silent(&mut command, "Datasette");
-        let scheme = if certificate.is_some() { "https" } else { "http" };
-        let server = Self { _running: running, base: format!("{scheme}://127.0.0.1:{port}") };
+        let scheme = if certificate.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let server = Self {
+            _running: running,
+            base: format!("{scheme}://127.0.0.1:{port}"),
+        };
         wait_for_port(port, "Datasette");
         server
     }
@@ -115,8 +164,13 @@ impl Certificate {
     pub fn of(name: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut command = foreign::python("python-services");
-        command.args(["-m", "trustme", "--quiet", "--identities", name, "--dir"]).arg(folder.path());
-        assert!(command.status().expect("trustme starts").success(), "trustme makes no certificate");
+        command
+            .args(["-m", "trustme", "--quiet", "--identities", name, "--dir"])
+            .arg(folder.path());
+        assert!(
+            command.status().expect("trustme starts").success(),
+            "trustme makes no certificate"
+        );
         Self { folder }
     }
 
@@ -133,9 +187,12 @@ pub fn free_port() -> u16 {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     // Each process of tests begins elsewhere.
     let begin = std::process::id().wrapping_mul(100);
-    let ports = (0..COUNT).map(|_| FIRST + begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % COUNT);
+    let ports = (0..COUNT)
+        .map(|_| FIRST + begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % COUNT);
     let mut ports = ports.map(|port| u16::try_from(port).expect("it is below 32,000"));
-    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
+    ports
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("a free port")
 }
 
 pub fn wait_for_port(port: u16, what: &str) {
@@ -145,7 +202,10 @@ pub fn wait_for_port(port: u16, what: &str) {
 fn wait_for_port_within(limit: Duration, port: u16, what: &str) {
     let started = Instant::now();
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(started.elapsed() < limit, "{what} does not listen on port {port}");
+        assert!(
+            started.elapsed() < limit,
+            "{what} does not listen on port {port}"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -51,10 +51,20 @@ struct Script {
 
 impl Vendor {
     pub async fn start(calls: &[Wanted]) -> Self {
-        let state = Arc::new(Script { calls: calls.to_vec(), seen: Mutex::default() });
+        let state = Arc::new(Script {
+            calls: calls.to_vec(),
+            seen: Mutex::default(),
+        });
         let app = Router::new().fallback(answer).with_state(state.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let base = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a free port");
+        let base = format!(
+            "http://{}",
+            listener
+                .local_addr()
+                .expect("a bound socket has an address")
+        );
         tokio::spawn(async move { axum::serve(listener, app).await });
         Self { base, state }
     }
@@ -62,20 +72,32 @@ impl Vendor {
     /// Returns the tools that the model was told of in its first turn.
     pub fn declared(&self) -> Vec<Declared> {
         let seen = self.state.seen.lock().expect("no test panics here");
-        seen.first().map(|(interface, request)| interface.declared(request)).unwrap_or_default()
+        seen.first()
+            .map(|(interface, request)| interface.declared(request))
+            .unwrap_or_default()
     }
 
     /// Returns what the model read after each of its calls, as JSON text.
     pub fn read(&self) -> Vec<String> {
         let seen = self.state.seen.lock().expect("no test panics here");
-        seen.iter().skip(1).map(|(interface, request)| interface.last(request).to_string()).collect()
+        seen.iter()
+            .skip(1)
+            .map(|(interface, request)| interface.last(request).to_string())
+            .collect()
     }
 }
 
-async fn answer(State(script): State<Arc<Script>>, uri: Uri, body: String) -> (StatusCode, Json<Value>) {
+async fn answer(
+    State(script): State<Arc<Script>>,
+    uri: Uri,
+    body: String,
+) -> (StatusCode, Json<Value>) {
     let request: Value = serde_json::from_str(&body).unwrap_or_default();
     let Some(interface) = Interface::at(uri.path()).filter(|_| request["stream"] != true) else {
-        return (StatusCode::NOT_FOUND, Json(json!({"error": {"message": format!("nothing is at {uri}")}})));
+        return (
+            StatusCode::NOT_FOUND,
+            Json(json!({"error": {"message": format!("nothing is at {uri}")}})),
+        );
     };
     let mut seen = script.seen.lock().expect("no test panics here");
     seen.push((interface, request));
@@ -89,8 +111,15 @@ async fn answer(State(script): State<Arc<Script>>, uri: Uri, body: String) -> (S
 
 /// Returns the arguments of a function, which come in a form of Gemini's own or as JSON Schema.
 fn parameters_of_gemini(function: &Value) -> &Value {
-    let names = ["parameters", "parametersJsonSchema", "parameters_json_schema"];
-    names.iter().find_map(|name| function.get(*name)).unwrap_or(&Value::Null)
+    let names = [
+        "parameters",
+        "parametersJsonSchema",
+        "parameters_json_schema",
+    ];
+    names
+        .iter()
+        .find_map(|name| function.get(*name))
+        .unwrap_or(&Value::Null)
 }
 
 impl Interface {
@@ -101,7 +130,8 @@ impl Interface {
             ("/messages", Self::Messages),
             (":generateContent", Self::Gemini),
         ];
-        ends.into_iter().find_map(|(end, interface)| path.ends_with(end).then_some(interface))
+        ends.into_iter()
+            .find_map(|(end, interface)| path.ends_with(end).then_some(interface))
     }
 
     fn declared(self, request: &Value) -> Vec<Declared> {
@@ -112,11 +142,23 @@ impl Interface {
             is_strict: tool["strict"] == true,
         };
         match self {
-            Self::Chat => tools.map(|tool| &tool["function"]).map(|tool| declared(tool, &tool["parameters"])).collect(),
-            Self::Responses => tools.map(|tool| declared(tool, &tool["parameters"])).collect(),
-            Self::Messages => tools.map(|tool| declared(tool, &tool["input_schema"])).collect(),
+            Self::Chat => tools
+                .map(|tool| &tool["function"])
+                .map(|tool| declared(tool, &tool["parameters"]))
+                .collect(),
+            Self::Responses => tools
+                .map(|tool| declared(tool, &tool["parameters"]))
+                .collect(),
+            Self::Messages => tools
+                .map(|tool| declared(tool, &tool["input_schema"]))
+                .collect(),
             Self::Gemini => tools
-                .flat_map(|tool| tool["functionDeclarations"].as_array().into_iter().flatten())
+                .flat_map(|tool| {
+                    tool["functionDeclarations"]
+                        .as_array()
+                        .into_iter()
+                        .flatten()
+                })
                 .map(|tool| declared(tool, parameters_of_gemini(tool)))
                 .collect(),
         }
@@ -129,7 +171,10 @@ impl Interface {
             Self::Responses => &request["input"],
             Self::Gemini => &request["contents"],
         };
-        told.as_array().and_then(|told| told.last()).cloned().unwrap_or_default()
+        told.as_array()
+            .and_then(|told| told.last())
+            .cloned()
+            .unwrap_or_default()
     }
 
     fn call(self, turn: usize, wanted: &Wanted) -> Value {
@@ -146,11 +191,15 @@ impl Interface {
                 "arguments": arguments.to_string(), "status": "completed",
             }])),
             Self::Messages => {
-                let mut message = self.whole(json!([{"type": "tool_use", "id": id, "name": name, "input": arguments}]));
+                let mut message = self.whole(
+                    json!([{"type": "tool_use", "id": id, "name": name, "input": arguments}]),
+                );
                 message["stop_reason"] = "tool_use".into();
                 message
             }
-            Self::Gemini => self.whole(json!([{"functionCall": {"name": name, "args": arguments}}])),
+            Self::Gemini => {
+                self.whole(json!([{"functionCall": {"name": name, "args": arguments}}]))
+            }
         }
     }
 

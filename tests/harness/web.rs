@@ -41,8 +41,15 @@ impl Web {
             .route("/items", axum::routing::any(items))
             .route("/items/{id}", axum::routing::any(item))
             .with_state(seen.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let base = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a free port");
+        let base = format!(
+            "http://{}",
+            listener
+                .local_addr()
+                .expect("a bound socket has an address")
+        );
         tokio::spawn(async move { axum::serve(listener, app).await });
         Self { base, seen }
     }
@@ -61,13 +68,20 @@ struct Visit {
 impl Visit {
     fn new(seen: Arc<Seen>) -> Self {
         seen.requests.fetch_add(1, Ordering::SeqCst);
-        Self { seen, finished: false }
+        Self {
+            seen,
+            finished: false,
+        }
     }
 }
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        let counter = if self.finished { &self.seen.finished } else { &self.seen.dropped };
+        let counter = if self.finished {
+            &self.seen.finished
+        } else {
+            &self.seen.dropped
+        };
         counter.fetch_add(1, Ordering::SeqCst);
     }
 }
@@ -90,20 +104,35 @@ async fn item(State(seen): State<Arc<Seen>>, Path(id): Path<String>) -> impl Int
     let mut visit = Visit::new(seen);
     wait(&id).await;
     visit.finished = true;
-    if id == "missing" { answered(StatusCode::NOT_FOUND, &json!({})) } else { answered(StatusCode::OK, &record(&id)) }
+    if id == "missing" {
+        answered(StatusCode::NOT_FOUND, &json!({}))
+    } else {
+        answered(StatusCode::OK, &record(&id))
+    }
 }
 
 fn answered(status: StatusCode, body: &Value) -> impl IntoResponse + use<> {
-    (status, [(CONTENT_TYPE, "application/json")], body.to_string())
+    (
+        status,
+        [(CONTENT_TYPE, "application/json")],
+        body.to_string(),
+    )
 }
 
 async fn wait(id: &str) {
-    if let Some(milliseconds) = id.strip_prefix("slow-").and_then(|number| number.parse().ok()) {
+    if let Some(milliseconds) = id
+        .strip_prefix("slow-")
+        .and_then(|number| number.parse().ok())
+    {
         tokio::time::sleep(Duration::from_millis(milliseconds)).await;
     }
 }
 
 fn record(id: &str) -> Value {
-    let name = if id == "huge" { "x".repeat(16 << 20) } else { format!("Item {id}") };
+    let name = if id == "huge" {
+        "x".repeat(16 << 20)
+    } else {
+        format!("Item {id}")
+    };
     json!({"id": id, "name": name, "count": 1})
 }

@@ -12,9 +12,15 @@ use rusqlite::{Connection, params};
 
 fn main() -> Result<()> {
     let arguments: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
-    let [source, target] = arguments.as_slice() else { bail!("usage: weir-samples SOURCE_FOLDER TARGET_FOLDER") };
+    let [source, target] = arguments.as_slice() else {
+        bail!("usage: weir-samples SOURCE_FOLDER TARGET_FOLDER")
+    };
     fs::create_dir_all(target).with_context(|| format!("cannot create {}", target.display()))?;
-    build_once(&source.join("seattle-weather.csv"), &target.join("weather.sqlite"), weather_database)?;
+    build_once(
+        &source.join("seattle-weather.csv"),
+        &target.join("weather.sqlite"),
+        weather_database,
+    )?;
     copy_once(&source.join("tickets.csv"), &target.join("tickets.csv"))
 }
 
@@ -28,9 +34,14 @@ fn copy_once(source: &Path, target: &Path) -> Result<()> {
 }
 
 /// Builds a file beside its place and moves it there whole, so that an interrupted run leaves nothing half done.
-fn build_once(source: &Path, target: &Path, build: impl Fn(&Path, &Path) -> Result<()>) -> Result<()> {
+fn build_once(
+    source: &Path,
+    target: &Path,
+    build: impl Fn(&Path, &Path) -> Result<()>,
+) -> Result<()> {
     let written = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
-    let source_time = written(source).with_context(|| format!("cannot read {}", source.display()))?;
+    let source_time =
+        written(source).with_context(|| format!("cannot read {}", source.display()))?;
     if written(target).is_ok_and(|time| time > source_time) {
         return Ok(());
     }

@@ -19,7 +19,9 @@ use crate::{built_in, plugins, sample};
 /// A plugin that was put there over the API runs; a file that is none is refused, and what ran before runs on.
 #[tokio::test]
 async fn a_plugin_is_put_in_refused_or_taken_away() {
-    let house = House::new().own_plugins(&[]).file("contracts/tiny.yaml", plugins::tiny_contract("rust"));
+    let house = House::new()
+        .own_plugins(&[])
+        .file("contracts/tiny.yaml", plugins::tiny_contract("rust"));
     let house = house.config("[connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true");
     let house = house.config("[plugins.tiny-rust.grants]\ndata = \"write\"");
     let gateway = house.serve();
@@ -28,32 +30,85 @@ async fn a_plugin_is_put_in_refused_or_taken_away() {
     assert_eq!(client.list().await.0.len(), 0, "its contract waits");
     let tiny = std::fs::read(place::guest("tiny-rust")).expect("a built guest");
     let (status, plugin) = admin.ask("PUT", "/v1/plugins/tiny-rust", tiny).await;
-    assert_eq!((status, plugin["name"].as_str(), plugin["origin"].as_str()), (200, Some("tiny-rust"), Some("folder")));
+    assert_eq!(
+        (status, plugin["name"].as_str(), plugin["origin"].as_str()),
+        (200, Some("tiny-rust"), Some("folder"))
+    );
     let started = std::time::Instant::now();
-    while !client.list().await.0.iter().any(|tool| tool["name"] == "rust_get") {
-        assert!(started.elapsed() < Duration::from_secs(30), "the contract that waited for it is served");
+    while !client
+        .list()
+        .await
+        .0
+        .iter()
+        .any(|tool| tool["name"] == "rust_get")
+    {
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "the contract that waited for it is served"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert_eq!(client.call("rust_get", json!({"id": 2})).await["isError"], false);
+    assert_eq!(
+        client.call("rust_get", json!({"id": 2})).await["isError"],
+        false
+    );
 
-    let (status, refusal) = admin.ask("PUT", "/v1/plugins/tiny-rust", "not a component").await;
+    let (status, refusal) = admin
+        .ask("PUT", "/v1/plugins/tiny-rust", "not a component")
+        .await;
     assert_eq!(status, 422, "{refusal}");
     let acts = crate::audit::records(&house, &["--kind", "admin"]);
-    assert!(acts.iter().any(|act| act["act"] == "plugin_refuse" && act["subject"] == "tiny-rust"), "{acts:?}");
-    assert_eq!(client.call("rust_get", json!({"id": 2})).await["isError"], false);
+    assert!(
+        acts.iter()
+            .any(|act| act["act"] == "plugin_refuse" && act["subject"] == "tiny-rust"),
+        "{acts:?}"
+    );
+    assert_eq!(
+        client.call("rust_get", json!({"id": 2})).await["isError"],
+        false
+    );
     for name in ["..%2Fsheet", "A", "a.b", ""] {
-        assert!([400, 404].contains(&admin.ask("PUT", &format!("/v1/plugins/{name}"), "x").await.0), "{name}");
+        assert!(
+            [400, 404].contains(
+                &admin
+                    .ask("PUT", &format!("/v1/plugins/{name}"), "x")
+                    .await
+                    .0
+            ),
+            "{name}"
+        );
     }
     let (_, plugins) = admin.ask("GET", "/v1/plugins", "").await;
-    let listed = plugins["plugins"].as_array().into_iter().flatten().find(|listed| listed["name"] == "tiny-rust");
+    let listed = plugins["plugins"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|listed| listed["name"] == "tiny-rust");
     let listed = listed.unwrap_or_else(|| panic!("it is not listed: {plugins}"));
-    assert_eq!((&listed["grants"]["data"], &listed["digest"]), (&json!("write"), &plugin["digest"]));
+    assert_eq!(
+        (&listed["grants"]["data"], &listed["digest"]),
+        (&json!("write"), &plugin["digest"])
+    );
 
     let (status, gone) = admin.ask("DELETE", "/v1/plugins/tiny-rust", "").await;
-    assert_eq!((status, &gone[0]["file"], &gone[0]["result"]), (200, &json!("tiny-rust.wasm"), &json!("removed")));
-    assert!(gone[0]["reason"].as_str().is_some_and(|why| why.contains("answer `unavailable`")), "{gone}");
+    assert_eq!(
+        (status, &gone[0]["file"], &gone[0]["result"]),
+        (200, &json!("tiny-rust.wasm"), &json!("removed"))
+    );
+    assert!(
+        gone[0]["reason"]
+            .as_str()
+            .is_some_and(|why| why.contains("answer `unavailable`")),
+        "{gone}"
+    );
     let (status, refusal) = admin.ask("DELETE", "/v1/plugins/nobody", "").await;
-    assert!(status == 404 && refusal["detail"].to_string().contains("the plugins are [rest, sheet, sql]"), "{refusal}");
+    assert!(
+        status == 404
+            && refusal["detail"]
+                .to_string()
+                .contains("the plugins are [rest, sheet, sql]"),
+        "{refusal}"
+    );
     let (status, refusal) = admin.ask("DELETE", "/v1/plugins/sheet", "").await;
     assert_eq!(status, 409, "it is built in: {refusal}");
     let started = std::time::Instant::now();
@@ -62,12 +117,22 @@ async fn a_plugin_is_put_in_refused_or_taken_away() {
         if result["structuredContent"]["code"] == "unavailable" {
             break;
         }
-        assert!(started.elapsed() < Duration::from_secs(30), "its tools are still answered: {result}");
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "its tools are still answered: {result}"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let listed = client.list().await.0;
-    let names: Vec<&str> = listed.iter().filter_map(|tool| tool["name"].as_str()).collect();
-    assert_eq!(names, ["name_number", "rust_get", "rust_list"], "and do not vanish");
+    let names: Vec<&str> = listed
+        .iter()
+        .filter_map(|tool| tool["name"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["name_number", "rust_get", "rust_list"],
+        "and do not vanish"
+    );
 }
 
 /// Native code is run where the configuration names it alone, whoever uploads it.
@@ -80,14 +145,29 @@ async fn native_code_is_refused_whoever_uploads_it() {
     for name in ["weir-guest-tools", "sheet"] {
         let file = house.path().join(format!("plugins/{name}.wasm"));
         let before = std::fs::read(&file).ok();
-        let (status, refusal) = admin.ask("PUT", &format!("/v1/plugins/{name}"), library.clone()).await;
+        let (status, refusal) = admin
+            .ask("PUT", &format!("/v1/plugins/{name}"), library.clone())
+            .await;
         assert_eq!(status, 422, "{name}: {refusal}");
-        assert!(refusal.to_string().contains("it is native code"), "{name}: {refusal}");
-        assert!(std::fs::read(&file).ok() == before, "{name}: what was refused is taken away again");
+        assert!(
+            refusal.to_string().contains("it is native code"),
+            "{name}: {refusal}"
+        );
+        assert!(
+            std::fs::read(&file).ok() == before,
+            "{name}: what was refused is taken away again"
+        );
     }
-    assert_eq!(Modern::new(gateway.url()).list().await.0.len(), 0, "none of its tools is there");
+    assert_eq!(
+        Modern::new(gateway.url()).list().await.0.len(),
+        0,
+        "none of its tools is there"
+    );
     let acts = crate::audit::records(&house, &["--kind", "admin"]);
-    let refused = acts.iter().filter(|act| act["act"] == "plugin_refuse").count();
+    let refused = acts
+        .iter()
+        .filter(|act| act["act"] == "plugin_refuse")
+        .count();
     assert_eq!(refused, 2, "{acts:?}");
 }
 
@@ -95,7 +175,11 @@ async fn native_code_is_refused_whoever_uploads_it() {
 async fn until_it_holds(file: &Path, bytes: &[u8]) {
     let started = Instant::now();
     while std::fs::read(file).ok().as_deref() != Some(bytes) {
-        assert!(started.elapsed() < Duration::from_secs(60), "{} holds something else", file.display());
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "{} holds something else",
+            file.display()
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -121,25 +205,47 @@ async fn a_file_that_was_not_taken_is_put_back_whoever_goes_meanwhile() {
     upload_and_leave(&house, "not a component").await;
     until_it_holds(&file, &before).await;
     let started = Instant::now();
-    while !crate::audit::records(&house, &["--kind", "admin"]).iter().any(|act| act["act"] == "plugin_refuse") {
-        assert!(started.elapsed() < Duration::from_secs(30), "it is on record");
+    while !crate::audit::records(&house, &["--kind", "admin"])
+        .iter()
+        .any(|act| act["act"] == "plugin_refuse")
+    {
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "it is on record"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let (_, plugins) = Admin::of(&house).ask("GET", "/v1/plugins", "").await;
-    assert_eq!(plugins["refused"], json!([]), "the file that is there was not refused");
+    assert_eq!(
+        plugins["refused"],
+        json!([]),
+        "the file that is there was not refused"
+    );
 
     upload_and_leave(&house, "no component either").await;
     gateway.kill();
     let gateway = house.serve();
-    assert!(std::fs::read(&file).expect("it is there") == before, "nobody has judged what took its place");
-    let result = Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert!(
+        std::fs::read(&file).expect("it is there") == before,
+        "nobody has judged what took its place"
+    );
+    let result = Modern::new(gateway.url())
+        .call("lookup_airport", json!({"iata": "OSL"}))
+        .await;
     assert_eq!(result["isError"], false, "{result}");
-    let kept = std::fs::read_dir(house.plugins()).expect("the folder").map(|entry| entry.expect("a file").file_name());
-    let kept: Vec<_> = kept.filter(|name| name.to_string_lossy().contains(".before-")).collect();
+    let kept = std::fs::read_dir(house.plugins())
+        .expect("the folder")
+        .map(|entry| entry.expect("a file").file_name());
+    let kept: Vec<_> = kept
+        .filter(|name| name.to_string_lossy().contains(".before-"))
+        .collect();
     assert!(kept.is_empty(), "{kept:?}");
 
     // What somebody has put there by hand since stays.
-    house.write(&format!("plugins/.sheet.wasm.before-{}", "0".repeat(64)), "an old build");
+    house.write(
+        &format!("plugins/.sheet.wasm.before-{}", "0".repeat(64)),
+        "an old build",
+    );
     drop(gateway);
     drop(house.serve());
     assert!(std::fs::read(&file).expect("it is there") == before);
@@ -157,10 +263,21 @@ async fn of_two_uploads_at_once_each_is_told_about_its_own_file() {
         admin.ask("PUT", "/v1/plugins/sheet", other.clone()),
     );
     assert_eq!((bad.0, good.0), (422, 200), "{bad:?}\n{good:?}");
-    assert!(bad.1["detail"].as_str().is_some_and(|why| why.contains("not a WebAssembly component")), "{bad:?}");
+    assert!(
+        bad.1["detail"]
+            .as_str()
+            .is_some_and(|why| why.contains("not a WebAssembly component")),
+        "{bad:?}"
+    );
     let file = std::fs::read(house.path().join("plugins/sheet.wasm")).expect("it is there");
-    assert!(file == other, "the one that was taken stays, whichever came first");
-    assert_eq!(house.json(&["plugins", "show", "sheet"])["digest"], good.1["digest"]);
+    assert!(
+        file == other,
+        "the one that was taken stays, whichever came first"
+    );
+    assert_eq!(
+        house.json(&["plugins", "show", "sheet"])["digest"],
+        good.1["digest"]
+    );
 }
 
 #[tokio::test]
@@ -171,21 +288,39 @@ async fn plugins_are_looked_after_from_the_command_line() {
     house.write("mine/Upper.wasm", "");
     let _gateway = house.serve();
     let (code, listed, _) = house.run(&["plugins", "list"]);
-    assert!(code == 0 && listed.starts_with("PLUGIN") && listed.contains("built-in"), "{listed}");
+    assert!(
+        code == 0 && listed.starts_with("PLUGIN") && listed.contains("built-in"),
+        "{listed}"
+    );
 
     let uploaded = house.json(&["plugins", "upload", "mine/sheet.wasm"]);
     assert_eq!(uploaded["origin"], "folder", "{uploaded}");
-    assert_eq!(house.json(&["plugins", "show", "sheet"])["digest"], uploaded["digest"]);
+    assert_eq!(
+        house.json(&["plugins", "show", "sheet"])["digest"],
+        uploaded["digest"]
+    );
     let (_, shown, _) = house.run(&["plugins", "show", "sheet"]);
     assert!(shown.contains("grants      data=write"), "{shown}");
 
     let refusals: [(&[&str], &str); 6] = [
-        (&["plugins", "upload", "mine/broken.wasm"], "not a WebAssembly component"),
+        (
+            &["plugins", "upload", "mine/broken.wasm"],
+            "not a WebAssembly component",
+        ),
         (&["plugins", "upload", "mine/absent.wasm"], "cannot be read"),
-        (&["plugins", "upload", "mine/Upper.wasm"], "give one with --name"),
-        (&["plugins", "show", "nobody"], "there are [rest, sheet, sql]"),
+        (
+            &["plugins", "upload", "mine/Upper.wasm"],
+            "give one with --name",
+        ),
+        (
+            &["plugins", "show", "nobody"],
+            "there are [rest, sheet, sql]",
+        ),
         (&["plugins", "remove", "rest"], "is built into this gateway"),
-        (&["plugins", "remove", "../nobody"], "the plugins are [rest, sheet, sql], the files [sheet.wasm]"),
+        (
+            &["plugins", "remove", "../nobody"],
+            "the plugins are [rest, sheet, sql], the files [sheet.wasm]",
+        ),
     ];
     for (words, why) in refusals {
         let (code, _, err) = house.run(words);
@@ -194,28 +329,44 @@ async fn plugins_are_looked_after_from_the_command_line() {
     house.write("plugins/odd.wasm", "not a component");
     let (code, out, err) = house.run(&["plugins", "reload"]);
     // The file that was refused at its upload may have gone a moment ago.
-    let lines: Vec<&str> = out.lines().filter(|line| *line != "broken.wasm: removed").collect();
+    let lines: Vec<&str> = out
+        .lines()
+        .filter(|line| *line != "broken.wasm: removed")
+        .collect();
     assert_eq!((code, lines.len()), (0, 4), "{out} {err}");
-    assert!(lines[0].starts_with("odd.wasm: refused: ") && lines[0].contains("not a WebAssembly component"), "{out}");
     assert!(
-        lines[1].starts_with("rest: unchanged rest ") && lines[2].starts_with("sheet.wasm: unchanged sheet "),
+        lines[0].starts_with("odd.wasm: refused: ")
+            && lines[0].contains("not a WebAssembly component"),
+        "{out}"
+    );
+    assert!(
+        lines[1].starts_with("rest: unchanged rest ")
+            && lines[2].starts_with("sheet.wasm: unchanged sheet "),
         "{out}"
     );
     let (_, listed, _) = house.run(&["plugins", "list"]);
     assert!(listed.contains("odd.wasm  refused  "), "{listed}");
     let (code, out, err) = house.run(&["plugins", "remove", "sheet.wasm"]);
     assert!(
-        code == 0 && out.contains("sheet.wasm: removed sheet ") && out.contains("sheet: loaded sheet "),
+        code == 0
+            && out.contains("sheet.wasm: removed sheet ")
+            && out.contains("sheet: loaded sheet "),
         "{out} {err}"
     );
-    assert_eq!(house.run(&["plugins", "remove", "odd"]).1, "odd.wasm: removed");
+    assert_eq!(
+        house.run(&["plugins", "remove", "odd"]).1,
+        "odd.wasm: removed"
+    );
     let started = std::time::Instant::now();
     loop {
         let all = house.json(&["plugins", "list"]);
         if all["plugins"][1]["origin"] == "built-in" && all["refused"] == json!([]) {
             break;
         }
-        assert!(started.elapsed() < Duration::from_secs(30), "the refused file and the removed one stay: {all}");
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "the refused file and the removed one stay: {all}"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -239,21 +390,45 @@ async fn a_source_that_changed_is_found_out() {
         .find(|item| item["tool"] == "lookup_airport" && item["class"] == "breaking");
     let item = item.unwrap_or_else(|| panic!("no item: {seen}"));
     assert_eq!(item["side"], "output", "{seen}");
-    assert_eq!((seen["difference"]["fingerprint"].as_str().map(str::len), &seen["draft"]), (Some(64), &Value::Null));
+    assert_eq!(
+        (
+            seen["difference"]["fingerprint"].as_str().map(str::len),
+            &seen["draft"]
+        ),
+        (Some(64), &Value::Null)
+    );
     assert!(
-        seen["edits"].to_string().contains("/collections/airports/columns/2: write `land` for `country`"),
+        seen["edits"]
+            .to_string()
+            .contains("/collections/airports/columns/2: write `land` for `country`"),
         "{seen}"
     );
     let (_, collections) = admin.ask("GET", "/v1/collections", "").await;
     assert_eq!(collections[0]["drift"], seen["drift"]);
     gateway.wait_for_log("the source changed");
-    for words in [&["collections", "list"] as &[&str], &["contracts", "show", "airports"]] {
+    for words in [
+        &["collections", "list"] as &[&str],
+        &["contracts", "show", "airports"],
+    ] {
         let (_, out, _) = house.run(words);
-        assert!(out.contains("/tools/1/fields/0: add `column: land`") && out.contains("fingerprint"), "{out}");
+        assert!(
+            out.contains("/tools/1/fields/0: add `column: land`") && out.contains("fingerprint"),
+            "{out}"
+        );
     }
-    assert_eq!(house.run(&["collections", "describe", "airports", "airports"]).0, 3);
-    let result = Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await;
-    assert_eq!(result["structuredContent"]["code"], "source_changed", "{result}");
+    assert_eq!(
+        house
+            .run(&["collections", "describe", "airports", "airports"])
+            .0,
+        3
+    );
+    let result = Modern::new(gateway.url())
+        .call("lookup_airport", json!({"iata": "OSL"}))
+        .await;
+    assert_eq!(
+        result["structuredContent"]["code"], "source_changed",
+        "{result}"
+    );
     house.write("data/airports.csv", sample::DATA);
     assert_eq!(admin.ask("POST", describe, "").await.1["drift"], json!([]));
 }
@@ -265,19 +440,56 @@ async fn a_call_is_tried_as_an_agent_would_make_it() {
     let admin = Admin::of(&house);
     house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
     let ask = async |body: Value| admin.ask("POST", "/v1/calls", body.to_string()).await;
-    let (status, tried) = ask(json!({"tool": "lookup_airport", "arguments": {"iata": "OSL"}, "agent": "ann"})).await;
-    assert_eq!((status, tried["structured_content"]["country"].as_str()), (200, Some("NO")), "{tried}");
-    assert!(tried["ms"].as_f64().is_some_and(|ms| ms > 0.0) && tried["receipt"].is_string(), "{tried}");
-    let stages: Vec<_> = tried["stages_ms"].as_object().expect("stages").keys().collect();
-    assert_eq!(stages, ["adapter", "arguments", "intent", "lookup", "output", "record"]);
+    let (status, tried) =
+        ask(json!({"tool": "lookup_airport", "arguments": {"iata": "OSL"}, "agent": "ann"})).await;
+    assert_eq!(
+        (status, tried["structured_content"]["country"].as_str()),
+        (200, Some("NO")),
+        "{tried}"
+    );
+    assert!(
+        tried["ms"].as_f64().is_some_and(|ms| ms > 0.0) && tried["receipt"].is_string(),
+        "{tried}"
+    );
+    let stages: Vec<_> = tried["stages_ms"]
+        .as_object()
+        .expect("stages")
+        .keys()
+        .collect();
+    assert_eq!(
+        stages,
+        [
+            "adapter",
+            "arguments",
+            "intent",
+            "lookup",
+            "output",
+            "record"
+        ]
+    );
     let (_, tried) =
         ask(json!({"tool": "lookup_airport", "arguments": {"iata": "x"}, "agent": "ann", "dry_run": true})).await;
     assert_eq!(
-        (tried["ran"].as_bool(), tried["structured_content"]["code"].as_str()),
+        (
+            tried["ran"].as_bool(),
+            tried["structured_content"]["code"].as_str()
+        ),
         (Some(false), Some("invalid_arguments"))
     );
-    assert_eq!(ask(json!({"tool": "list_airports", "agent": "ann"})).await.0, 404, "hidden from her");
-    assert_eq!(ask(json!({"tool": "lookup_airport", "agent": "bob"})).await.0, 404, "nobody");
+    assert_eq!(
+        ask(json!({"tool": "list_airports", "agent": "ann"}))
+            .await
+            .0,
+        404,
+        "hidden from her"
+    );
+    assert_eq!(
+        ask(json!({"tool": "lookup_airport", "agent": "bob"}))
+            .await
+            .0,
+        404,
+        "nobody"
+    );
 
     let (_, records) = admin.ask("GET", "/v1/audit?kind=call&agent=ann", "").await;
     assert_eq!(records.as_array().map(Vec::len), Some(1), "{records}");
@@ -288,20 +500,44 @@ async fn a_call_is_tried_as_an_agent_would_make_it() {
         .flatten()
         .filter(|act| act["act"] == "try_call" && act["subject"] == "lookup_airport")
         .collect();
-    assert_eq!(tries.len(), 1, "the call alone, and who made it in her name: {acts}");
-    assert_eq!((&tries[0]["by"], &tries[0]["detail"]["agent"]), (&json!("admin:first"), &json!("ann")), "{acts}");
+    assert_eq!(
+        tries.len(),
+        1,
+        "the call alone, and who made it in her name: {acts}"
+    );
+    assert_eq!(
+        (&tries[0]["by"], &tries[0]["detail"]["agent"]),
+        (&json!("admin:first"), &json!("ann")),
+        "{acts}"
+    );
     let (_, newest) = admin.ask("GET", "/v1/audit?kind=admin&limit=2", "").await;
     let all = acts.as_array().expect("records");
-    assert_eq!(newest.as_array().expect("records")[..], all[all.len() - 2..], "the newest, in their order");
+    assert_eq!(
+        newest.as_array().expect("records")[..],
+        all[all.len() - 2..],
+        "the newest, in their order"
+    );
     let until = newest[0]["time"].as_str().expect("a time");
-    let (_, before) = admin.ask("GET", &format!("/v1/audit?kind=admin&limit=1&until={until}"), "").await;
+    let (_, before) = admin
+        .ask(
+            "GET",
+            &format!("/v1/audit?kind=admin&limit=1&until={until}"),
+            "",
+        )
+        .await;
     assert_eq!(before[0], all[all.len() - 3], "the one before them");
-    assert_eq!(admin.ask("GET", "/v1/audit?since=yesterday", "").await.0, 422);
+    assert_eq!(
+        admin.ask("GET", "/v1/audit?since=yesterday", "").await.0,
+        422
+    );
     let (_, report) = admin.ask("GET", "/v1/audit/verify", "").await;
     assert_eq!(report["findings"], json!([]), "{report}");
     let (_, config) = admin.ask("GET", "/v1/config", "").await;
     assert_eq!(
-        (config["limits"]["agent_rate"].as_str(), config["connections"][0].as_str()),
+        (
+            config["limits"]["agent_rate"].as_str(),
+            config["connections"][0].as_str()
+        ),
         (Some("1000/s"), Some("data"))
     );
 }
@@ -316,20 +552,29 @@ async fn a_configuration_is_taken_over_or_refused() {
     let client = Modern::new(gateway.url());
     let first = std::fs::read_to_string(house.path().join("weir.toml")).expect("written");
     let edit = |edits: &[(&str, &str)]| {
-        let edited = edits.iter().fold(first.clone(), |text, (old, new)| text.replace(old, new));
+        let edited = edits
+            .iter()
+            .fold(first.clone(), |text, (old, new)| text.replace(old, new));
         house.write("weir.toml", edited);
     };
     let hang_up = || {
-        let sent = std::process::Command::new("kill").args(["-HUP", &gateway.process_id().to_string()]).status();
+        let sent = std::process::Command::new("kill")
+            .args(["-HUP", &gateway.process_id().to_string()])
+            .status();
         assert!(sent.expect("kill runs").success());
     };
     let host = async || {
-        let request = client.request("tools/list", json!({})).header("host", "weir.example");
+        let request = client
+            .request("tools/list", json!({}))
+            .header("host", "weir.example");
         request.send().await.expect("an answer").status().as_u16()
     };
     let create = async |iata: &str| {
         let airport = json!({"iata": iata, "name": "x", "country": "NO"});
-        client.call("create_airport", airport).await["structuredContent"]["code"].as_str().unwrap_or("ok").to_owned()
+        client.call("create_airport", airport).await["structuredContent"]["code"]
+            .as_str()
+            .unwrap_or("ok")
+            .to_owned()
     };
     let (done, calls) = (Arc::new(AtomicBool::new(false)), Modern::new(gateway.url()));
     let going_on = tokio::spawn({
@@ -345,31 +590,74 @@ async fn a_configuration_is_taken_over_or_refused() {
     assert_eq!((host().await, create("AAA").await.as_str()), (403, "ok"));
     edit(&[
         ("data = \"write\"", "data = \"read\""),
-        ("in_flight_max = 9", "in_flight_max = 8\n[http]\nhosts = [\"weir.example\"]"),
+        (
+            "in_flight_max = 9",
+            "in_flight_max = 8\n[http]\nhosts = [\"weir.example\"]",
+        ),
     ]);
     hang_up();
     gateway.wait_for_log("configuration taken over");
-    assert_eq!((host().await, create("BBB").await.as_str()), (200, "forbidden"));
-    assert!(gateway.log().contains("\"needs_restart\":\"/limits/in_flight_max\""), "{}", gateway.log());
+    assert_eq!(
+        (host().await, create("BBB").await.as_str()),
+        (200, "forbidden")
+    );
+    assert!(
+        gateway
+            .log()
+            .contains("\"needs_restart\":\"/limits/in_flight_max\""),
+        "{}",
+        gateway.log()
+    );
 
-    edit(&[("path = \"data\"", "path = \"data\"\nrigths = 1"), ("in_flight_max", "in_fligt_max")]);
+    edit(&[
+        ("path = \"data\"", "path = \"data\"\nrigths = 1"),
+        ("in_flight_max", "in_fligt_max"),
+    ]);
     hang_up();
     gateway.wait_for_log("/limits/in_fligt_max");
     let (status, refusal) = admin.ask("POST", "/v1/config/reload", "").await;
-    let places: Vec<_> = refusal["problems"].as_array().expect("problems").iter().map(|one| &one["place"]).collect();
-    assert_eq!((status, json!(places)), (422, json!(["/limits/in_fligt_max", "/connections/data/rigths"])));
-    assert_eq!((host().await, create("BBB").await.as_str()), (200, "forbidden"), "as it was");
+    let places: Vec<_> = refusal["problems"]
+        .as_array()
+        .expect("problems")
+        .iter()
+        .map(|one| &one["place"])
+        .collect();
+    assert_eq!(
+        (status, json!(places)),
+        (
+            422,
+            json!(["/limits/in_fligt_max", "/connections/data/rigths"])
+        )
+    );
+    assert_eq!(
+        (host().await, create("BBB").await.as_str()),
+        (200, "forbidden"),
+        "as it was"
+    );
 
     let reload = || {
-        let output = house.weir_as_it_is(&["reload"]).output().expect("weir starts");
+        let output = house
+            .weir_as_it_is(&["reload"])
+            .output()
+            .expect("weir starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
-        (output.status.code(), text(output.stdout), text(output.stderr))
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
     };
     let (code, out, err) = reload();
-    assert!(code == Some(1) && out.is_empty() && err.contains("/connections/data/rigths"), "{code:?}: {out} {err}");
+    assert!(
+        code == Some(1) && out.is_empty() && err.contains("/connections/data/rigths"),
+        "{code:?}: {out} {err}"
+    );
 
     edit(&[
-        ("in_flight_max = 9", "in_flight_max = 8\n[http]\nhosts = [\"weir.example\", \"weir.test\"]"),
+        (
+            "in_flight_max = 9",
+            "in_flight_max = 8\n[http]\nhosts = [\"weir.example\", \"weir.test\"]",
+        ),
         ("data = \"write\"", "data = \"read\""),
     ]);
     let told = "taken over: /http/hosts\ntaken over at the next start: /limits/in_flight_max\n";
@@ -378,15 +666,30 @@ async fn a_configuration_is_taken_over_or_refused() {
 
     edit(&[]);
     let (status, taken) = admin.ask("POST", "/v1/config/reload", "").await;
-    assert_eq!((status, &taken["needs_restart"]), (200, &json!([])), "{taken}");
+    assert_eq!(
+        (status, &taken["needs_restart"]),
+        (200, &json!([])),
+        "{taken}"
+    );
     assert_eq!(taken["changed"], json!(["/http/hosts", "/plugins/sheet"]));
     assert_eq!((host().await, create("BBB").await.as_str()), (403, "ok"));
     done.store(true, Ordering::Relaxed);
     going_on.await.expect("no call failed meanwhile");
     let (_, records) = admin.ask("GET", "/v1/audit?kind=admin", "").await;
-    let acts: Vec<_> = records.as_array().expect("records").iter().map(|record| record["act"].as_str()).collect();
-    let reloads = acts.iter().filter(|act| **act == Some("config_reload")).count();
-    let grants = acts.iter().filter(|act| **act == Some("grant_change")).count();
+    let acts: Vec<_> = records
+        .as_array()
+        .expect("records")
+        .iter()
+        .map(|record| record["act"].as_str())
+        .collect();
+    let reloads = acts
+        .iter()
+        .filter(|act| **act == Some("config_reload"))
+        .count();
+    let grants = acts
+        .iter()
+        .filter(|act| **act == Some("grant_change"))
+        .count();
     assert_eq!((reloads, grants), (3, 2), "{records}");
 }
 
@@ -397,24 +700,47 @@ fn what_is_not_there_is_called_by_its_name() {
     let _gateway = house.serve();
     let contracts = ["`nobody`", "`weir contracts list`"];
     let cases: [(&[&str], [&str; 2]); 8] = [
-        (&["keys", "revoke", "bot"], ["there is no key `bot`", "`weir keys list`"]),
+        (
+            &["keys", "revoke", "bot"],
+            ["there is no key `bot`", "`weir keys list`"],
+        ),
         (
             &["contracts", "rollback", "airports", "--to", "9.9.9"],
             ["`airports@9.9.9`", "`weir contracts show airports`"],
         ),
         (
-            &["contracts", "rollback", "airports", "--to", "9.9.9", "--fingerprint", "x"],
+            &[
+                "contracts",
+                "rollback",
+                "airports",
+                "--to",
+                "9.9.9",
+                "--fingerprint",
+                "x",
+            ],
             ["`airports@9.9.9`", "`weir contracts show airports`"],
         ),
         (&["contracts", "show", "nobody"], contracts),
         (&["contracts", "retire", "nobody"], contracts),
-        (&["contracts", "discard", "d_nobody"], ["`d_nobody`", "`weir contracts list`"]),
-        (&["contracts", "publish", "d_nobody", "--fingerprint", "x"], ["`d_nobody`", "`weir contracts list`"]),
-        (&["upstream", "look", "nobody"], ["`nobody`", "`weir upstream list`"]),
+        (
+            &["contracts", "discard", "d_nobody"],
+            ["`d_nobody`", "`weir contracts list`"],
+        ),
+        (
+            &["contracts", "publish", "d_nobody", "--fingerprint", "x"],
+            ["`d_nobody`", "`weir contracts list`"],
+        ),
+        (
+            &["upstream", "look", "nobody"],
+            ["`nobody`", "`weir upstream list`"],
+        ),
     ];
     for (words, parts) in cases {
         let (code, _, err) = house.run(words);
-        assert!(code == 1 && parts.iter().all(|part| err.contains(part)), "{words:?}: {code} {err}");
+        assert!(
+            code == 1 && parts.iter().all(|part| err.contains(part)),
+            "{words:?}: {code} {err}"
+        );
     }
     // A gateway runs, and this is not its folder.
     let elsewhere = tempfile::tempdir().expect("a temporary folder");
@@ -422,10 +748,17 @@ fn what_is_not_there_is_called_by_its_name() {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
         command.env_remove(name);
     }
-    let output = command.args(["keys", "list"]).current_dir(&elsewhere).output().expect("weir starts");
+    let output = command
+        .args(["keys", "list"])
+        .current_dir(&elsewhere)
+        .output()
+        .expect("weir starts");
     let told = String::from_utf8_lossy(&output.stderr);
     for part in ["no weir.toml here", "--config", "--admin"] {
-        assert!(output.status.code() == Some(1) && told.contains(part), "{told}");
+        assert!(
+            output.status.code() == Some(1) && told.contains(part),
+            "{told}"
+        );
     }
 }
 
@@ -437,18 +770,39 @@ fn a_server_that_is_not_taken_over_is_no_success() {
     let server = hostile(&["good"]);
     let add = |name: &str| {
         let mut command = house.weir_as_it_is(&["upstream", "add", name, "--yes"]);
-        let output = command.arg("--").args(&server).output().expect("weir starts");
-        (output.status.code(), String::from_utf8(output.stderr).expect("weir prints text"))
+        let output = command
+            .arg("--")
+            .args(&server)
+            .output()
+            .expect("weir starts");
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).expect("weir prints text"),
+        )
     };
     assert_eq!(add("good").0, Some(0));
-    let listed = house.weir_as_it_is(&["upstream", "list", "--json"]).output().expect("weir starts");
+    let listed = house
+        .weir_as_it_is(&["upstream", "list", "--json"])
+        .output()
+        .expect("weir starts");
     let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
-    assert!(listed["upstreams"][0]["server"]["name"].is_string(), "JSON, and no text with JSON in it: {listed}");
+    assert!(
+        listed["upstreams"][0]["server"]["name"].is_string(),
+        "JSON, and no text with JSON in it: {listed}"
+    );
 
     let written = std::fs::read_to_string(house.path().join("weir.toml")).expect("written");
-    house.write("weir.toml", format!("{written}\n[connections.inside]\nkind = \"files\"\npath = \"state\"\n"));
+    house.write(
+        "weir.toml",
+        format!("{written}\n[connections.inside]\nkind = \"files\"\npath = \"state\"\n"),
+    );
     let (code, err) = add("better");
-    assert!(code == Some(1) && err.contains("has not taken it over") && err.contains("/connections/inside"), "{err}");
+    assert!(
+        code == Some(1)
+            && err.contains("has not taken it over")
+            && err.contains("/connections/inside"),
+        "{err}"
+    );
 }
 
 /// A retry with the same key gets the first answer and does nothing twice; a key is for one request.
@@ -459,8 +813,16 @@ async fn a_retry_is_answered_as_the_first_time() {
     let admin = Admin::of(&house);
     let retire = format!("{}/v1/contracts/airports/retire", admin.url);
     let ask = async |url: &str, body: &'static str| {
-        let request = http().post(url).bearer_auth(&admin.key).header("idempotency-key", "k1");
-        let response = request.header("content-type", "application/json").body(body).send().await.expect("an answer");
+        let request = http()
+            .post(url)
+            .bearer_auth(&admin.key)
+            .header("idempotency-key", "k1");
+        let response = request
+            .header("content-type", "application/json")
+            .body(body)
+            .send()
+            .await
+            .expect("an answer");
         (
             response.status().as_u16(),
             response.headers().contains_key("idempotent-replayed"),
@@ -472,7 +834,13 @@ async fn a_retry_is_answered_as_the_first_time() {
     assert_eq!((first.0, first.1, again.1), (202, false, true));
     assert_eq!(first.2, again.2);
     assert_eq!(ask(&retire, "{}").await.0, 400, "another request");
-    assert_eq!(ask(&format!("{}/v1/keys", admin.url), r#"{"agent": "ann"}"#).await.0, 400, "a secret is not kept");
+    assert_eq!(
+        ask(&format!("{}/v1/keys", admin.url), r#"{"agent": "ann"}"#)
+            .await
+            .0,
+        400,
+        "a secret is not kept"
+    );
 }
 
 /// Looking whether the gateway lives is not recorded as a refusal; a refused request is recorded once.
@@ -482,7 +850,11 @@ async fn only_the_refused_are_recorded_as_refused() {
     let _gateway = house.serve();
     let admin = Admin::of(&house);
     for open in ["/healthz", "/readyz", "/metrics", "/openapi.json"] {
-        let response = http().get(format!("{}{open}", admin.url)).send().await.expect("an answer");
+        let response = http()
+            .get(format!("{}{open}", admin.url))
+            .send()
+            .await
+            .expect("an answer");
         assert_eq!(response.status(), 200, "{open}");
     }
     let refusals = async || {
@@ -506,14 +878,24 @@ async fn only_the_refused_are_recorded_as_refused() {
 async fn whoever_asks_too_often_or_in_the_wrong_place_is_on_record() {
     let house = sample::house();
     let gateway = house.serve();
-    let key = house.key(&["--agent", "ann", "--contract", "elsewhere", "--rate", "2/hour"]);
+    let key = house.key(&[
+        "--agent",
+        "ann",
+        "--contract",
+        "elsewhere",
+        "--rate",
+        "2/hour",
+    ]);
     let there = Modern::with_key(gateway.contract_url("airports"), &key);
     assert_eq!(there.ask("tools/list", json!({})).await.status, 404);
     let ann = Modern::with_key(gateway.url(), &key);
     assert_eq!(ann.ask("tools/list", json!({})).await.status, 200);
     let refused = ann.ask("tools/list", json!({})).await;
     assert_eq!(refused.status, 429);
-    assert!(format!("{refused:?}").contains("try again in"), "{refused:?}");
+    assert!(
+        format!("{refused:?}").contains("try again in"),
+        "{refused:?}"
+    );
     let admin = Admin::of(&house);
     let (_, records) = admin.ask("GET", "/v1/audit?kind=refused", "").await;
     let told: Vec<(&str, &str, &str)> = records
@@ -525,7 +907,14 @@ async fn whoever_asks_too_often_or_in_the_wrong_place_is_on_record() {
             (text("what"), text("agent"), text("place"))
         })
         .collect();
-    assert_eq!(told, [("access", "ann", "/mcp/airports"), ("rate", "ann", "/mcp tools/list")], "{records}");
+    assert_eq!(
+        told,
+        [
+            ("access", "ann", "/mcp/airports"),
+            ("rate", "ann", "/mcp tools/list")
+        ],
+        "{records}"
+    );
 }
 
 /// Who revokes a key on a bad day needs no configuration without a fault; and what changes nothing is not on record.
@@ -534,18 +923,37 @@ async fn a_key_is_revoked_while_the_configuration_has_a_fault() {
     let house = sample::house();
     let gateway = house.serve();
     let key = house.key(&["--agent", "ann"]);
-    let id = house.json(&["keys", "list"])[0]["id"].as_str().expect("an id").to_owned();
+    let id = house.json(&["keys", "list"])[0]["id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
     let house = house.config("[limit]\nx = 1");
     let (code, out, err) = house.run(&["keys", "revoke", &id]);
-    assert!(code == 0 && out.contains("is revoked") && err.contains("limit"), "{out}{err}");
-    assert_eq!(Modern::with_key(gateway.url(), &key).ask("tools/list", json!({})).await.status, 401);
+    assert!(
+        code == 0 && out.contains("is revoked") && err.contains("limit"),
+        "{out}{err}"
+    );
+    assert_eq!(
+        Modern::with_key(gateway.url(), &key)
+            .ask("tools/list", json!({}))
+            .await
+            .status,
+        401
+    );
     assert_eq!(house.run(&["keys", "revoke", &id]).0, 0, "it is revoked");
     assert_eq!(house.run(&["keys", "revoke", "nobody"]).0, 1);
     let admins = async || Admin::of(&house).ask("GET", "/v1/admins", "").await.1;
     let first = admins().await[0]["id"].as_str().expect("an id").to_owned();
-    assert_eq!(house.run(&["keys", "revoke", &format!("../admins/{first}")]).0, 1, "an id is no path");
+    assert_eq!(
+        house
+            .run(&["keys", "revoke", &format!("../admins/{first}")])
+            .0,
+        1,
+        "an id is no path"
+    );
     assert_eq!(admins().await[0]["revoked_ms"], Value::Null);
-    let (code, out, err) = house.run(&["audit", "query", "--kind", "admin", "--text", "key_revoke"]);
+    let (code, out, err) =
+        house.run(&["audit", "query", "--kind", "admin", "--text", "key_revoke"]);
     assert!(code == 0 && out.lines().count() == 1, "{out}{err}");
 }
 
@@ -557,24 +965,52 @@ async fn a_backup_takes_the_place_of_the_state() {
     let key = house.key(&["--agent", "ann"]);
     let ann = Modern::with_key(gateway.url(), &key);
     let result = ann.call("lookup_airport", json!({"iata": "OSL"})).await;
-    let receipt = result["_meta"]["dev.weir/receipt"].as_str().expect("a receipt").to_owned();
+    let receipt = result["_meta"]["dev.weir/receipt"]
+        .as_str()
+        .expect("a receipt")
+        .to_owned();
     let (code, out, err) = house.run(&["backup", "copy"]);
     assert_eq!((code, out.as_str()), (0, "copy"), "{err}");
-    assert_eq!(house.run(&["backup", "copy"]).0, 1, "nothing is overwritten");
-    for (path, mode) in [("copy", 0o700), ("copy/audit", 0o700), ("copy/weir.db", 0o600)] {
+    assert_eq!(
+        house.run(&["backup", "copy"]).0,
+        1,
+        "nothing is overwritten"
+    );
+    for (path, mode) in [
+        ("copy", 0o700),
+        ("copy/audit", 0o700),
+        ("copy/weir.db", 0o600),
+    ] {
         use std::os::unix::fs::PermissionsExt as _;
-        let found = std::fs::metadata(house.path().join(path)).expect("copied").permissions().mode() & 0o777;
+        let found = std::fs::metadata(house.path().join(path))
+            .expect("copied")
+            .permissions()
+            .mode()
+            & 0o777;
         assert_eq!(found, mode, "{path} holds hashes of keys: {found:o}");
     }
-    let accepted = |folder: &str| std::fs::read(house.path().join(folder).join("plugins-accepted.json")).ok();
-    assert!(accepted("copy").is_some() && accepted("copy") == accepted("state"), "which plugins were let in");
+    let accepted =
+        |folder: &str| std::fs::read(house.path().join(folder).join("plugins-accepted.json")).ok();
+    assert!(
+        accepted("copy").is_some() && accepted("copy") == accepted("state"),
+        "which plugins were let in"
+    );
     drop(gateway);
     std::fs::remove_dir_all(house.path().join("state")).expect("lost");
     std::fs::rename(house.path().join("copy"), house.path().join("state")).expect("restored");
     let gateway = house.serve();
-    assert_eq!(Modern::new(gateway.url()).ask("tools/list", json!({})).await.status, 401);
+    assert_eq!(
+        Modern::new(gateway.url())
+            .ask("tools/list", json!({}))
+            .await
+            .status,
+        401
+    );
     let ann = Modern::with_key(gateway.url(), &key);
-    assert_eq!(ann.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
+    assert_eq!(
+        ann.call("lookup_airport", json!({"iata": "OSL"})).await["isError"],
+        false
+    );
     let (code, out, err) = house.run(&["audit", "verify", &receipt]);
     assert_eq!(code, 0, "{out} {err}");
 }
@@ -601,7 +1037,11 @@ fn the_api_is_as_it_describes_itself() {
         .output()
         .expect("schemathesis starts");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// A client that waits too short sends the same again while the first one still runs: one of them runs.
@@ -614,12 +1054,26 @@ async fn two_retries_at_the_same_moment_run_once() {
         let code: String = ["AAA", "BBB", "CCC", "DDD", "EEE"][number].into();
         let call = json!({"tool": "create_airport", "arguments": {"iata": code, "name": "New", "country": "NO"}});
         let ask = || async {
-            let request = admin.request("POST", "/v1/calls").header("idempotency-key", format!("k{number}"));
-            let response = request.body(call.to_string()).send().await.expect("an answer");
-            (response.status().as_u16(), response.text().await.expect("text"))
+            let request = admin
+                .request("POST", "/v1/calls")
+                .header("idempotency-key", format!("k{number}"));
+            let response = request
+                .body(call.to_string())
+                .send()
+                .await
+                .expect("an answer");
+            (
+                response.status().as_u16(),
+                response.text().await.expect("text"),
+            )
         };
         let answers = futures::future::join_all((0..4).map(|_| ask())).await;
-        assert!(answers.iter().all(|answer| *answer == answers[0] && answer.0 == 200), "{answers:?}");
+        assert!(
+            answers
+                .iter()
+                .all(|answer| *answer == answers[0] && answer.0 == 200),
+            "{answers:?}"
+        );
         assert!(answers[0].1.contains("\"is_error\":false"), "{answers:?}");
     }
     let (_, records) = admin.ask("GET", "/v1/audit?kind=call", "").await;
@@ -638,14 +1092,23 @@ async fn a_key_is_not_sent_to_who_has_the_port_of_a_gateway_that_ended() {
     second.kill();
     let started = Instant::now();
     while house.run(&["keys", "list"]).0 != 0 {
-        assert!(started.elapsed() < Duration::from_secs(20), "the other gateway is found");
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "the other gateway is found"
+        );
     }
     drop(first);
     let port = TcpListener::bind("127.0.0.1:0").expect("a free port");
     port.set_nonblocking(true).expect("it can be asked");
     // Whoever has the port of a gateway that ended is named by what that left behind.
-    house.write("state/admin.url", format!("http://{}", port.local_addr().expect("an address")));
+    house.write(
+        "state/admin.url",
+        format!("http://{}", port.local_addr().expect("an address")),
+    );
     let (code, _, err) = house.run(&["keys", "list"]);
-    assert!(code != 0 && err.contains("admin.url is of a gateway that has ended"), "{code}: {err}");
+    assert!(
+        code != 0 && err.contains("admin.url is of a gateway that has ended"),
+        "{code}: {err}"
+    );
     assert!(port.accept().is_err(), "nobody asked there");
 }

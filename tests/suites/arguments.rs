@@ -37,7 +37,10 @@ tools:
 const TICKETS: &str = "id,subject,owner,due\n1,Printer,Ada,2026-01-31\n2,Network,,2026-02-28\n";
 
 fn house() -> House {
-    House::new().sheets().file("contracts/desk.yaml", CONTRACT).file("data/tickets.csv", TICKETS)
+    House::new()
+        .sheets()
+        .file("contracts/desk.yaml", CONTRACT)
+        .file("data/tickets.csv", TICKETS)
 }
 
 fn record(answer: &Value) -> &Value {
@@ -50,14 +53,31 @@ async fn clients_that_send_null_for_what_was_not_set_list_and_change_nothing_els
     let house = house();
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    let listed = client.call("list_tickets", json!({"subject": "Printer", "limit": null, "cursor": null})).await;
-    assert_eq!(listed["structuredContent"]["records"][0]["id"], 1, "{listed}");
+    let listed = client
+        .call(
+            "list_tickets",
+            json!({"subject": "Printer", "limit": null, "cursor": null}),
+        )
+        .await;
+    assert_eq!(
+        listed["structuredContent"]["records"][0]["id"], 1,
+        "{listed}"
+    );
     // In a field that may be null, null is a value: it finds the ticket that nobody owns.
-    let unowned = client.call("list_tickets", json!({"subject": null, "owner": null})).await;
-    assert_eq!(unowned["structuredContent"]["records"][0]["id"], 2, "{unowned}");
-    let sent = json!({"id": 1, "subject": "Printer jam", "owner": null, "due": null, "clear": null});
+    let unowned = client
+        .call("list_tickets", json!({"subject": null, "owner": null}))
+        .await;
+    assert_eq!(
+        unowned["structuredContent"]["records"][0]["id"], 2,
+        "{unowned}"
+    );
+    let sent =
+        json!({"id": 1, "subject": "Printer jam", "owner": null, "due": null, "clear": null});
     let changed = client.call("change_ticket", sent).await;
-    assert_eq!(record(&changed), &json!({"id": 1, "subject": "Printer jam", "owner": "Ada", "due": "2026-01-31"}));
+    assert_eq!(
+        record(&changed),
+        &json!({"id": 1, "subject": "Printer jam", "owner": "Ada", "due": "2026-01-31"})
+    );
 }
 
 #[tokio::test]
@@ -65,11 +85,26 @@ async fn an_update_empties_what_clear_names() {
     let house = house();
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    let changed = client.call("change_ticket", json!({"id": 1, "clear": ["owner", "due"]})).await;
-    assert_eq!(record(&changed), &json!({"id": 1, "subject": "Printer", "owner": null, "due": null}), "{changed}");
-    let both = client.call("change_ticket", json!({"id": 2, "owner": "Bo", "clear": ["owner"]})).await;
+    let changed = client
+        .call("change_ticket", json!({"id": 1, "clear": ["owner", "due"]}))
+        .await;
+    assert_eq!(
+        record(&changed),
+        &json!({"id": 1, "subject": "Printer", "owner": null, "due": null}),
+        "{changed}"
+    );
+    let both = client
+        .call(
+            "change_ticket",
+            json!({"id": 2, "owner": "Bo", "clear": ["owner"]}),
+        )
+        .await;
     let content = &both["structuredContent"];
-    assert_eq!((&both["isError"], &content["reason"]), (&json!(true), &json!("set_and_cleared")), "{both}");
+    assert_eq!(
+        (&both["isError"], &content["reason"]),
+        (&json!(true), &json!("set_and_cleared")),
+        "{both}"
+    );
     assert_eq!(content["errors"][0]["example"], json!([]));
 }
 
@@ -79,7 +114,12 @@ async fn the_text_of_a_refusal_tells_every_error() {
     let house = house();
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    let refused = client.call("change_ticket", json!({"id": "1", "subject": "", "ownr": "Ada", "x": 1})).await;
+    let refused = client
+        .call(
+            "change_ticket",
+            json!({"id": "1", "subject": "", "ownr": "Ada", "x": 1}),
+        )
+        .await;
     let text = refused["content"][0]["text"].as_str().expect("a text");
     let lines: Vec<&str> = text.lines().skip(1).collect();
     assert_eq!(
@@ -92,8 +132,13 @@ async fn the_text_of_a_refusal_tells_every_error() {
         ],
         "{text}"
     );
-    let message = refused["structuredContent"]["message"].as_str().expect("a message");
-    assert_eq!(message, "Invalid arguments: 'id' must be of type integer (3 more).");
+    let message = refused["structuredContent"]["message"]
+        .as_str()
+        .expect("a message");
+    assert_eq!(
+        message,
+        "Invalid arguments: 'id' must be of type integer (3 more)."
+    );
 }
 
 #[test]
@@ -108,12 +153,26 @@ fn weir_validate_prints_the_text_and_takes_null_as_absent() {
         .file("right.json", r#"{"a":1,"b":null}"#);
     let validate = |arguments: &str| {
         let mut weir = Command::new(place::binary("weir"));
-        let output = weir.current_dir(house.path()).args(["validate", "--text", "schema.json", arguments]).output();
+        let output = weir
+            .current_dir(house.path())
+            .args(["validate", "--text", "schema.json", arguments])
+            .output();
         let output = output.expect("weir starts");
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout)
+                .trim_end()
+                .to_owned(),
+        )
     };
     let (code, out) = validate("wrong.json");
     assert_eq!(code, Some(1), "{out}");
-    assert!(out.ends_with("\n/a: must be of type integer. Example: 1"), "{out}");
-    assert_eq!(validate("right.json"), (Some(0), "The arguments are valid.".to_owned()));
+    assert!(
+        out.ends_with("\n/a: must be of type integer. Example: 1"),
+        "{out}"
+    );
+    assert_eq!(
+        validate("right.json"),
+        (Some(0), "The arguments are valid.".to_owned())
+    );
 }

@@ -15,13 +15,18 @@ use weir_tests::{Admin, Gateway, House, Modern, Stdio, client};
 use crate::{calls::within, sample};
 
 fn receipt(result: &Value) -> String {
-    result["_meta"]["dev.weir/receipt"].as_str().unwrap_or_else(|| panic!("no receipt: {result}")).to_owned()
+    result["_meta"]["dev.weir/receipt"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no receipt: {result}"))
+        .to_owned()
 }
 
 pub(crate) fn records(house: &House, words: &[&str]) -> Vec<Value> {
     let (code, out, err) = house.run(&[&["audit", "query", "--json"], words].concat());
     assert_eq!(code, 0, "{err}");
-    out.lines().map(|line| serde_json::from_str(line).expect("a record is JSON")).collect()
+    out.lines()
+        .map(|line| serde_json::from_str(line).expect("a record is JSON"))
+        .collect()
 }
 
 #[tokio::test]
@@ -36,18 +41,42 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
     let key = house.key(&["--agent", "ann", "--tenant", "acme"]);
     let ann = Modern::with_key(gateway.url(), &key);
     let found = ann.call("lookup_airport", json!({"iata": "OSL"})).await;
-    let bad = ann.call("lookup_airport", json!({"iata": "top-secret-value"})).await;
+    let bad = ann
+        .call("lookup_airport", json!({"iata": "top-secret-value"}))
+        .await;
     let listed = ann.call("list_airports", json!({"country": "NO"})).await;
-    let made = ann.call("create_airport", json!({"iata": "BOO", "name": "Bodo Airport", "country": "NO"})).await;
-    ann.ask("tools/call", json!({"name": "no_such_tool", "arguments": {}})).await;
+    let made = ann
+        .call(
+            "create_airport",
+            json!({"iata": "BOO", "name": "Bodo Airport", "country": "NO"}),
+        )
+        .await;
+    ann.ask(
+        "tools/call",
+        json!({"name": "no_such_tool", "arguments": {}}),
+    )
+    .await;
     client::send(Modern::new(gateway.url()).request("tools/list", json!({}))).await;
-    let wrong = format!("{}{}", &key[..key.len() - 4], if key.ends_with("0000") { "1111" } else { "0000" });
+    let wrong = format!(
+        "{}{}",
+        &key[..key.len() - 4],
+        if key.ends_with("0000") {
+            "1111"
+        } else {
+            "0000"
+        }
+    );
     client::send(Modern::with_key(gateway.url(), &wrong).request("tools/list", json!({}))).await;
 
     let calls = records(&house, &["--kind", "call"]);
     let told: Vec<(&str, &str)> = calls
         .iter()
-        .map(|call| (call["tool"].as_str().unwrap_or("-"), call["outcome"].as_str().unwrap_or("?")))
+        .map(|call| {
+            (
+                call["tool"].as_str().unwrap_or("-"),
+                call["outcome"].as_str().unwrap_or("?"),
+            )
+        })
         .collect();
     let expected = [
         ("lookup_airport", "ok"),
@@ -62,7 +91,10 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
         let id = call["call_id"].as_str().expect("an id");
         gateway.wait_for_log(id);
         let log = gateway.log();
-        let line = log.lines().find(|line| line.contains(id) && line.contains("weir::call")).expect("a line a call");
+        let line = log
+            .lines()
+            .find(|line| line.contains(id) && line.contains("weir::call"))
+            .expect("a line a call");
         let line: Value = serde_json::from_str(line).expect("JSON");
         assert_eq!(
             (&line["outcome"], &line["code"]),
@@ -71,29 +103,75 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
         );
     }
     assert_eq!(calls[1]["call_id"], bad["structuredContent"]["call_id"]);
-    assert_eq!((calls[0]["agent"].as_str(), calls[0]["tenant"].as_str()), (Some("ann"), Some("acme")));
+    assert_eq!(
+        (calls[0]["agent"].as_str(), calls[0]["tenant"].as_str()),
+        (Some("ann"), Some("acme"))
+    );
     assert_eq!(calls[0]["contract"], "airports@1.0.0");
-    let (loads, ran) = (records(&house, &["--kind", "admin"]), |at: usize| calls[at]["plugin"].as_str());
-    let sheet = loads.iter().find(|act| act["subject"] == "sheet").expect("a load");
-    assert_eq!((ran(0), ran(1), ran(3)), (sheet["fingerprint"].as_str(), None, sheet["fingerprint"].as_str()));
+    let (loads, ran) = (records(&house, &["--kind", "admin"]), |at: usize| {
+        calls[at]["plugin"].as_str()
+    });
+    let sheet = loads
+        .iter()
+        .find(|act| act["subject"] == "sheet")
+        .expect("a load");
+    assert_eq!(
+        (ran(0), ran(1), ran(3)),
+        (
+            sheet["fingerprint"].as_str(),
+            None,
+            sheet["fingerprint"].as_str()
+        )
+    );
     assert_eq!(calls[2]["clear"], json!({"country": "NO"}));
     assert!(calls[0].get("clear").is_none());
     let intents = records(&house, &["--kind", "intent"]);
     assert_eq!(intents.len(), 1, "a write is announced: {intents:?}");
     assert_eq!(intents[0]["call_id"], calls[3]["call_id"]);
     let refused = records(&house, &["--kind", "refused"]);
-    assert_eq!((&refused[0]["what"], &refused[0]["address"]), (&json!("identity"), &json!("127.0.0.1")));
+    assert_eq!(
+        (&refused[0]["what"], &refused[0]["address"]),
+        (&json!("identity"), &json!("127.0.0.1"))
+    );
     let id = key.split('_').nth(1).expect("a public id");
-    assert_eq!((&refused[0].get("key_id"), &refused[1]["key_id"]), (&None, &json!(id)), "{refused:?}");
-    let acts: Vec<Value> = records(&house, &["--kind", "admin"]).into_iter().map(|act| act["act"].clone()).collect();
-    assert_eq!(acts, ["plugin_load", "plugin_load", "plugin_load", "publish", "key_create"]);
+    assert_eq!(
+        (&refused[0].get("key_id"), &refused[1]["key_id"]),
+        (&None, &json!(id)),
+        "{refused:?}"
+    );
+    let acts: Vec<Value> = records(&house, &["--kind", "admin"])
+        .into_iter()
+        .map(|act| act["act"].clone())
+        .collect();
+    assert_eq!(
+        acts,
+        [
+            "plugin_load",
+            "plugin_load",
+            "plugin_load",
+            "publish",
+            "key_create"
+        ]
+    );
 
-    let receipts = [receipt(&found), receipt(&bad), receipt(&listed), receipt(&made)];
-    let words: Vec<&str> = ["audit", "verify"].into_iter().chain(receipts.iter().map(String::as_str)).collect();
+    let receipts = [
+        receipt(&found),
+        receipt(&bad),
+        receipt(&listed),
+        receipt(&made),
+    ];
+    let words: Vec<&str> = ["audit", "verify"]
+        .into_iter()
+        .chain(receipts.iter().map(String::as_str))
+        .collect();
     let (code, out, err) = house.run(&words);
     assert_eq!(code, 0, "{out} {err}");
     let trail = std::fs::read_dir(house.path().join("state/audit")).expect("a trail");
-    let text: String = trail.flatten().flat_map(|chain| segments(&chain.path())).map(|file| read(&file)).collect();
+    let text: String = trail
+        .flatten()
+        .flat_map(|chain| segments(&chain.path()))
+        .map(|file| read(&file))
+        .collect();
     for secret in [key.as_str(), "top-secret-value", "Bodo"] {
         assert!(!text.contains(secret), "`{secret}` is in the trail");
     }
@@ -111,16 +189,27 @@ async fn verify_finds_every_change() {
     }
     drop(gateway);
     let trail = house.path().join("state/audit");
-    let chain =
-        std::fs::read_dir(&trail).expect("a trail").flatten().map(|chain| chain.path()).find(|path| path.is_dir());
+    let chain = std::fs::read_dir(&trail)
+        .expect("a trail")
+        .flatten()
+        .map(|chain| chain.path())
+        .find(|path| path.is_dir());
     let chain = chain.expect("a chain");
     let segment = segments(&chain).pop().expect("a segment");
     let whole = read(&segment);
     let lines: Vec<&str> = whole.split_inclusive('\n').collect();
-    let swapped = [&lines[..2], &[lines[3], lines[2]], &lines[4..]].concat().concat();
+    let swapped = [&lines[..2], &[lines[3], lines[2]], &lines[4..]]
+        .concat()
+        .concat();
     let cases = [
-        ("a changed byte", whole.replacen("lookup_airport", "lookup_airporT", 1)),
-        ("a deleted line", [&lines[..3], &lines[4..]].concat().concat()),
+        (
+            "a changed byte",
+            whole.replacen("lookup_airport", "lookup_airporT", 1),
+        ),
+        (
+            "a deleted line",
+            [&lines[..3], &lines[4..]].concat().concat(),
+        ),
         ("two swapped lines", swapped),
         ("a cut tail", lines[..lines.len() - 2].concat()),
     ];
@@ -134,13 +223,28 @@ async fn verify_finds_every_change() {
     assert_eq!(house.run(&["audit", "verify", &last]).0, 0);
     let other = sample::house();
     let gateway = other.serve();
-    Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "ARN"})).await;
+    Modern::new(gateway.url())
+        .call("lookup_airport", json!({"iata": "ARN"}))
+        .await;
     drop(gateway);
-    let foreign =
-        std::fs::read_dir(other.path().join("state/audit")).expect("a trail").flatten().map(|chain| chain.path());
-    let foreign = segments(&foreign.into_iter().find(|path| path.is_dir()).expect("a chain")).pop().expect("a segment");
+    let foreign = std::fs::read_dir(other.path().join("state/audit"))
+        .expect("a trail")
+        .flatten()
+        .map(|chain| chain.path());
+    let foreign = segments(
+        &foreign
+            .into_iter()
+            .find(|path| path.is_dir())
+            .expect("a chain"),
+    )
+    .pop()
+    .expect("a segment");
     std::fs::copy(foreign, &segment).expect("replaced");
-    assert_eq!(house.run(&["audit", "verify", &last]).0, 1, "a replaced file is not found");
+    assert_eq!(
+        house.run(&["audit", "verify", &last]).0,
+        1,
+        "a replaced file is not found"
+    );
 }
 
 /// The gateway is killed under load, again and again, with two more processes on the same state: everything that a
@@ -154,17 +258,28 @@ async fn what_was_answered_before_a_kill_is_recorded() {
     for round in 0..KILLS {
         let mut gateway = house.serve();
         let url = gateway.url();
-        let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (stop, answered) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicBool::new(false)),
+        );
         let callers: Vec<_> = (0..4)
             .map(|_| {
-                let (client, stop, answered) = (Modern::new(url.clone()), stop.clone(), answered.clone());
+                let (client, stop, answered) =
+                    (Modern::new(url.clone()), stop.clone(), answered.clone());
                 tokio::spawn(async move {
                     let mut got = Vec::new();
                     while !stop.load(Ordering::Relaxed) {
-                        let params = json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}});
-                        let Ok(response) = client.request("tools/call", params).send().await else { break };
-                        let Ok(text) = response.text().await else { break };
-                        let Ok(answer) = serde_json::from_str::<Value>(&text) else { break };
+                        let params =
+                            json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}});
+                        let Ok(response) = client.request("tools/call", params).send().await else {
+                            break;
+                        };
+                        let Ok(text) = response.text().await else {
+                            break;
+                        };
+                        let Ok(answer) = serde_json::from_str::<Value>(&text) else {
+                            break;
+                        };
                         assert!(answer["error"].is_null(), "{answer}");
                         got.push(receipt(&answer["result"]));
                         answered.store(true, Ordering::Relaxed);
@@ -181,7 +296,10 @@ async fn what_was_answered_before_a_kill_is_recorded() {
                 receipts.push(receipt(&answer["result"]));
             }
         }
-        within(Duration::from_secs(60), "a call is answered", || answered.load(Ordering::Relaxed)).await;
+        within(Duration::from_secs(60), "a call is answered", || {
+            answered.load(Ordering::Relaxed)
+        })
+        .await;
         tokio::time::sleep(Duration::from_millis((round as u64 * 7) % 60)).await;
         gateway.kill();
         stop.store(true, Ordering::Relaxed);
@@ -195,19 +313,34 @@ async fn what_was_answered_before_a_kill_is_recorded() {
     let mut newest = std::collections::BTreeMap::new();
     for receipt in &receipts {
         let mut parts = receipt.split(':');
-        let (chain, seq) = (parts.next().expect("a chain"), parts.next().and_then(|seq| seq.parse::<u64>().ok()));
+        let (chain, seq) = (
+            parts.next().expect("a chain"),
+            parts.next().and_then(|seq| seq.parse::<u64>().ok()),
+        );
         let kept = newest.entry(chain.to_owned()).or_insert((seq, receipt));
         if seq > kept.0 {
             *kept = (seq, receipt);
         }
     }
-    let words: Vec<&str> =
-        ["audit", "verify"].into_iter().chain(newest.values().map(|(_, receipt)| receipt.as_str())).collect();
+    let words: Vec<&str> = ["audit", "verify"]
+        .into_iter()
+        .chain(newest.values().map(|(_, receipt)| receipt.as_str()))
+        .collect();
     let (code, out, err) = house.run(&words);
     assert_eq!(code, 0, "{out} {err}");
     let gateway = house.serve();
-    assert_eq!(Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
-    assert_eq!(house.json(&["contracts", "show", "airports"])["versions"].as_array().map_or(0, Vec::len), 1);
+    assert_eq!(
+        Modern::new(gateway.url())
+            .call("lookup_airport", json!({"iata": "OSL"}))
+            .await["isError"],
+        false
+    );
+    assert_eq!(
+        house.json(&["contracts", "show", "airports"])["versions"]
+            .as_array()
+            .map_or(0, Vec::len),
+        1
+    );
 }
 
 /// Without its trail a gateway answers nothing and runs no write; it goes on by itself when the trail is back.
@@ -216,33 +349,54 @@ async fn what_cannot_be_recorded_is_not_answered() {
     let house = sample::house();
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    assert_eq!(client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
-    let (trail, away) = (house.path().join("state/audit"), house.path().join("state/away"));
+    assert_eq!(
+        client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"],
+        false
+    );
+    let (trail, away) = (
+        house.path().join("state/audit"),
+        house.path().join("state/away"),
+    );
     std::fs::rename(&trail, &away).expect("moved");
     std::fs::write(&trail, "in the way").expect("written");
     // A trail that was moved away is noticed soon, not at once.
     let started = std::time::Instant::now();
     while client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"] == false {
-        assert!(started.elapsed() < Duration::from_secs(20), "it is not noticed that the trail is gone");
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "it is not noticed that the trail is gone"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     for (tool, arguments) in [
         ("lookup_airport", json!({"iata": "OSL"})),
-        ("create_airport", json!({"iata": "BOO", "name": "Bodo Airport", "country": "NO"})),
+        (
+            "create_airport",
+            json!({"iata": "BOO", "name": "Bodo Airport", "country": "NO"}),
+        ),
     ] {
         let result = client.call(tool, arguments).await;
-        assert_eq!(result["structuredContent"]["code"], "unavailable", "{result}");
+        assert_eq!(
+            result["structuredContent"]["code"], "unavailable",
+            "{result}"
+        );
         assert!(result["_meta"]["dev.weir/receipt"].is_null());
     }
     std::fs::remove_file(&trail).expect("removed");
     std::fs::rename(&away, &trail).expect("moved back");
     let started = std::time::Instant::now();
     while client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"] != false {
-        assert!(started.elapsed() < Duration::from_secs(20), "it does not recover");
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "it does not recover"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let lookup = client.call("lookup_airport", json!({"iata": "BOO"})).await;
-    assert_eq!(lookup["structuredContent"]["code"], "not_found", "the write that was not recorded was not run");
+    assert_eq!(
+        lookup["structuredContent"]["code"], "not_found",
+        "the write that was not recorded was not run"
+    );
     drop(gateway);
     assert_eq!(house.run(&["audit", "verify"]).0, 0);
 }
@@ -254,7 +408,10 @@ async fn a_file_limit_is_outlived() {
     let weir = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
     let mut limited = std::process::Command::new("sh");
     // The limit is in blocks of 512 bytes: the database of the state fits, and a thousand records.
-    limited.args(["-c", "ulimit -f 1000; exec \"$@\"", "sh"]).arg(weir.get_program()).args(weir.get_args());
+    limited
+        .args(["-c", "ulimit -f 1000; exec \"$@\"", "sh"])
+        .arg(weir.get_program())
+        .args(weir.get_args());
     limited.current_dir(house.path());
     let gateway = Gateway::start(limited);
     let client = Modern::new(gateway.url());
@@ -262,13 +419,20 @@ async fn a_file_limit_is_outlived() {
     loop {
         let result = client.call("lookup_airport", json!({"iata": "OSL"})).await;
         if result["isError"] == true {
-            assert_eq!(result["structuredContent"]["code"], "unavailable", "{result}");
+            assert_eq!(
+                result["structuredContent"]["code"], "unavailable",
+                "{result}"
+            );
             break;
         }
         answered += 1;
         assert!(answered < 5000, "the limit is never reached");
     }
-    assert_eq!(client.list().await.0.len(), 3, "what needs no record is answered");
+    assert_eq!(
+        client.list().await.0.len(),
+        3,
+        "what needs no record is answered"
+    );
     drop(gateway);
     assert_eq!(records(&house, &["--kind", "call"]).len(), answered);
 }
@@ -279,28 +443,64 @@ async fn a_flood_of_refusals_hides_no_other_refusal() {
     let house = sample::house();
     let mut gateway = house.serve();
     house.key(&["--agent", "ann"]);
-    let admin = Admin { key: String::new(), ..Admin::of(&house) };
-    let asked = (0..300).map(|_| Modern::new(gateway.url()).request("tools/list", json!({})).send());
+    let admin = Admin {
+        key: String::new(),
+        ..Admin::of(&house)
+    };
+    let asked = (0..300).map(|_| {
+        Modern::new(gateway.url())
+            .request("tools/list", json!({}))
+            .send()
+    });
     let answers = futures::future::join_all(asked).await;
-    assert!(answers.into_iter().all(|answer| answer.is_ok_and(|answer| answer.status() == 401)));
-    let guess = Admin { key: "weiradm_guessed".to_owned(), ..admin };
+    assert!(
+        answers
+            .into_iter()
+            .all(|answer| answer.is_ok_and(|answer| answer.status() == 401))
+    );
+    let guess = Admin {
+        key: "weiradm_guessed".to_owned(),
+        ..admin
+    };
     assert_eq!(guess.ask("GET", "/v1/keys", "").await.0, 401);
     gateway.signal("TERM");
     gateway.left();
     let refused = records(&house, &["--kind", "refused", "--limit", "1000"]);
-    let is_guess =
-        |record: &&Value| record["place"] == "/v1/keys" && record["count"] == 1 && record["address"] == "127.0.0.1";
+    let is_guess = |record: &&Value| {
+        record["place"] == "/v1/keys" && record["count"] == 1 && record["address"] == "127.0.0.1"
+    };
     assert_eq!(refused.iter().filter(is_guess).count(), 1, "{refused:?}");
-    let strangers = refused.iter().filter(|record| record["reason"] == "missing");
-    assert_eq!(strangers.clone().filter_map(|record| record["count"].as_u64()).sum::<u64>(), 300, "{refused:?}");
+    let strangers = refused
+        .iter()
+        .filter(|record| record["reason"] == "missing");
+    assert_eq!(
+        strangers
+            .clone()
+            .filter_map(|record| record["count"].as_u64())
+            .sum::<u64>(),
+        300,
+        "{refused:?}"
+    );
     assert!(strangers.clone().count() < 150, "they do not fill the disk");
-    let many = strangers.filter(|record| record["count"].as_u64() > Some(1)).collect::<Vec<_>>();
-    assert!(many.iter().all(|record| record.get("address").is_none() && record.get("place").is_none()), "{many:?}");
+    let many = strangers
+        .filter(|record| record["count"].as_u64() > Some(1))
+        .collect::<Vec<_>>();
+    assert!(
+        many.iter()
+            .all(|record| record.get("address").is_none() && record.get("place").is_none()),
+        "{many:?}"
+    );
 }
 
 fn segments(chain: &Path) -> Vec<PathBuf> {
-    let files = std::fs::read_dir(chain).into_iter().flatten().flatten().map(|file| file.path());
-    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
+    let files = std::fs::read_dir(chain)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|file| file.path());
+    let mut files: Vec<PathBuf> = files
+        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .collect();
     files.sort();
     files
 }

@@ -26,9 +26,21 @@ struct Desk {
 
 /// A language, where its source lies in a new folder, and what its author writes there instead of the example.
 const LANGUAGES: [(&str, &str, &str); 4] = [
-    ("rust", "src/lib.rs", include_str!("../fixtures/author/lib.rs")),
-    ("js", "plugin.js", include_str!("../fixtures/author/plugin.js")),
-    ("python", "app.py", include_str!("../fixtures/author/app.py")),
+    (
+        "rust",
+        "src/lib.rs",
+        include_str!("../fixtures/author/lib.rs"),
+    ),
+    (
+        "js",
+        "plugin.js",
+        include_str!("../fixtures/author/plugin.js"),
+    ),
+    (
+        "python",
+        "app.py",
+        include_str!("../fixtures/author/app.py"),
+    ),
     ("c", "plugin.c", include_str!("../fixtures/author/plugin.c")),
 ];
 
@@ -48,7 +60,9 @@ impl Desk {
     /// Returns `weir` in a folder of the desk. Builds share what they have in common, as they would at their author's.
     fn weir(&self, inside: &str, words: &[&str]) -> Command {
         let mut command = Command::new(place::binary("weir"));
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_") || name.starts_with("CARGO_")) {
+        for (name, _) in std::env::vars()
+            .filter(|(name, _)| name.starts_with("WEIR_") || name.starts_with("CARGO_"))
+        {
             if name != "CARGO_HOME" && name != "CARGO_SLOT" {
                 command.env_remove(name);
             }
@@ -57,15 +71,29 @@ impl Desk {
         let mut path = node.into_os_string();
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap_or_default());
-        command.args(words).current_dir(self.path().join(inside)).env("PATH", path);
-        command.env("CARGO_TARGET_DIR", place::cache().join("author/target")).env_remove("RUSTFLAGS");
+        command
+            .args(words)
+            .current_dir(self.path().join(inside))
+            .env("PATH", path);
+        command
+            .env("CARGO_TARGET_DIR", place::cache().join("author/target"))
+            .env_remove("RUSTFLAGS");
         command
     }
 
     fn run(&self, inside: &str, words: &[&str]) -> (i32, String, String) {
         let output = self.weir(inside, words).output().expect("weir starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text").trim_end().to_owned();
-        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes)
+                .expect("weir prints text")
+                .trim_end()
+                .to_owned()
+        };
+        (
+            output.status.code().unwrap_or(-1),
+            text(output.stdout),
+            text(output.stderr),
+        )
     }
 
     fn succeed(&self, inside: &str, words: &[&str]) -> String {
@@ -80,14 +108,20 @@ impl Desk {
 
     /// Makes the folder of a new plugin. What its language installs is taken from where the tests have it already.
     fn begin(&self, name: &str, language: &str, kind: &str) -> PathBuf {
-        self.succeed("", &["plugin", "new", name, "--lang", language, "--kind", kind]);
+        self.succeed(
+            "",
+            &["plugin", "new", name, "--lang", language, "--kind", kind],
+        );
         let folder = self.path().join(name);
         let (installed, here) = match language {
             "js" => ("clients/tiny-js/node_modules", "node_modules"),
             "python" => ("clients/tiny-python", ".venv"),
             _ => return folder,
         };
-        let installed = place::present(place::cache().join(installed), "cargo xtask plugins --guests");
+        let installed = place::present(
+            place::cache().join(installed),
+            "cargo xtask plugins --guests",
+        );
         symlink(installed, folder.join(here)).expect("a link in a new folder");
         folder
     }
@@ -130,7 +164,12 @@ fn a_new_plugin_is_built_checked_served_and_called_in_each_language() {
             .as_array()
             .expect("checks")
             .iter()
-            .map(|check| (check["check"].as_str().expect("a name"), check["level"].as_str().expect("a level")))
+            .map(|check| {
+                (
+                    check["check"].as_str().expect("a name"),
+                    check["level"].as_str().expect("a level"),
+                )
+            })
             .collect();
         for check in [
             "loads",
@@ -142,25 +181,63 @@ fn a_new_plugin_is_built_checked_served_and_called_in_each_language() {
             "answers over stdio",
             "outputs conform",
         ] {
-            assert_eq!(levels.get(check), Some(&"ok"), "{language}: {check}: {checked}");
+            assert_eq!(
+                levels.get(check),
+                Some(&"ok"),
+                "{language}: {check}: {checked}"
+            );
         }
         // The others' tools need not make the same component twice, which is a warning and no failure.
         let repeats = ["rust", "c"].contains(&language);
         let second = levels.get("second build").copied();
-        assert!(if repeats { second == Some("ok") } else { second.is_some() }, "{language}: {checked}");
+        assert!(
+            if repeats {
+                second == Some("ok")
+            } else {
+                second.is_some()
+            },
+            "{language}: {checked}"
+        );
 
         let begun = Instant::now();
-        assert_eq!(desk.json(name, &["plugin", "check", "--json", "--once"])["ok"], true, "{language}");
-        assert!(desk.succeed(name, &["plugin", "test"]).ends_with("2 cases, 0 failed"));
-        let call = ["call", "deploy", "--environment", "prod", "--service", "web"];
+        assert_eq!(
+            desk.json(name, &["plugin", "check", "--json", "--once"])["ok"],
+            true,
+            "{language}"
+        );
+        assert!(
+            desk.succeed(name, &["plugin", "test"])
+                .ends_with("2 cases, 0 failed")
+        );
+        let call = [
+            "call",
+            "deploy",
+            "--environment",
+            "prod",
+            "--service",
+            "web",
+        ];
         let told = r#"{"environment":"prod","service":"web","version":"latest"}"#;
         assert_eq!(desk.succeed(name, &call), told, "{language}");
-        let gateway = Gateway::start(desk.weir(name, &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
+        let gateway = Gateway::start(desk.weir(
+            name,
+            &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
+        ));
         let url = gateway.url();
-        assert_eq!(desk.succeed(name, &[&["call", "--url", url.as_str()], &call[1..]].concat()), told, "{language}");
+        assert_eq!(
+            desk.succeed(
+                name,
+                &[&["call", "--url", url.as_str()], &call[1..]].concat()
+            ),
+            told,
+            "{language}"
+        );
         // What is installed and compiled is the language's own; `cargo xtask beginner` times that too.
         let besides = began + begun.elapsed();
-        assert!(besides < Duration::from_secs(120), "{language}: {besides:?} besides compiling");
+        assert!(
+            besides < Duration::from_secs(120),
+            "{language}: {besides:?} besides compiling"
+        );
     }
 }
 
@@ -173,9 +250,18 @@ fn a_new_adapter_is_built_checked_and_called() {
         desk.succeed(name, &["plugin", "build"]);
         let checked = desk.json(name, &["plugin", "check", "--json", "--once"]);
         assert_eq!(checked["ok"], true, "{language}: {checked}");
-        assert!(checked.to_string().contains("reads only"), "{language}: {checked}");
-        assert!(desk.succeed(name, &["plugin", "test"]).ends_with("2 cases, 0 failed"));
-        assert_eq!(desk.succeed(name, &["call", "get_number", "--number", "7"]), r#"{"number":7,"square":49}"#);
+        assert!(
+            checked.to_string().contains("reads only"),
+            "{language}: {checked}"
+        );
+        assert!(
+            desk.succeed(name, &["plugin", "test"])
+                .ends_with("2 cases, 0 failed")
+        );
+        assert_eq!(
+            desk.succeed(name, &["call", "get_number", "--number", "7"]),
+            r#"{"number":7,"square":49}"#
+        );
     }
 }
 
@@ -186,22 +272,42 @@ fn a_new_plugin_in_rust_is_a_native_library_too() {
     for (kind, call, told) in [
         (
             "tools",
-            &["call", "deploy", "--environment", "prod", "--service", "web"][..],
+            &[
+                "call",
+                "deploy",
+                "--environment",
+                "prod",
+                "--service",
+                "web",
+            ][..],
             r#"{"environment":"prod","service":"web","version":"latest"}"#,
         ),
-        ("collection", &["call", "get_number", "--number", "7"], r#"{"number":7,"square":49}"#),
+        (
+            "collection",
+            &["call", "get_number", "--number", "7"],
+            r#"{"number":7,"square":49}"#,
+        ),
     ] {
         let name = &format!("native-{kind}");
         let folder = desk.begin(name, "rust", kind);
         let out = desk.succeed(name, &["plugin", "build", "--native"]);
         let lines: Vec<&str> = out.lines().filter(|line| line.contains(" = ")).collect();
-        assert!(lines.len() == 2 && lines[0].contains(".so") && lines[1].starts_with("sha256"), "{out}");
+        assert!(
+            lines.len() == 2 && lines[0].contains(".so") && lines[1].starts_with("sha256"),
+            "{out}"
+        );
         let checked = desk.json(name, &["plugin", "check", "--native", "--json", "--once"]);
         assert_eq!(checked["ok"], true, "{kind}: {checked}");
-        assert!(checked.to_string().contains("answers over stdio"), "{kind}: {checked}");
+        assert!(
+            checked.to_string().contains("answers over stdio"),
+            "{kind}: {checked}"
+        );
         if kind == "tools" {
             let library = format!("{name}.so");
-            assert_eq!(desk.json(name, &["plugin", "schema", &library])[0]["inputSchema"], seed());
+            assert_eq!(
+                desk.json(name, &["plugin", "schema", &library])[0]["inputSchema"],
+                seed()
+            );
         }
         // The lines that it printed, where it says that they belong.
         let config = fs::read_to_string(folder.join("weir.toml")).expect("the template's");
@@ -215,7 +321,10 @@ fn a_new_plugin_in_rust_is_a_native_library_too() {
     let (code, _, err) = desk.run("", &["plugin", "new", "script", "--lang", "js"]);
     assert_eq!(code, 0, "{err}");
     let (code, _, err) = desk.run("script", &["plugin", "build", "--native"]);
-    assert!(code == 1 && err.contains("a native library comes of Rust"), "{err}");
+    assert!(
+        code == 1 && err.contains("a native library comes of Rust"),
+        "{err}"
+    );
 }
 
 /// While a plugin is being written, its last build answers.
@@ -224,12 +333,39 @@ fn a_changed_parameter_is_live_after_the_next_build() {
     let desk = Desk::new("changed");
     let folder = desk.begin("changed", "js", "tools");
     desk.succeed("changed", &["plugin", "build"]);
-    desk.succeed("changed", &["call", "deploy", "--environment", "prod", "--service", "web"]);
+    desk.succeed(
+        "changed",
+        &[
+            "call",
+            "deploy",
+            "--environment",
+            "prod",
+            "--service",
+            "web",
+        ],
+    );
     let source = fs::read_to_string(folder.join("plugin.js")).expect("a source");
-    fs::write(folder.join("plugin.js"), source.replace("service", "application")).expect("the source is written");
+    fs::write(
+        folder.join("plugin.js"),
+        source.replace("service", "application"),
+    )
+    .expect("the source is written");
     desk.succeed("changed", &["plugin", "build"]);
-    let told = desk.succeed("changed", &["call", "deploy", "--environment", "prod", "--application", "web"]);
-    assert_eq!(told, r#"{"environment":"prod","application":"web","version":"latest"}"#);
+    let told = desk.succeed(
+        "changed",
+        &[
+            "call",
+            "deploy",
+            "--environment",
+            "prod",
+            "--application",
+            "web",
+        ],
+    );
+    assert_eq!(
+        told,
+        r#"{"environment":"prod","application":"web","version":"latest"}"#
+    );
 }
 
 #[test]
@@ -252,10 +388,12 @@ fn what_is_no_name_and_what_is_no_folder_is_refused() {
 /// The guide is checked: its commands are run, and its code is that of the templates, which are built here.
 #[test]
 fn the_guide_says_what_works() {
-    let guide = fs::read_to_string(place::repository().join("docs/writing-a-plugin.md")).expect("the guide");
+    let guide = fs::read_to_string(place::repository().join("docs/writing-a-plugin.md"))
+        .expect("the guide");
     let templates = place::repository().join("plugin-sdk/templates");
     let template = |path: &str| {
-        let text = fs::read_to_string(templates.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let text = fs::read_to_string(templates.join(path))
+            .unwrap_or_else(|error| panic!("{path}: {error}"));
         text.replace("{{name}}", "deploys")
     };
     let (mut ran, mut held) = (0, 0);
@@ -285,10 +423,16 @@ fn the_guide_says_what_works() {
             }
             other => panic!("nobody holds blocks of {other} against what they show"),
         };
-        assert!(source.contains(block.trim_end()), "the template has other words than the guide:\n{block}");
+        assert!(
+            source.contains(block.trim_end()),
+            "the template has other words than the guide:\n{block}"
+        );
         held += 1;
     }
-    assert!(ran >= 2 && held >= 5, "{ran} blocks were run, {held} held against what they show");
+    assert!(
+        ran >= 2 && held >= 5,
+        "{ran} blocks were run, {held} held against what they show"
+    );
 }
 
 fn run_all(block: &str) {

@@ -70,7 +70,11 @@ async fn a_caller_reaches_its_own_rows_alone() {
     for desk in [csv(), sqlite()] {
         reads(&desk.client).await;
         writes(&desk).await;
-        assert!(!desk.gateway.log().contains("panicked"), "{}", desk.gateway.log());
+        assert!(
+            !desk.gateway.log().contains("panicked"),
+            "{}",
+            desk.gateway.log()
+        );
     }
 }
 
@@ -78,7 +82,8 @@ async fn a_caller_reaches_its_own_rows_alone() {
 #[tokio::test]
 async fn a_scope_dropped_from_the_file_shows_no_foreign_row() {
     let desk = csv();
-    let scoped = std::fs::read_to_string(desk.house.path().join("contracts/desk.yaml")).expect("the contract");
+    let scoped = std::fs::read_to_string(desk.house.path().join("contracts/desk.yaml"))
+        .expect("the contract");
     let own = |listed: &Value| {
         let ids: Vec<u64> = listed["structuredContent"]["records"]
             .as_array()
@@ -96,7 +101,10 @@ async fn a_scope_dropped_from_the_file_shows_no_foreign_row() {
     let asking = async {
         for _ in 0..200 {
             own(&desk.client.call("list_tickets", json!({})).await);
-            assert_eq!(refused(&desk.client, "find_ticket", json!({"id": 2})).await, "not_found");
+            assert_eq!(
+                refused(&desk.client, "find_ticket", json!({"id": 2})).await,
+                "not_found"
+            );
         }
     };
     asking.await;
@@ -106,30 +114,58 @@ async fn a_scope_dropped_from_the_file_shows_no_foreign_row() {
     let again = desk.house.serve();
     let client = Modern::new(again.url());
     own(&client.call("list_tickets", json!({})).await);
-    assert_eq!(refused(&client, "delete_ticket", json!({"id": 2})).await, "not_found");
+    assert_eq!(
+        refused(&client, "delete_ticket", json!({"id": 2})).await,
+        "not_found"
+    );
     let shown = desk.house.json(&["contracts", "show", "desk"]);
-    let draft = shown["drafts"].as_array().into_iter().flatten().find(|draft| draft["status"] == "pending");
+    let draft = shown["drafts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|draft| draft["status"] == "pending");
     assert_eq!(draft.expect("a draft")["needs"], "operator", "{shown}");
 }
 
 async fn reads(client: &Modern) {
     let (tools, _) = client.list().await;
     let told = json!(tools).to_string();
-    assert!(!told.contains("owner") && !told.contains("tenant") && !told.contains("author"), "{told}");
+    assert!(
+        !told.contains("owner") && !told.contains("tenant") && !told.contains("author"),
+        "{told}"
+    );
 
     let first = client.call("list_tickets", json!({"limit": 1})).await["structuredContent"].clone();
-    let second = client.call("list_tickets", json!({"limit": 1, "cursor": first["next"]})).await;
+    let second = client
+        .call("list_tickets", json!({"limit": 1, "cursor": first["next"]}))
+        .await;
     let second = &second["structuredContent"];
-    assert_eq!(first["records"], json!([{"id": 1, "subject": "mine", "state": "open"}]), "{first}");
-    assert_eq!(second["records"], json!([{"id": 3, "subject": "mine too", "state": "closed"}]), "{second}");
+    assert_eq!(
+        first["records"],
+        json!([{"id": 1, "subject": "mine", "state": "open"}]),
+        "{first}"
+    );
+    assert_eq!(
+        second["records"],
+        json!([{"id": 3, "subject": "mine too", "state": "closed"}]),
+        "{second}"
+    );
     assert_eq!(second["next"], Value::Null, "{second}");
 
-    assert_eq!(client.call("find_ticket", json!({"id": 1})).await["structuredContent"]["subject"], "mine");
+    assert_eq!(
+        client.call("find_ticket", json!({"id": 1})).await["structuredContent"]["subject"],
+        "mine"
+    );
     for id in [2, 4, 9] {
-        assert_eq!(refused(client, "find_ticket", json!({"id": id})).await, "not_found", "{id}");
+        assert_eq!(
+            refused(client, "find_ticket", json!({"id": id})).await,
+            "not_found",
+            "{id}"
+        );
     }
     for tool in ["find_ticket", "list_tickets", "delete_ticket"] {
-        let error = client.call(tool, json!({"id": 2, "owner": "acme"})).await["structuredContent"].clone();
+        let error =
+            client.call(tool, json!({"id": 2, "owner": "acme"})).await["structuredContent"].clone();
         let unknown = error["errors"]
             .as_array()
             .expect("all errors")
@@ -143,31 +179,68 @@ async fn writes(desk: &Desk) {
     let client = &desk.client;
     let before = (desk.rows)(&desk.house);
     for id in [2, 4, 9] {
-        let update = refused(client, "update_ticket", json!({"id": id, "subject": "taken"})).await;
+        let update = refused(
+            client,
+            "update_ticket",
+            json!({"id": id, "subject": "taken"}),
+        )
+        .await;
         assert_eq!(update, "not_found", "{id}");
-        assert_eq!(refused(client, "delete_ticket", json!({"id": id})).await, "not_found", "{id}");
+        assert_eq!(
+            refused(client, "delete_ticket", json!({"id": id})).await,
+            "not_found",
+            "{id}"
+        );
     }
     // The ticket is the caller's own, but not open.
-    assert_eq!(refused(client, "update_ticket", json!({"id": 3, "subject": "x"})).await, "not_found");
-    assert_eq!((desk.rows)(&desk.house), before, "a refused write changed something");
-
-    let updated = client.call("update_ticket", json!({"id": 1, "subject": "changed"})).await;
-    assert_eq!(updated["structuredContent"]["record"]["subject"], "changed", "{updated}");
-    let deleted = client.call("delete_ticket", json!({"id": 3})).await;
-    assert_eq!(deleted["structuredContent"]["record"]["subject"], "mine too", "{deleted}");
-    let created = client.call("create_ticket", json!({"id": 5, "subject": "new"})).await;
-    let expected = json!({"id": 5, "subject": "new", "state": "open"});
-    assert_eq!(created["structuredContent"]["record"], expected, "{created}");
+    assert_eq!(
+        refused(client, "update_ticket", json!({"id": 3, "subject": "x"})).await,
+        "not_found"
+    );
     assert_eq!(
         (desk.rows)(&desk.house),
-        ["1,changed,open,local,", "2,another's,open,acme,", "4,nearly mine,open,Local,", "5,new,open,local,local",]
+        before,
+        "a refused write changed something"
+    );
+
+    let updated = client
+        .call("update_ticket", json!({"id": 1, "subject": "changed"}))
+        .await;
+    assert_eq!(
+        updated["structuredContent"]["record"]["subject"], "changed",
+        "{updated}"
+    );
+    let deleted = client.call("delete_ticket", json!({"id": 3})).await;
+    assert_eq!(
+        deleted["structuredContent"]["record"]["subject"], "mine too",
+        "{deleted}"
+    );
+    let created = client
+        .call("create_ticket", json!({"id": 5, "subject": "new"}))
+        .await;
+    let expected = json!({"id": 5, "subject": "new", "state": "open"});
+    assert_eq!(
+        created["structuredContent"]["record"], expected,
+        "{created}"
+    );
+    assert_eq!(
+        (desk.rows)(&desk.house),
+        [
+            "1,changed,open,local,",
+            "2,another's,open,acme,",
+            "4,nearly mine,open,Local,",
+            "5,new,open,local,local",
+        ]
     );
 }
 
 async fn refused(client: &Modern, tool: &str, arguments: Value) -> String {
     let result = client.call(tool, arguments).await;
     assert_eq!(result["isError"], true, "{tool}: {result}");
-    result["structuredContent"]["code"].as_str().unwrap_or_default().to_owned()
+    result["structuredContent"]["code"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 fn csv() -> Desk {
@@ -177,10 +250,16 @@ fn csv() -> Desk {
     }
     let house = House::new().sheets().file("data/tickets.csv", text);
     let rows = |house: &House| {
-        let text = std::fs::read_to_string(house.path().join("data/tickets.csv")).expect("the sheet");
+        let text =
+            std::fs::read_to_string(house.path().join("data/tickets.csv")).expect("the sheet");
         text.lines().skip(1).map(str::to_owned).collect()
     };
-    serve(house, "sheet", "{ connection: data, path: tickets.csv }", rows)
+    serve(
+        house,
+        "sheet",
+        "{ connection: data, path: tickets.csv }",
+        rows,
+    )
 }
 
 fn sqlite() -> Desk {
@@ -196,7 +275,9 @@ fn sqlite() -> Desk {
         .expect("a table");
     for (id, subject, state, owner) in ROWS {
         let insert = "INSERT INTO tickets VALUES (?, ?, ?, ?, NULL)";
-        database.execute(insert, (id, subject, state, owner)).expect("a row");
+        database
+            .execute(insert, (id, subject, state, owner))
+            .expect("a row");
     }
     let rows = |house: &House| {
         let database = self::database(house);
@@ -210,12 +291,20 @@ fn sqlite() -> Desk {
 }
 
 fn database(house: &House) -> rusqlite::Connection {
-    rusqlite::Connection::open(house.path().join("data/desk.sqlite")).expect("a file in the temporary folder")
+    rusqlite::Connection::open(house.path().join("data/desk.sqlite"))
+        .expect("a file in the temporary folder")
 }
 
 fn serve(house: House, adapter: &str, settings: &str, rows: fn(&House) -> Vec<String>) -> Desk {
-    let head = format!("contract: desk\ncollections:\n  tickets:\n    adapter: {adapter}\n    settings: {settings}");
+    let head = format!(
+        "contract: desk\ncollections:\n  tickets:\n    adapter: {adapter}\n    settings: {settings}"
+    );
     let house = house.file("contracts/desk.yaml", head + TOOLS);
     let gateway = house.serve();
-    Desk { client: Modern::new(gateway.url()), gateway, house, rows }
+    Desk {
+        client: Modern::new(gateway.url()),
+        gateway,
+        house,
+        rows,
+    }
 }

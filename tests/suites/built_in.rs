@@ -16,8 +16,14 @@ pub(crate) fn another_sheet() -> Vec<u8> {
 
 async fn sheet(house: &House) -> Value {
     let (_, plugins) = Admin::of(house).ask("GET", "/v1/plugins", "").await;
-    let sheet = plugins["plugins"].as_array().into_iter().flatten().find(|plugin| plugin["name"] == "sheet");
-    sheet.unwrap_or_else(|| panic!("no sheet: {plugins}")).clone()
+    let sheet = plugins["plugins"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|plugin| plugin["name"] == "sheet");
+    sheet
+        .unwrap_or_else(|| panic!("no sheet: {plugins}"))
+        .clone()
 }
 
 /// Waits until `sheet` comes from `origin`.
@@ -28,7 +34,10 @@ async fn from(house: &House, origin: &str) -> Value {
         if sheet["origin"] == origin {
             return sheet;
         }
-        assert!(started.elapsed() < Duration::from_secs(30), "it does not come from {origin}: {sheet}");
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "it does not come from {origin}: {sheet}"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -38,11 +47,18 @@ async fn held(house: &House, file: &str) -> String {
     let started = Instant::now();
     loop {
         let (_, plugins) = Admin::of(house).ask("GET", "/v1/plugins", "").await;
-        let refused = plugins["refused"].as_array().into_iter().flatten().find(|refused| refused["file"] == file);
+        let refused = plugins["refused"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|refused| refused["file"] == file);
         if let Some(digest) = refused.and_then(|refused| refused["held"].as_str()) {
             return digest.to_owned();
         }
-        assert!(started.elapsed() < Duration::from_secs(30), "{file} is not held: {plugins}");
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "{file} is not held: {plugins}"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -54,41 +70,70 @@ async fn a_file_stands_for_the_adapter_inside_while_it_is_there() {
     let client = Modern::new(gateway.url());
     let answered = async || {
         let result = client.call("lookup_airport", json!({"iata": "OSL"})).await;
-        assert_eq!(result["structuredContent"]["country"], "NO", "{result}\n{}", gateway.log());
+        assert_eq!(
+            result["structuredContent"]["country"],
+            "NO",
+            "{result}\n{}",
+            gateway.log()
+        );
     };
     answered().await;
     let inside = sheet(&house).await;
-    assert_eq!((inside["origin"].as_str(), inside["generation"].as_u64()), (Some("built-in"), Some(1)), "{inside}");
+    assert_eq!(
+        (inside["origin"].as_str(), inside["generation"].as_u64()),
+        (Some("built-in"), Some(1)),
+        "{inside}"
+    );
 
     // The plugin may write, and nobody has accepted this build.
     house.write("plugins/sheet.wasm", another_sheet());
     let digest = held(&house, "sheet.wasm").await;
     answered().await;
-    assert_eq!(sheet(&house).await["digest"], inside["digest"], "the old one serves");
+    assert_eq!(
+        sheet(&house).await["digest"],
+        inside["digest"],
+        "the old one serves"
+    );
     for (file, sha256) in [("sheet", "0".repeat(64)), ("rest", digest.clone())] {
         let (code, _, err) = house.run(&["plugins", "accept", file, "--sha256", &sha256]);
         assert!(code == 1 && err.contains("held file"), "{err}");
     }
-    assert_eq!(house.json(&["plugins", "accept", "sheet", "--sha256", &digest])["digest"], json!(digest));
+    assert_eq!(
+        house.json(&["plugins", "accept", "sheet", "--sha256", &digest])["digest"],
+        json!(digest)
+    );
     let file = from(&house, "folder").await;
-    assert_eq!((&file["digest"], &file["generation"]), (&json!(digest), &json!(2)));
+    assert_eq!(
+        (&file["digest"], &file["generation"]),
+        (&json!(digest), &json!(2))
+    );
     answered().await;
 
     std::fs::remove_file(house.path().join("plugins/sheet.wasm")).expect("a file of this test");
     let back = from(&house, "built-in").await;
-    assert_eq!((&back["digest"], &back["generation"]), (&inside["digest"], &json!(3)));
+    assert_eq!(
+        (&back["digest"], &back["generation"]),
+        (&inside["digest"], &json!(3))
+    );
     answered().await;
     drop(gateway);
 
     let acts = records(&house, &["--kind", "admin"]);
     let acts = acts.iter().filter(|record| record["subject"] == "sheet");
-    let (acts, of_people): (Vec<_>, Vec<_>) = acts.partition(|act| ["built-in", "folder"].contains(&text(&act["by"])));
+    let (acts, of_people): (Vec<_>, Vec<_>) =
+        acts.partition(|act| ["built-in", "folder"].contains(&text(&act["by"])));
     assert_eq!(
-        of_people.iter().map(|act| &act["fingerprint"]).collect::<Vec<_>>(),
+        of_people
+            .iter()
+            .map(|act| &act["fingerprint"])
+            .collect::<Vec<_>>(),
         [&json!(digest)],
         "who accepted it"
     );
-    let acts: Vec<_> = acts.iter().map(|act| (text(&act["act"]), text(&act["by"]), &act["fingerprint"])).collect();
+    let acts: Vec<_> = acts
+        .iter()
+        .map(|act| (text(&act["act"]), text(&act["by"]), &act["fingerprint"]))
+        .collect();
     let (built_in, dropped) = (&inside["digest"], &file["digest"]);
     let expected = [
         ("plugin_load", "built-in", built_in),
@@ -108,10 +153,23 @@ fn text(value: &Value) -> &str {
 async fn a_program_alone_serves_a_spreadsheet() {
     let house = sample::house();
     let mut command = std::process::Command::new(place::binary("weir"));
-    command.args(["call", "--file", "data/airports.csv", "list_airports", "--limit", "1"]);
-    command.current_dir(house.path()).env("XDG_CACHE_HOME", place::cache().join("alone"));
+    command.args([
+        "call",
+        "--file",
+        "data/airports.csv",
+        "list_airports",
+        "--limit",
+        "1",
+    ]);
+    command
+        .current_dir(house.path())
+        .env("XDG_CACHE_HOME", place::cache().join("alone"));
     let output = command.output().expect("weir starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(String::from_utf8_lossy(&output.stdout).contains("Arlanda"));
 }
 

@@ -72,7 +72,12 @@ async fn bad_arguments_never_reach_a_source() {
     let house = house(&web.base);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    assert_eq!(client.call("get_item", json!({"id": "1"})).await["isError"], false, "{}", gateway.log());
+    assert_eq!(
+        client.call("get_item", json!({"id": "1"})).await["isError"],
+        false,
+        "{}",
+        gateway.log()
+    );
     let before = web.requests();
     let good = json!({"id": "7", "name": "Seven", "count": 2});
     #[rustfmt::skip]
@@ -95,33 +100,60 @@ async fn bad_arguments_never_reach_a_source() {
         let result = client.call("create_item", arguments.clone()).await;
         let error = &result["structuredContent"];
         assert_eq!(error["code"], "invalid_arguments", "{arguments}: {result}");
-        assert_eq!((&error["field"], &error["reason"]), (&json!(field), &json!(reason)), "{arguments}: {result}");
+        assert_eq!(
+            (&error["field"], &error["reason"]),
+            (&json!(field), &json!(reason)),
+            "{arguments}: {result}"
+        );
     }
     for field in ["id", "name", "count"] {
         let mut arguments = good.clone();
         arguments.as_object_mut().expect("an object").remove(field);
         let error = client.call("create_item", arguments).await["structuredContent"].clone();
-        assert_eq!((&error["field"], &error["reason"]), (&json!(field), &json!("missing_required")), "{error}");
+        assert_eq!(
+            (&error["field"], &error["reason"]),
+            (&json!(field), &json!("missing_required")),
+            "{error}"
+        );
     }
     let error = client.call("get_item", json!({"id": "Not/OK"})).await["structuredContent"].clone();
     assert_eq!(error["reason"], "pattern_mismatch", "{error}");
     for raw in [
         r#"{"id": "7", "id": "8", "name": "Seven", "count": 2}"#.to_owned(),
-        format!(r#"{{"id": {}1{}, "name": "Seven", "count": 2}}"#, "[".repeat(100), "]".repeat(100)),
+        format!(
+            r#"{{"id": {}1{}, "name": "Seven", "count": 2}}"#,
+            "[".repeat(100),
+            "]".repeat(100)
+        ),
         r#"{"id": "\ud800", "name": "Seven", "count": 2}"#.to_owned(),
         r#"{"id": "7", "name": "Seven", "count": 1e999}"#.to_owned(),
         r#"[1]"#.to_owned(),
     ] {
-        let request = client.request("tools/call", json!({"name": "create_item", "arguments": "RAW"}));
-        let body = request.try_clone().and_then(|request| request.build().ok()).expect("a whole body");
-        let body = body.body().and_then(|body| body.as_bytes()).expect("a whole body");
+        let request = client.request(
+            "tools/call",
+            json!({"name": "create_item", "arguments": "RAW"}),
+        );
+        let body = request
+            .try_clone()
+            .and_then(|request| request.build().ok())
+            .expect("a whole body");
+        let body = body
+            .body()
+            .and_then(|body| body.as_bytes())
+            .expect("a whole body");
         let body = String::from_utf8_lossy(body).replace("\"RAW\"", &raw);
         let answer = client::send(request.body(body)).await;
-        let refused = answer.reply()["error"].is_object() || answer.reply()["result"]["isError"] == true;
+        let refused =
+            answer.reply()["error"].is_object() || answer.reply()["result"]["isError"] == true;
         assert!(refused, "{raw}: {}", answer.text);
     }
     assert_eq!(web.requests(), before, "a refused call reached the source");
-    assert_eq!(client.call("create_item", good).await["isError"], false, "{}", gateway.log());
+    assert_eq!(
+        client.call("create_item", good).await["isError"],
+        false,
+        "{}",
+        gateway.log()
+    );
     assert_eq!(web.requests(), before + 1);
 }
 
@@ -144,14 +176,25 @@ async fn an_error_is_enough_to_repair_the_call() {
     ];
     for arguments in broken {
         let refused = client.call("create_airport", arguments.clone()).await;
-        assert_eq!(refused["structuredContent"]["code"], "invalid_arguments", "{arguments}: {refused}");
+        assert_eq!(
+            refused["structuredContent"]["code"], "invalid_arguments",
+            "{arguments}: {refused}"
+        );
         let mut repaired = arguments.clone();
-        for error in refused["structuredContent"]["errors"].as_array().expect("every problem is told") {
+        for error in refused["structuredContent"]["errors"]
+            .as_array()
+            .expect("every problem is told")
+        {
             repair(&mut repaired, error);
         }
         let again = client.call("create_airport", repaired.clone()).await;
-        let code = again["structuredContent"]["code"].as_str().unwrap_or("created");
-        assert!(["created", "conflict"].contains(&code), "{arguments} became {repaired}: {again}\n{refused}");
+        let code = again["structuredContent"]["code"]
+            .as_str()
+            .unwrap_or("created");
+        assert!(
+            ["created", "conflict"].contains(&code),
+            "{arguments} became {repaired}: {again}\n{refused}"
+        );
     }
 }
 
@@ -192,7 +235,10 @@ tools:
     limits: { timeout_ms: 60000 }
     fields: [{ name: name, type: text, match: contains }]
 "#;
-    let house = House::new().sheets().file("contracts/rows.yaml", contract).file("data/rows.csv", text);
+    let house = House::new()
+        .sheets()
+        .file("contracts/rows.yaml", contract)
+        .file("data/rows.csv", text);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     // A busy machine may be too slow to describe so many rows in time; then it is tried again.
@@ -207,13 +253,29 @@ tools:
         .filter(|message| message["method"] == "notifications/progress")
         .map(|message| {
             assert_eq!(message["params"]["progressToken"], "p1");
-            message["params"]["progress"].as_f64().expect("progress is a number")
+            message["params"]["progress"]
+                .as_f64()
+                .expect("progress is a number")
         })
         .collect();
-    assert!(steps.len() >= 3, "only {} notifications: {}\n{}", steps.len(), with.text, gateway.log());
-    assert!(steps.windows(2).all(|pair| pair[0] < pair[1]), "not strictly increasing: {steps:?}");
+    assert!(
+        steps.len() >= 3,
+        "only {} notifications: {}\n{}",
+        steps.len(),
+        with.text,
+        gateway.log()
+    );
+    assert!(
+        steps.windows(2).all(|pair| pair[0] < pair[1]),
+        "not strictly increasing: {steps:?}"
+    );
     let without = client.ask("tools/call", call("number 39999")).await;
-    assert_eq!(without.messages.len(), 1, "progress nobody asked for: {}", without.text);
+    assert_eq!(
+        without.messages.len(),
+        1,
+        "progress nobody asked for: {}",
+        without.text
+    );
     let opaque = |result: &Value| result["structuredContent"]["records"].clone();
     assert_eq!(opaque(with.result()), opaque(without.result()));
     assert_eq!(opaque(with.result()).as_array().map(Vec::len), Some(5));
@@ -226,12 +288,20 @@ async fn a_modern_caller_who_leaves_cancels_a_read() {
     let house = house(&web.base);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    let request = client.request("tools/call", json!({"name": "get_item", "arguments": {"id": "slow-30000"}}));
+    let request = client.request(
+        "tools/call",
+        json!({"name": "get_item", "arguments": {"id": "slow-30000"}}),
+    );
     leave(request, &web).await;
-    within(Duration::from_secs(15), "the source is let go", || web.seen.dropped.load(Ordering::SeqCst) == 1).await;
-    within(Duration::from_secs(15), "the call is recorded as cancelled", || {
-        gateway.log().contains("\"outcome\":\"cancelled\"")
+    within(Duration::from_secs(15), "the source is let go", || {
+        web.seen.dropped.load(Ordering::SeqCst) == 1
     })
+    .await;
+    within(
+        Duration::from_secs(15),
+        "the call is recorded as cancelled",
+        || gateway.log().contains("\"outcome\":\"cancelled\""),
+    )
     .await;
 }
 
@@ -244,9 +314,15 @@ async fn a_legacy_caller_who_leaves_cancels_nothing() {
     let session = Legacy::open(gateway.url(), client::LEGACY).await;
     let body = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "get_item", "arguments": {"id": "slow-1500"}}});
     leave(session.in_session(body.to_string()), &web).await;
-    within(Duration::from_secs(20), "the read runs to its end", || web.seen.finished.load(Ordering::SeqCst) >= 1).await;
+    within(Duration::from_secs(20), "the read runs to its end", || {
+        web.seen.finished.load(Ordering::SeqCst) >= 1
+    })
+    .await;
     assert_eq!(web.seen.dropped.load(Ordering::SeqCst), 0);
-    within(Duration::from_secs(20), "its outcome is recorded", || gateway.log().contains("\"outcome\":\"ok\"")).await;
+    within(Duration::from_secs(20), "its outcome is recorded", || {
+        gateway.log().contains("\"outcome\":\"ok\"")
+    })
+    .await;
 }
 
 /// A write handed to a source is never dropped, whoever leaves.
@@ -257,18 +333,31 @@ async fn a_write_runs_to_its_end_whoever_leaves() {
     let gateway = house.serve();
     let arguments = json!({"id": "slow-1500", "name": "Late", "count": 1});
     let modern = Modern::new(gateway.url());
-    leave(modern.request("tools/call", json!({"name": "create_item", "arguments": arguments})), &web).await;
-    within(Duration::from_secs(20), "the write runs to its end", || web.seen.finished.load(Ordering::SeqCst) == 1)
-        .await;
+    leave(
+        modern.request(
+            "tools/call",
+            json!({"name": "create_item", "arguments": arguments}),
+        ),
+        &web,
+    )
+    .await;
+    within(Duration::from_secs(20), "the write runs to its end", || {
+        web.seen.finished.load(Ordering::SeqCst) == 1
+    })
+    .await;
     let session = Legacy::open(gateway.url(), client::LEGACY).await;
     let body = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "create_item", "arguments": arguments}});
     leave(session.in_session(body.to_string()), &web).await;
-    within(Duration::from_secs(20), "the write runs to its end", || web.seen.finished.load(Ordering::SeqCst) == 2)
-        .await;
-    assert_eq!(web.seen.dropped.load(Ordering::SeqCst), 0);
-    within(Duration::from_secs(20), "both outcomes are recorded", || {
-        gateway.log().matches("\"outcome\":\"ok\"").count() == 2
+    within(Duration::from_secs(20), "the write runs to its end", || {
+        web.seen.finished.load(Ordering::SeqCst) == 2
     })
+    .await;
+    assert_eq!(web.seen.dropped.load(Ordering::SeqCst), 0);
+    within(
+        Duration::from_secs(20),
+        "both outcomes are recorded",
+        || gateway.log().matches("\"outcome\":\"ok\"").count() == 2,
+    )
     .await;
 }
 
@@ -279,18 +368,34 @@ async fn a_write_with_too_large_an_answer_may_have_been_done() {
     let house = house(&web.base);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    let result = client.call("create_item", json!({"id": "huge", "name": "Huge", "count": 1})).await;
+    let result = client
+        .call(
+            "create_item",
+            json!({"id": "huge", "name": "Huge", "count": 1}),
+        )
+        .await;
     assert_eq!(result["isError"], true, "{result}");
-    assert_eq!(result["structuredContent"]["outcome"], "unknown", "{result}");
+    assert_eq!(
+        result["structuredContent"]["outcome"], "unknown",
+        "{result}"
+    );
     assert_eq!(web.requests(), 1);
-    within(Duration::from_secs(20), "it is recorded", || gateway.log().contains("\"outcome\":\"unknown\"")).await;
+    within(Duration::from_secs(20), "it is recorded", || {
+        gateway.log().contains("\"outcome\":\"unknown\"")
+    })
+    .await;
 }
 
 /// Sends the request and hangs up once the service has seen it.
 pub(crate) async fn leave(request: reqwest::RequestBuilder, web: &Web) {
     let before = web.requests();
     let sent = tokio::spawn(request.send());
-    within(Duration::from_secs(20), "the call reaches the service", || web.requests() > before).await;
+    within(
+        Duration::from_secs(20),
+        "the call reaches the service",
+        || web.requests() > before,
+    )
+    .await;
     sent.abort();
     let _ = sent.await;
 }
@@ -311,21 +416,37 @@ async fn a_changed_contract_is_announced() {
     let modern = Modern::new(gateway.url());
     let session = Legacy::open(gateway.url(), client::LEGACY).await;
     let mut legacy_events = Events::open(session.stream()).await;
-    let listen = modern.request("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let listen = modern.request(
+        "subscriptions/listen",
+        json!({"notifications": {"toolsListChanged": true}}),
+    );
     let mut modern_events = Events::open(listen).await;
     let wait = Duration::from_secs(20);
-    let acknowledged = modern_events.next(wait).await.expect("a listen stream is acknowledged");
-    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
+    let acknowledged = modern_events
+        .next(wait)
+        .await
+        .expect("a listen stream is acknowledged");
+    assert_eq!(
+        acknowledged["method"], "notifications/subscriptions/acknowledged",
+        "{acknowledged}"
+    );
     house.write(
         "contracts/airports.yaml",
         sample::CONTRACT.replace("by country and elevation", "by country and height"),
     );
     for events in [&mut modern_events, &mut legacy_events] {
         let changed = events.next(wait).await.expect("the change is announced");
-        assert_eq!(changed["method"], "notifications/tools/list_changed", "{changed}");
+        assert_eq!(
+            changed["method"], "notifications/tools/list_changed",
+            "{changed}"
+        );
     }
     let (tools, _) = modern.list().await;
-    let described = |tool: &Value| tool["description"].as_str().is_some_and(|text| text.contains("height"));
+    let described = |tool: &Value| {
+        tool["description"]
+            .as_str()
+            .is_some_and(|text| text.contains("height"))
+    };
     assert!(tools.iter().any(described), "{tools:?}");
 }
 
@@ -336,18 +457,42 @@ fn without_a_tool_the_tools_are_listed() {
     for words in [&["call"][..], &["call", "--file", "data/airports.csv"]] {
         let (code, out, err) = house.run(words);
         let line = out.lines().find(|line| line.starts_with("list_airports "));
-        assert!(code == 0 && line.is_some_and(|line| line.contains("airports")), "{words:?}: {out} {err}");
+        assert!(
+            code == 0 && line.is_some_and(|line| line.contains("airports")),
+            "{words:?}: {out} {err}"
+        );
         assert!(err.contains("--help"), "{err}");
     }
     // So does the bare command in the folder of a configuration.
-    let bare = Command::new(place::binary("weir")).arg("call").current_dir(house.path()).output().expect("weir starts");
-    assert!(bare.status.success() && String::from_utf8_lossy(&bare.stdout).contains("list_airports "), "{bare:?}");
-    let names: Vec<Value> =
-        house.json(&["call"]).as_array().expect("a list").iter().map(|tool| tool["name"].clone()).collect();
+    let bare = Command::new(place::binary("weir"))
+        .arg("call")
+        .current_dir(house.path())
+        .output()
+        .expect("weir starts");
+    assert!(
+        bare.status.success() && String::from_utf8_lossy(&bare.stdout).contains("list_airports "),
+        "{bare:?}"
+    );
+    let names: Vec<Value> = house
+        .json(&["call"])
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|tool| tool["name"].clone())
+        .collect();
     assert_eq!(names, ["create_airport", "list_airports", "lookup_airport"]);
     // A column may be called as a flag that every command has.
     let mut command = house.weir(&["call", "--file", "data/h.csv", "--state", "state"]);
-    let output = command.args(["list_hs", "--help", "x"]).output().expect("weir starts");
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && out.contains("\"help\":\"x\""), "{out} {err}");
+    let output = command
+        .args(["list_hs", "--help", "x"])
+        .output()
+        .expect("weir starts");
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        output.status.success() && out.contains("\"help\":\"x\""),
+        "{out} {err}"
+    );
 }

@@ -17,8 +17,13 @@ const MODERN: &[&str] = &[
     "server-sse-multiple-streams",
     "http-header-validation",
 ];
-const SESSION: &[&str] =
-    &["server-initialize", "ping", "tools-list", "dns-rebinding-protection", "server-session-lifecycle"];
+const SESSION: &[&str] = &[
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "dns-rebinding-protection",
+    "server-session-lifecycle",
+];
 
 #[test]
 fn revision_2026_07_28() {
@@ -56,7 +61,10 @@ fn tasks() {
 
 fn fixture() -> House {
     let house = sample::house().own_plugins(&["sheet", "sql", "rest"]);
-    house.write("plugins/conformance.wasm", std::fs::read(place::guest("conformance")).expect("a guest can be read"));
+    house.write(
+        "plugins/conformance.wasm",
+        std::fs::read(place::guest("conformance")).expect("a guest can be read"),
+    );
     house
 }
 
@@ -64,12 +72,24 @@ fn fixture() -> House {
 fn run(gateway: &Gateway, words: &[&str]) -> (bool, String) {
     let results = tempfile::tempdir().expect("a temporary folder");
     let mut command = foreign::node();
-    command.arg(foreign::node_module("@modelcontextprotocol/conformance/dist/index.js"));
+    command.arg(foreign::node_module(
+        "@modelcontextprotocol/conformance/dist/index.js",
+    ));
     // The suite's own check of rebinding wants a localhost URL.
-    command.args(["server", "--url", &gateway.url().replace("127.0.0.1", "localhost"), "--timeout", "20000"]);
+    command.args([
+        "server",
+        "--url",
+        &gateway.url().replace("127.0.0.1", "localhost"),
+        "--timeout",
+        "20000",
+    ]);
     command.args(words).arg("-o").arg(results.path());
     let output = foreign::run(command, Duration::from_secs(600));
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     (output.status.success(), text)
 }
 
@@ -78,13 +98,29 @@ fn check(revision: &str, must_pass: &[&str]) {
     let text = std::fs::read_to_string(&expected).expect("a file of this repository");
     for scenario in must_pass {
         // Single checks may be excused (`scenario:check-id`): those that need tools no contract can declare.
-        let excused = text.lines().any(|line| line.trim().split([' ', '#']).nth(1) == Some(scenario));
-        assert!(!excused, "{scenario} must pass, yet {} excuses it", expected.display());
+        let excused = text
+            .lines()
+            .any(|line| line.trim().split([' ', '#']).nth(1) == Some(scenario));
+        assert!(
+            !excused,
+            "{scenario} must pass, yet {} excuses it",
+            expected.display()
+        );
     }
     let house = fixture();
     let gateway = house.serve();
     let file = expected.to_str().expect("a plain path");
-    let (passed, text) = run(&gateway, &["--suite", "all", "--spec-version", revision, "--expected-failures", file]);
+    let (passed, text) = run(
+        &gateway,
+        &[
+            "--suite",
+            "all",
+            "--spec-version",
+            revision,
+            "--expected-failures",
+            file,
+        ],
+    );
     assert!(passed, "{text}");
     for scenario in must_pass {
         assert!(text.contains(scenario), "{scenario} was not run:\n{text}");

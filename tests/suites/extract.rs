@@ -30,7 +30,11 @@ fn weir(words: &[&str]) -> Command {
 fn run(mut command: Command) -> (i32, String, String) {
     let output = command.stdin(Stdio::null()).output().expect("weir starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
-    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    (
+        output.status.code().unwrap_or(-1),
+        text(output.stdout),
+        text(output.stderr),
+    )
 }
 
 /// Returns what `weir extract OPTIONS -- SERVER` prints.
@@ -48,8 +52,18 @@ fn document(options: &[&str], server: &[String]) -> String {
 
 fn names(document: &str) -> Vec<String> {
     let document: Value = serde_json::from_str(document).expect("a document");
-    let items = document["items"].as_array().expect("a document has items").iter();
-    items.map(|item| item["name"].as_str().expect("an item has a name").to_owned()).collect()
+    let items = document["items"]
+        .as_array()
+        .expect("a document has items")
+        .iter();
+    items
+        .map(|item| {
+            item["name"]
+                .as_str()
+                .expect("an item has a name")
+                .to_owned()
+        })
+        .collect()
 }
 
 #[test]
@@ -60,8 +74,14 @@ fn servers_of_other_people_are_extracted_twice_to_equal_bytes() {
     for stranger in &STRANGERS {
         let command = stranger.command(scratch);
         let first = document(&[], &command);
-        assert_eq!(document(&[], &command), first, "{} is extracted twice to other bytes", stranger.name);
-        let golden = place::repository().join(format!("tests/fixtures/extracted/{}.json", stranger.name));
+        assert_eq!(
+            document(&[], &command),
+            first,
+            "{} is extracted twice to other bytes",
+            stranger.name
+        );
+        let golden =
+            place::repository().join(format!("tests/fixtures/extracted/{}.json", stranger.name));
         if std::env::var_os("WEIR_BLESS").is_some() {
             fs::create_dir_all(golden.parent().expect("a folder")).expect("a folder of goldens");
             fs::write(&golden, &first).expect("a golden is written");
@@ -69,7 +89,10 @@ fn servers_of_other_people_are_extracted_twice_to_equal_bytes() {
             differ.push(stranger.name);
         }
     }
-    assert!(differ.is_empty(), "not as in tests/fixtures/extracted: {differ:?}; WEIR_BLESS=1 accepts what is there");
+    assert!(
+        differ.is_empty(),
+        "not as in tests/fixtures/extracted: {differ:?}; WEIR_BLESS=1 accepts what is there"
+    );
 }
 
 /// The counts are apart from the goldens, so that no blessing hides a list that is missing.
@@ -88,15 +111,22 @@ fn nothing_that_other_people_list_is_missing() {
         ("sqlite", [6, 1, 0, 1]),
     ]);
     for stranger in &STRANGERS {
-        let golden = place::repository().join(format!("tests/fixtures/extracted/{}.json", stranger.name));
-        let document: Value = serde_json::from_slice(&fs::read(golden).expect("a golden")).expect("a document");
+        let golden =
+            place::repository().join(format!("tests/fixtures/extracted/{}.json", stranger.name));
+        let document: Value =
+            serde_json::from_slice(&fs::read(golden).expect("a golden")).expect("a document");
         let items = document["items"].as_array().expect("items");
         let count = |kind: &str| items.iter().filter(|item| item["type"] == kind).count();
         let found = ["tool", "resource", "resource-template", "prompt"].map(count);
         assert_eq!(found, counts[stranger.name], "{}", stranger.name);
         for item in items {
             for side in ["input", "output"] {
-                assert_eq!(item["detail"][side]["error"], Value::Null, "{}: {item}", stranger.name);
+                assert_eq!(
+                    item["detail"][side]["error"],
+                    Value::Null,
+                    "{}: {item}",
+                    stranger.name
+                );
             }
         }
     }
@@ -104,9 +134,15 @@ fn nothing_that_other_people_list_is_missing() {
 
 #[test]
 fn a_server_lists_more_to_a_client_that_may_be_asked() {
-    let command = strangers::node("@modelcontextprotocol/server-everything/dist/index.js", &["stdio"]);
+    let command = strangers::node(
+        "@modelcontextprotocol/server-everything/dist/index.js",
+        &["stdio"],
+    );
     let tools = |options: &[&str]| names(&document(options, &command)).len();
-    assert_eq!(tools(&["--as", "elicitation,sampling,roots"]), tools(&[]) + 4);
+    assert_eq!(
+        tools(&["--as", "elicitation,sampling,roots"]),
+        tools(&[]) + 4
+    );
 }
 
 /// A server of other people behind a URL; killed when dropped.
@@ -118,18 +154,27 @@ struct Served {
 impl Served {
     fn everything(transport: &str, path: &str) -> Self {
         let port = free_port();
-        let words = strangers::node("@modelcontextprotocol/server-everything/dist/index.js", &[transport]);
+        let words = strangers::node(
+            "@modelcontextprotocol/server-everything/dist/index.js",
+            &[transport],
+        );
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).env("PORT", port.to_string());
         let running = Running::silent(&mut command, "server-everything");
         wait_for_port(port, "server-everything");
-        Self { url: format!("http://127.0.0.1:{port}/{path}"), _running: running }
+        Self {
+            url: format!("http://127.0.0.1:{port}/{path}"),
+            _running: running,
+        }
     }
 }
 
 #[test]
 fn every_transport_gives_the_same_document() {
-    let command = strangers::node("@modelcontextprotocol/server-everything/dist/index.js", &["stdio"]);
+    let command = strangers::node(
+        "@modelcontextprotocol/server-everything/dist/index.js",
+        &["stdio"],
+    );
     let over_stdio = document(&[], &command);
     for (transport, path) in [("streamableHttp", "mcp"), ("sse", "sse")] {
         let served = Served::everything(transport, path);
@@ -160,19 +205,35 @@ async fn our_own_gateway_extracted_equals_its_own_lists() {
     let extracted = items(&over_http);
     assert_eq!(extracted.as_array().map(Vec::len), Some(listed.len()));
     for (item, tool) in extracted.as_array().expect("items").iter().zip(&listed) {
-        assert_eq!((&item["name"], &item["description"]), (&tool["name"], &tool["description"]));
-        assert_eq!(item["detail"]["input"], json!({ "json": tool["inputSchema"] }), "byte for byte, and no error");
-        assert_eq!(item["detail"]["output"], json!({ "json": tool["outputSchema"] }));
+        assert_eq!(
+            (&item["name"], &item["description"]),
+            (&tool["name"], &tool["description"])
+        );
+        assert_eq!(
+            item["detail"]["input"],
+            json!({ "json": tool["inputSchema"] }),
+            "byte for byte, and no error"
+        );
+        assert_eq!(
+            item["detail"]["output"],
+            json!({ "json": tool["outputSchema"] })
+        );
     }
     let server: Value = serde_json::from_str(&over_http).expect("a document");
     assert_eq!(server["server"]["info"]["name"], "weir");
-    assert!(server["server"]["capabilities"]["tools"].is_object(), "{server}");
+    assert!(
+        server["server"]["capabilities"]["tools"].is_object(),
+        "{server}"
+    );
 }
 
 #[test]
 fn a_server_that_behaves_badly_is_told_from_its_own_words_and_in_time() {
     let cases: &[(&[&str], &str)] = &[
-        (&["dead"], "ended with exit code 2.\nIts last words on stderr:\n    the key"),
+        (
+            &["dead"],
+            "ended with exit code 2.\nIts last words on stderr:\n    the key",
+        ),
         (&["silent"], "it did not within 3 s"),
         (&["flood"], "it did not within 3 s"),
         (&["rubbish"], "more than 10000 messages that are none"),
@@ -188,11 +249,18 @@ fn a_server_that_behaves_badly_is_told_from_its_own_words_and_in_time() {
         let started = Instant::now();
         let (code, out, err) = extract(&["--timeout", "3"], &strangers::hostile(words));
         assert_eq!((code, out.as_str()), (1, ""), "{words:?}: {err}");
-        assert!(err.contains(expected), "{words:?} does not say {expected:?}: {err}");
+        assert!(
+            err.contains(expected),
+            "{words:?} does not say {expected:?}: {err}"
+        );
         for part in ["Expected ", "\nCause: "] {
             assert!(err.contains(part), "{words:?} misses {part:?}: {err}");
         }
-        assert!(started.elapsed() < Duration::from_secs(20), "{words:?} took {:?}", started.elapsed());
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "{words:?} took {:?}",
+            started.elapsed()
+        );
     }
 }
 
@@ -204,26 +272,54 @@ fn a_server_with_odd_manners_is_extracted_all_the_same() {
         (&["mute"], &["good"], ""),
         (&["frail"], &["good"], ""),
         (&["asks"], &["good"], ""),
-        (&["banner"], &["good"], "were no MCP messages and were skipped"),
-        (&["wrong-ids"], &["good"], "answers were for requests that were not sent"),
-        (&["pager"], &["page_0_0", "page_0_1", "page_1_0", "page_1_1", "page_2_0", "page_2_1"], ""),
+        (
+            &["banner"],
+            &["good"],
+            "were no MCP messages and were skipped",
+        ),
+        (
+            &["wrong-ids"],
+            &["good"],
+            "answers were for requests that were not sent",
+        ),
+        (
+            &["pager"],
+            &[
+                "page_0_0", "page_0_1", "page_1_0", "page_1_1", "page_2_0", "page_2_1",
+            ],
+            "",
+        ),
         (&["changes"], &["early", "late"], ""),
         (&["all"], &["good", "r", "p"], ""),
-        (&["half"], &["good"], "answers `prompts/list` with error -32603: connect ECONNREFUSED"),
-        (&["liar-lists"], &[], "advertises tools and does not know `tools/list`"),
+        (
+            &["half"],
+            &["good"],
+            "answers `prompts/list` with error -32603: connect ECONNREFUSED",
+        ),
+        (
+            &["liar-lists"],
+            &[],
+            "advertises tools and does not know `tools/list`",
+        ),
         (&["bad-schema"], &["bad", "good"], ""),
     ];
     for (words, expected, note) in cases {
         let (code, out, err) = extract(&["--timeout", "30"], &strangers::hostile(words));
         assert_eq!(code, 0, "{words:?}: {err}");
         assert_eq!(names(&out), *expected, "{words:?}");
-        assert!(err.contains(note) && (!note.is_empty() || err.is_empty()), "{words:?}: {err}");
+        assert!(
+            err.contains(note) && (!note.is_empty() || err.is_empty()),
+            "{words:?}: {err}"
+        );
     }
 }
 
 #[test]
 fn a_secret_that_a_child_is_given_is_in_no_error() {
-    let (code, _, err) = extract(&["--env", "SECRET_KEY=hunter2hunter2"], &strangers::hostile(&["dead"]));
+    let (code, _, err) = extract(
+        &["--env", "SECRET_KEY=hunter2hunter2"],
+        &strangers::hostile(&["dead"]),
+    );
     assert_eq!(code, 1);
     assert!(err.contains("the key *** is not accepted"), "{err}");
 }
@@ -236,8 +332,14 @@ fn nothing_is_left_of_a_server_however_we_end() {
     for way in ["ended", "killed"] {
         let file = folder.join(way);
         let mut command = weir(&["extract", "--"]);
-        command.args(strangers::hostile(&["stubborn", &file.display().to_string()]));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(strangers::hostile(&[
+            "stubborn",
+            &file.display().to_string(),
+        ]));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let mut child = command.spawn().expect("weir starts");
         let started = Instant::now();
         let ids = loop {
@@ -245,15 +347,24 @@ fn nothing_is_left_of_a_server_however_we_end() {
                 Ok(ids) if ids.contains(' ') => break ids,
                 _ => std::thread::sleep(Duration::from_millis(10)),
             }
-            assert!(started.elapsed() < Duration::from_secs(60), "the server does not start");
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "the server does not start"
+            );
         };
         if way == "killed" {
             child.kill().expect("kill -9");
         }
         let _ = child.wait();
         let ended = Instant::now();
-        while ids.split(' ').any(|id| Path::new("/proc").join(id).exists()) {
-            assert!(ended.elapsed() < Duration::from_secs(5), "{way}: {ids} are left after 5 s");
+        while ids
+            .split(' ')
+            .any(|id| Path::new("/proc").join(id).exists())
+        {
+            assert!(
+                ended.elapsed() < Duration::from_secs(5),
+                "{way}: {ids} are left after 5 s"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -264,11 +375,17 @@ fn lists_are_composed_without_a_connection() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path();
     let lists = folder.join("lists.json");
-    fs::write(&lists, json!({ "tools": [{ "name": "t", "inputSchema": { "type": 1 } }, 7] }).to_string())
-        .expect("a file");
+    fs::write(
+        &lists,
+        json!({ "tools": [{ "name": "t", "inputSchema": { "type": 1 } }, 7] }).to_string(),
+    )
+    .expect("a file");
     let (code, out, err) = run(weir(&["compose", &lists.display().to_string()]));
     assert_eq!((code, names(&out)), (0, vec!["t".to_owned()]));
-    assert!(items(&out)[0]["detail"]["input"]["error"].is_string(), "{out}");
+    assert!(
+        items(&out)[0]["detail"]["input"]["error"].is_string(),
+        "{out}"
+    );
     assert!(err.contains("/tools/1: the item is left out"), "{err}");
     fs::write(&lists, "[]").expect("a file");
     let (code, _, err) = run(weir(&["compose", &lists.display().to_string()]));
@@ -287,7 +404,12 @@ async fn lists_that_another_client_took_compose_to_what_is_extracted() {
         fs::write(&file, lists.to_string()).expect("a file");
         let (code, composed, err) = run(weir(&["compose", &file.display().to_string()]));
         assert_eq!((code, err.as_str()), (0, ""), "{}", stranger.name);
-        assert_eq!(composed, document(&["--era", "legacy"], &server), "{}", stranger.name);
+        assert_eq!(
+            composed,
+            document(&["--era", "legacy"], &server),
+            "{}",
+            stranger.name
+        );
         // A result as the protocol has it, with its list inside, is taken as well.
         let mut results = lists.clone();
         for list in ["tools", "resources", "resourceTemplates", "prompts"] {
@@ -296,7 +418,12 @@ async fn lists_that_another_client_took_compose_to_what_is_extracted() {
             }
         }
         fs::write(&file, results.to_string()).expect("a file");
-        assert_eq!(run(weir(&["compose", &file.display().to_string()])).1, composed, "{}", stranger.name);
+        assert_eq!(
+            run(weir(&["compose", &file.display().to_string()])).1,
+            composed,
+            "{}",
+            stranger.name
+        );
     }
 }
 
@@ -304,17 +431,35 @@ async fn lists_that_another_client_took_compose_to_what_is_extracted() {
 fn what_is_asked_for_wrongly_is_said_with_its_cause_and_steps() {
     let cases: &[(&[&str], &str)] = &[
         (&["extract", "nothing"], "weir extract -- nothing"),
-        (&["extract", "http://127.0.0.1:1/mcp"], "nothing answers there"),
-        (&["extract", "http://user:hunter2@127.0.0.1/"], "--header 'Authorization: …'"),
-        (&["extract", "--", "no-such-program-anywhere"], "install `no-such-program-anywhere`"),
-        (&["extract", "time", "--from", "/no/such/file.json"], "name a client (claude-code, claude-desktop"),
-        (&["extract", "--env", "NO_SUCH_VARIABLE", "--", "true"], "set it, or write"),
+        (
+            &["extract", "http://127.0.0.1:1/mcp"],
+            "nothing answers there",
+        ),
+        (
+            &["extract", "http://user:hunter2@127.0.0.1/"],
+            "--header 'Authorization: …'",
+        ),
+        (
+            &["extract", "--", "no-such-program-anywhere"],
+            "install `no-such-program-anywhere`",
+        ),
+        (
+            &["extract", "time", "--from", "/no/such/file.json"],
+            "name a client (claude-code, claude-desktop",
+        ),
+        (
+            &["extract", "--env", "NO_SUCH_VARIABLE", "--", "true"],
+            "set it, or write",
+        ),
         (&["extract", "--", "true"], "`true` ended with exit code 0"),
     ];
     for (words, expected) in cases {
         let (code, _, err) = run(weir(words));
         assert_eq!(code, 1, "{words:?}");
-        assert!(err.contains(expected) && err.contains("\nCause: ") && err.contains("\nSteps:"), "{words:?}: {err}");
+        assert!(
+            err.contains(expected) && err.contains("\nCause: ") && err.contains("\nSteps:"),
+            "{words:?}: {err}"
+        );
         assert!(!err.contains("hunter2"), "{err}");
     }
 }
@@ -330,14 +475,35 @@ fn servers_are_found_in_the_configurations_of_clients() {
         fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
         fs::write(file, text).expect("a configuration");
     };
-    write(".cursor/mcp.json", json!({ "mcpServers": { "bad": entry } }).to_string());
-    write(".config/zed/settings.json", format!("// mine\n{{ \"context_servers\": {{ \"bad\": {entry}, }} }}"));
-    write(".codex/config.toml", format!("[mcp_servers.bad]\ncommand = {:?}\nargs = {:?}\n", words[0], &words[1..]));
+    write(
+        ".cursor/mcp.json",
+        json!({ "mcpServers": { "bad": entry } }).to_string(),
+    );
+    write(
+        ".config/zed/settings.json",
+        format!("// mine\n{{ \"context_servers\": {{ \"bad\": {entry}, }} }}"),
+    );
+    write(
+        ".codex/config.toml",
+        format!(
+            "[mcp_servers.bad]\ncommand = {:?}\nargs = {:?}\n",
+            words[0],
+            &words[1..]
+        ),
+    );
     for client in ["cursor", "zed", "codex"] {
         let mut command = weir(&["extract", "bad", "--from", client]);
-        command.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME").current_dir(home);
+        command
+            .env("HOME", home)
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("CODEX_HOME")
+            .current_dir(home);
         let (code, out, err) = run(command);
-        assert_eq!((code, names_or_none(&out)), (0, vec!["good".to_owned()]), "{client}: {err}");
+        assert_eq!(
+            (code, names_or_none(&out)),
+            (0, vec!["good".to_owned()]),
+            "{client}: {err}"
+        );
     }
     let mut command = weir(&["extract", "worse", "--from", "cursor"]);
     command.env("HOME", home).current_dir("/");
@@ -346,7 +512,11 @@ fn servers_are_found_in_the_configurations_of_clients() {
 }
 
 fn names_or_none(document: &str) -> Vec<String> {
-    if document.is_empty() { Vec::new() } else { names(document) }
+    if document.is_empty() {
+        Vec::new()
+    } else {
+        names(document)
+    }
 }
 
 #[test]
@@ -360,49 +530,106 @@ fn a_client_is_connected_and_taken_back() {
         if !words.contains(&"--undo") && !words.contains(&"--url") {
             command.args(["--config", &config]);
         }
-        command.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME");
+        command
+            .env("HOME", home)
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("CODEX_HOME");
         run(command)
     };
-    for client in ["claude-code", "claude-desktop", "cursor", "vscode", "codex", "cline", "gemini", "windsurf", "zed"] {
+    for client in [
+        "claude-code",
+        "claude-desktop",
+        "cursor",
+        "vscode",
+        "codex",
+        "cline",
+        "gemini",
+        "windsurf",
+        "zed",
+    ] {
         let (code, out, err) = connect(&[client]);
         assert_eq!(code, 0, "{client}: {err}");
-        let file = out.split(" names ").next().expect("the file is named").to_owned();
+        let file = out
+            .split(" names ")
+            .next()
+            .expect("the file is named")
+            .to_owned();
         // A client starts what was written.
         let mut extract = weir(&["extract", "weir", "--from", client]);
-        extract.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME").current_dir(home);
+        extract
+            .env("HOME", home)
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("CODEX_HOME")
+            .current_dir(home);
         let (code, document, err) = run(extract);
-        assert_eq!((code, names_or_none(&document).len()), (0, 3), "{client}: {err}");
+        assert_eq!(
+            (code, names_or_none(&document).len()),
+            (0, 3),
+            "{client}: {err}"
+        );
         // Where there was no file, there is none again.
         let (code, out, _) = connect(&[client, "--undo"]);
-        assert!(code == 0 && out.contains("is removed") && !Path::new(&file).exists(), "{client}: {out}");
-        assert!(connect(&[client, "--undo"]).1.contains("does not name"), "{client}");
+        assert!(
+            code == 0 && out.contains("is removed") && !Path::new(&file).exists(),
+            "{client}: {out}"
+        );
+        assert!(
+            connect(&[client, "--undo"]).1.contains("does not name"),
+            "{client}"
+        );
     }
     let settings = home.join(".gemini/settings.json");
     let mine = "{\n  // my own\n  \"theme\": \"dark\"\n}\n";
     fs::write(&settings, mine).expect("settings");
-    let (code, _, err) =
-        connect(&["gemini", "--url", "http://127.0.0.1:8484/mcp", "--header", "Authorization: Bearer k"]);
+    let (code, _, err) = connect(&[
+        "gemini",
+        "--url",
+        "http://127.0.0.1:8484/mcp",
+        "--header",
+        "Authorization: Bearer k",
+    ]);
     assert_eq!(code, 0, "{err}");
     let written = fs::read_to_string(&settings).expect("settings");
     assert!(
-        written.contains("// my own") && written.contains("\"httpUrl\": \"http://127.0.0.1:8484/mcp\""),
+        written.contains("// my own")
+            && written.contains("\"httpUrl\": \"http://127.0.0.1:8484/mcp\""),
         "{written}"
     );
-    assert_eq!(fs::read_to_string(home.join(".gemini/settings.json.weir-backup")).expect("a backup"), mine);
+    assert_eq!(
+        fs::read_to_string(home.join(".gemini/settings.json.weir-backup")).expect("a backup"),
+        mine
+    );
     assert_eq!(connect(&["gemini", "--undo"]).0, 0);
-    assert_eq!(fs::read_to_string(&settings).expect("settings"), mine, "byte for byte");
+    assert_eq!(
+        fs::read_to_string(&settings).expect("settings"),
+        mine,
+        "byte for byte"
+    );
     let (code, _, err) = connect(&["claude-desktop", "--url", "http://127.0.0.1:8484/mcp"]);
     assert!(code == 1 && err.contains("Connectors"), "{err}");
     for url in ["not a url", "localhost:8494", "ftp://x"] {
         let (code, _, err) = connect(&["gemini", "--url", url]);
-        assert!(code == 1 && err.contains(url) && err.contains("http://127.0.0.1:8484/mcp"), "{url}: {err}");
+        assert!(
+            code == 1 && err.contains(url) && err.contains("http://127.0.0.1:8484/mcp"),
+            "{url}: {err}"
+        );
     }
-    assert_eq!(fs::read_to_string(&settings).expect("settings"), mine, "nothing was written");
+    assert_eq!(
+        fs::read_to_string(&settings).expect("settings"),
+        mine,
+        "nothing was written"
+    );
     let gateway = house.serve();
     let root = gateway.url().replace("/mcp", "");
-    for (url, note) in [(root.as_str(), "(404)"), ("http://127.0.0.1:1/mcp", "does not answer now")] {
+    for (url, note) in [
+        (root.as_str(), "(404)"),
+        ("http://127.0.0.1:1/mcp", "does not answer now"),
+    ] {
         let (code, out, err) = connect(&["gemini", "--print", "--url", url]);
-        assert!(code == 0 && out.contains(url) && err.contains(note), "{url}: {err}");
+        assert!(
+            code == 0 && out.contains(url) && err.contains(note),
+            "{url}: {err}"
+        );
     }
 }
 
@@ -418,7 +645,11 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
     let secret = house.key(&["--agent", "ann"]);
     let at_home = |words: &[&str], key: &str| {
         let mut command = weir(words);
-        command.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME").env("ANNS_KEY", key);
+        command
+            .env("HOME", home)
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("CODEX_HOME")
+            .env("ANNS_KEY", key);
         command.current_dir(home);
         run(command)
     };
@@ -428,10 +659,21 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
     let reading = ["list_airports", "lookup_airport"];
     let file_of = |out: &str| {
         let line = out.lines().last().expect("a line");
-        let file = line.split(" names ").next().expect("a file").trim_end_matches(" already");
+        let file = line
+            .split(" names ")
+            .next()
+            .expect("a file")
+            .trim_end_matches(" already");
         fs::read_to_string(file).expect("a configuration")
     };
-    for client in ["claude-code", "cursor", "vscode", "codex", "gemini", "windsurf"] {
+    for client in [
+        "claude-code",
+        "cursor",
+        "vscode",
+        "codex",
+        "gemini",
+        "windsurf",
+    ] {
         for place in [running, started] {
             if client == "codex" && place == started {
                 continue;
@@ -443,47 +685,112 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
             let (code, document, err) = at_home(&["extract", "weir", "--from", client], &secret);
             let mut found = names_or_none(&document);
             found.sort_unstable();
-            assert_eq!((code, found), (0, reading.map(str::to_owned).to_vec()), "{client}: {err}");
+            assert_eq!(
+                (code, found),
+                (0, reading.map(str::to_owned).to_vec()),
+                "{client}: {err}"
+            );
             let (code, _, err) = at_home(&["extract", "weir", "--from", client], "weir_no_key");
             assert_eq!(code, 1, "{client}: {err}");
         }
     }
     // Codex starts a server with the variables that it is told to hand on, by their own names.
-    let (code, _, err) = at_home(&[&["connect", "codex"][..], &started, &view].concat(), &secret);
+    let (code, _, err) = at_home(
+        &[&["connect", "codex"][..], &started, &view].concat(),
+        &secret,
+    );
     assert!(code == 1 && err.contains("--key-env WEIR_KEY"), "{err}");
-    let (code, out, _) = at_home(&[&["connect", "codex", "--key-env", "WEIR_KEY"][..], &started].concat(), &secret);
-    assert!(code == 0 && file_of(&out).contains("env_vars = [\"WEIR_KEY\"]"), "{out}");
+    let (code, out, _) = at_home(
+        &[&["connect", "codex", "--key-env", "WEIR_KEY"][..], &started].concat(),
+        &secret,
+    );
+    assert!(
+        code == 0 && file_of(&out).contains("env_vars = [\"WEIR_KEY\"]"),
+        "{out}"
+    );
 
     for client in ["zed", "cline", "claude-desktop"] {
-        let (code, _, err) = at_home(&[&["connect", client][..], &started, &view].concat(), &secret);
-        assert!(code == 1 && err.contains("takes what its configuration says as it stands"), "{client}: {err}");
+        let (code, _, err) = at_home(
+            &[&["connect", client][..], &started, &view].concat(),
+            &secret,
+        );
+        assert!(
+            code == 1 && err.contains("takes what its configuration says as it stands"),
+            "{client}: {err}"
+        );
     }
     // Whoever has named no key is told what is missing, and only where a key is asked for.
     let cases = [
         ("cursor", running, "--key-env WEIR_KEY"),
         ("cursor", started, "--key-env WEIR_KEY"),
         ("zed", running, "--header 'Authorization: Bearer KEY'"),
-        ("claude-desktop", started, "\"env\": {\"WEIR_KEY\": \"KEY\"}"),
+        (
+            "claude-desktop",
+            started,
+            "\"env\": {\"WEIR_KEY\": \"KEY\"}",
+        ),
     ];
     for (client, place, step) in cases {
         let (code, _, err) = at_home(&[&["connect", client][..], &place].concat(), &secret);
-        assert!(code == 0 && err.contains("asks for a key") && err.contains(step), "{client}: {err}");
+        assert!(
+            code == 0 && err.contains("asks for a key") && err.contains(step),
+            "{client}: {err}"
+        );
     }
     let header = ["--header", "Authorization: Bearer k"];
-    assert_eq!(at_home(&[&["connect", "zed"][..], &running, &header].concat(), &secret).2, "");
+    assert_eq!(
+        at_home(
+            &[&["connect", "zed"][..], &running, &header].concat(),
+            &secret
+        )
+        .2,
+        ""
+    );
     // The key that the entry has stays there, and is no longer missing.
-    assert_eq!(at_home(&[&["connect", "zed", "--view", "more"][..], &running].concat(), &secret).2, "");
-    let (code, _, err) =
-        at_home(&[&["connect", "cursor", "--key-env", "NOT_SET_HERE"][..], &running].concat(), &secret);
-    assert!(code == 0 && err.contains("`NOT_SET_HERE` is not set here"), "{err}");
+    assert_eq!(
+        at_home(
+            &[&["connect", "zed", "--view", "more"][..], &running].concat(),
+            &secret
+        )
+        .2,
+        ""
+    );
+    let (code, _, err) = at_home(
+        &[
+            &["connect", "cursor", "--key-env", "NOT_SET_HERE"][..],
+            &running,
+        ]
+        .concat(),
+        &secret,
+    );
+    assert!(
+        code == 0 && err.contains("`NOT_SET_HERE` is not set here"),
+        "{err}"
+    );
     for (words, said) in [
-        (&["--view", "readign"][..], "there is no view `readign`; there are more, reading"),
+        (
+            &["--view", "readign"][..],
+            "there is no view `readign`; there are more, reading",
+        ),
         (&["--view", "A b", "--url", &url], "no view is called `A b`"),
-        (&["--view", "reading", "--url", "http://127.0.0.1:1/other"], "does not end in /mcp"),
-        (&["--key-env", &secret], "the key itself does not belong here"),
+        (
+            &["--view", "reading", "--url", "http://127.0.0.1:1/other"],
+            "does not end in /mcp",
+        ),
+        (
+            &["--key-env", &secret],
+            "the key itself does not belong here",
+        ),
     ] {
-        let place: &[&str] = if words.contains(&"--url") { &[] } else { &started };
-        let (code, _, err) = at_home(&[&["connect", "cursor"][..], place, words].concat(), &secret);
+        let place: &[&str] = if words.contains(&"--url") {
+            &[]
+        } else {
+            &started
+        };
+        let (code, _, err) = at_home(
+            &[&["connect", "cursor"][..], place, words].concat(),
+            &secret,
+        );
         assert!(code != 0 && err.contains(said), "{words:?}: {err}");
     }
 }
@@ -501,11 +808,20 @@ async fn a_tool_of_a_document_is_called_with_its_flags() {
     let (code, help, _) = call(&["get_current_time", "--help"], &[]);
     assert!(code == 0 && help.contains("--timezone <STRING>"), "{help}");
     let (code, _, err) = call(&["get_current_time", "--timezone", "Europe/Oslo"], &[]);
-    assert!(code == 1 && err.contains("-- COMMAND") && err.contains("--url"), "{err}");
+    assert!(
+        code == 1 && err.contains("-- COMMAND") && err.contains("--url"),
+        "{err}"
+    );
     let (code, _, err) = call(&["get_time"], &[]);
-    assert!(code == 1 && err.contains("get_current_time, convert_time"), "{err}");
+    assert!(
+        code == 1 && err.contains("get_current_time, convert_time"),
+        "{err}"
+    );
 
-    let stranger = STRANGERS.iter().find(|stranger| stranger.name == "time").expect("it is one of them");
+    let stranger = STRANGERS
+        .iter()
+        .find(|stranger| stranger.name == "time")
+        .expect("it is one of them");
     let server = [vec!["--".to_owned()], stranger.command(Path::new("/tmp"))].concat();
     let (code, out, err) = call(&["get_current_time", "--timezone", "Europe/Oslo"], &server);
     assert!(code == 0 && out.contains("Europe/Oslo"), "{out} {err}");
@@ -522,8 +838,19 @@ async fn a_tool_of_a_document_is_called_with_its_flags() {
     assert_eq!(code, 0, "{err}");
     house.write("airports.json", document);
     let file = house.path().join("airports.json");
-    let words =
-        ["call", "--from", file.to_str().expect("a path"), "--url", &gateway.url(), "lookup_airport", "--iata", "OSL"];
+    let words = [
+        "call",
+        "--from",
+        file.to_str().expect("a path"),
+        "--url",
+        &gateway.url(),
+        "lookup_airport",
+        "--iata",
+        "OSL",
+    ];
     let (code, out, err) = run(weir(&words));
-    assert!(code == 0 && out.contains("Oslo Gardermoen Airport"), "{out} {err}");
+    assert!(
+        code == 0 && out.contains("Oslo Gardermoen Airport"),
+        "{out} {err}"
+    );
 }

@@ -25,17 +25,24 @@ const NODE: &str = "node-frameworks";
 
 #[test]
 fn langchain() {
-    Framework::new("langchain", MCP1).told(Marked("status=error")).holds();
+    Framework::new("langchain", MCP1)
+        .told(Marked("status=error"))
+        .holds();
 }
 
 #[test]
 fn mcp_use() {
-    Framework::new("mcp_use", MCP1).told(Marked("error=RuntimeError")).holds();
+    Framework::new("mcp_use", MCP1)
+        .told(Marked("error=RuntimeError"))
+        .holds();
 }
 
 #[test]
 fn autogen() {
-    Framework::new("autogen", MCP1).checks_arguments().told(Raised("Exception")).holds();
+    Framework::new("autogen", MCP1)
+        .checks_arguments()
+        .told(Raised("Exception"))
+        .holds();
 }
 
 #[test]
@@ -45,7 +52,10 @@ fn smolagents() {
 
 #[test]
 fn openai_agents() {
-    Framework::new("openai_agents", MCP2).says_key_is_needed().told(ByTextAlone).holds();
+    Framework::new("openai_agents", MCP2)
+        .says_key_is_needed()
+        .told(ByTextAlone)
+        .holds();
 }
 
 #[test]
@@ -55,32 +65,47 @@ fn agno() {
 
 #[test]
 fn pydantic_ai() {
-    Framework::new("pydantic_ai", MCP2).says_key_is_needed().told(Raised("ModelRetry")).holds();
+    Framework::new("pydantic_ai", MCP2)
+        .says_key_is_needed()
+        .told(Raised("ModelRetry"))
+        .holds();
 }
 
 #[test]
 fn google_adk() {
-    Framework::new("google_adk", ADK).told(Marked("isError=True")).holds();
+    Framework::new("google_adk", ADK)
+        .told(Marked("isError=True"))
+        .holds();
 }
 
 #[test]
 fn llama_index() {
-    Framework::new("llama_index", ADK).told(Marked("is_error=True")).holds();
+    Framework::new("llama_index", ADK)
+        .told(Marked("is_error=True"))
+        .holds();
 }
 
 #[test]
 fn vercel_ai_sdk() {
-    Framework::new("ai_sdk", NODE).says_key_is_needed().told(Marked("isError=true")).holds();
+    Framework::new("ai_sdk", NODE)
+        .says_key_is_needed()
+        .told(Marked("isError=true"))
+        .holds();
 }
 
 #[test]
 fn langchain_on_node() {
-    Framework::new("langchain_js", NODE).checks_arguments().told(Raised("ToolException")).holds();
+    Framework::new("langchain_js", NODE)
+        .checks_arguments()
+        .told(Raised("ToolException"))
+        .holds();
 }
 
 #[test]
 fn mcporter() {
-    Framework::new("mcporter", NODE).told(Marked("isError=true")).holds();
+    Framework::new("mcporter", NODE)
+        .told(Marked("isError=true"))
+        .holds();
 }
 
 /// Programs that would sign in show what to send instead, and with it they list what others list.
@@ -91,63 +116,127 @@ fn a_sign_in_ends_with_the_sentence_that_a_key_is_needed() {
     let key = house.key(&["--agent", "ann"]);
     let url = &*gateway.url();
     let program = |path: &str| foreign::node_module_in(NODE, path);
-    let (remote, porter) = (program("mcp-remote/dist/proxy.js"), program("mcporter/dist/cli.js"));
-    for (script, words) in [(&remote, [url, "--allow-http"].as_slice()), (&porter, &["auth", url, "--allow-http"])] {
+    let (remote, porter) = (
+        program("mcp-remote/dist/proxy.js"),
+        program("mcporter/dist/cli.js"),
+    );
+    for (script, words) in [
+        (&remote, [url, "--allow-http"].as_slice()),
+        (&porter, &["auth", url, "--allow-http"]),
+    ] {
         let mut command = foreign::node();
         command.arg(script).args(words).env("HOME", house.path());
         let output = foreign::run(command, Duration::from_secs(60));
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         let sentence = "a key is needed. Send it with each request as the header `Authorization: Bearer weir_...`";
-        assert!(!output.status.success() && said.contains(sentence), "{}: {said}", script.display());
+        assert!(
+            !output.status.success() && said.contains(sentence),
+            "{}: {said}",
+            script.display()
+        );
     }
-    let node = foreign::node().get_program().to_str().expect("a path").to_owned();
+    let node = foreign::node()
+        .get_program()
+        .to_str()
+        .expect("a path")
+        .to_owned();
     let header = format!("Authorization: Bearer {key}");
     let script = remote.to_str().expect("a path");
     let items = |words: &[&str]| {
         let mut command = Command::new(place::binary("weir"));
-        command.args(["extract", "--era", "legacy"]).args(words).env("HOME", house.path());
+        command
+            .args(["extract", "--era", "legacy"])
+            .args(words)
+            .env("HOME", house.path());
         let output = foreign::run(command, Duration::from_secs(60));
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         serde_json::from_slice::<Value>(&output.stdout).expect("a document")["items"].clone()
     };
-    let through = items(&["--", &node, script, url, "--allow-http", "--header", &header]);
-    assert!(through.as_array().is_some_and(|items| items.len() == 3), "{through}");
+    let through = items(&[
+        "--",
+        &node,
+        script,
+        url,
+        "--allow-http",
+        "--header",
+        &header,
+    ]);
+    assert!(
+        through.as_array().is_some_and(|items| items.len() == 3),
+        "{through}"
+    );
     assert_eq!(through, items(&["--header", &header, url]));
 }
 
 #[test]
 fn an_agent_of_langchain_through_profiles() {
-    Agent { name: "langchain", environment: MCP1 }.holds_through(&[ANTHROPIC, OPENAI, GEMINI]);
+    Agent {
+        name: "langchain",
+        environment: MCP1,
+    }
+    .holds_through(&[ANTHROPIC, OPENAI, GEMINI]);
 }
 
 #[test]
 fn an_agent_of_mcp_use_through_profiles() {
-    Agent { name: "mcp_use", environment: MCP1 }.holds_through(&[OPENAI_WITHOUT_REFERENCES, GEMINI]);
-    Agent { name: "mcp_use", environment: MCP1 }.holds_through(&[ANTHROPIC]);
+    Agent {
+        name: "mcp_use",
+        environment: MCP1,
+    }
+    .holds_through(&[OPENAI_WITHOUT_REFERENCES, GEMINI]);
+    Agent {
+        name: "mcp_use",
+        environment: MCP1,
+    }
+    .holds_through(&[ANTHROPIC]);
 }
 
 #[test]
 fn an_agent_of_pydantic_ai_through_profiles() {
-    Agent { name: "pydantic_ai", environment: MCP2 }.holds_through(&[ANTHROPIC, OPENAI, OPENAI_STRICT, GEMINI]);
+    Agent {
+        name: "pydantic_ai",
+        environment: MCP2,
+    }
+    .holds_through(&[ANTHROPIC, OPENAI, OPENAI_STRICT, GEMINI]);
 }
 
 #[test]
 fn an_agent_of_openai_agents_through_profiles() {
-    Agent { name: "openai_agents", environment: MCP2 }.holds_through(&[OPENAI, OPENAI_STRICT]);
+    Agent {
+        name: "openai_agents",
+        environment: MCP2,
+    }
+    .holds_through(&[OPENAI, OPENAI_STRICT]);
 }
 
 #[test]
 fn an_agent_of_google_adk_through_its_profile() {
-    Agent { name: "google_adk", environment: ADK }.holds_through(&[GEMINI]);
+    Agent {
+        name: "google_adk",
+        environment: ADK,
+    }
+    .holds_through(&[GEMINI]);
 }
 
 #[test]
 fn an_agent_of_llama_index_through_profiles() {
     // It makes an object of anything out of each record, which its own client of Gemini then refuses.
-    Agent { name: "llama_index", environment: ADK }.holds_through(&[OPENAI_WITHOUT_REFERENCES, GEMINI.flat()]);
+    Agent {
+        name: "llama_index",
+        environment: ADK,
+    }
+    .holds_through(&[OPENAI_WITHOUT_REFERENCES, GEMINI.flat()]);
 }
 
 #[test]
 fn an_agent_of_the_vercel_ai_sdk_through_profiles() {
-    Agent { name: "ai_sdk", environment: NODE }.holds_through(&[ANTHROPIC, OPENAI, GEMINI]);
+    Agent {
+        name: "ai_sdk",
+        environment: NODE,
+    }
+    .holds_through(&[ANTHROPIC, OPENAI, GEMINI]);
 }

@@ -32,12 +32,18 @@ async fn told(gateway: &Gateway, bytes: &[u8]) -> String {
 }
 
 fn post(headers: &str, body: &str) -> String {
-    format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{headers}\r\n{body}")
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{headers}\r\n{body}"
+    )
 }
 
 /// Returns the status of the one answer there is.
 fn status(answer: &str) -> &str {
-    assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "one answer and no other: {answer}");
+    assert_eq!(
+        answer.matches("HTTP/1.1 ").count(),
+        1,
+        "one answer and no other: {answer}"
+    );
     &answer["HTTP/1.1 ".len()..][..3]
 }
 
@@ -56,11 +62,20 @@ async fn a_request_has_one_length() {
         format!("Transfer-Encoding: chunked\r\nContent-Length: {long}\r\n"),
     ] {
         let answer = told(&gateway, (post(&headers, &chunk) + HIDDEN).as_bytes()).await;
-        assert!(["200", "400"].contains(&status(&answer)), "{headers}: {answer}");
+        assert!(
+            ["200", "400"].contains(&status(&answer)),
+            "{headers}: {answer}"
+        );
     }
     for headers in [
-        format!("Content-Length: {length}\r\nContent-Length: {}\r\n", length + HIDDEN.len()),
-        format!("Content-Length: {}\r\nContent-Length: {length}\r\n", length + HIDDEN.len()),
+        format!(
+            "Content-Length: {length}\r\nContent-Length: {}\r\n",
+            length + HIDDEN.len()
+        ),
+        format!(
+            "Content-Length: {}\r\nContent-Length: {length}\r\n",
+            length + HIDDEN.len()
+        ),
         format!("Content-Length: {length}, {}\r\n", length + HIDDEN.len()),
         format!("Content-Length: +{length}\r\n"),
         "Content-Length: -1\r\n".to_owned(),
@@ -93,7 +108,10 @@ async fn chunks_are_as_they_should_be_or_nothing_is_answered_for_them() {
         format!("{size}\n{PING}\n0\n\n"),
         format!("{size}\r\n{PING}XX0\r\n\r\n"),
         format!("{size};{}\r\n{PING}\r\n0\r\n\r\n", "x".repeat(1 << 20)),
-        format!("{size}\r\n{PING}\r\n0\r\nTrailer: {}\r\n\r\n", "x".repeat(1 << 20)),
+        format!(
+            "{size}\r\n{PING}\r\n0\r\nTrailer: {}\r\n\r\n",
+            "x".repeat(1 << 20)
+        ),
     ] {
         let sent = post("Transfer-Encoding: chunked\r\n", &body) + HIDDEN;
         let answer = told(&gateway, sent.as_bytes()).await;
@@ -102,7 +120,12 @@ async fn chunks_are_as_they_should_be_or_nothing_is_answered_for_them() {
             assert_eq!(status(&answer), "400", "{shown}: {answer}");
         }
     }
-    assert_eq!(client::send(client::http().get(format!("{}/healthz", gateway.base))).await.status, 200);
+    assert_eq!(
+        client::send(client::http().get(format!("{}/healthz", gateway.base)))
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -110,27 +133,52 @@ async fn a_head_has_a_largest_size() {
     let house = sample::house();
     let gateway = house.serve();
     let before = gateway.own_memory_kb();
-    let many: String = (0..2000).map(|number| format!("X-{number}: a\r\n")).collect();
+    let many: String = (0..2000)
+        .map(|number| format!("X-{number}: a\r\n"))
+        .collect();
     let long = format!("X-Long: {}\r\n", "a".repeat(2 << 20));
-    let target = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "a".repeat(2 << 20));
+    let target = format!(
+        "GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "a".repeat(2 << 20)
+    );
     for (name, sent) in [
         ("many headers", post(&many, "")),
         ("a long header", post(&long, "")),
         ("a long target", target),
-        ("no end", format!("GET / HTTP/1.1\r\n{}", "a".repeat(2 << 20))),
+        (
+            "no end",
+            format!("GET / HTTP/1.1\r\n{}", "a".repeat(2 << 20)),
+        ),
         ("no HTTP", "\u{1}\u{2}\u{3} nothing\r\n\r\n".to_owned()),
-        ("another version", "GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n".to_owned()),
-        ("a bare line feed in a value", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: a\rb\r\n\r\n".to_owned()),
+        (
+            "another version",
+            "GET /healthz HTTP/9.9\r\nHost: localhost\r\n\r\n".to_owned(),
+        ),
+        (
+            "a bare line feed in a value",
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: a\rb\r\n\r\n".to_owned(),
+        ),
     ] {
         let answer = told(&gateway, sent.as_bytes()).await;
         // The kernel may drop the answer where the gateway closes on bytes that it has not read.
         if !answer.is_empty() {
-            assert!(["400", "414", "431"].contains(&status(&answer)), "{name}: {answer}");
+            assert!(
+                ["400", "414", "431"].contains(&status(&answer)),
+                "{name}: {answer}"
+            );
         }
     }
-    assert_eq!(client::send(client::http().get(format!("{}/healthz", gateway.base))).await.status, 200);
+    assert_eq!(
+        client::send(client::http().get(format!("{}/healthz", gateway.base)))
+            .await
+            .status,
+        200
+    );
     let after = gateway.own_memory_kb();
-    assert!(after < before + 16 * 1024, "{before} KB before, {after} KB after");
+    assert!(
+        after < before + 16 * 1024,
+        "{before} KB before, {after} KB after"
+    );
 }
 
 /// Half of them have said nothing yet, and half are in the middle of a head.
@@ -142,7 +190,10 @@ async fn nine_hundred_idle_connections_hold_nobody_up() {
     for number in 0..900 {
         let mut stream = connect(&gateway).await;
         if number % 2 == 0 {
-            stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: local").await.expect("half a head is sent");
+            stream
+                .write_all(b"POST /mcp HTTP/1.1\r\nHost: local")
+                .await
+                .expect("half a head is sent");
         }
         idle.push(stream);
     }
@@ -157,8 +208,14 @@ async fn nine_hundred_idle_connections_hold_nobody_up() {
     assert!(quickest < Duration::from_millis(200), "{quickest:?}");
     // All of them are still held: the first half goes on where it stopped.
     let mut first = idle.swap_remove(0);
-    first.write_all(b"host\r\nConnection: close\r\n\r\n").await.expect("the rest of the head is sent");
+    first
+        .write_all(b"host\r\nConnection: close\r\n\r\n")
+        .await
+        .expect("the rest of the head is sent");
     let mut answer = String::new();
     first.read_to_string(&mut answer).await.expect("an answer");
-    assert!(answer.starts_with("HTTP/1.1 4"), "a request without a body: {answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 4"),
+        "a request without a body: {answer}"
+    );
 }

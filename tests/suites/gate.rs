@@ -35,7 +35,11 @@ async fn version(url: &str) -> String {
 async fn until(url: &str, wanted: &str) {
     let started = Instant::now();
     while version(url).await != wanted {
-        assert!(started.elapsed() < Duration::from_secs(30), "{url} is still {}", version(url).await);
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "{url} is still {}",
+            version(url).await
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -43,7 +47,10 @@ async fn until(url: &str, wanted: &str) {
 fn pending(house: &House) -> Value {
     let contract = house.json(&["contracts", "show", "airports"]);
     let drafts = contract["drafts"].as_array().cloned().unwrap_or_default();
-    drafts.into_iter().find(|draft| draft["status"] == "pending").unwrap_or_default()
+    drafts
+        .into_iter()
+        .find(|draft| draft["status"] == "pending")
+        .unwrap_or_default()
 }
 
 async fn held(house: &House) -> Value {
@@ -53,7 +60,10 @@ async fn held(house: &House) -> Value {
         if !draft.is_null() {
             return draft;
         }
-        assert!(started.elapsed() < Duration::from_secs(30), "nothing is held");
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "nothing is held"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -62,48 +72,87 @@ async fn held(house: &House) -> Value {
 /// nowhere.
 #[tokio::test]
 async fn a_change_is_told_with_the_calls_it_would_have_refused() {
-    let house = House::new().sheets().config("[contracts]\nimpact_days = 30");
-    let house = house.file("data/airports.csv", sample::DATA).file("airports.yaml", sample::CONTRACT);
+    let house = House::new()
+        .sheets()
+        .config("[contracts]\nimpact_days = 30");
+    let house = house
+        .file("data/airports.csv", sample::DATA)
+        .file("airports.yaml", sample::CONTRACT);
     let gateway = house.serve();
     let (code, _, err) = house.run(&["contracts", "submit", "airports.yaml"]);
     assert_eq!(code, 0, "{err}");
-    let (ann, bob) = (house.key(&["--agent", "ann"]), house.key(&["--agent", "bob"]));
+    let (ann, bob) = (
+        house.key(&["--agent", "ann"]),
+        house.key(&["--agent", "bob"]),
+    );
     for (key, arguments) in [
         (&ann, json!({"country": "SE"})),
         (&ann, json!({"country": "SE"})),
         (&ann, json!({})),
         (&bob, json!({"country": "NO"})),
     ] {
-        let result = Modern::with_key(gateway.url(), key).call("list_airports", arguments).await;
+        let result = Modern::with_key(gateway.url(), key)
+            .call("list_airports", arguments)
+            .await;
         assert_eq!(result["isError"], false, "{result}");
     }
     let created = json!({"iata": "QQQ", "name": "hunter2", "country": "IS"});
-    Modern::with_key(gateway.url(), &bob).call("create_airport", created).await;
+    Modern::with_key(gateway.url(), &bob)
+        .call("create_airport", created)
+        .await;
     let narrower = sample::CONTRACT
         .replace("choices: [NO, SE, IS]", "choices: [NO, IS]")
         .replace("max_length: 80", "max_length: 5");
     house.write("narrower.yaml", narrower);
     let submitted = house.json(&["contracts", "submit", "narrower.yaml"]);
     let agents = submitted["impact"]["agents"].as_array().expect("an impact");
-    let of = |agent: &str| agents.iter().find(|one| one["agent"] == agent).cloned().unwrap_or_default();
-    assert_eq!((&of("ann")["calls"], &of("ann")["fail"]), (&json!(3), &json!(2)), "{submitted}");
-    assert!(of("ann")["reasons"][0].as_str().is_some_and(|why| why.contains("/country")), "{submitted}");
-    assert_eq!((&of("bob")["tool"], &of("bob")["fail"]), (&json!("create_airport"), &json!(1)), "{submitted}");
+    let of = |agent: &str| {
+        agents
+            .iter()
+            .find(|one| one["agent"] == agent)
+            .cloned()
+            .unwrap_or_default()
+    };
+    assert_eq!(
+        (&of("ann")["calls"], &of("ann")["fail"]),
+        (&json!(3), &json!(2)),
+        "{submitted}"
+    );
+    assert!(
+        of("ann")["reasons"][0]
+            .as_str()
+            .is_some_and(|why| why.contains("/country")),
+        "{submitted}"
+    );
+    assert_eq!(
+        (&of("bob")["tool"], &of("bob")["fail"]),
+        (&json!("create_airport"), &json!(1)),
+        "{submitted}"
+    );
     assert_eq!(submitted["impact"]["calls"], 5);
     let id = submitted["draft"].as_str().expect("a draft");
     let (_, shown, _) = house.run(&["contracts", "show", id]);
-    assert!(shown.contains("of 3 calls of list_airports by ann: 2 would have failed"), "{shown}");
+    assert!(
+        shown.contains("of 3 calls of list_airports by ann: 2 would have failed"),
+        "{shown}"
+    );
     let against = gateway.contract_url("airports");
     let mut command = house.weir(&["diff", "narrower.yaml", "--against", &against]);
     let output = command.env("WEIR_KEY", &ann).output().expect("weir starts");
     let told = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("of 3 calls of list_airports by ann: 2 would have failed"), "{told}");
+    assert!(
+        told.contains("of 3 calls of list_airports by ann: 2 would have failed"),
+        "{told}"
+    );
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     drop(gateway);
     for name in ["weir.db", "weir.db-wal"] {
         let kept = std::fs::read(house.path().join("state").join(name)).unwrap_or_default();
-        assert!(!String::from_utf8_lossy(&kept).contains("hunter2"), "{name} holds what an agent wrote");
+        assert!(
+            !String::from_utf8_lossy(&kept).contains("hunter2"),
+            "{name} holds what an agent wrote"
+        );
     }
 }
 
@@ -119,10 +168,15 @@ async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change
     let legacy = Legacy::open(&url, "2025-11-25").await;
     let mut legacy_stream = Events::open(legacy.stream()).await;
     let listening = Modern::new(&url);
-    let mut stream =
-        Events::open(listening.request("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})))
-            .await;
-    stream.next(Duration::from_secs(10)).await.expect("acknowledged");
+    let mut stream = Events::open(listening.request(
+        "subscriptions/listen",
+        json!({"notifications": {"toolsListChanged": true}}),
+    ))
+    .await;
+    stream
+        .next(Duration::from_secs(10))
+        .await
+        .expect("acknowledged");
 
     let stop = AtomicBool::new(false);
     let load = async {
@@ -147,10 +201,20 @@ async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change
     let change = async {
         house.write("contracts/airports.yaml", broken());
         let draft = held(&house).await;
-        assert_eq!((draft["class"].as_str(), draft["version"].as_str()), (Some("breaking"), Some("2.0.0")));
-        let item = draft["report"]["items"].as_array().into_iter().flatten().find(|item| item["class"] == "breaking");
+        assert_eq!(
+            (draft["class"].as_str(), draft["version"].as_str()),
+            (Some("breaking"), Some("2.0.0"))
+        );
+        let item = draft["report"]["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|item| item["class"] == "breaking");
         let item = item.expect("a breaking item");
-        assert_eq!((item["tool"].as_str(), item["side"].as_str()), (Some("list_airports"), Some("input")));
+        assert_eq!(
+            (item["tool"].as_str(), item["side"].as_str()),
+            (Some("list_airports"), Some("input"))
+        );
         assert!(item["witness"].is_object(), "{item}");
         assert_eq!(Modern::new(&url).list().await, before);
         assert_eq!(version(&url).await, "1.0.0");
@@ -165,21 +229,35 @@ async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change
         assert!(err.contains("another change"), "{err}");
         assert_eq!(version(&url).await, "1.0.0");
         let fingerprint = draft["fingerprint"].as_str().expect("a fingerprint");
-        let (code, out, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
+        let (code, out, err) =
+            house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
         assert_eq!((code, out.as_str()), (0, "airports: 2.0.0"), "{err}");
         let (code, out, _) = house.run(&["contracts", "show", id]);
-        assert!(code == 0 && out.contains("published by") && !out.contains("to agree"), "{out}");
+        assert!(
+            code == 0 && out.contains("published by") && !out.contains("to agree"),
+            "{out}"
+        );
         until(&url, "2.0.0").await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         stop.store(true, Ordering::Relaxed);
     };
     let ((calls, old, new), ()) = tokio::join!(load, change);
-    assert!(old > 0 && new > 0, "{calls} calls, {old} before and {new} after");
+    assert!(
+        old > 0 && new > 0,
+        "{calls} calls, {old} before and {new} after"
+    );
     for stream in [&mut stream, &mut legacy_stream] {
-        let message = stream.next(Duration::from_secs(10)).await.expect("list_changed");
+        let message = stream
+            .next(Duration::from_secs(10))
+            .await
+            .expect("list_changed");
         assert_eq!(message["method"], "notifications/tools/list_changed");
     }
-    let again = house.run(&["contracts", "publish", pending(&house)["id"].as_str().unwrap_or("d_none")]);
+    let again = house.run(&[
+        "contracts",
+        "publish",
+        pending(&house)["id"].as_str().unwrap_or("d_none"),
+    ]);
     assert_eq!(again.0, 1, "nothing is pending any more: {}", again.1);
 }
 
@@ -190,25 +268,43 @@ async fn what_breaks_nothing_goes_live_with_its_number() {
     let url = gateway.contract_url("airports");
     house.write("contracts/airports.yaml", wider());
     until(&url, "1.1.0").await;
-    house.write("contracts/airports.yaml", wider().replace("IATA code.", "Its IATA code."));
+    house.write(
+        "contracts/airports.yaml",
+        wider().replace("IATA code.", "Its IATA code."),
+    );
     until(&url, "1.1.1").await;
     let all = Modern::new(gateway.url());
     let before = all.list().await;
-    house.write("contracts/airports.yaml", format!("# a comment\n{}", wider().replace("IATA code.", "Its IATA code.")));
+    house.write(
+        "contracts/airports.yaml",
+        format!(
+            "# a comment\n{}",
+            wider().replace("IATA code.", "Its IATA code.")
+        ),
+    );
     tokio::time::sleep(Duration::from_millis(800)).await;
     assert_eq!(version(&url).await, "1.1.1", "a comment is no change");
     assert_eq!(all.list().await, before);
 
     let report = go_back(&house);
-    assert_eq!(report["class"], "breaking", "going back takes what was given: {report}");
+    assert_eq!(
+        report["class"], "breaking",
+        "going back takes what was given: {report}"
+    );
     until(&url, "1.0.0").await;
-    let versions = house.json(&["contracts", "show", "airports"])["versions"].as_array().map_or(0, Vec::len);
+    let versions = house.json(&["contracts", "show", "airports"])["versions"]
+        .as_array()
+        .map_or(0, Vec::len);
     assert_eq!(versions, 3, "nothing is forgotten");
 
     drop(gateway);
     let gateway = house.serve();
     let url = gateway.contract_url("airports");
-    assert_eq!(version(&url).await, "1.0.0", "the file says what it said: going back holds");
+    assert_eq!(
+        version(&url).await,
+        "1.0.0",
+        "the file says what it said: going back holds"
+    );
     house.write("contracts/airports.yaml", wider());
     until(&url, "1.2.0").await;
 }
@@ -222,21 +318,36 @@ async fn a_breaking_edit_and_a_deleted_file_stay_held_over_a_restart() {
     let gateway = house.serve();
     let url = gateway.contract_url("airports");
     assert_eq!(version(&url).await, "1.0.0");
-    assert_eq!(Modern::new(&url).call("list_airports", json!({})).await["isError"], false);
+    assert_eq!(
+        Modern::new(&url).call("list_airports", json!({})).await["isError"],
+        false
+    );
     assert_eq!(held(&house).await["class"], "breaking");
     drop(gateway);
 
     std::fs::remove_file(house.path().join("contracts/airports.yaml")).expect("removed");
     let gateway = house.serve();
     let url = gateway.contract_url("airports");
-    assert_eq!(Modern::new(&url).call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
+    assert_eq!(
+        Modern::new(&url)
+            .call("lookup_airport", json!({"iata": "OSL"}))
+            .await["isError"],
+        false
+    );
     let draft = held(&house).await;
-    assert_eq!((draft["version"].as_str(), draft["class"].as_str()), (None, Some("breaking")), "to be retired");
+    assert_eq!(
+        (draft["version"].as_str(), draft["class"].as_str()),
+        (None, Some("breaking")),
+        "to be retired"
+    );
 
     house.write("contracts/airports.yaml", sample::CONTRACT);
     let started = Instant::now();
     while !pending(&house).is_null() {
-        assert!(started.elapsed() < Duration::from_secs(20), "the file is back, and nothing is to be retired");
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "the file is back, and nothing is to be retired"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     std::fs::remove_file(house.path().join("contracts/airports.yaml")).expect("removed");
@@ -244,7 +355,10 @@ async fn a_breaking_edit_and_a_deleted_file_stay_held_over_a_restart() {
     agree(&house, &draft);
     let started = Instant::now();
     while Modern::new(&url).ask("tools/list", json!({})).await.status == 200 {
-        assert!(started.elapsed() < Duration::from_secs(20), "it is served on");
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "it is served on"
+        );
     }
 
     // A name's history outlives its deletion: removed and added again is a change like any other.
@@ -267,22 +381,43 @@ async fn what_someone_went_back_from_is_judged_like_any_change() {
     go_back(&house);
     until(&url, "1.0.0").await;
     tokio::time::sleep(Duration::from_millis(800)).await;
-    assert!(pending(&house).is_null(), "the file says what it said: going back holds");
+    assert!(
+        pending(&house).is_null(),
+        "the file says what it said: going back holds"
+    );
 
-    house.write("contracts/airports.yaml", broken().replace("IATA code.", "Its IATA code."));
+    house.write(
+        "contracts/airports.yaml",
+        broken().replace("IATA code.", "Its IATA code."),
+    );
     held(&house).await;
     house.write("contracts/airports.yaml", broken());
     let started = Instant::now();
-    while held(&house).await["report"].to_string().contains("Its IATA") {
-        assert!(started.elapsed() < Duration::from_secs(20), "the draft is still of a text that is gone");
+    while held(&house).await["report"]
+        .to_string()
+        .contains("Its IATA")
+    {
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "the draft is still of a text that is gone"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert_eq!((held(&house).await["class"].as_str(), version(&url).await.as_str()), (Some("breaking"), "1.0.0"));
+    assert_eq!(
+        (
+            held(&house).await["class"].as_str(),
+            version(&url).await.as_str()
+        ),
+        (Some("breaking"), "1.0.0")
+    );
 
     std::fs::remove_file(house.path().join("contracts/airports.yaml")).expect("removed");
     let started = Instant::now();
     while !held(&house).await["version"].is_null() {
-        assert!(started.elapsed() < Duration::from_secs(20), "a file that is gone asks to be retired");
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "a file that is gone asks to be retired"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     agree(&house, &held(&house).await);
@@ -308,7 +443,10 @@ fn go_back(house: &House) -> Value {
 
 /// Publishes a draft as an operator.
 fn agree(house: &House, draft: &Value) {
-    let (id, fingerprint) = (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("one"));
+    let (id, fingerprint) = (
+        draft["id"].as_str().expect("an id"),
+        draft["fingerprint"].as_str().expect("one"),
+    );
     let (code, _, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
     assert_eq!(code, 0, "{err}");
 }
@@ -316,19 +454,33 @@ fn agree(house: &House, draft: &Value) {
 /// Submissions over the API meet the same gate, and each role may do what it may.
 #[tokio::test]
 async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
-    let house = House::new().sheets().file("data/airports.csv", sample::DATA);
+    let house = House::new()
+        .sheets()
+        .file("data/airports.csv", sample::DATA);
     let gateway = house.serve();
     house.write("a.yaml", sample::CONTRACT);
     let (code, out, err) = house.run(&["contracts", "submit", "a.yaml"]);
-    assert_eq!((code, out.as_str()), (0, "airports: published 1.0.0"), "{err}");
+    assert_eq!(
+        (code, out.as_str()),
+        (0, "airports: published 1.0.0"),
+        "{err}"
+    );
     let url = gateway.contract_url("airports");
-    assert_eq!(Modern::new(&url).call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
+    assert_eq!(
+        Modern::new(&url)
+            .call("lookup_airport", json!({"iata": "OSL"}))
+            .await["isError"],
+        false
+    );
     let (code, out, _) = house.run(&["contracts", "submit", "a.yaml"]);
     assert_eq!((code, out.as_str()), (0, "airports: unchanged 1.0.0"));
     house.write("a.yaml", broken());
     let (code, out, _) = house.run(&["contracts", "submit", "a.yaml"]);
     assert_eq!(code, HELD, "{out}");
-    assert!(out.contains("for example {"), "the report has a witness: {out}");
+    assert!(
+        out.contains("for example {"),
+        "the report has a witness: {out}"
+    );
     house.write("a.yaml", "contract: airports\ntools: [{ tool: x }]\n");
     let (code, _, err) = house.run(&["contracts", "submit", "a.yaml"]);
     assert!(code == 1 && err.contains("source at /tools/0"), "{err}");
@@ -336,23 +488,45 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
     gateway.wait_for_log("comes from the admin API already");
 
     let admin = Admin::of(&house);
-    let mut keys = vec![("nobody", String::new()), ("agent", house.key(&["--agent", "ann"]))];
+    let mut keys = vec![
+        ("nobody", String::new()),
+        ("agent", house.key(&["--agent", "ann"])),
+    ];
     for role in ["viewer", "editor"] {
-        let made = admin.ask("POST", "/v1/admins", json!({"name": role, "role": role}).to_string()).await;
+        let made = admin
+            .ask(
+                "POST",
+                "/v1/admins",
+                json!({"name": role, "role": role}).to_string(),
+            )
+            .await;
         assert_eq!(made.0, 201, "{}", made.1);
         keys.push((role, made.1["key"].as_str().expect("a key").to_owned()));
     }
     keys.push(("operator", admin.key.clone()));
     let draft = pending(&house);
-    let publish = format!("/v1/drafts/{}/publish", draft["id"].as_str().expect("an id"));
+    let publish = format!(
+        "/v1/drafts/{}/publish",
+        draft["id"].as_str().expect("an id")
+    );
     let agreed = json!({"fingerprint": draft["fingerprint"]});
     // The least role that a route lets in; what it then answers is not asked here, only who is refused.
     let routes = [
         ("GET", "/v1/contracts", None, "viewer"),
         ("GET", "/v1/contracts/airports", None, "viewer"),
-        ("GET", "/v1/contracts/airports/versions/1.0.0", None, "viewer"),
+        (
+            "GET",
+            "/v1/contracts/airports/versions/1.0.0",
+            None,
+            "viewer",
+        ),
         ("GET", "/v1/contracts/airports/diff", None, "viewer"),
-        ("POST", "/v1/contracts/airports/impact", Some(json!({"tools": {}})), "viewer"),
+        (
+            "POST",
+            "/v1/contracts/airports/impact",
+            Some(json!({"tools": {}})),
+            "viewer",
+        ),
         ("GET", "/v1/drafts", None, "viewer"),
         ("GET", "/v1/drafts/none", None, "viewer"),
         ("GET", "/v1/keys", None, "viewer"),
@@ -363,21 +537,51 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
         ("GET", "/v1/audit", None, "viewer"),
         ("GET", "/v1/audit/verify", None, "viewer"),
         ("GET", "/v1/config", None, "viewer"),
-        ("POST", "/v1/contracts", Some(json!({"source": "x"})), "editor"),
+        (
+            "POST",
+            "/v1/contracts",
+            Some(json!({"source": "x"})),
+            "editor",
+        ),
         ("POST", "/v1/contracts/none/retire", None, "editor"),
-        ("POST", "/v1/contracts/none/rollback", Some(json!({"to": "1.0.0", "fingerprint": "0"})), "editor"),
+        (
+            "POST",
+            "/v1/contracts/none/rollback",
+            Some(json!({"to": "1.0.0", "fingerprint": "0"})),
+            "editor",
+        ),
         ("POST", "/v1/drafts/none/discard", None, "editor"),
-        ("POST", "/v1/collections/airports/airports/describe", None, "editor"),
+        (
+            "POST",
+            "/v1/collections/airports/airports/describe",
+            None,
+            "editor",
+        ),
         ("POST", "/v1/upstreams/none/look", None, "editor"),
         ("POST", "/v1/calls", Some(json!({"tool": "none"})), "editor"),
         ("GET", "/v1/admins", None, "operator"),
         ("POST", "/v1/keys", Some(json!({"agent": "?"})), "operator"),
         ("DELETE", "/v1/keys/none", None, "operator"),
-        ("POST", "/v1/admins", Some(json!({"name": "?", "role": "viewer"})), "operator"),
+        (
+            "POST",
+            "/v1/admins",
+            Some(json!({"name": "?", "role": "viewer"})),
+            "operator",
+        ),
         ("DELETE", "/v1/admins/none", None, "operator"),
-        ("PUT", "/v1/plugins/none", Some(json!("no component")), "operator"),
+        (
+            "PUT",
+            "/v1/plugins/none",
+            Some(json!("no component")),
+            "operator",
+        ),
         ("DELETE", "/v1/plugins/none", None, "operator"),
-        ("POST", "/v1/plugins/none/accept", Some(json!({"sha256": "00"})), "operator"),
+        (
+            "POST",
+            "/v1/plugins/none/accept",
+            Some(json!({"sha256": "00"})),
+            "operator",
+        ),
         ("POST", "/v1/plugins/reload", None, "operator"),
         ("POST", "/v1/config/reload", None, "operator"),
         ("POST", publish.as_str(), Some(agreed), "operator"),
@@ -388,29 +592,49 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
             let is_asked = |(method, path, ..): &(&str, &str, Option<Value>, &str)| {
                 method.eq_ignore_ascii_case(operation) && is_at(documented, path)
             };
-            assert!(routes.iter().any(is_asked), "who may {operation} {documented}?");
+            assert!(
+                routes.iter().any(is_asked),
+                "who may {operation} {documented}?"
+            );
         }
     }
     for (method, path, body, least) in routes {
         let mut reached = false;
         for (role, key) in &keys {
-            let admin = Admin { key: key.clone(), ..admin.clone() };
-            let (status, answer) =
-                admin.ask(method, path, body.as_ref().map_or_else(String::new, Value::to_string)).await;
+            let admin = Admin {
+                key: key.clone(),
+                ..admin.clone()
+            };
+            let (status, answer) = admin
+                .ask(
+                    method,
+                    path,
+                    body.as_ref().map_or_else(String::new, Value::to_string),
+                )
+                .await;
             reached |= *role == least;
             match *role {
                 "nobody" | "agent" => assert_eq!(status, 401, "{role} {method} {path}: {answer}"),
-                _ if reached => assert!(![401, 403].contains(&status), "{role} {method} {path}: {status} {answer}"),
+                _ if reached => assert!(
+                    ![401, 403].contains(&status),
+                    "{role} {method} {path}: {status} {answer}"
+                ),
                 _ => assert_eq!(status, 403, "{role} {method} {path}: {answer}"),
             }
         }
     }
-    assert_eq!(house.json(&["contracts", "show", "airports"])["version"], "2.0.0");
+    assert_eq!(
+        house.json(&["contracts", "show", "airports"])["version"],
+        "2.0.0"
+    );
 }
 
 /// Returns `true` if the path is one that the document describes by its template.
 fn is_at(template: &str, path: &str) -> bool {
-    let (template, path) = (template.split('/').collect::<Vec<_>>(), path.split('/').collect::<Vec<_>>());
+    let (template, path) = (
+        template.split('/').collect::<Vec<_>>(),
+        path.split('/').collect::<Vec<_>>(),
+    );
     let is_part = |(part, given): (&&str, &&str)| part.starts_with('{') || part == given;
     template.len() == path.len() && template.iter().zip(&path).all(is_part)
 }
@@ -428,49 +652,93 @@ async fn with_an_empty_state_the_lock_is_the_published_version() {
     std::fs::remove_dir_all(house.path().join("state")).expect("wiped");
     house.write("contracts/airports.yaml", broken());
     // A lock has the whole compiled contract, which is longer than its file.
-    let lock = std::fs::read_to_string(house.path().join("contracts/airports.lock.json")).expect("a lock");
-    house.write("contracts/airports.lock.json", format!("{lock}{}", " ".repeat(5 << 20)));
+    let lock =
+        std::fs::read_to_string(house.path().join("contracts/airports.lock.json")).expect("a lock");
+    house.write(
+        "contracts/airports.lock.json",
+        format!("{lock}{}", " ".repeat(5 << 20)),
+    );
     let gateway = house.serve();
     let url = gateway.contract_url("airports");
     assert_eq!(version(&url).await, "1.1.0");
-    assert_eq!(Modern::new(&url).call("list_airports", json!({"min_elevation_ft": 10000})).await["isError"], false);
+    assert_eq!(
+        Modern::new(&url)
+            .call("list_airports", json!({"min_elevation_ft": 10000}))
+            .await["isError"],
+        false
+    );
     assert_eq!(held(&house).await["base"], "1.1.0");
     drop(gateway);
 
     std::fs::remove_dir_all(house.path().join("state")).expect("wiped");
-    house.write("contracts/airports.lock.json", "{\"lock\": 1, \"contract\": {}}");
+    house.write(
+        "contracts/airports.lock.json",
+        "{\"lock\": 1, \"contract\": {}}",
+    );
     let (code, _, err) = house.run(&["serve", "--listen", "127.0.0.1:0"]);
-    assert!(code == 1 && err.contains("airports.lock.json"), "a lock that cannot be read is no lock to ignore: {err}");
+    assert!(
+        code == 1 && err.contains("airports.lock.json"),
+        "a lock that cannot be read is no lock to ignore: {err}"
+    );
 }
 
 /// Someone who changes what they read is told if somebody else was faster; someone who names no tag changes whatever is
 /// there.
 #[tokio::test]
 async fn a_change_may_insist_on_what_was_read() {
-    let house = House::new().sheets().file("data/airports.csv", sample::DATA);
+    let house = House::new()
+        .sheets()
+        .file("data/airports.csv", sample::DATA);
     let _gateway = house.serve();
     let admin = Admin::of(&house);
     let submit = async |source: &str, tag: Option<&str>| {
-        let request = admin.request("POST", "/v1/contracts").body(json!({"source": source}).to_string());
-        let request = tag.into_iter().fold(request, |request, tag| request.header("if-match", tag));
+        let request = admin
+            .request("POST", "/v1/contracts")
+            .body(json!({"source": source}).to_string());
+        let request = tag
+            .into_iter()
+            .fold(request, |request, tag| request.header("if-match", tag));
         let answer = request.send().await.expect("an answer");
-        (answer.status().as_u16(), answer.headers()["content-type"].to_str().expect("text").to_owned())
+        (
+            answer.status().as_u16(),
+            answer.headers()["content-type"]
+                .to_str()
+                .expect("text")
+                .to_owned(),
+        )
     };
     let tag = async || {
-        let answer = admin.request("GET", "/v1/contracts/airports").send().await.expect("an answer");
+        let answer = admin
+            .request("GET", "/v1/contracts/airports")
+            .send()
+            .await
+            .expect("an answer");
         answer.headers()["etag"].to_str().expect("text").to_owned()
     };
-    assert_eq!(submit(sample::CONTRACT, Some("*")).await.0, 412, "there is none yet");
+    assert_eq!(
+        submit(sample::CONTRACT, Some("*")).await.0,
+        412,
+        "there is none yet"
+    );
     assert_eq!(submit(sample::CONTRACT, None).await.0, 200);
     let (ann, bob) = (tag().await, tag().await);
     assert_eq!(ann, bob);
     assert_eq!(submit(&wider(), Some(&ann)).await.0, 200);
     let bobs = sample::CONTRACT.replace("IATA code.", "Its IATA code.");
-    assert_eq!(submit(&bobs, Some(&bob)).await, (412, "application/problem+json".to_owned()), "ann was faster");
-    let retire = admin.request("POST", "/v1/contracts/airports/retire").header("if-match", &bob);
+    assert_eq!(
+        submit(&bobs, Some(&bob)).await,
+        (412, "application/problem+json".to_owned()),
+        "ann was faster"
+    );
+    let retire = admin
+        .request("POST", "/v1/contracts/airports/retire")
+        .header("if-match", &bob);
     assert_eq!(retire.send().await.expect("an answer").status(), 412);
     let back = json!({"to": "1.0.0", "fingerprint": "0"}).to_string();
-    let back = admin.request("POST", "/v1/contracts/airports/rollback").header("if-match", &bob).body(back);
+    let back = admin
+        .request("POST", "/v1/contracts/airports/rollback")
+        .header("if-match", &bob)
+        .body(back);
     assert_eq!(back.send().await.expect("an answer").status(), 412);
     let now = tag().await;
     // The text may be as long as a file.
@@ -481,7 +749,9 @@ async fn a_change_may_insist_on_what_was_read() {
 
 #[tokio::test]
 async fn drafts_are_listed_by_their_status_and_page_by_page() {
-    let house = House::new().sheets().file("data/airports.csv", sample::DATA);
+    let house = House::new()
+        .sheets()
+        .file("data/airports.csv", sample::DATA);
     let _gateway = house.serve();
     let admin = Admin::of(&house);
     let submit = async |source: String, hold: bool| {
@@ -498,13 +768,24 @@ async fn drafts_are_listed_by_their_status_and_page_by_page() {
     let ids = async |query: &str| {
         let (status, drafts) = admin.ask("GET", &format!("/v1/drafts?{query}"), "").await;
         let drafts = drafts.as_array().into_iter().flatten();
-        (status, drafts.map(|draft| draft["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>())
+        (
+            status,
+            drafts
+                .map(|draft| draft["id"].as_str().expect("an id").to_owned())
+                .collect::<Vec<_>>(),
+        )
     };
     let all = [waits.clone(), replaced.clone(), discarded.clone()];
     assert_eq!(ids("contract=airports").await, (200, all.to_vec()));
     assert_eq!(ids("status=pending").await, (200, vec![waits.clone()]));
-    assert_eq!(ids("status=superseded").await, (200, vec![replaced.clone()]));
-    assert_eq!(ids(&format!("before={replaced}")).await, (200, vec![discarded]));
+    assert_eq!(
+        ids("status=superseded").await,
+        (200, vec![replaced.clone()])
+    );
+    assert_eq!(
+        ids(&format!("before={replaced}")).await,
+        (200, vec![discarded])
+    );
     assert_eq!(ids("before=none").await.0, 404);
     assert_eq!(ids("status=harmless").await.0, 400);
     let (_, contracts) = admin.ask("GET", "/v1/contracts", "").await;
@@ -527,9 +808,18 @@ async fn a_refused_file_is_listed_with_its_problems() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    house.write("contracts/airports.yaml", sample::CONTRACT.replace("verb: list", "verb: lst"));
+    house.write(
+        "contracts/airports.yaml",
+        sample::CONTRACT.replace("verb: list", "verb: lst"),
+    );
     let all = listed(&|listed| listed["refused"] != json!([])).await;
-    assert_eq!((&all["contracts"][0]["name"], &all["contracts"][0]["version"]), (&json!("airports"), &json!("1.0.0")));
+    assert_eq!(
+        (
+            &all["contracts"][0]["name"],
+            &all["contracts"][0]["version"]
+        ),
+        (&json!("airports"), &json!("1.0.0"))
+    );
     let problem = &all["refused"][0]["problems"][0];
     assert_eq!(problem["place"], "/tools/1/verb", "{all}");
     let (_, text, _) = house.run(&["contracts", "list"]);
@@ -543,9 +833,17 @@ async fn a_refused_file_is_listed_with_its_problems() {
     listed(&|listed| listed["refused"] == json!([])).await;
     until(&gateway.contract_url("airports"), "1.1.0").await;
 
-    house.write("contracts/parts.yaml", FIELDS.replace("adapter: sheet", "adapter: nowhere"));
+    house.write(
+        "contracts/parts.yaml",
+        FIELDS.replace("adapter: sheet", "adapter: nowhere"),
+    );
     let all = listed(&|listed| listed["waiting"] != json!([])).await;
-    assert!(all["waiting"][0]["file"].as_str().is_some_and(|file| file.ends_with("parts.yaml")), "{all}");
+    assert!(
+        all["waiting"][0]["file"]
+            .as_str()
+            .is_some_and(|file| file.ends_with("parts.yaml")),
+        "{all}"
+    );
 }
 
 /// A retirement is agreed to as a rollback is: the fingerprint is printed, and with it the command does it.
@@ -556,7 +854,11 @@ async fn a_contract_is_retired_by_its_fingerprint() {
     let url = gateway.contract_url("airports");
     let retire = ["contracts", "retire", "airports"];
     let asked = house.json(&retire);
-    assert_eq!((asked["verdict"].as_str(), version(&url).await.as_str()), (Some("held"), "1.0.0"), "{asked}");
+    assert_eq!(
+        (asked["verdict"].as_str(), version(&url).await.as_str()),
+        (Some("held"), "1.0.0"),
+        "{asked}"
+    );
     let (code, _, err) = house.run(&[&retire[..], &["--fingerprint", &"0".repeat(64)]].concat());
     assert!(code == 1 && err.contains("another change"), "{code}: {err}");
     assert_eq!(version(&url).await, "1.0.0");
@@ -569,36 +871,67 @@ async fn a_contract_is_retired_by_its_fingerprint() {
 /// `weir diff` says the same about files, with an exit code for a pipeline.
 #[tokio::test]
 async fn diff_tells_a_pipeline_by_its_exit_code() {
-    let house =
-        sample::house().file("old.yaml", sample::CONTRACT).file("new.yaml", broken()).file("wide.yaml", wider());
+    let house = sample::house()
+        .file("old.yaml", sample::CONTRACT)
+        .file("new.yaml", broken())
+        .file("wide.yaml", wider());
     let (code, out, err) = house.run(&["diff", "old.yaml", "new.yaml", "--json"]);
-    let report: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out} {err}"));
+    let report: Value =
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out} {err}"));
     assert_eq!((code, report["breaking"].as_bool()), (2, Some(true)));
     assert_eq!(house.run(&["diff", "old.yaml", "wide.yaml"]).0, 0);
     let gateway = house.serve();
-    let (code, out, _) = house.run(&["diff", "new.yaml", "--against", &gateway.contract_url("airports")]);
+    let (code, out, _) = house.run(&[
+        "diff",
+        "new.yaml",
+        "--against",
+        &gateway.contract_url("airports"),
+    ]);
     assert!(code == 2 && out.contains("breaking"), "{code}: {out}");
-    let planned = house.json(&["diff", "new.yaml", "--against", &gateway.contract_url("airports")]);
+    let planned = house.json(&[
+        "diff",
+        "new.yaml",
+        "--against",
+        &gateway.contract_url("airports"),
+    ]);
     let all = house.json(&["diff", "new.yaml", "--against", &gateway.url()]);
     house.write("contracts/airports.yaml", broken());
     let draft = held(&house).await;
-    assert_eq!(planned["fingerprint"], draft["fingerprint"], "{planned}\n{draft}");
-    assert_eq!(all["fingerprint"], draft["fingerprint"], "the endpoint of all contracts");
+    assert_eq!(
+        planned["fingerprint"], draft["fingerprint"],
+        "{planned}\n{draft}"
+    );
+    assert_eq!(
+        all["fingerprint"], draft["fingerprint"],
+        "the endpoint of all contracts"
+    );
     house.write("contracts/airports.yaml", sample::CONTRACT);
     // If no admin API can be asked, the listing is all there is, and the report says so.
     let elsewhere = sample::house().file("new.yaml", broken());
-    let (code, out, err) = elsewhere.run(&["diff", "new.yaml", "--against", &gateway.contract_url("airports")]);
+    let (code, out, err) = elsewhere.run(&[
+        "diff",
+        "new.yaml",
+        "--against",
+        &gateway.contract_url("airports"),
+    ]);
     assert!(code == 2 && err.contains("--admin"), "{code}: {out} {err}");
     for same in ["old.yaml", "wide.yaml"] {
-        let (code, out, err) = house.run(&["diff", same, "--against", &gateway.contract_url("airports")]);
+        let (code, out, err) =
+            house.run(&["diff", same, "--against", &gateway.contract_url("airports")]);
         assert_eq!(code, 0, "{out} {err}");
     }
     assert_eq!(house.run(&["lock", "contracts/airports.yaml"]).0, 0);
-    let listed = Modern::new(gateway.url()).ask("tools/list", json!({})).await.text;
+    let listed = Modern::new(gateway.url())
+        .ask("tools/list", json!({}))
+        .await
+        .text;
     house.write("listed.json", listed);
     for was in ["contracts/airports.lock.json", "listed.json"] {
         let (code, out, err) = house.run(&["diff", was, "new.yaml"]);
-        assert!(code == 2 && out.contains("breaking"), "{was}: {code}: {out} {err}");
+        assert!(
+            code == 2 && out.contains("breaking"),
+            "{was}: {code}: {out} {err}"
+        );
     }
     let (code, out, _) = house.run(&["lint", "old.yaml", "--json"]);
     let findings: Value = serde_json::from_str(&out).expect("JSON");
@@ -609,36 +942,72 @@ async fn diff_tells_a_pipeline_by_its_exit_code() {
 /// way it comes.
 #[tokio::test]
 async fn a_name_that_another_contract_took_is_refused_on_every_way_back() {
-    let house = House::new().sheets().file("data/airports.csv", sample::DATA);
+    let house = House::new()
+        .sheets()
+        .file("data/airports.csv", sample::DATA);
     let gateway = house.serve();
     let admin = Admin::of(&house);
     let ask = async |path: &str, body: Value| admin.ask("POST", path, body.to_string()).await;
     let named = |contract: &str, tool: &str| {
-        FIELDS.replace("contract: fields", &format!("contract: {contract}")).replace("lookup_field", tool)
+        FIELDS
+            .replace("contract: fields", &format!("contract: {contract}"))
+            .replace("lookup_field", tool)
     };
-    let at = |tool: &str| sample::CONTRACT.find(&format!("  - tool: {tool}")).expect("the tool is there");
-    let without = [&sample::CONTRACT[..at("lookup_airport")], &sample::CONTRACT[at("list_airports")..]].concat();
-    assert_eq!(ask("/v1/contracts", json!({"source": sample::CONTRACT})).await.0, 200);
+    let at = |tool: &str| {
+        sample::CONTRACT
+            .find(&format!("  - tool: {tool}"))
+            .expect("the tool is there")
+    };
+    let without = [
+        &sample::CONTRACT[..at("lookup_airport")],
+        &sample::CONTRACT[at("list_airports")..],
+    ]
+    .concat();
+    assert_eq!(
+        ask("/v1/contracts", json!({"source": sample::CONTRACT}))
+            .await
+            .0,
+        200
+    );
     let (status, held) = ask("/v1/contracts", json!({"source": without})).await;
     assert_eq!(status, 202, "{held}");
-    agree(&house, &json!({"id": held["draft"], "fingerprint": held["fingerprint"]}));
+    agree(
+        &house,
+        &json!({"id": held["draft"], "fingerprint": held["fingerprint"]}),
+    );
     // The name is free: one contract waits with it, and another one gets it.
     let spare = json!({"source": named("spare", "lookup_airport"), "hold": true});
     let (status, waiting) = ask("/v1/contracts", spare).await;
     assert_eq!(status, 202, "{waiting}");
-    let (status, published) = ask("/v1/contracts", json!({"source": named("fields", "lookup_airport")})).await;
+    let (status, published) = ask(
+        "/v1/contracts",
+        json!({"source": named("fields", "lookup_airport")}),
+    )
+    .await;
     assert_eq!(status, 200, "{published}");
 
     let back = house.json(&["contracts", "rollback", "airports", "--to", "1.0.0"]);
     let back = json!({"to": "1.0.0", "fingerprint": back["fingerprint"]});
     let agreed = json!({"fingerprint": waiting["fingerprint"]});
-    let publish = format!("/v1/drafts/{}/publish", waiting["draft"].as_str().expect("a draft"));
-    for (path, body) in [("/v1/contracts/airports/rollback", back), (publish.as_str(), agreed)] {
+    let publish = format!(
+        "/v1/drafts/{}/publish",
+        waiting["draft"].as_str().expect("a draft")
+    );
+    for (path, body) in [
+        ("/v1/contracts/airports/rollback", back),
+        (publish.as_str(), agreed),
+    ] {
         let (status, refusal) = ask(path, body).await;
         let why = &refusal["problems"][0]["message"];
-        assert_eq!((status, why.as_str()), (422, Some(TAKEN)), "{path}: {refusal}");
+        assert_eq!(
+            (status, why.as_str()),
+            (422, Some(TAKEN)),
+            "{path}: {refusal}"
+        );
     }
-    let elsewhere = House::new().sheets().file("data/airports.csv", sample::DATA);
+    let elsewhere = House::new()
+        .sheets()
+        .file("data/airports.csv", sample::DATA);
     let elsewhere = elsewhere.file("contracts/third.yaml", named("third", "lookup_airport"));
     drop(elsewhere.serve());
     assert_eq!(elsewhere.run(&["lock"]).0, 0);
@@ -652,7 +1021,9 @@ async fn a_name_that_another_contract_took_is_refused_on_every_way_back() {
     for absent in ["spare", "third"] {
         assert_eq!(version(&gateway.contract_url(absent)).await, "none");
     }
-    let found = Modern::new(gateway.contract_url("fields")).call("lookup_airport", json!({"iata": "OSL"})).await;
+    let found = Modern::new(gateway.contract_url("fields"))
+        .call("lookup_airport", json!({"iata": "OSL"}))
+        .await;
     assert_eq!(found["structuredContent"]["country"], "NO", "{found}");
 }
 

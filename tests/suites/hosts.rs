@@ -18,11 +18,17 @@ use crate::sample;
 /// Each client, and where its configuration lies at home.
 const HOSTS: [(&str, &str); 9] = [
     ("claude-code", ".claude.json"),
-    ("claude-desktop", ".config/Claude/claude_desktop_config.json"),
+    (
+        "claude-desktop",
+        ".config/Claude/claude_desktop_config.json",
+    ),
     ("cursor", ".cursor/mcp.json"),
     ("vscode", ".config/Code/User/mcp.json"),
     ("codex", ".codex/config.toml"),
-    ("cline", ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
+    (
+        "cline",
+        ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+    ),
     ("gemini", ".gemini/settings.json"),
     ("windsurf", ".codeium/windsurf/mcp_config.json"),
     ("zed", ".config/zed/settings.json"),
@@ -39,33 +45,58 @@ struct Home {
 impl Home {
     fn of(client: &'static str, lies_at: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let extension = Path::new(lies_at).extension().filter(|kind| *kind == "toml").map_or("json", |_| "toml");
-        let fixture = place::repository().join(format!("tests/fixtures/hosts/{client}.{extension}"));
+        let extension = Path::new(lies_at)
+            .extension()
+            .filter(|kind| *kind == "toml")
+            .map_or("json", |_| "toml");
+        let fixture =
+            place::repository().join(format!("tests/fixtures/hosts/{client}.{extension}"));
         let fixture = fs::read_to_string(fixture).expect("a configuration of the client");
         let words = hostile(&["good"]);
-        let before = fixture.replace("@PYTHON@", &words[0]).replace("@SERVER@", &words[1]);
+        let before = fixture
+            .replace("@PYTHON@", &words[0])
+            .replace("@SERVER@", &words[1]);
         let file = folder.path().join(lies_at);
         fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
         fs::write(&file, &before).expect("a configuration");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the user's alone");
-        Self { folder, client, file, before }
+        Self {
+            folder,
+            client,
+            file,
+            before,
+        }
     }
 
     fn all() -> impl Iterator<Item = Self> {
-        HOSTS.iter().map(|(client, lies_at)| Self::of(client, lies_at))
+        HOSTS
+            .iter()
+            .map(|(client, lies_at)| Self::of(client, lies_at))
     }
 
     /// Runs `weir` in this home. Returns what it prints.
     fn run(&self, words: &[&str]) -> String {
         let mut command = Command::new(place::binary("weir"));
-        command.args(words).env("HOME", self.folder.path()).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME");
+        command
+            .args(words)
+            .env("HOME", self.folder.path())
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("CODEX_HOME");
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
             command.env_remove(name);
         }
-        let output = command.current_dir(self.folder.path()).stdin(Stdio::null()).output().expect("weir starts");
+        let output = command
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .expect("weir starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
         let (out, err) = (text(output.stdout), text(output.stderr));
-        assert!(output.status.success(), "{} {words:?}: {out}{err}", self.client);
+        assert!(
+            output.status.success(),
+            "{} {words:?}: {out}{err}",
+            self.client
+        );
         out
     }
 
@@ -78,9 +109,12 @@ impl Home {
     /// Returns the names of what one server of the configuration offers.
     fn offered(&self, server: &str) -> Vec<String> {
         let document: Value =
-            serde_json::from_str(&self.run(&["extract", server, "--from", self.client])).expect("a document");
+            serde_json::from_str(&self.run(&["extract", server, "--from", self.client]))
+                .expect("a document");
         let items = document["items"].as_array().expect("items").iter();
-        items.map(|item| item["name"].as_str().expect("a name").to_owned()).collect()
+        items
+            .map(|item| item["name"].as_str().expect("a name").to_owned())
+            .collect()
     }
 
     fn now(&self) -> String {
@@ -115,7 +149,11 @@ impl Home {
     }
 
     fn mode(&self) -> u32 {
-        fs::metadata(&self.file).expect("the configuration is there").permissions().mode() & 0o777
+        fs::metadata(&self.file)
+            .expect("the configuration is there")
+            .permissions()
+            .mode()
+            & 0o777
     }
 }
 
@@ -125,7 +163,9 @@ fn has_what_was_there(client: &str, before: &str, now: &str) {
     let mut rest = &*tight(now);
     for line in before.lines().map(tight) {
         let line = line.trim_end_matches([',', '}']);
-        let at = rest.find(line).unwrap_or_else(|| panic!("{client}: {line:?} is gone, or elsewhere:\n{now}"));
+        let at = rest
+            .find(line)
+            .unwrap_or_else(|| panic!("{client}: {line:?} is gone, or elsewhere:\n{now}"));
         rest = &rest[at + line.len()..];
     }
 }
@@ -145,11 +185,26 @@ fn weir_is_put_into_every_client_beside_what_is_there_and_taken_out_to_equal_byt
         let said = home.connect(&house);
         let with = home.now();
         has_what_was_there(client, &home.before, &with);
-        assert_eq!(fs::read_to_string(home.backup()).expect("a backup"), home.before, "{client}");
-        assert!(said.contains(".weir-backup is what it was"), "{client}: {said}");
+        assert_eq!(
+            fs::read_to_string(home.backup()).expect("a backup"),
+            home.before,
+            "{client}"
+        );
+        assert!(
+            said.contains(".weir-backup is what it was"),
+            "{client}: {said}"
+        );
         assert_eq!(home.mode(), 0o600, "{client}: it stays the user's alone");
-        assert_eq!(home.offered("weir").len(), 3, "{client}: the client starts Weir");
-        assert_eq!(home.offered("notes"), ["good"], "{client}: and what it started before");
+        assert_eq!(
+            home.offered("weir").len(),
+            3,
+            "{client}: the client starts Weir"
+        );
+        assert_eq!(
+            home.offered("notes"),
+            ["good"],
+            "{client}: and what it started before"
+        );
         // Once more changes nothing.
         assert!(home.connect(&house).contains("already names"), "{client}");
         assert_eq!(home.now(), with, "{client}");
@@ -172,7 +227,10 @@ fn what_was_edited_since_stays_when_weir_is_taken_out() {
         fs::write(&home.file, edit(&home.now())).expect("edited");
         home.run(&["connect", client, "--undo"]);
         let now = home.now();
-        assert!(now.contains("\"better\"") && !now.contains("--config"), "{client}: {now}");
+        assert!(
+            now.contains("\"better\"") && !now.contains("--config"),
+            "{client}: {now}"
+        );
         has_what_was_there(client, &edit(&home.before), &now);
     }
 }
@@ -184,14 +242,25 @@ fn what_was_only_commented_since_stays_when_weir_is_taken_out() {
     for home in Home::all() {
         let client = home.client;
         home.connect(&house);
-        let comment = if client == "codex" { "# mine, since\n" } else { "// mine, since\n" };
+        let comment = if client == "codex" {
+            "# mine, since\n"
+        } else {
+            "// mine, since\n"
+        };
         home.edit(|now| format!("{comment}{now}"));
         let said = home.run(&["connect", client, "--undo"]);
         let now = home.now();
-        assert!(now.starts_with(comment) && !now.contains("--config"), "{client}: {now}");
+        assert!(
+            now.starts_with(comment) && !now.contains("--config"),
+            "{client}: {now}"
+        );
         has_what_was_there(client, &home.before, &now);
         assert!(said.contains("everything else stays"), "{client}: {said}");
-        assert_eq!(fs::read_to_string(home.backup()).expect("the backup stays"), home.before, "{client}");
+        assert_eq!(
+            fs::read_to_string(home.backup()).expect("the backup stays"),
+            home.before,
+            "{client}"
+        );
     }
 }
 
@@ -208,19 +277,36 @@ fn a_key_in_the_entry_stays_when_weir_is_connected_again() {
         assert_eq!(home.now(), with_key, "{client}");
         home.run(&["connect", client, "--config", &config, "--view", "reading"]);
         let now = home.now();
-        assert!(now.contains("theirs") && now.contains("--view"), "{client}: {now}");
-        assert_eq!(fs::read_to_string(home.last_backup()).expect("a backup"), with_key, "{client}");
+        assert!(
+            now.contains("theirs") && now.contains("--view"),
+            "{client}: {now}"
+        );
+        assert_eq!(
+            fs::read_to_string(home.last_backup()).expect("a backup"),
+            with_key,
+            "{client}"
+        );
 
         // A URL takes no environment, and the key is in the backup.
         if client != "claude-desktop" {
             home.run(&["connect", client, "--url", "http://127.0.0.1:1/mcp"]);
             let url = home.now();
-            assert!(!url.contains("theirs") && !url.contains("--view"), "{client}: {url}");
-            assert_eq!(fs::read_to_string(home.last_backup()).expect("a backup"), now, "{client}");
+            assert!(
+                !url.contains("theirs") && !url.contains("--view"),
+                "{client}: {url}"
+            );
+            assert_eq!(
+                fs::read_to_string(home.last_backup()).expect("a backup"),
+                now,
+                "{client}"
+            );
         }
         home.run(&["connect", client, "--undo"]);
         assert_eq!(home.now(), home.before, "{client}: byte for byte");
-        assert!(!home.backup().exists() && !home.last_backup().exists(), "{client}: nothing of ours is left");
+        assert!(
+            !home.backup().exists() && !home.last_backup().exists(),
+            "{client}: nothing of ours is left"
+        );
     }
 }
 
@@ -239,8 +325,15 @@ fn an_entry_that_was_there_before_weir_is_put_back() {
 
             home.connect(&house);
             let now = home.now();
-            assert!(now.contains("theirs") && now.contains("--config") && !now.contains("--own"), "{client}: {now}");
-            assert_eq!(fs::read_to_string(home.backup()).expect("a backup"), theirs, "{client}");
+            assert!(
+                now.contains("theirs") && now.contains("--config") && !now.contains("--own"),
+                "{client}: {now}"
+            );
+            assert_eq!(
+                fs::read_to_string(home.backup()).expect("a backup"),
+                theirs,
+                "{client}"
+            );
             if is_edited_since {
                 home.edit(|now| edit(&now));
             }
@@ -251,7 +344,9 @@ fn an_entry_that_was_there_before_weir_is_put_back() {
                 false => assert_eq!(now, theirs, "{client}: byte for byte"),
                 true => {
                     assert!(
-                        now.contains("theirs") && now.contains("--own") && now.contains("\"better\""),
+                        now.contains("theirs")
+                            && now.contains("--own")
+                            && now.contains("\"better\""),
                         "{client}: {now}"
                     );
                     assert!(!now.contains("--config"), "{client}: {now}");
@@ -260,7 +355,15 @@ fn an_entry_that_was_there_before_weir_is_put_back() {
             home.run(&["connect", client, "--undo"]);
             let now = home.now();
             assert!(!now.contains("theirs"), "{client}: {now}");
-            has_what_was_there(client, &if is_edited_since { edit(&home.before) } else { home.before.clone() }, &now);
+            has_what_was_there(
+                client,
+                &if is_edited_since {
+                    edit(&home.before)
+                } else {
+                    home.before.clone()
+                },
+                &now,
+            );
         }
     }
 }
@@ -271,13 +374,35 @@ fn a_new_configuration_is_the_users_alone() {
     for home in Home::all().filter(|home| home.client != "claude-desktop") {
         fs::remove_file(&home.file).expect("it was there");
         let header = "Authorization: Bearer theirs";
-        home.run(&["connect", home.client, "--url", "http://127.0.0.1:1/mcp", "--header", header]);
+        home.run(&[
+            "connect",
+            home.client,
+            "--url",
+            "http://127.0.0.1:1/mcp",
+            "--header",
+            header,
+        ]);
         assert!(home.now().contains("theirs"), "{}", home.client);
         assert_eq!(home.mode(), 0o600, "{}", home.client);
-        home.run(&["connect", home.client, "--url", "http://127.0.0.1:1/mcp", "--view", "reading"]);
+        home.run(&[
+            "connect",
+            home.client,
+            "--url",
+            "http://127.0.0.1:1/mcp",
+            "--view",
+            "reading",
+        ]);
         home.run(&["connect", home.client, "--undo"]);
-        assert!(!home.file.exists(), "{}: both entries were ours, and so was the file", home.client);
-        assert!(!home.backup().exists() && !home.last_backup().exists(), "{}", home.client);
+        assert!(
+            !home.file.exists(),
+            "{}: both entries were ours, and so was the file",
+            home.client
+        );
+        assert!(
+            !home.backup().exists() && !home.last_backup().exists(),
+            "{}",
+            home.client
+        );
     }
 }
 
@@ -288,18 +413,32 @@ fn what_a_client_writes_while_the_endpoint_is_asked_is_not_lost() {
         let client = home.client;
         let endpoint = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}/mcp", endpoint.local_addr().expect("an address"));
-        let (file, edited) = (home.file.clone(), home.before.replacen("\"good\"", "\"better\"", 1));
+        let (file, edited) = (
+            home.file.clone(),
+            home.before.replacen("\"good\"", "\"better\"", 1),
+        );
         std::thread::spawn(move || {
-            let (mut caller, _) = endpoint.accept().expect("Weir asks whether a key is needed");
+            let (mut caller, _) = endpoint
+                .accept()
+                .expect("Weir asks whether a key is needed");
             let mut request = [0; 4096];
             assert!(caller.read(&mut request).expect("a request") > 0);
             fs::write(&file, edited).expect("edited");
-            let answer = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            let answer =
+                "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
             caller.write_all(answer.as_bytes()).expect("answered");
         });
         home.run(&["connect", client, "--url", &url]);
         let after = home.now();
-        assert!(after.contains(&url) && after.contains("\"better\""), "{client}: {after}");
-        assert!(fs::read_to_string(home.backup()).expect("a backup").contains("\"better\""), "{client}");
+        assert!(
+            after.contains(&url) && after.contains("\"better\""),
+            "{client}: {after}"
+        );
+        assert!(
+            fs::read_to_string(home.backup())
+                .expect("a backup")
+                .contains("\"better\""),
+            "{client}"
+        );
     }
 }

@@ -34,7 +34,14 @@ enum Runs {
 #[tokio::test]
 async fn five_sources_answer_the_same_bytes() {
     let runs = Runs::Component;
-    let sources = [csv(runs), indexed(runs), xlsx(runs), sqlite(runs), postgres(), rest(runs)];
+    let sources = [
+        csv(runs),
+        indexed(runs),
+        xlsx(runs),
+        sqlite(runs),
+        postgres(),
+        rest(runs),
+    ];
     all_the_same(sources.into()).await;
 }
 
@@ -43,7 +50,13 @@ async fn five_sources_answer_the_same_bytes() {
 async fn native_adapters_answer_the_same_bytes() {
     let mut sources = vec![csv(Runs::Component)];
     for runs in [Runs::Child, Runs::InProcess] {
-        sources.extend([csv(runs), indexed(runs), xlsx(runs), sqlite(runs), rest(runs)]);
+        sources.extend([
+            csv(runs),
+            indexed(runs),
+            xlsx(runs),
+            sqlite(runs),
+            rest(runs),
+        ]);
     }
     all_the_same(sources).await;
 }
@@ -52,12 +65,18 @@ async fn all_the_same(sources: Vec<Source>) {
     same_schemas(&sources).await;
 
     let all: Vec<&Source> = sources.iter().collect();
-    for source in sources.iter().filter(|source| source.name.contains("index")) {
+    for source in sources
+        .iter()
+        .filter(|source| source.name.contains("index"))
+    {
         for (tool, arguments) in reads() {
             answer(source, tool, &arguments).await;
         }
     }
-    for source in sources.iter().filter(|source| source.name.contains("index")) {
+    for source in sources
+        .iter()
+        .filter(|source| source.name.contains("index"))
+    {
         large_sheet::wait_for_indexes(&source._house).await;
     }
     let mut count = 0;
@@ -68,7 +87,11 @@ async fn all_the_same(sources: Vec<Source>) {
     for limit in [1, 7, 100] {
         let arguments = json!({ "limit": limit });
         let walks = walk(&all, arguments, async |_| ()).await;
-        assert_eq!(walks.len(), nasty::rows().len(), "a walk at limit {limit} meets each record once");
+        assert_eq!(
+            walks.len(),
+            nasty::rows().len(),
+            "a walk at limit {limit} meets each record once"
+        );
         count += walks.len().div_ceil(limit);
     }
 
@@ -312,20 +335,41 @@ const WRITING: &str = r#"
 fn csv(runs: Runs) -> Source {
     let house = House::new().sheets();
     nasty::csv(&house.path().join("data/items.csv"));
-    source("csv", runs, house, "sheet", "{ connection: data, path: items.csv }", true)
+    source(
+        "csv",
+        runs,
+        house,
+        "sheet",
+        "{ connection: data, path: items.csv }",
+        true,
+    )
 }
 
 /// Returns a source that is read through indexes however small it is.
 fn indexed(runs: Runs) -> Source {
     let house = House::new().sheets();
     nasty::csv(&house.path().join("data/items.csv"));
-    source("csv by index", runs, house, "sheet", "{ connection: data, path: items.csv, index: always }", true)
+    source(
+        "csv by index",
+        runs,
+        house,
+        "sheet",
+        "{ connection: data, path: items.csv, index: always }",
+        true,
+    )
 }
 
 fn xlsx(runs: Runs) -> Source {
     let house = House::new().sheets();
     nasty::xlsx(&house.path().join("data/items.xlsx"));
-    source("xlsx", runs, house, "sheet", "{ connection: data, path: items.xlsx }", false)
+    source(
+        "xlsx",
+        runs,
+        house,
+        "sheet",
+        "{ connection: data, path: items.xlsx }",
+        false,
+    )
 }
 
 fn sqlite(runs: Runs) -> Source {
@@ -333,7 +377,14 @@ fn sqlite(runs: Runs) -> Source {
         "[connections.db]\nkind = \"sqlite\"\npath = \"data/items.sqlite\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
     );
     nasty::sqlite(&house.path().join("data/items.sqlite"));
-    source("sqlite", runs, house, "sql", "{ connection: db, table: items }", true)
+    source(
+        "sqlite",
+        runs,
+        house,
+        "sql",
+        "{ connection: db, table: items }",
+        true,
+    )
 }
 
 fn postgres() -> Source {
@@ -343,7 +394,14 @@ fn postgres() -> Source {
         "[connections.db]\nkind = \"postgresql\"\nurl = \"{}\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
         cluster.url()
     ));
-    let mut source = source("postgresql", Runs::Component, house, "sql", "{ connection: db, table: items }", true);
+    let mut source = source(
+        "postgresql",
+        Runs::Component,
+        house,
+        "sql",
+        "{ connection: db, table: items }",
+        true,
+    );
     source._postgres = Some(cluster);
     source
 }
@@ -368,16 +426,34 @@ fn rest(runs: Runs) -> Source {
     source
 }
 
-fn source(name: &str, runs: Runs, house: House, adapter: &str, settings: &str, writable: bool) -> Source {
+fn source(
+    name: &str,
+    runs: Runs,
+    house: House,
+    adapter: &str,
+    settings: &str,
+    writable: bool,
+) -> Source {
     let name = format!("{name} ({runs:?})");
     let house = match runs {
         Runs::Component => house,
         Runs::Child | Runs::InProcess => house.native(adapter, adapter, runs == Runs::InProcess),
     };
-    let house = house.file("contracts/items.yaml", contract(adapter, settings, writable));
+    let house = house.file(
+        "contracts/items.yaml",
+        contract(adapter, settings, writable),
+    );
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    Source { name, writable, client, gateway, _house: house, _postgres: None, _server: None }
+    Source {
+        name,
+        writable,
+        client,
+        gateway,
+        _house: house,
+        _postgres: None,
+        _server: None,
+    }
 }
 
 /// Checks the input and output schemas, byte for byte, of every tool that two sources share.
@@ -390,10 +466,17 @@ async fn same_schemas(sources: &[Source]) {
             continue;
         };
         for tool in &tools {
-            let same = expected.iter().find(|other| other["name"] == tool["name"]).expect("the same tools");
+            let same = expected
+                .iter()
+                .find(|other| other["name"] == tool["name"])
+                .expect("the same tools");
             for member in ["inputSchema", "outputSchema"] {
                 let (left, right) = (same[member].to_string(), tool[member].to_string());
-                assert_eq!(left, right, "{member} of {} differs between {name} and {}", tool["name"], source.name);
+                assert_eq!(
+                    left, right,
+                    "{member} of {} differs between {name} and {}",
+                    tool["name"], source.name
+                );
             }
         }
     }
@@ -416,13 +499,16 @@ async fn answer(source: &Source, tool: &str, arguments: &Value) -> (String, Opti
     }
     let params = json!({"name": tool, "arguments": arguments});
     let reply = client::send(source.client.request("tools/call", params)).await;
-    let parsed: Reply<'_> =
-        serde_json::from_str(&reply.text).unwrap_or_else(|error| panic!("{} {error}: {}", source.name, reply.text));
+    let parsed: Reply<'_> = serde_json::from_str(&reply.text)
+        .unwrap_or_else(|error| panic!("{} {error}: {}", source.name, reply.text));
     let structured = parsed.result.structured_content.get();
     let value: Value = serde_json::from_str(structured).expect("raw JSON is JSON");
     let next = value["next"].as_str().map(str::to_owned);
     let mut text = structured.to_owned();
-    for (opaque, shown) in [(value["call_id"].as_str(), "CALL"), (next.as_deref(), "NEXT")] {
+    for (opaque, shown) in [
+        (value["call_id"].as_str(), "CALL"),
+        (next.as_deref(), "NEXT"),
+    ] {
         if let Some(opaque) = opaque {
             text = text.replace(opaque, shown);
         }
@@ -446,7 +532,11 @@ async fn compare(sources: &[&Source], tool: &str, arguments: &Value) {
 }
 
 /// Walks every source to its end in step; the records of the walk, which are the same for all.
-async fn walk(sources: &[&Source], arguments: Value, mut between: impl AsyncFnMut(usize)) -> Vec<Value> {
+async fn walk(
+    sources: &[&Source],
+    arguments: Value,
+    mut between: impl AsyncFnMut(usize),
+) -> Vec<Value> {
     let mut cursors: Vec<Option<String>> = vec![None; sources.len()];
     let mut records = Vec::new();
     for page in 0.. {
@@ -459,11 +549,22 @@ async fn walk(sources: &[&Source], arguments: Value, mut between: impl AsyncFnMu
             let (found, next) = answer(source, "list_items", &arguments).await;
             *cursor = next;
             let first = expected.get_or_insert_with(|| found.clone());
-            assert_eq!(*first, found, "page {page} differs between {} and {}", sources[0].name, source.name);
+            assert_eq!(
+                *first, found,
+                "page {page} differs between {} and {}",
+                sources[0].name, source.name
+            );
         }
         let text = expected.expect("there is a source");
-        let value: Value = serde_json::from_str(text.trim_start_matches("error=false ")).expect("a page, not an error");
-        records.extend(value["records"].as_array().expect("a page has records").iter().cloned());
+        let value: Value = serde_json::from_str(text.trim_start_matches("error=false "))
+            .expect("a page, not an error");
+        records.extend(
+            value["records"]
+                .as_array()
+                .expect("a page has records")
+                .iter()
+                .cloned(),
+        );
         if cursors.iter().all(Option::is_none) {
             return records;
         }
@@ -477,8 +578,16 @@ async fn walk(sources: &[&Source], arguments: Value, mut between: impl AsyncFnMu
 async fn walk_while_inserting(sources: &[&Source], limit: usize) {
     let before: Vec<Value> = walk(sources, json!({"limit": 100}), async |_| ()).await;
     let walked = walk(sources, json!({ "limit": limit }), async |page| {
-        for (place, id) in [("before", format!("!{limit}-{page}")), ("behind", format!("\u{10ffff}{limit}-{page}"))] {
-            compare(sources, "create_item", &json!({"id": id, "code": "walk", "name": place})).await;
+        for (place, id) in [
+            ("before", format!("!{limit}-{page}")),
+            ("behind", format!("\u{10ffff}{limit}-{page}")),
+        ] {
+            compare(
+                sources,
+                "create_item",
+                &json!({"id": id, "code": "walk", "name": place}),
+            )
+            .await;
         }
     })
     .await;
@@ -488,5 +597,8 @@ async fn walk_while_inserting(sources: &[&Source], limit: usize) {
     for record in &before {
         assert!(ids.contains(&&record["id"]), "{} was lost", record["id"]);
     }
-    assert!(!ids.iter().any(|id| id.as_str().is_some_and(|id| id.starts_with(&format!("!{limit}-")))));
+    assert!(!ids.iter().any(|id| {
+        id.as_str()
+            .is_some_and(|id| id.starts_with(&format!("!{limit}-")))
+    }));
 }

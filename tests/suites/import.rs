@@ -12,15 +12,32 @@ const DOCUMENTS: [(&str, &str, i32); 4] = [
     ("galaxy", "@scalar/galaxy/dist/3.1.yaml", 3),
     ("figma", "@figma/rest-api-spec/openapi/openapi.yaml", 0),
     ("directus", "@directus/specs/dist/openapi.json", 3),
-    ("github", "@octokit/openapi/generated/api.github.com.json", 3),
+    (
+        "github",
+        "@octokit/openapi/generated/api.github.com.json",
+        3,
+    ),
 ];
 
 /// Runs a command that reads no configuration, as `weir import` does.
 fn weir(house: &House, words: &[&str]) -> (i32, String, String) {
     let mut command = std::process::Command::new(place::binary("weir"));
-    let output = command.current_dir(house.path()).args(words).output().expect("weir starts");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text").trim_end().to_owned();
-    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    let output = command
+        .current_dir(house.path())
+        .args(words)
+        .output()
+        .expect("weir starts");
+    let text = |bytes: Vec<u8>| {
+        String::from_utf8(bytes)
+            .expect("weir prints text")
+            .trim_end()
+            .to_owned()
+    };
+    (
+        output.status.code().unwrap_or(-1),
+        text(output.stdout),
+        text(output.stderr),
+    )
 }
 
 fn document(file: &str) -> PathBuf {
@@ -34,11 +51,24 @@ fn the_reports_are_fair_and_the_same_each_time() {
     let mut differ = Vec::new();
     for (name, file, expected) in DOCUMENTS {
         let file = document(file);
-        let words = ["import", "openapi", file.to_str().expect("a path"), "--name", name];
+        let words = [
+            "import",
+            "openapi",
+            file.to_str().expect("a path"),
+            "--name",
+            name,
+        ];
         let (code, contract, report) = weir(&house, &words);
         assert_eq!(code, expected, "{name}: {report}");
-        assert_eq!((code, contract.clone(), report.clone()), weir(&house, &words), "{name}");
-        assert!(contract.starts_with(&format!("contract: {name}\n")), "{name}");
+        assert_eq!(
+            (code, contract.clone(), report.clone()),
+            weir(&house, &words),
+            "{name}"
+        );
+        assert!(
+            contract.starts_with(&format!("contract: {name}\n")),
+            "{name}"
+        );
         let golden = place::repository().join(format!("tests/fixtures/imported/{name}.txt"));
         if std::env::var_os("WEIR_BLESS").is_some() {
             fs::write(&golden, format!("{report}\n")).expect("written");
@@ -47,7 +77,11 @@ fn the_reports_are_fair_and_the_same_each_time() {
             differ.push(format!("{name}:\n{report}"));
         }
     }
-    assert!(differ.is_empty(), "not as in tests/fixtures/imported; WEIR_BLESS=1 accepts it: {}", differ.join("\n"));
+    assert!(
+        differ.is_empty(),
+        "not as in tests/fixtures/imported; WEIR_BLESS=1 accepts it: {}",
+        differ.join("\n")
+    );
 }
 
 const CYCLES: &str = r##"
@@ -106,13 +140,23 @@ async fn complaint_20_a_document_of_3_1_with_cycles_is_imported_or_reported_by_o
         assert!(report.contains(part), "{part:?} is not in {report}");
     }
     let (_, connection, _) = weir(&house, &[&words[..], &["--print", "connection"]].concat());
-    let house = house.config(&connection).file("contracts/trees.yaml", contract);
+    let house = house
+        .config(&connection)
+        .file("contracts/trees.yaml", contract);
     let gateway = house.serve();
     let (tools, _) = Modern::new(gateway.url()).list().await;
-    let tool = |name: &str| tools.iter().find(|tool| tool["name"] == name).expect("it is made a tool of");
+    let tool = |name: &str| {
+        tools
+            .iter()
+            .find(|tool| tool["name"] == name)
+            .expect("it is made a tool of")
+    };
     let node = &tool("plant_tree")["inputSchema"]["properties"];
     assert_eq!(node["height"]["exclusiveMinimum"], 0, "{node}");
-    assert!(node["children"].to_string().contains("$ref"), "a tree of trees: {node}");
+    assert!(
+        node["children"].to_string().contains("$ref"),
+        "a tree of trees: {node}"
+    );
     assert!(tool("list_trees")["inputSchema"]["properties"]["after"].is_object());
 }
 
@@ -120,7 +164,13 @@ async fn complaint_20_a_document_of_3_1_with_cycles_is_imported_or_reported_by_o
 fn imported(name: &str, file: &str, base: &str) -> House {
     let house = House::new();
     let file = document(file);
-    let words = ["import", "openapi", file.to_str().expect("a path"), "--name", name];
+    let words = [
+        "import",
+        "openapi",
+        file.to_str().expect("a path"),
+        "--name",
+        name,
+    ];
     let (_, contract, _) = weir(&house, &words);
     let (_, connection, _) = weir(&house, &[&words[..], &["--print", "connection"]].concat());
     let mut lines: Vec<String> = connection.lines().map(str::to_owned).collect();
@@ -129,10 +179,15 @@ fn imported(name: &str, file: &str, base: &str) -> House {
             *line = format!("base_url = \"{base}\"");
         }
         if let Some((before, after)) = line.split_once("${env:") {
-            *line = format!("{before}dGVzdDp0ZXN0{}", after.split_once('}').expect("a reference ends").1);
+            *line = format!(
+                "{before}dGVzdDp0ZXN0{}",
+                after.split_once('}').expect("a reference ends").1
+            );
         }
     }
-    let house = house.config(&lines.join("\n")).file(&format!("contracts/{name}.yaml"), contract);
+    let house = house
+        .config(&lines.join("\n"))
+        .file(&format!("contracts/{name}.yaml"), contract);
     let (code, out, err) = house.run(&["lint", &format!("contracts/{name}.yaml")]);
     assert_eq!(code, 0, "{out}\n{err}");
     house
@@ -151,9 +206,15 @@ async fn called(client: &Modern, tool: &str) -> Value {
         if result["structuredContent"]["code"] != "invalid_arguments" {
             break;
         }
-        for error in result["structuredContent"]["errors"].as_array().into_iter().flatten() {
+        for error in result["structuredContent"]["errors"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             let path = error["path"].as_str().unwrap_or_default();
-            if let (Some(example), Some(place)) = (error.get("example"), place_at(&mut arguments, path)) {
+            if let (Some(example), Some(place)) =
+                (error.get("example"), place_at(&mut arguments, path))
+            {
                 *place = example.clone();
             }
         }
@@ -162,7 +223,10 @@ async fn called(client: &Modern, tool: &str) -> Value {
 }
 
 fn place_at<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
-    let steps = path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
+    let steps = path
+        .split('/')
+        .skip(1)
+        .map(|step| step.replace("~1", "/").replace("~0", "~"));
     let mut steps = steps;
     steps.try_fold(value, |here, step| match here {
         Value::Array(items) => items.get_mut(step.parse::<usize>().ok()?),
@@ -176,7 +240,12 @@ const NOT_ANSWERED: [(&str, &str, &[&str]); 6] = [
     (
         "the mock answers the smallest number there is where a schema says `number` and no more",
         NOT_PASSED_ON,
-        &["create_celestial_body", "create_planet", "get_planet", "update_planet"],
+        &[
+            "create_celestial_body",
+            "create_planet",
+            "get_planet",
+            "update_planet",
+        ],
     ),
     (
         "the mock refuses `1` in a path for `oneOf` a number and a text, being both",
@@ -273,10 +342,19 @@ async fn is_answered(name: &str, file: &str, mock: Mock, tools: usize) -> Vec<St
         let tool = tool["name"].as_str().expect("a name");
         let result = called(&client, tool).await;
         let told = result["content"][0]["text"].as_str().unwrap_or_default();
-        match (NOT_ANSWERED.iter().find(|(.., names)| names.contains(&tool)), result["isError"] == true) {
+        match (
+            NOT_ANSWERED
+                .iter()
+                .find(|(.., names)| names.contains(&tool)),
+            result["isError"] == true,
+        ) {
             (Some((_, why, _)), true) if told.starts_with(*why) => {}
-            (Some((fault, why, _)), true) => failed.push(format!("{tool}: {told}, not {why}, although {fault}")),
-            (Some((fault, ..)), false) => failed.push(format!("{tool} succeeds: take it out of the list ({fault})")),
+            (Some((fault, why, _)), true) => {
+                failed.push(format!("{tool}: {told}, not {why}, although {fault}"))
+            }
+            (Some((fault, ..)), false) => failed.push(format!(
+                "{tool} succeeds: take it out of the list ({fault})"
+            )),
             (None, true) => failed.push(format!("{tool}: {told}")),
             (None, false) => {}
         }
@@ -288,17 +366,32 @@ async fn is_answered(name: &str, file: &str, mock: Mock, tools: usize) -> Vec<St
 async fn every_imported_tool_is_answered() {
     // The largest document is read for half a minute; the others are gone through meanwhile.
     let start = |name: &str| {
-        let (name, file, _) = *DOCUMENTS.iter().find(|(document, ..)| *document == name).expect("a document");
-        (name, file, tokio::task::spawn_blocking(move || Mock::start(&document(file))))
+        let (name, file, _) = *DOCUMENTS
+            .iter()
+            .find(|(document, ..)| *document == name)
+            .expect("a document");
+        (
+            name,
+            file,
+            tokio::task::spawn_blocking(move || Mock::start(&document(file))),
+        )
     };
     let largest = start("github");
     let mut failed = Vec::new();
-    for ((name, file, mock), tools) in
-        [(start("galaxy"), 9), (start("figma"), 54), (start("directus"), 132), (largest, 1219)]
-    {
+    for ((name, file, mock), tools) in [
+        (start("galaxy"), 9),
+        (start("figma"), 54),
+        (start("directus"), 132),
+        (largest, 1219),
+    ] {
         failed.extend(is_answered(name, file, mock.await.expect("a server"), tools).await);
     }
-    assert!(failed.is_empty(), "{} tools:\n{}", failed.len(), failed.join("\n"));
+    assert!(
+        failed.is_empty(),
+        "{} tools:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
 }
 
 /// Our own document, fetched from our own gateway, is a contract whose tools answer what the gateway's own tools
@@ -309,24 +402,67 @@ async fn what_the_gateway_writes_it_reads() {
     let served = first.serve();
     let url = served.url().replace("/mcp", "/rest/airports/openapi.json");
     let house = House::new();
-    let (code, contract, err) = weir(&house, &["import", "openapi", &url, "--only", "POST /*", "--name", "mirror"]);
+    let (code, contract, err) = weir(
+        &house,
+        &[
+            "import", "openapi", &url, "--only", "POST /*", "--name", "mirror",
+        ],
+    );
     assert_eq!(code, 0, "{err}");
-    let (_, connection, _) =
-        weir(&house, &["import", "openapi", &url, "--only", "POST /*", "--name", "mirror", "--print", "connection"]);
-    assert!(connection.contains(&format!("base_url = \"{}/rest/airports\"", served.base)), "{connection}");
-    let house = house.config(&connection).file("contracts/mirror.yaml", contract);
+    let (_, connection, _) = weir(
+        &house,
+        &[
+            "import",
+            "openapi",
+            &url,
+            "--only",
+            "POST /*",
+            "--name",
+            "mirror",
+            "--print",
+            "connection",
+        ],
+    );
+    assert!(
+        connection.contains(&format!("base_url = \"{}/rest/airports\"", served.base)),
+        "{connection}"
+    );
+    let house = house
+        .config(&connection)
+        .file("contracts/mirror.yaml", contract);
     let gateway = house.serve();
     let (own, mirrored) = (Modern::new(served.url()), Modern::new(gateway.url()));
-    let own = own.call("lookup_airport", json!({ "iata": "OSL" })).await["structuredContent"].clone();
-    let through = mirrored.call("lookup_airport", json!({ "iata": "OSL" })).await;
-    assert_eq!(through["structuredContent"]["record"]["name"], own["name"], "{through}\n{}", gateway.log());
+    let own =
+        own.call("lookup_airport", json!({ "iata": "OSL" })).await["structuredContent"].clone();
+    let through = mirrored
+        .call("lookup_airport", json!({ "iata": "OSL" }))
+        .await;
+    assert_eq!(
+        through["structuredContent"]["record"]["name"],
+        own["name"],
+        "{through}\n{}",
+        gateway.log()
+    );
     let created = json!({ "iata": "AAA", "name": "New", "country": "NO" });
     let created = mirrored.call("create_airport", created).await;
-    assert_eq!(created["structuredContent"]["record"]["status"], "created", "{created}");
+    assert_eq!(
+        created["structuredContent"]["record"]["status"], "created",
+        "{created}"
+    );
 
-    let (code, _, err) = weir(&house, &["import", "openapi", &url.replace("openapi.json", "nothing.json")]);
+    let (code, _, err) = weir(
+        &house,
+        &[
+            "import",
+            "openapi",
+            &url.replace("openapi.json", "nothing.json"),
+        ],
+    );
     assert!(code == 1 && err.contains("answered 40"), "{err}");
-    let (code, _, err) = weir(&house, &["import", "openapi", "http://127.0.0.1:1/openapi.json"]);
+    let (code, _, err) = weir(
+        &house,
+        &["import", "openapi", "http://127.0.0.1:1/openapi.json"],
+    );
     assert!(code == 1 && err.contains("cannot be reached"), "{err}");
 }
 
@@ -348,9 +484,12 @@ async fn a_newer_document_goes_through_the_gate() {
         contract
     };
     let first = import(NOTES.to_owned());
-    let optional = import(NOTES.replace(r#""mark": {"#, r#""tone": {"type": "string"}, "mark": {"#));
-    let narrower =
-        import(NOTES.replace(r#"{"oneOf": [{"type": "string"}, {"type": "integer"}]}"#, r#"{"type": "integer"}"#));
+    let optional =
+        import(NOTES.replace(r#""mark": {"#, r#""tone": {"type": "string"}, "mark": {"#));
+    let narrower = import(NOTES.replace(
+        r#"{"oneOf": [{"type": "string"}, {"type": "integer"}]}"#,
+        r#"{"type": "integer"}"#,
+    ));
     let house = house
         .config("[connections.notes]\nkind = \"http\"\nbase_url = \"http://127.0.0.1:1\"\nwrite = true\n[plugins.rest.grants]\nnotes = \"write\"")
         .file("notes.yaml", &first);
@@ -362,9 +501,13 @@ async fn a_newer_document_goes_through_the_gate() {
     let (code, _, err) = submit(&first);
     assert_eq!(code, 0, "{err}");
     let (code, out, err) = submit(&optional);
-    assert_eq!(code, 3, "the operation sends something else now, which someone looks at: {out} {err}");
+    assert_eq!(
+        code, 3,
+        "the operation sends something else now, which someone looks at: {out} {err}"
+    );
     assert!(
-        format!("{out}{err}").contains("settings-changed") && !format!("{out}{err}").contains("breaking"),
+        format!("{out}{err}").contains("settings-changed")
+            && !format!("{out}{err}").contains("breaking"),
         "{out} {err}"
     );
     let (code, out, err) = submit(&narrower);
@@ -381,29 +524,60 @@ async fn a_generated_client_compiles_and_calls() {
     let modules = document("");
     std::os::unix::fs::symlink(&modules, house.path().join("node_modules")).expect("a link");
     let script = place::repository().join("tests/clients/generated.ts");
-    house.write("client.ts", fs::read(script).expect("a script of this repository"));
+    house.write(
+        "client.ts",
+        fs::read(script).expect("a script of this repository"),
+    );
     let run = |words: &[&str]| {
         let mut command = foreign::node();
         command.current_dir(house.path()).args(words);
         let output = foreign::run(command, Duration::from_secs(120));
-        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let text = [output.stdout, output.stderr]
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         assert!(output.status.success(), "{words:?}: {text:?}");
         text[0].clone()
     };
-    run(&["node_modules/openapi-typescript/bin/cli.js", &format!("{base}/openapi.json"), "-o", "schema.d.ts"]);
-    let strict = ["--strict", "--noEmitOnError", "--target", "es2022", "--module", "nodenext", "--skipLibCheck"];
+    run(&[
+        "node_modules/openapi-typescript/bin/cli.js",
+        &format!("{base}/openapi.json"),
+        "-o",
+        "schema.d.ts",
+    ]);
+    let strict = [
+        "--strict",
+        "--noEmitOnError",
+        "--target",
+        "es2022",
+        "--module",
+        "nodenext",
+        "--skipLibCheck",
+    ];
     house.write("package.json", r#"{"type": "module"}"#);
-    run(&[&["node_modules/typescript/bin/tsc", "client.ts"][..], &strict].concat());
+    run(&[
+        &["node_modules/typescript/bin/tsc", "client.ts"][..],
+        &strict,
+    ]
+    .concat());
     let told: Value = serde_json::from_str(&run(&["client.js", &base])).expect("JSON");
-    assert_eq!(told, json!({ "name": "Oslo Gardermoen Airport", "listed": 2, "refused": "invalid_arguments" }));
+    assert_eq!(
+        told,
+        json!({ "name": "Oslo Gardermoen Airport", "listed": 2, "refused": "invalid_arguments" })
+    );
 
     // The compiler sees what the contract asks for.
-    let wrong =
-        fs::read_to_string(house.path().join("client.ts")).expect("a script").replace("iata: \"OSL\"", "iata: 7");
+    let wrong = fs::read_to_string(house.path().join("client.ts"))
+        .expect("a script")
+        .replace("iata: \"OSL\"", "iata: 7");
     house.write("client.ts", wrong);
     let mut command = foreign::node();
-    command.current_dir(house.path()).args(["node_modules/typescript/bin/tsc", "client.ts"]).args(strict);
+    command
+        .current_dir(house.path())
+        .args(["node_modules/typescript/bin/tsc", "client.ts"])
+        .args(strict);
     let output = foreign::run(command, Duration::from_secs(120));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(!output.status.success() && (said.contains("iata") || said.contains("not assignable")), "{said}");
+    assert!(
+        !output.status.success() && (said.contains("iata") || said.contains("not assignable")),
+        "{said}"
+    );
 }

@@ -37,13 +37,21 @@ fn rows() -> String {
     let mut text = String::from("id,name,status,amount\n");
     for row in 1..=ROWS {
         let status = ["open", "closed", "new"][row % 3];
-        writeln!(text, "{row},customer number {row} of many,{status},{}.5", row * 7 % ROWS).expect("a text takes all");
+        writeln!(
+            text,
+            "{row},customer number {row} of many,{status},{}.5",
+            row * 7 % ROWS
+        )
+        .expect("a text takes all");
     }
     text
 }
 
 fn house() -> House {
-    House::new().sheets().file("contracts/rows.yaml", CONTRACT).file("data/rows.csv", rows())
+    House::new()
+        .sheets()
+        .file("contracts/rows.yaml", CONTRACT)
+        .file("data/rows.csv", rows())
 }
 
 /// Serves the house. A busy machine may be too slow to describe so many rows in time; then it is tried again.
@@ -57,7 +65,11 @@ async fn serve(house: &House) -> Gateway {
 pub(crate) async fn wait_for_indexes(house: &House) {
     let (began, mut quiet) = (Instant::now(), 0);
     while quiet < 10 {
-        assert!(began.elapsed() < Duration::from_secs(120), "no index was built: {:?}", indexes(house));
+        assert!(
+            began.elapsed() < Duration::from_secs(120),
+            "no index was built: {:?}",
+            indexes(house)
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
         let files = indexes(house);
         let is_quiet = !files.is_empty() && files.iter().all(|name| name.ends_with(".index"));
@@ -66,9 +78,15 @@ pub(crate) async fn wait_for_indexes(house: &House) {
 }
 
 fn indexes(house: &House) -> Vec<String> {
-    let plugins = fs::read_dir(house.path().join("state/indexes")).into_iter().flatten();
-    let files = plugins.filter_map(|plugin| fs::read_dir(plugin.ok()?.path()).ok()).flatten();
-    let mut names: Vec<String> = files.filter_map(|file| file.ok()?.file_name().into_string().ok()).collect();
+    let plugins = fs::read_dir(house.path().join("state/indexes"))
+        .into_iter()
+        .flatten();
+    let files = plugins
+        .filter_map(|plugin| fs::read_dir(plugin.ok()?.path()).ok())
+        .flatten();
+    let mut names: Vec<String> = files
+        .filter_map(|file| file.ok()?.file_name().into_string().ok())
+        .collect();
     names.sort();
     names
 }
@@ -93,7 +111,11 @@ async fn a_large_sheet_is_looked_up_in_milliseconds_and_written() {
     for (tool, arguments) in &asked {
         first.push(content(&gateway, tool, arguments.clone()).await);
     }
-    assert_eq!(first[0]["name"], "customer number 345678 of many", "{}", first[0]);
+    assert_eq!(
+        first[0]["name"], "customer number 345678 of many",
+        "{}",
+        first[0]
+    );
     wait_for_indexes(&house).await;
     let mut quickest = Duration::MAX;
     for _ in 0..3 {
@@ -102,29 +124,49 @@ async fn a_large_sheet_is_looked_up_in_milliseconds_and_written() {
             let again = content(&gateway, tool, arguments.clone()).await;
             // The id of a call and a cursor are others each time.
             let same = |member: &str| again[member] == expected[member];
-            assert!(["records", "id", "name", "code"].iter().all(|member| same(member)), "{tool} {arguments}: {again}");
+            assert!(
+                ["records", "id", "name", "code"]
+                    .iter()
+                    .all(|member| same(member)),
+                "{tool} {arguments}: {again}"
+            );
         }
         quickest = quickest.min(began.elapsed());
     }
-    assert!(quickest < Duration::from_secs(1), "five calls took {quickest:?}");
+    assert!(
+        quickest < Duration::from_secs(1),
+        "five calls took {quickest:?}"
+    );
 
     let before = indexes(&house);
     let old = fs::read_to_string(house.path().join("data/rows.csv")).expect("the sheet");
-    let added = content(&gateway, "add_row", json!({ "name": "new, one", "status": "open", "amount": 3 })).await;
+    let added = content(
+        &gateway,
+        "add_row",
+        json!({ "name": "new, one", "status": "open", "amount": 3 }),
+    )
+    .await;
     assert_eq!(
         added["record"],
         json!({ "id": ROWS + 1, "name": "new, one", "status": "open", "amount": 3 }),
         "{added}"
     );
     let new = fs::read_to_string(house.path().join("data/rows.csv")).expect("the sheet");
-    assert!(new.strip_prefix(&old) == Some("600001,\"new, one\",open,3\n"), "{}", &new[old.len().min(new.len())..]);
+    assert!(
+        new.strip_prefix(&old) == Some("600001,\"new, one\",open,3\n"),
+        "{}",
+        &new[old.len().min(new.len())..]
+    );
     let found = content(&gateway, "get_row", json!({ "id": ROWS + 1 })).await;
     assert_eq!(found["name"], "new, one", "{found}");
     assert_eq!(indexes(&house).len(), before.len(), "the indexes go on");
 
     // Somebody else writes the file: the answer is what it holds now.
-    fs::write(house.path().join("data/rows.csv"), new.replace("customer number 345678 ", "another customer "))
-        .expect("written");
+    fs::write(
+        house.path().join("data/rows.csv"),
+        new.replace("customer number 345678 ", "another customer "),
+    )
+    .expect("written");
     let changed = content(&gateway, "get_row", json!({ "id": 345_678 })).await;
     assert_eq!(changed["name"], "another customer of many", "{changed}");
 }
@@ -135,22 +177,32 @@ async fn two_processes_and_a_crash_share_indexes() {
     let house = house();
     let (mut one, other) = (serve(&house).await, serve(&house).await);
     let lookup = json!({ "id": 123_456 });
-    let (first, second) =
-        tokio::join!(content(&one, "get_row", lookup.clone()), content(&other, "get_row", lookup.clone()));
+    let (first, second) = tokio::join!(
+        content(&one, "get_row", lookup.clone()),
+        content(&other, "get_row", lookup.clone())
+    );
     assert_eq!(first, second);
     one.kill();
     wait_for_indexes_of(&house, &other, &lookup).await;
     assert_eq!(content(&other, "get_row", lookup.clone()).await, first);
     let again = serve(&house).await;
     assert_eq!(content(&again, "get_row", lookup).await, first);
-    assert!(indexes(&house).iter().all(|name| name.ends_with(".index")), "{:?}", indexes(&house));
+    assert!(
+        indexes(&house).iter().all(|name| name.ends_with(".index")),
+        "{:?}",
+        indexes(&house)
+    );
 }
 
 /// Waits for indexes. Whatever the killed process had under way stays until the next start.
 async fn wait_for_indexes_of(house: &House, gateway: &Gateway, lookup: &Value) {
     let began = Instant::now();
     while !indexes(house).iter().any(|name| name.ends_with(".index")) {
-        assert!(began.elapsed() < Duration::from_secs(120), "no index was built: {:?}", indexes(house));
+        assert!(
+            began.elapsed() < Duration::from_secs(120),
+            "no index was built: {:?}",
+            indexes(house)
+        );
         content(gateway, "get_row", lookup.clone()).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

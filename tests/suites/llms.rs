@@ -7,7 +7,10 @@ use crate::sample;
 
 fn house() -> House {
     let house = sample::house().own_plugins(&["sheet"]);
-    house.write("plugins/tools-js.wasm", std::fs::read(place::guest("tools-js")).expect("a guest can be read"));
+    house.write(
+        "plugins/tools-js.wasm",
+        std::fs::read(place::guest("tools-js")).expect("a guest can be read"),
+    );
     house
 }
 
@@ -18,8 +21,15 @@ async fn get(url: &str, key: Option<&str>) -> (u16, String, String) {
         None => request,
     };
     let answer = request.send().await.expect("an answer");
-    let kind = answer.headers().get("content-type").map(|kind| kind.to_str().expect("text").to_owned());
-    (answer.status().as_u16(), kind.unwrap_or_default(), answer.text().await.expect("a body"))
+    let kind = answer
+        .headers()
+        .get("content-type")
+        .map(|kind| kind.to_str().expect("text").to_owned());
+    (
+        answer.status().as_u16(),
+        kind.unwrap_or_default(),
+        answer.text().await.expect("a body"),
+    )
 }
 
 #[tokio::test]
@@ -27,9 +37,16 @@ async fn each_endpoint_has_its_tools_in_words_the_same_each_time() {
     let house = house();
     let gateway = house.serve();
     let (status, kind, all) = get(&format!("{}/llms.txt", gateway.base), None).await;
-    assert_eq!((status, kind.as_str()), (200, "text/plain; charset=utf-8"), "{all}");
+    assert_eq!(
+        (status, kind.as_str()),
+        (200, "text/plain; charset=utf-8"),
+        "{all}"
+    );
     let (code, help, err) = house.run(&["call", "lookup_airport", "--help"]);
-    assert!(code == 0 && help.starts_with("Look up an airport\n"), "{help}{err}");
+    assert!(
+        code == 0 && help.starts_with("Look up an airport\n"),
+        "{help}{err}"
+    );
     let (listed, _) = Modern::new(gateway.url()).list().await;
     for tool in &listed {
         let name = tool["name"].as_str().expect("a name");
@@ -46,9 +63,24 @@ async fn each_endpoint_has_its_tools_in_words_the_same_each_time() {
     ] {
         assert!(all.contains(told), "{told}: {all}");
     }
-    let (status, _, one) = get(&format!("{}/llms.txt", gateway.contract_url("tools-js")), None).await;
-    assert!(status == 200 && one.contains("### deploy") && !one.contains("lookup_airport"), "{one}");
-    assert_eq!(get(&format!("{}/llms.txt", gateway.contract_url("nothing")), None).await.0, 404);
+    let (status, _, one) = get(
+        &format!("{}/llms.txt", gateway.contract_url("tools-js")),
+        None,
+    )
+    .await;
+    assert!(
+        status == 200 && one.contains("### deploy") && !one.contains("lookup_airport"),
+        "{one}"
+    );
+    assert_eq!(
+        get(
+            &format!("{}/llms.txt", gateway.contract_url("nothing")),
+            None
+        )
+        .await
+        .0,
+        404
+    );
 
     let url = gateway.url();
     let printed = |words: &[&str]| {
@@ -57,12 +89,19 @@ async fn each_endpoint_has_its_tools_in_words_the_same_each_time() {
         out
     };
     assert_eq!(printed(&["llms", "--url", &url]), all.trim_end());
-    assert_eq!(printed(&["llms", "--url", &gateway.contract_url("tools-js")]), one.trim_end());
+    assert_eq!(
+        printed(&["llms", "--url", &gateway.contract_url("tools-js")]),
+        one.trim_end()
+    );
     assert_eq!(printed(&["llms"]), all.trim_end());
     assert_eq!(printed(&["llms", "tools-js"]), one.trim_end());
     drop(gateway);
     let again = house.serve();
-    assert_eq!(get(&format!("{}/llms.txt", again.base), None).await.2, all, "a restart says the same");
+    assert_eq!(
+        get(&format!("{}/llms.txt", again.base), None).await.2,
+        all,
+        "a restart says the same"
+    );
 }
 
 #[tokio::test]
@@ -76,18 +115,40 @@ async fn a_caller_reads_of_what_it_may_see_alone() {
     assert_eq!(status, 401);
     assert!(!refused.contains("deploy"), "{refused}");
     let (_, _, all) = get(&page, Some(&everything)).await;
-    assert!(all.contains("### deploy") && all.contains("lookup_airport"), "{all}");
+    assert!(
+        all.contains("### deploy") && all.contains("lookup_airport"),
+        "{all}"
+    );
     let (_, _, seen) = get(&page, Some(&some)).await;
-    assert!(seen.contains("### deploy") && !seen.contains("airport"), "{seen}");
-    let tools = Modern::with_key(gateway.url(), &some).ask("tools/list", json!({})).await;
+    assert!(
+        seen.contains("### deploy") && !seen.contains("airport"),
+        "{seen}"
+    );
+    let tools = Modern::with_key(gateway.url(), &some)
+        .ask("tools/list", json!({}))
+        .await;
     let count = tools.result()["tools"].as_array().expect("tools").len();
     assert!(seen.contains(&format!("> {count} tools,")), "{seen}");
     let hidden = format!("{}/llms.txt", gateway.contract_url("airports"));
-    assert_eq!(get(&hidden, Some(&some)).await.0, 404, "hidden and unknown cannot differ");
+    assert_eq!(
+        get(&hidden, Some(&some)).await.0,
+        404,
+        "hidden and unknown cannot differ"
+    );
 
-    let foreign = http().get(&page).bearer_auth(&everything).header("host", "evil.example").send().await;
+    let foreign = http()
+        .get(&page)
+        .bearer_auth(&everything)
+        .header("host", "evil.example")
+        .send()
+        .await;
     assert_eq!(foreign.expect("an answer").status(), 403);
-    let posted = http().post(&page).bearer_auth(&everything).send().await.expect("an answer");
+    let posted = http()
+        .post(&page)
+        .bearer_auth(&everything)
+        .send()
+        .await
+        .expect("an answer");
     assert_eq!(posted.status(), 405);
 }
 
@@ -99,8 +160,16 @@ async fn a_page_takes_from_the_rate_of_its_agent() {
     let page = format!("{}/llms.txt", gateway.base);
     let key = house.key(&["--agent", "ann", "--rate", "1/hour"]);
     assert_eq!(get(&page, Some(&key)).await.0, 200);
-    let refused = http().get(&page).bearer_auth(&key).send().await.expect("an answer");
+    let refused = http()
+        .get(&page)
+        .bearer_auth(&key)
+        .send()
+        .await
+        .expect("an answer");
     assert_eq!(refused.status(), 429);
-    let wait = refused.headers().get("retry-after").and_then(|wait| wait.to_str().ok()?.parse::<u32>().ok());
+    let wait = refused
+        .headers()
+        .get("retry-after")
+        .and_then(|wait| wait.to_str().ok()?.parse::<u32>().ok());
     assert!(wait.is_some_and(|seconds| seconds > 0), "{wait:?}");
 }

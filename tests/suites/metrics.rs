@@ -30,18 +30,28 @@ fn alert_rules_hold_in_their_cases() {
     for words in [["check", "rules"], ["test", "rules"]] {
         let file = if words[0] == "check" { &rules } else { &cases };
         let output = promtool(&[words[0], words[1], file.to_str().expect("UTF-8")]);
-        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let said = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
         assert!(output.status.success(), "promtool {words:?}: {said}");
     }
     let cases = fs::read_to_string(cases).expect("the cases are there");
     for alert in alerts(&fs::read_to_string(rules).expect("the rules are there")) {
         let fires = format!("alertname: {alert}\n        exp_alerts:\n          - exp_labels");
-        assert!(cases.contains(&fires), "{alert} has no case in which it fires");
+        assert!(
+            cases.contains(&fires),
+            "{alert} has no case in which it fires"
+        );
     }
 }
 
 fn alerts(rules: &str) -> Vec<&str> {
-    rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect()
+    rules
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- alert: "))
+        .collect()
 }
 
 /// On a loaded gateway with a real Prometheus, no panel and no alert asks for what is not there.
@@ -49,20 +59,35 @@ fn alerts(rules: &str) -> Vec<&str> {
 async fn every_panel_and_alert_finds_its_metrics() {
     let house = sample::house().config("[metrics]\ntoken = \"env:SCRAPE_TOKEN\"");
     let words = strangers::hostile(&["tools"]);
-    let house = house.config(&format!("[upstreams.other]\ncommand = {words:?}\nfirst = \"publish\""));
+    let house = house.config(&format!(
+        "[upstreams.other]\ncommand = {words:?}\nfirst = \"publish\""
+    ));
     // One that is down, since a panel says why.
-    let house = house.config(&format!("[upstreams.gone]\ncommand = {:?}", strangers::hostile(&["dead"])));
+    let house = house.config(&format!(
+        "[upstreams.gone]\ncommand = {:?}",
+        strangers::hostile(&["dead"])
+    ));
     let gateway = serve(&house);
     let key = house.key(&["--agent", "ann"]);
     let target = gateway.base.trim_start_matches("http://").to_owned();
     let prometheus = Prometheus::start(&target, SCRAPE, &dashboards().join("alerts.yml")).await;
     let panels = panels();
-    assert!(panels.len() > 50, "the boards hold {} queries", panels.len());
+    assert!(
+        panels.len() > 50,
+        "the boards hold {} queries",
+        panels.len()
+    );
     let rules = fs::read_to_string(dashboards().join("alerts.yml")).expect("the rules are there");
-    let variables = panels.iter().flat_map(|(_, expression)| selectors(&filled(expression)));
+    let variables = panels
+        .iter()
+        .flat_map(|(_, expression)| selectors(&filled(expression)));
     let selectors: BTreeSet<String> = selectors(&rules).into_iter().chain(variables).collect();
-    let expressions = panels.iter().map(|(place, expression)| (place.clone(), filled(expression)));
-    let mut empty: Vec<_> = expressions.chain(selectors.into_iter().map(|it| (it.clone(), it))).collect();
+    let expressions = panels
+        .iter()
+        .map(|(place, expression)| (place.clone(), filled(expression)));
+    let mut empty: Vec<_> = expressions
+        .chain(selectors.into_iter().map(|it| (it.clone(), it)))
+        .collect();
     // A rate needs two scrapes, and a rule is evaluated after them.
     let began = Instant::now();
     loop {
@@ -77,7 +102,11 @@ async fn every_panel_and_alert_finds_its_metrics() {
         if empty.is_empty() {
             return;
         }
-        assert!(began.elapsed() < Duration::from_secs(60), "nothing is found by\n{empty:#?}\n{}", gateway.log());
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "nothing is found by\n{empty:#?}\n{}",
+            gateway.log()
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -91,32 +120,78 @@ async fn load(gateway: &Gateway, key: &str) {
         modern.call("lookup_airport", json!({ "iata": iata })).await;
         legacy.call("lookup_airport", json!({ "iata": iata })).await;
     }
-    modern.ask("tools/call", json!({"name": "other_echo", "arguments": {}})).await;
-    modern.call("create_airport", json!({"iata": "OSL", "name": "Oslo", "country": "NO"})).await;
-    modern.ask("tools/call", json!({"name": "no_such_tool", "arguments": {}})).await;
-    Modern::with_key(gateway.url(), "weir_0_0").ask("tools/list", json!({})).await;
+    modern
+        .ask("tools/call", json!({"name": "other_echo", "arguments": {}}))
+        .await;
+    modern
+        .call(
+            "create_airport",
+            json!({"iata": "OSL", "name": "Oslo", "country": "NO"}),
+        )
+        .await;
+    modern
+        .ask(
+            "tools/call",
+            json!({"name": "no_such_tool", "arguments": {}}),
+        )
+        .await;
+    Modern::with_key(gateway.url(), "weir_0_0")
+        .ask("tools/list", json!({}))
+        .await;
 }
 
 /// Returns every query of every board, with its place, and checks what else a panel needs.
 fn panels() -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut ids = BTreeSet::new();
-    for file in fs::read_dir(dashboards()).expect("there are dashboards").flatten().map(|entry| entry.path()) {
+    for file in fs::read_dir(dashboards())
+        .expect("there are dashboards")
+        .flatten()
+        .map(|entry| entry.path())
+    {
         if file.extension().is_none_or(|extension| extension != "json") {
             continue;
         }
-        let board: Value = serde_json::from_slice(&fs::read(&file).expect("readable")).expect("a board is JSON");
+        let board: Value =
+            serde_json::from_slice(&fs::read(&file).expect("readable")).expect("a board is JSON");
         let name = board["title"].as_str().expect("a title");
-        assert!(ids.insert(board["uid"].as_str().expect("a uid").to_owned()), "{name}: its uid is taken");
-        assert!(board["schemaVersion"].as_u64().is_some_and(|version| version >= 41), "{name}");
-        assert_eq!(board["templating"]["list"][0]["name"], "datasource", "{name}");
-        for panel in board["panels"].as_array().expect("panels").iter().filter(|panel| panel["type"] != "row") {
+        assert!(
+            ids.insert(board["uid"].as_str().expect("a uid").to_owned()),
+            "{name}: its uid is taken"
+        );
+        assert!(
+            board["schemaVersion"]
+                .as_u64()
+                .is_some_and(|version| version >= 41),
+            "{name}"
+        );
+        assert_eq!(
+            board["templating"]["list"][0]["name"], "datasource",
+            "{name}"
+        );
+        for panel in board["panels"]
+            .as_array()
+            .expect("panels")
+            .iter()
+            .filter(|panel| panel["type"] != "row")
+        {
             let place = format!("{name} / {}", panel["title"].as_str().expect("a title"));
-            assert!(panel["description"].as_str().is_some_and(|text| !text.is_empty()), "{place}: no description");
-            assert!(panel["fieldConfig"]["defaults"]["unit"].is_string(), "{place}: no unit");
+            assert!(
+                panel["description"]
+                    .as_str()
+                    .is_some_and(|text| !text.is_empty()),
+                "{place}: no description"
+            );
+            assert!(
+                panel["fieldConfig"]["defaults"]["unit"].is_string(),
+                "{place}: no unit"
+            );
             for target in panel["targets"].as_array().expect("targets") {
                 assert_eq!(target["datasource"]["uid"], "${datasource}", "{place}");
-                found.push((place.clone(), target["expr"].as_str().expect("an expression").to_owned()));
+                found.push((
+                    place.clone(),
+                    target["expr"].as_str().expect("an expression").to_owned(),
+                ));
             }
         }
     }
@@ -125,7 +200,9 @@ fn panels() -> Vec<(String, String)> {
 
 /// Fills in the variables as Grafana does.
 fn filled(expression: &str) -> String {
-    let intervals = expression.replace("$__rate_interval", "1m").replace("$__range", "5m");
+    let intervals = expression
+        .replace("$__rate_interval", "1m")
+        .replace("$__range", "5m");
     ["$tool", "$contract", "$plugin", "$upstream", "$agent"]
         .iter()
         .fold(intervals, |text, name| text.replace(name, ".*"))
@@ -135,16 +212,32 @@ fn filled(expression: &str) -> String {
 fn selectors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let part = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == ':';
-    let text: String = text.lines().filter(|line| !is_prose(line)).collect::<Vec<_>>().join("\n");
-    for (at, _) in text.char_indices().filter(|(at, _)| !text[..*at].ends_with(part)) {
-        let name: &str = &text[at..at + text[at..].find(|char| !part(char)).unwrap_or(text.len() - at)];
-        let ours =
-            ["weir_", "weir:", "mcp_server_", "process_"].iter().any(|prefix| name.starts_with(prefix)) || name == "up";
+    let text: String = text
+        .lines()
+        .filter(|line| !is_prose(line))
+        .collect::<Vec<_>>()
+        .join("\n");
+    for (at, _) in text
+        .char_indices()
+        .filter(|(at, _)| !text[..*at].ends_with(part))
+    {
+        let name: &str = &text[at..at
+            + text[at..]
+                .find(|char| !part(char))
+                .unwrap_or(text.len() - at)];
+        let ours = ["weir_", "weir:", "mcp_server_", "process_"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+            || name == "up";
         if !ours {
             continue;
         }
         let rest = &text[at + name.len()..];
-        let matchers = if rest.starts_with('{') { &rest[..rest.find('}').map_or(0, |end| end + 1)] } else { "" };
+        let matchers = if rest.starts_with('{') {
+            &rest[..rest.find('}').map_or(0, |end| end + 1)]
+        } else {
+            ""
+        };
         found.insert(format!("{name}{matchers}"));
     }
     found
@@ -153,7 +246,9 @@ fn selectors(text: &str) -> BTreeSet<String> {
 /// Returns `true` for a line of the rule file that is for people.
 fn is_prose(line: &str) -> bool {
     let line = line.trim_start();
-    ["#", "summary:", "description:"].iter().any(|start| line.starts_with(start))
+    ["#", "summary:", "description:"]
+        .iter()
+        .any(|start| line.starts_with(start))
 }
 
 #[tokio::test]
@@ -164,11 +259,26 @@ async fn metrics_are_for_who_may_scrape_them() {
     let (status, text) = scrape(&url, None, None).await;
     assert_eq!(status, 200);
     assert!(text.contains("weir_build_info{version="), "{text}");
-    assert_eq!(scrape(&url, None, Some("rebound.example")).await.0, 403, "a page in a browser is not this machine");
-    let admin = fs::read_to_string(house.path().join("state/admin.url")).expect("the admin API has an address");
+    assert_eq!(
+        scrape(&url, None, Some("rebound.example")).await.0,
+        403,
+        "a page in a browser is not this machine"
+    );
+    let admin = fs::read_to_string(house.path().join("state/admin.url"))
+        .expect("the admin API has an address");
     assert_eq!(scrape(&format!("{admin}/metrics"), None, None).await.0, 200);
-    assert_eq!(scrape(&format!("{admin}/metrics"), None, Some("rebound.example")).await.0, 403);
-    let through_a_proxy = http().get(&url).header("x-forwarded-for", "203.0.113.9").send().await.expect("an answer");
+    assert_eq!(
+        scrape(&format!("{admin}/metrics"), None, Some("rebound.example"))
+            .await
+            .0,
+        403
+    );
+    let through_a_proxy = http()
+        .get(&url)
+        .header("x-forwarded-for", "203.0.113.9")
+        .send()
+        .await
+        .expect("an answer");
     assert_eq!(through_a_proxy.status(), 401);
     drop(gateway);
 
@@ -176,25 +286,46 @@ async fn metrics_are_for_who_may_scrape_them() {
     let gateway = house.serve();
     let url = format!("{}/metrics", gateway.base);
     let (status, text) = scrape(&url, None, Some("weir.example")).await;
-    assert!(status == 401 && text.contains("set `token` under [metrics]"), "a proxy passes that on: {text}");
-    assert_eq!(scrape(&url, None, None).await.0, 401, "a proxy may ask under its own name");
-    let admin = fs::read_to_string(house.path().join("state/admin.url")).expect("the admin API has an address");
+    assert!(
+        status == 401 && text.contains("set `token` under [metrics]"),
+        "a proxy passes that on: {text}"
+    );
+    assert_eq!(
+        scrape(&url, None, None).await.0,
+        401,
+        "a proxy may ask under its own name"
+    );
+    let admin = fs::read_to_string(house.path().join("state/admin.url"))
+        .expect("the admin API has an address");
     assert_eq!(scrape(&format!("{admin}/metrics"), None, None).await.0, 200);
-    assert_eq!(scrape(&format!("{admin}/metrics"), None, Some("weir.example")).await.0, 401);
+    assert_eq!(
+        scrape(&format!("{admin}/metrics"), None, Some("weir.example"))
+            .await
+            .0,
+        401
+    );
     drop(gateway);
 
     let house = sample::house().config("[metrics]\ntoken = \"env:SCRAPE_TOKEN\"");
     let gateway = serve(&house);
-    let admin = fs::read_to_string(house.path().join("state/admin.url")).expect("the admin API has an address");
+    let admin = fs::read_to_string(house.path().join("state/admin.url"))
+        .expect("the admin API has an address");
     for base in [&gateway.base, &admin] {
         let url = format!("{base}/metrics");
         assert_eq!(scrape(&url, None, None).await.0, 401);
         assert_eq!(scrape(&url, Some("scrape-9f1c2ab"), None).await.0, 401);
-        assert_eq!(scrape(&url, Some(SCRAPE), Some("weir.example")).await.0, 200, "the token is enough");
+        assert_eq!(
+            scrape(&url, Some(SCRAPE), Some("weir.example")).await.0,
+            200,
+            "the token is enough"
+        );
     }
     drop(gateway);
     let (code, _, err) = house.run(&["serve", "--listen", "127.0.0.1:0"]);
-    assert!(code == 1 && err.contains("/metrics/token") && err.contains("SCRAPE_TOKEN is not set"), "{err}");
+    assert!(
+        code == 1 && err.contains("/metrics/token") && err.contains("SCRAPE_TOKEN is not set"),
+        "{err}"
+    );
 }
 
 async fn scrape(url: &str, token: Option<&str>, host: Option<&str>) -> (u16, String) {
@@ -206,7 +337,10 @@ async fn scrape(url: &str, token: Option<&str>, host: Option<&str>) -> (u16, Str
         request = request.header("host", host);
     }
     let response = request.send().await.expect("an answer");
-    (response.status().as_u16(), response.text().await.expect("text"))
+    (
+        response.status().as_u16(),
+        response.text().await.expect("text"),
+    )
 }
 
 fn serve(house: &House) -> Gateway {
@@ -233,10 +367,21 @@ async fn planted_secrets_are_nowhere() {
         .file("contracts/items.yaml", ITEMS);
     let gateway = serve(&house);
     let key = house.key(&["--agent", "ann"]);
-    let secret = key.rsplit('_').next().expect("a key has a secret").to_owned();
-    let admin_key = fs::read_to_string(house.path().join("state/admin.token")).expect("the first admin key");
-    let admin_secret = admin_key.trim().rsplit('_').next().expect("a key has a secret").to_owned();
-    let admin = fs::read_to_string(house.path().join("state/admin.url")).expect("the admin API has an address");
+    let secret = key
+        .rsplit('_')
+        .next()
+        .expect("a key has a secret")
+        .to_owned();
+    let admin_key =
+        fs::read_to_string(house.path().join("state/admin.token")).expect("the first admin key");
+    let admin_secret = admin_key
+        .trim()
+        .rsplit('_')
+        .next()
+        .expect("a key has a secret")
+        .to_owned();
+    let admin = fs::read_to_string(house.path().join("state/admin.url"))
+        .expect("the admin API has an address");
 
     let modern = Modern::with_key(gateway.url(), &key);
     let mut answers = String::new();
@@ -246,14 +391,41 @@ async fn planted_secrets_are_nowhere() {
         ("get_item", json!({ "id": "1" })),
         ("get_person", json!({ "id": 1 })),
     ] {
-        answers.push_str(&modern.ask("tools/call", json!({"name": tool, "arguments": arguments})).await.text);
-    }
-    for wrong in [format!("{key}0"), admin_key.trim().to_owned(), SCRAPE.to_owned()] {
         answers.push_str(
-            &client::send(Modern::with_key(gateway.url(), &wrong).request("tools/list", json!({}))).await.text,
+            &modern
+                .ask("tools/call", json!({"name": tool, "arguments": arguments}))
+                .await
+                .text,
         );
-        answers.push_str(&scrape(&format!("{admin}/v1/keys"), Some(&wrong[..wrong.len() - 1]), None).await.1);
-        answers.push_str(&scrape(&format!("{admin}/metrics"), Some(&format!("{wrong}0")), None).await.1);
+    }
+    for wrong in [
+        format!("{key}0"),
+        admin_key.trim().to_owned(),
+        SCRAPE.to_owned(),
+    ] {
+        answers.push_str(
+            &client::send(Modern::with_key(gateway.url(), &wrong).request("tools/list", json!({})))
+                .await
+                .text,
+        );
+        answers.push_str(
+            &scrape(
+                &format!("{admin}/v1/keys"),
+                Some(&wrong[..wrong.len() - 1]),
+                None,
+            )
+            .await
+            .1,
+        );
+        answers.push_str(
+            &scrape(
+                &format!("{admin}/metrics"),
+                Some(&format!("{wrong}0")),
+                None,
+            )
+            .await
+            .1,
+        );
     }
     let (status, metrics) = scrape(&format!("{}/metrics", gateway.base), Some(SCRAPE), None).await;
     assert_eq!(status, 200);
@@ -261,7 +433,12 @@ async fn planted_secrets_are_nowhere() {
     read_all(&house.path().join("state/audit"), &mut audit);
     assert!(audit.lines().count() > 5, "the trail holds {audit}");
     let log = gateway.log();
-    let places = [("the log", &log), ("an answer", &answers), ("metrics", &metrics), ("the audit trail", &audit)];
+    let places = [
+        ("the log", &log),
+        ("an answer", &answers),
+        ("metrics", &metrics),
+        ("the audit trail", &audit),
+    ];
     for planted in [&*secret, &*admin_secret, SCRAPE, PASSWORD, HEADER, ARGUMENT] {
         for (place, text) in places {
             let line = text.lines().find(|line| line.contains(planted));
@@ -274,7 +451,9 @@ fn read_all(folder: &Path, text: &mut String) {
     for entry in fs::read_dir(folder).expect("the trail is there").flatten() {
         match entry.path().is_dir() {
             true => read_all(&entry.path(), text),
-            false => text.push_str(&String::from_utf8_lossy(&fs::read(entry.path()).expect("readable"))),
+            false => text.push_str(&String::from_utf8_lossy(
+                &fs::read(entry.path()).expect("readable"),
+            )),
         }
     }
 }

@@ -33,7 +33,9 @@ tools:
 
 /// Makes a house with the hostile guest as a library, beside an honest component.
 fn house(in_process: bool) -> House {
-    let house = sample::house().own_plugins(&["sheet"]).file("contracts/guest.yaml", GUEST_CONTRACT);
+    let house = sample::house()
+        .own_plugins(&["sheet"])
+        .file("contracts/guest.yaml", GUEST_CONTRACT);
     house.native("misbehaving", "misbehaving", in_process)
 }
 
@@ -42,7 +44,9 @@ async fn behave(client: &Modern, behaviour: &str) -> Value {
 }
 
 fn code(result: &Value) -> &str {
-    result["structuredContent"]["code"].as_str().unwrap_or("no code")
+    result["structuredContent"]["code"]
+        .as_str()
+        .unwrap_or("no code")
 }
 
 /// Returns the processes that a gateway has started.
@@ -62,7 +66,11 @@ fn processes(wanted: impl Fn(&Stat) -> bool) -> Vec<u32> {
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
         let id = stat.split(' ').next()?.parse().ok()?;
         let mut rest = stat.rsplit(") ").next()?.split(' ');
-        Some(Stat { id, state: rest.next()?.to_owned(), parent: rest.next()?.parse().ok()? })
+        Some(Stat {
+            id,
+            state: rest.next()?.to_owned(),
+            parent: rest.next()?.parse().ok()?,
+        })
     });
     stats.filter(wanted).map(|stat| stat.id).collect()
 }
@@ -80,7 +88,12 @@ async fn what_kills_a_child_fails_its_own_call_alone() {
     let house = house(false);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    assert_eq!(behave(&client, "behave").await["isError"], false, "{}", gateway.log());
+    assert_eq!(
+        behave(&client, "behave").await["isError"],
+        false,
+        "{}",
+        gateway.log()
+    );
     #[rustfmt::skip]
     let table: &[(&str, &str, &str)] = &[
         ("segv", "plugin_failed", "signal 11 (SIGSEGV)"),
@@ -105,18 +118,28 @@ async fn what_kills_a_child_fails_its_own_call_alone() {
         // Two seconds of a processor take longer by the clock if others use it as well.
         let late = ["spin", "log-flood"].contains(behaviour) && code(&result) == "timeout";
         assert!(late || code(&result) == *wanted, "{behaviour}: {result}");
-        assert_eq!(slow["isError"], false, "beside {behaviour}: {slow}\n{}", gateway.log());
+        assert_eq!(
+            slow["isError"],
+            false,
+            "beside {behaviour}: {slow}\n{}",
+            gateway.log()
+        );
         if !why.is_empty() && !late {
             gateway.wait_for_log(why);
         }
         let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
-        assert_eq!(neighbour["structuredContent"]["country"], "NO", "after {behaviour}: {neighbour}");
+        assert_eq!(
+            neighbour["structuredContent"]["country"], "NO",
+            "after {behaviour}: {neighbour}"
+        );
         let again = behave(&client, "behave").await;
         assert_eq!(again["isError"], false, "after {behaviour}: {again}");
     }
     let ours = gateway.process_id();
-    until("a child that died is waited for", || processes(|stat| stat.parent == ours && stat.state == "Z").is_empty())
-        .await;
+    until("a child that died is waited for", || {
+        processes(|stat| stat.parent == ours && stat.state == "Z").is_empty()
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -127,8 +150,11 @@ async fn no_child_outlives_the_gateway_however_it_ends() {
         let client = Modern::new(gateway.url());
         assert_eq!(behave(&client, "behave").await["isError"], false);
         // One waits for a call, and one is in the middle of one.
-        let busy =
-            tokio::spawn(async move { client.call("behave", json!({"behaviour": "slow", "amount": 7000})).await });
+        let busy = tokio::spawn(async move {
+            client
+                .call("behave", json!({"behaviour": "slow", "amount": 7000}))
+                .await
+        });
         until("a child", || !children(&gateway).is_empty()).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         let left = children(&gateway);
@@ -136,22 +162,35 @@ async fn no_child_outlives_the_gateway_however_it_ends() {
         if kills {
             gateway.kill();
         } else {
-            let ended = Command::new("kill").arg(gateway.process_id().to_string()).status().expect("kill");
+            let ended = Command::new("kill")
+                .arg(gateway.process_id().to_string())
+                .status()
+                .expect("kill");
             assert!(ended.success());
         }
         busy.abort();
-        until("a child outlived the gateway", || left.iter().all(|id| !Path::new(&format!("/proc/{id}")).exists()))
-            .await;
+        until("a child outlived the gateway", || {
+            left.iter()
+                .all(|id| !Path::new(&format!("/proc/{id}")).exists())
+        })
+        .await;
     }
 }
 
 #[tokio::test]
 async fn in_the_process_of_the_gateway_panics_are_caught_and_calls_end_in_time() {
-    let house =
-        house(true).file("contracts/guest.yaml", GUEST_CONTRACT.replace("timeout_ms: 8000", "timeout_ms: 3000"));
+    let house = house(true).file(
+        "contracts/guest.yaml",
+        GUEST_CONTRACT.replace("timeout_ms: 8000", "timeout_ms: 3000"),
+    );
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    assert_eq!(behave(&client, "behave").await["isError"], false, "{}", gateway.log());
+    assert_eq!(
+        behave(&client, "behave").await["isError"],
+        false,
+        "{}",
+        gateway.log()
+    );
     assert!(children(&gateway).is_empty(), "it is no child");
     for (behaviour, wanted) in [
         ("panic", "plugin_failed"),
@@ -161,7 +200,11 @@ async fn in_the_process_of_the_gateway_panics_are_caught_and_calls_end_in_time()
     ] {
         let result = behave(&client, behaviour).await;
         assert_eq!(code(&result), wanted, "{behaviour}: {result}");
-        assert_eq!(behave(&client, "behave").await["isError"], false, "after {behaviour}");
+        assert_eq!(
+            behave(&client, "behave").await["isError"],
+            false,
+            "after {behaviour}"
+        );
     }
     let (_, shown, _) = house.run(&["plugins", "show", "misbehaving", "--json"]);
     assert!(shown.contains("native-in-process"), "{shown}");
@@ -183,26 +226,54 @@ async fn a_library_that_only_fails_says_when_to_come_back_and_is_counted() {
         let gateway = house.serve();
         let client = Modern::new(gateway.url());
         for _ in 0..5 {
-            assert_eq!(code(&behave(&client, behaviour).await), "plugin_failed", "{behaviour} {in_process}");
+            assert_eq!(
+                code(&behave(&client, behaviour).await),
+                "plugin_failed",
+                "{behaviour} {in_process}"
+            );
         }
         let told = behave(&client, "behave").await;
-        assert_eq!(code(&told), "unavailable", "{behaviour} {in_process}: {told}");
-        let wait = told["structuredContent"]["retry_after_ms"].as_u64().unwrap_or(0);
-        assert!((1..=1_000).contains(&wait), "{behaviour} {in_process}: {told}");
-        let metrics = http().get(format!("{}/metrics", gateway.base)).send().await.expect("an answer");
+        assert_eq!(
+            code(&told),
+            "unavailable",
+            "{behaviour} {in_process}: {told}"
+        );
+        let wait = told["structuredContent"]["retry_after_ms"]
+            .as_u64()
+            .unwrap_or(0);
+        assert!(
+            (1..=1_000).contains(&wait),
+            "{behaviour} {in_process}: {told}"
+        );
+        let metrics = http()
+            .get(format!("{}/metrics", gateway.base))
+            .send()
+            .await
+            .expect("an answer");
         let metrics = metrics.text().await.expect("text");
         for line in [
             r#"weir_plugin_backing_off{plugin="misbehaving"} 1"#,
             r#"weir_plugin_failures_total{kind="backed_off",plugin="misbehaving"} 1"#,
             r#"weir_plugin_failures_total{kind="failed",plugin="misbehaving"} 5"#,
         ] {
-            assert!(metrics.contains(line), "{behaviour} {in_process}: {line} is not in\n{metrics}");
+            assert!(
+                metrics.contains(line),
+                "{behaviour} {in_process}: {line} is not in\n{metrics}"
+            );
         }
         let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
         assert_eq!(neighbour["isError"], false, "{neighbour}");
         tokio::time::sleep(Duration::from_millis(wait)).await;
-        assert_eq!(behave(&client, "behave").await["isError"], false, "it is tried again: {behaviour} {in_process}");
-        assert_eq!(behave(&client, "behave").await["isError"], false, "and answers: {behaviour} {in_process}");
+        assert_eq!(
+            behave(&client, "behave").await["isError"],
+            false,
+            "it is tried again: {behaviour} {in_process}"
+        );
+        assert_eq!(
+            behave(&client, "behave").await["isError"],
+            false,
+            "and answers: {behaviour} {in_process}"
+        );
     }
 }
 
@@ -214,11 +285,16 @@ async fn another_build_is_swapped_in_under_load() {
         let build = |name: &str| {
             const MARKER: &[u8] = b"build=1       ";
             let mut bytes = bytes.clone();
-            let at = bytes.windows(MARKER.len()).position(|window| window == MARKER).expect("the marker");
+            let at = bytes
+                .windows(MARKER.len())
+                .position(|window| window == MARKER)
+                .expect("the marker");
             bytes[at..at + MARKER.len()].copy_from_slice(format!("build={name:<8}").as_bytes());
             bytes
         };
-        let house = sample::house().own_plugins(&["sheet"]).file("contracts/guest.yaml", GUEST_CONTRACT);
+        let house = sample::house()
+            .own_plugins(&["sheet"])
+            .file("contracts/guest.yaml", GUEST_CONTRACT);
         house.write("one.so", build("1"));
         house.write("two.so", build("2"));
         house.write("lost.so", build("lost"));
@@ -227,12 +303,23 @@ async fn another_build_is_swapped_in_under_load() {
         let gateway = house.serve();
         let url = gateway.url();
         let client = Modern::new(url.clone());
-        let answered = |result: &Value| result["structuredContent"]["build"].as_str().map(str::to_owned);
-        assert_eq!(answered(&behave(&client, "behave").await).as_deref(), Some("1"), "{}", gateway.log());
+        let answered = |result: &Value| {
+            result["structuredContent"]["build"]
+                .as_str()
+                .map(str::to_owned)
+        };
+        assert_eq!(
+            answered(&behave(&client, "behave").await).as_deref(),
+            Some("1"),
+            "{}",
+            gateway.log()
+        );
         let calls = tokio::spawn(async move {
             let (client, mut builds) = (Modern::new(url), Vec::new());
             let began = Instant::now();
-            while builds.last().is_none_or(|last| last != "2") && began.elapsed() < Duration::from_secs(60) {
+            while builds.last().is_none_or(|last| last != "2")
+                && began.elapsed() < Duration::from_secs(60)
+            {
                 let result = behave(&client, "behave").await;
                 assert_eq!(result["isError"], false, "{result}");
                 builds.push(answered(&result).expect("a build"));
@@ -241,34 +328,59 @@ async fn another_build_is_swapped_in_under_load() {
         });
         name_instead(&house, &gateway, &one, &two);
         let builds = calls.await.expect("no call failed");
-        assert_eq!(builds.last().map(String::as_str), Some("2"), "{}", gateway.log());
+        assert_eq!(
+            builds.last().map(String::as_str),
+            Some("2"),
+            "{}",
+            gateway.log()
+        );
         // A library that lost what a contract needs is refused, and the one before serves on.
         name_instead(&house, &gateway, &two, &lost);
         gateway.wait_for_log("published contracts need more");
-        assert_eq!(answered(&behave(&client, "behave").await).as_deref(), Some("2"), "{}", gateway.log());
+        assert_eq!(
+            answered(&behave(&client, "behave").await).as_deref(),
+            Some("2"),
+            "{}",
+            gateway.log()
+        );
         // A child that somebody ended while nobody called it is replaced.
         let killed = children(&gateway);
         for child in &killed {
-            assert!(Command::new("kill").args(["-9", &child.to_string()]).status().expect("kill").success());
+            assert!(
+                Command::new("kill")
+                    .args(["-9", &child.to_string()])
+                    .status()
+                    .expect("kill")
+                    .success()
+            );
         }
         // The first thread of a process may be a zombie before its others have ended.
         let threads = |id: u32| fs::read_dir(format!("/proc/{id}/task")).map_or(0, Iterator::count);
-        let runs = |stat: &Stat| killed.contains(&stat.id) && (stat.state != "Z" || threads(stat.id) > 1);
+        let runs =
+            |stat: &Stat| killed.contains(&stat.id) && (stat.state != "Z" || threads(stat.id) > 1);
         until("what was killed has ended", || processes(runs).is_empty()).await;
-        assert_eq!(answered(&behave(&client, "behave").await).as_deref(), Some("2"), "{}", gateway.log());
+        assert_eq!(
+            answered(&behave(&client, "behave").await).as_deref(),
+            Some("2"),
+            "{}",
+            gateway.log()
+        );
     }
 }
 
 /// A library that serves stops at a reload after which another has to sign it, and comes back once that one has.
 #[tokio::test]
 async fn a_library_is_held_to_its_signers_when_they_change() {
-    let [maker, other] = [(); 2].map(|()| KeyPair::generate_unencrypted_keypair().expect("a pair of keys"));
+    let [maker, other] =
+        [(); 2].map(|()| KeyPair::generate_unencrypted_keypair().expect("a pair of keys"));
     let bytes = fs::read(place::native("misbehaving")).expect("a library can be read");
     let sign = |keys: &KeyPair| {
         let signature = minisign::sign(None, &keys.sk, Cursor::new(&bytes), None, None);
         signature.expect("a signature").into_string()
     };
-    let house = sample::house().own_plugins(&["sheet"]).file("contracts/guest.yaml", GUEST_CONTRACT);
+    let house = sample::house()
+        .own_plugins(&["sheet"])
+        .file("contracts/guest.yaml", GUEST_CONTRACT);
     house.write("signed.so", &bytes);
     house.write("signed.so.minisig", sign(&maker));
     let library = house.path().join("signed.so");
@@ -280,9 +392,16 @@ async fn a_library_is_held_to_its_signers_when_they_change() {
     ));
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    assert_eq!(behave(&client, "behave").await["isError"], false, "{}", gateway.log());
+    assert_eq!(
+        behave(&client, "behave").await["isError"],
+        false,
+        "{}",
+        gateway.log()
+    );
     let reload = || {
-        let sent = Command::new("kill").args(["-HUP", &gateway.process_id().to_string()]).status();
+        let sent = Command::new("kill")
+            .args(["-HUP", &gateway.process_id().to_string()])
+            .status();
         assert!(sent.expect("kill").success());
     };
     let config = fs::read_to_string(house.path().join("weir.toml")).expect("the configuration");
@@ -291,13 +410,21 @@ async fn a_library_is_held_to_its_signers_when_they_change() {
     gateway.wait_for_log("its signature is not by maker");
     let began = Instant::now();
     while code(&behave(&client, "behave").await) != "unavailable" {
-        assert!(began.elapsed() < Duration::from_secs(10), "it serves on: {}", gateway.log());
+        assert!(
+            began.elapsed() < Duration::from_secs(10),
+            "it serves on: {}",
+            gateway.log()
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     house.write("signed.so.minisig", sign(&other));
     reload();
     while behave(&client, "behave").await["isError"] != false {
-        assert!(began.elapsed() < Duration::from_secs(20), "it does not come back: {}", gateway.log());
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "it does not come back: {}",
+            gateway.log()
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -310,24 +437,45 @@ async fn a_build_with_other_tools_is_held_until_they_are_published() {
     let house = house.library("weir-guest-tools", &one, false);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    assert_eq!(client.call("whoami", json!({})).await["isError"], false, "{}", gateway.log());
+    assert_eq!(
+        client.call("whoami", json!({})).await["isError"],
+        false,
+        "{}",
+        gateway.log()
+    );
     name_instead(&house, &gateway, &one, &two);
     gateway.wait_for_log("held: it defines other tools than are published");
-    assert_eq!(client.call("whoami", json!({})).await["isError"], false, "the build before it answers");
+    assert_eq!(
+        client.call("whoami", json!({})).await["isError"],
+        false,
+        "the build before it answers"
+    );
 
     let run = |words: &[&str]| {
         let output = house.weir_as_it_is(words).output().expect("weir starts");
         assert!(output.status.success(), "{words:?}: {output:?}");
         String::from_utf8(output.stdout).expect("text")
     };
-    let shown: Value = serde_json::from_str(&run(&["contracts", "show", "weir-guest-tools", "--json"])).expect("JSON");
+    let shown: Value =
+        serde_json::from_str(&run(&["contracts", "show", "weir-guest-tools", "--json"]))
+            .expect("JSON");
     let drafts = shown["drafts"].as_array().expect("drafts");
-    let draft = drafts.iter().find(|draft| draft["status"] == "pending").expect("it waits");
-    let (id, fingerprint) =
-        (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("a fingerprint"));
+    let draft = drafts
+        .iter()
+        .find(|draft| draft["status"] == "pending")
+        .expect("it waits");
+    let (id, fingerprint) = (
+        draft["id"].as_str().expect("an id"),
+        draft["fingerprint"].as_str().expect("a fingerprint"),
+    );
     run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
     gateway.wait_for_log("two.so\",\"origin\":\"native\"");
-    assert_eq!(client.call("whoisi", json!({})).await["isError"], false, "{}", gateway.log());
+    assert_eq!(
+        client.call("whoisi", json!({})).await["isError"],
+        false,
+        "{}",
+        gateway.log()
+    );
 }
 
 /// Two builds of one plugin with tools, the second with another name of one: `whoami` and `whoisi`.
@@ -353,8 +501,13 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
         let [one, two] = two_builds(&house);
         let [old, new] = [&one, &two].map(|file| weir_tests::gateway::digest(file));
         let name = |file: &Path, digests: &[&String]| {
-            let config = fs::read_to_string(house.path().join("weir.toml")).expect("the configuration");
-            let folders = config.split("[plugins.").next().expect("the folders").to_owned();
+            let config =
+                fs::read_to_string(house.path().join("weir.toml")).expect("the configuration");
+            let folders = config
+                .split("[plugins.")
+                .next()
+                .expect("the folders")
+                .to_owned();
             let file = file.display();
             house.write("weir.toml", format!(
                 "{folders}[plugins.weir-guest-tools]\nnative = \"{file}\"\nsha256 = {digests:?}\nin_process = {in_process}\n"
@@ -368,7 +521,8 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
         // A report of what breaks ends with a code of its own.
         let parsed = |words: &[&str]| {
             let output = house.weir_as_it_is(words).output().expect("weir starts");
-            serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+            serde_json::from_slice::<Value>(&output.stdout)
+                .unwrap_or_else(|error| panic!("{error}: {output:?}"))
         };
         let answers = async |gateway: &Gateway, tool: &str| {
             Modern::new(gateway.url()).call(tool, json!({})).await["isError"] == false
@@ -387,8 +541,14 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
         assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
         let shown = parsed(&["contracts", "show", "weir-guest-tools", "--json"]);
         let drafts = shown["drafts"].as_array().expect("drafts");
-        let draft = drafts.iter().find(|draft| draft["status"] == "pending").expect("it waits");
-        let (id, print) = (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("a fingerprint"));
+        let draft = drafts
+            .iter()
+            .find(|draft| draft["status"] == "pending")
+            .expect("it waits");
+        let (id, print) = (
+            draft["id"].as_str().expect("an id"),
+            draft["fingerprint"].as_str().expect("a fingerprint"),
+        );
         run(&["contracts", "publish", id, "--fingerprint", print]);
         gateway.wait_for_log("two.so\",\"origin\":\"native");
         assert!(answers(&gateway, "whoisi").await, "{}", gateway.log());
@@ -398,7 +558,10 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
         let gateway = serve(&house);
         let rollback = ["contracts", "rollback", "weir-guest-tools", "--to", "1.0.0"];
         let report = parsed(&[&rollback[..], &["--json"]].concat());
-        let print = report["fingerprint"].as_str().expect("a fingerprint").to_owned();
+        let print = report["fingerprint"]
+            .as_str()
+            .expect("a fingerprint")
+            .to_owned();
         run(&[&rollback[..], &["--fingerprint", &print]].concat());
         gateway.wait_for_log(RUNS_KEPT);
         assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
@@ -410,20 +573,28 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
         // Not allowed: refused with what to write, and nothing else runs in its place.
         name(&two, &[&new]);
         let gateway = serve(&house);
-        gateway.wait_for_log(&format!("write `sha256 = [\\\"{new}\\\", \\\"{old}\\\"]`, then `weir reload`"));
+        gateway.wait_for_log(&format!(
+            "write `sha256 = [\\\"{new}\\\", \\\"{old}\\\"]`, then `weir reload`"
+        ));
         assert!(!answers(&gateway, "whoami").await, "{}", gateway.log());
         // As it says.
         name(&two, &[&new, &old]);
-        let sent = Command::new("kill").args(["-HUP", &gateway.process_id().to_string()]).status();
+        let sent = Command::new("kill")
+            .args(["-HUP", &gateway.process_id().to_string()])
+            .status();
         assert!(sent.expect("kill").success());
         gateway.wait_for_log(RUNS_KEPT);
         assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
         drop(gateway);
 
         // What was kept is what runs: another file under its name is not opened.
-        let kept = fs::read_dir(house.path().join("state/builds/weir-guest-tools")).expect("kept builds");
+        let kept =
+            fs::read_dir(house.path().join("state/builds/weir-guest-tools")).expect("kept builds");
         let kept: Vec<_> = kept.map(|entry| entry.expect("a file").path()).collect();
-        let kept = kept.iter().find(|path| path.to_string_lossy().contains(&old)).expect("the first build is kept");
+        let kept = kept
+            .iter()
+            .find(|path| path.to_string_lossy().contains(&old))
+            .expect("the first build is kept");
         fs::copy(&two, kept).expect("copied");
         let gateway = serve(&house);
         gateway.wait_for_log("the kept build is not what it was kept as");
@@ -433,16 +604,27 @@ async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allow
 
 /// With the configuration as it lies there.
 fn serve(house: &House) -> Gateway {
-    Gateway::start(house.weir_as_it_is(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]))
+    Gateway::start(house.weir_as_it_is(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--log-format",
+        "json",
+    ]))
 }
 
 /// Writes another library into the configuration in place of one, and tells the gateway.
 fn name_instead(house: &House, gateway: &Gateway, one: &Path, other: &Path) {
     let written = fs::read_to_string(house.path().join("weir.toml")).expect("the configuration");
     let config = written.replace(&one.display().to_string(), &other.display().to_string());
-    let config = config.replace(&weir_tests::gateway::digest(one), &weir_tests::gateway::digest(other));
+    let config = config.replace(
+        &weir_tests::gateway::digest(one),
+        &weir_tests::gateway::digest(other),
+    );
     house.write("weir.toml", config);
-    let sent = Command::new("kill").args(["-HUP", &gateway.process_id().to_string()]).status();
+    let sent = Command::new("kill")
+        .args(["-HUP", &gateway.process_id().to_string()])
+        .status();
     assert!(sent.expect("kill").success());
 }
 
@@ -458,18 +640,31 @@ async fn another_library_is_refused_with_what_to_do() {
 
     let library = place::native("misbehaving");
     let wrong = "a".repeat(64);
-    let digest =
-        base().config(&format!("[plugins.misbehaving]\nnative = \"{}\"\nsha256 = \"{wrong}\"", library.display()));
+    let digest = base().config(&format!(
+        "[plugins.misbehaving]\nnative = \"{}\"\nsha256 = \"{wrong}\"",
+        library.display()
+    ));
     let log = refused(&digest);
-    assert!(log.contains("its sha256 is ") && log.contains(&wrong), "{log}");
+    assert!(
+        log.contains("its sha256 is ") && log.contains(&wrong),
+        "{log}"
+    );
 
     let another = base().native("other", "misbehaving", false);
     let log = refused(&another);
-    assert!(log.contains("it is the plugin `misbehaving`: name it under `[plugins.misbehaving] native`"), "{log}");
+    assert!(
+        log.contains(
+            "it is the plugin `misbehaving`: name it under `[plugins.misbehaving] native`"
+        ),
+        "{log}"
+    );
 
     for (source, why) in [
         ("int nothing;", "it has no symbol `weir_plugin_abi`"),
-        ("const void *weir_plugin_abi(unsigned abi, const void *host) { return 0; }", "it does not speak version 1"),
+        (
+            "const void *weir_plugin_abi(unsigned abi, const void *host) { return 0; }",
+            "it does not speak version 1",
+        ),
         (
             "static const struct { unsigned abi, size; void *call, *release; } table = { 99, 24, 0, 0 };\n\
              const void *weir_plugin_abi(unsigned abi, const void *host) { return &table; }",
@@ -481,7 +676,10 @@ async fn another_library_is_refused_with_what_to_do() {
             house.write("strange.c", source);
             let library = house.path().join("strange.so");
             let mut compiler = Command::new("cc");
-            compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(house.path().join("strange.c"));
+            compiler
+                .args(["-shared", "-fPIC", "-o"])
+                .arg(&library)
+                .arg(house.path().join("strange.c"));
             assert!(compiler.status().expect("a C compiler").success());
             let house = house.library("strange", &library, in_process);
             let log = refused(&house);
@@ -493,10 +691,18 @@ async fn another_library_is_refused_with_what_to_do() {
     fs::copy(&library, house.path().join("plugins/misbehaving.so")).expect("copied");
     fs::copy(&library, house.path().join("plugins/disguised.wasm")).expect("copied");
     let log = refused(&house);
-    assert!(log.contains("native code is never loaded from this folder"), "{log}");
-    assert!(log.contains("it is native code, which is run only where"), "{log}");
+    assert!(
+        log.contains("native code is never loaded from this folder"),
+        "{log}"
+    );
+    assert!(
+        log.contains("it is native code, which is run only where"),
+        "{log}"
+    );
     let gateway = house.serve();
-    let neighbour = Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await;
+    let neighbour = Modern::new(gateway.url())
+        .call("lookup_airport", json!({"iata": "OSL"}))
+        .await;
     assert_eq!(neighbour["isError"], false, "{neighbour}");
 }
 
@@ -504,12 +710,23 @@ async fn another_library_is_refused_with_what_to_do() {
 async fn a_configuration_that_leaves_the_digest_out_is_not_taken() {
     for (toml, place) in [
         ("[plugins.a]\nnative = \"a.so\"", "/plugins/a/native"),
-        ("[plugins.a]\nnative = \"a.so\"\nsha256 = \"12\"", "/plugins/a/native"),
+        (
+            "[plugins.a]\nnative = \"a.so\"\nsha256 = \"12\"",
+            "/plugins/a/native",
+        ),
         ("[plugins.a]\nin_process = true", "/plugins/a/in_process"),
-        ("[plugins.a]\nnative = \"a.so\"\nsha256 = [\"12\"]", "/plugins/a/native"),
-        ("[plugins.a]\nsha256 = []", "a list of builds that may run names at least one"),
+        (
+            "[plugins.a]\nnative = \"a.so\"\nsha256 = [\"12\"]",
+            "/plugins/a/native",
+        ),
+        (
+            "[plugins.a]\nsha256 = []",
+            "a list of builds that may run names at least one",
+        ),
     ] {
-        let (exit, _, err) = House::new().config(toml).run(&["serve", "--listen", "127.0.0.1:0"]);
+        let (exit, _, err) = House::new()
+            .config(toml)
+            .run(&["serve", "--listen", "127.0.0.1:0"]);
         assert!(exit != 0 && err.contains(place), "{toml}: {err}");
     }
 }
@@ -523,13 +740,16 @@ async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
             "[connections.db]\nkind = \"sqlite\"\npath = \"data/things.sqlite\"\nwrite = true\n\
              [plugins.weir-guest-tools.grants]\ndb = \"write\"\n[plugins.weir-guest-tools.settings]\ngreeting = \"hello\"",
         );
-        let database = rusqlite::Connection::open(house.path().join("data/things.sqlite")).expect("a database");
-        let rows =
-            "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO things VALUES (1, 'one'), (2, 'two')";
+        let database = rusqlite::Connection::open(house.path().join("data/things.sqlite"))
+            .expect("a database");
+        let rows = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO things VALUES (1, 'one'), (2, 'two')";
         database.execute_batch(rows).expect("two things");
         match runs {
             None => {
-                house.write("plugins/tools.wasm", fs::read(place::guest("tools-rust")).expect("a guest can be read"));
+                house.write(
+                    "plugins/tools.wasm",
+                    fs::read(place::guest("tools-rust")).expect("a guest can be read"),
+                );
                 house
             }
             Some(in_process) => house.native(plugin, "tools-rust", in_process),
@@ -537,7 +757,11 @@ async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
     };
     // What each is answered with, as a component and native.
     let calls = [
-        ("deploy", json!({"environment": "prod", "service": "web"}), "no code"),
+        (
+            "deploy",
+            json!({"environment": "prod", "service": "web"}),
+            "no code",
+        ),
         ("deploy", json!({"environment": ""}), "invalid_arguments"),
         ("names", json!({}), "no code"),
         ("find", json!({"id": 2}), "no code"),
@@ -561,9 +785,19 @@ async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
         let mut told = Vec::new();
         for (tool, arguments, wanted) in &calls {
             let mut result = client.call(tool, arguments.clone()).await;
-            assert_eq!(code(&result), *wanted, "{tool} {arguments} {runs:?}: {result}");
-            assert_eq!(result["isError"], *wanted != "no code", "{tool} {arguments} {runs:?}: {result}");
-            let call_id = result["structuredContent"]["call_id"].as_str().map(str::to_owned);
+            assert_eq!(
+                code(&result),
+                *wanted,
+                "{tool} {arguments} {runs:?}: {result}"
+            );
+            assert_eq!(
+                result["isError"],
+                *wanted != "no code",
+                "{tool} {arguments} {runs:?}: {result}"
+            );
+            let call_id = result["structuredContent"]["call_id"]
+                .as_str()
+                .map(str::to_owned);
             result.as_object_mut().expect("an object").remove("_meta");
             let text = result.to_string();
             told.push(call_id.map_or(text.clone(), |id| text.replace(&id, "CALL")));

@@ -52,13 +52,20 @@ async fn a_start_touches_no_source() {
     let before = {
         let gateway = house.serve();
         let client = Modern::new(gateway.url());
-        assert_eq!(client.call("get_person", json!({"id": 1})).await["structuredContent"]["name"], "Ada");
+        assert_eq!(
+            client.call("get_person", json!({"id": 1})).await["structuredContent"]["name"],
+            "Ada"
+        );
         listing(&client).await
     };
     cluster.stop();
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    assert_eq!(listing(&client).await, before, "tools/list depends on the weather");
+    assert_eq!(
+        listing(&client).await,
+        before,
+        "tools/list depends on the weather"
+    );
     let away = client.call("get_person", json!({"id": 1})).await;
     assert_eq!(away["structuredContent"]["code"], "unavailable", "{away}");
     cluster.run();
@@ -69,7 +76,11 @@ async fn a_start_touches_no_source() {
             assert_eq!(result["structuredContent"]["born"], "1815-12-10");
             break;
         }
-        assert!(started.elapsed() < Duration::from_secs(30), "it does not recover: {result}\n{}", gateway.log());
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "it does not recover: {result}\n{}",
+            gateway.log()
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -87,15 +98,27 @@ async fn a_column_of_another_type_is_mended_by_a_draft() {
     cluster.sql("ALTER TABLE people ALTER COLUMN born TYPE text USING 'long ago'");
     // The first call that meets it finds it out.
     let result = client.call("get_person", json!({"id": 1})).await;
-    assert_eq!(result["structuredContent"]["code"], "source_changed", "{result}");
+    assert_eq!(
+        result["structuredContent"]["code"], "source_changed",
+        "{result}"
+    );
     gateway.wait_for_log("the source changed");
     assert_eq!(house.run(&describe).0, 3);
     let seen = house.json(&describe);
     let item = &seen["difference"]["items"][0];
-    assert_eq!((&item["side"], &seen["edits"]), (&json!("output"), &json!([])), "{seen}");
-    let draft = seen["draft"].as_str().unwrap_or_else(|| panic!("no draft: {seen}"));
+    assert_eq!(
+        (&item["side"], &seen["edits"]),
+        (&json!("output"), &json!([])),
+        "{seen}"
+    );
+    let draft = seen["draft"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no draft: {seen}"));
     let (_, shown, _) = house.run(&["contracts", "show", "people"]);
-    assert!(shown.contains(draft) && shown.contains("the source of people has changed"), "{shown}");
+    assert!(
+        shown.contains(draft) && shown.contains("the source of people has changed"),
+        "{shown}"
+    );
 
     let report = house.json(&["contracts", "publish", draft]);
     let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");
@@ -112,10 +135,20 @@ async fn a_column_of_another_type_is_mended_by_a_draft() {
     }
     assert_eq!(house.run(&describe).0, 0);
     // An edit of the file, which was not told of the new type, does not bring the old one back.
-    house.write("contracts/people.yaml", PEOPLE.replace("One person by id.", "Returns the person with an id."));
+    house.write(
+        "contracts/people.yaml",
+        PEOPLE.replace("One person by id.", "Returns the person with an id."),
+    );
     let started = Instant::now();
-    while !house.json(&["contracts", "show", "people"])["versions"].to_string().contains("cosmetic") {
-        assert!(started.elapsed() < Duration::from_secs(30), "{}", gateway.log());
+    while !house.json(&["contracts", "show", "people"])["versions"]
+        .to_string()
+        .contains("cosmetic")
+    {
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "{}",
+            gateway.log()
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -128,15 +161,30 @@ async fn a_gone_sql_column_is_named() {
     let house = people(&cluster);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    assert_eq!(client.call("get_person", json!({"id": 1})).await["isError"], false);
+    assert_eq!(
+        client.call("get_person", json!({"id": 1})).await["isError"],
+        false
+    );
     cluster.sql("ALTER TABLE people DROP COLUMN born");
     let result = client.call("get_person", json!({"id": 1})).await;
-    assert_eq!(result["structuredContent"]["code"], "source_changed", "{result}");
-    assert!(result["structuredContent"]["message"].as_str().is_some_and(|said| said.contains("`born`")), "{result}");
+    assert_eq!(
+        result["structuredContent"]["code"], "source_changed",
+        "{result}"
+    );
+    assert!(
+        result["structuredContent"]["message"]
+            .as_str()
+            .is_some_and(|said| said.contains("`born`")),
+        "{result}"
+    );
 }
 
 async fn listing(client: &Modern) -> String {
-    client.ask("tools/list", json!({})).await.result().to_string()
+    client
+        .ask("tools/list", json!({}))
+        .await
+        .result()
+        .to_string()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,7 +233,11 @@ async fn ten_thousand_tools() {
 }
 
 fn many_tools(count: usize) -> House {
-    let mut contract = sample::CONTRACT.split("tools:").next().expect("a contract").to_owned();
+    let mut contract = sample::CONTRACT
+        .split("tools:")
+        .next()
+        .expect("a contract")
+        .to_owned();
     contract.push_str("tools:\n");
     for number in 0..count {
         writeln!(
@@ -195,7 +247,10 @@ fn many_tools(count: usize) -> House {
         )
         .expect("a string grows");
     }
-    House::new().sheets().file("contracts/airports.yaml", contract).file("data/airports.csv", sample::DATA)
+    House::new()
+        .sheets()
+        .file("contracts/airports.yaml", contract)
+        .file("data/airports.csv", sample::DATA)
 }
 
 /// Two commands serve a file nobody here has seen, and ask it.
@@ -217,15 +272,23 @@ fn a_csv_file_is_served_at_once() {
     std::fs::write(&file, text).expect("a file in the temporary folder");
 
     let mut serve = std::process::Command::new(place::binary("weir"));
-    serve.arg("serve").arg(&file).args(["--listen", "127.0.0.1:0"]).current_dir(folder.path());
-    serve.env("WEIR_PLUGINS", place::plugins()).stdout(Stdio::null());
+    serve
+        .arg("serve")
+        .arg(&file)
+        .args(["--listen", "127.0.0.1:0"])
+        .current_dir(folder.path());
+    serve
+        .env("WEIR_PLUGINS", place::plugins())
+        .stdout(Stdio::null());
     let gateway = Gateway::start(serve);
     let probe = json!({"url": gateway.url(), "mode": "auto", "calls": []});
     let tools = foreign::report(foreign::node_script("typescript2.mjs"), &probe)["tools"].clone();
     let tools = tools.as_array().expect("a report lists tools");
     let lookup = named(tools, "lookup");
     let list = named(tools, "list");
-    let key = lookup["inputSchema"]["required"][0].as_str().expect("a lookup needs its key");
+    let key = lookup["inputSchema"]["required"][0]
+        .as_str()
+        .expect("a lookup needs its key");
     let plan = json!({"url": gateway.url(), "mode": "auto", "calls": [
         {"tool": lookup["name"], "arguments": {key: "00007"}},
         {"tool": list["name"], "arguments": {"limit": 100}},
@@ -234,7 +297,12 @@ fn a_csv_file_is_served_at_once() {
     let hit = &report["calls"][0];
     assert_eq!(hit["isError"], false, "{hit}");
     assert!(hit["structured"].to_string().contains("Teil №7"), "{hit}");
-    assert_eq!(report["calls"][1]["structured"]["records"].as_array().map(Vec::len), Some(40));
+    assert_eq!(
+        report["calls"][1]["structured"]["records"]
+            .as_array()
+            .map(Vec::len),
+        Some(40)
+    );
 }
 
 /// Finds a tool by its verb, since the draft chooses its own names: a lookup reads and needs its key, a list reads and
@@ -266,13 +334,22 @@ fn where_nothing_is_to_be_served_a_command_says_so_and_ends() {
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
             command.env_remove(name);
         }
-        let output = command.args(words).current_dir(&folder).stdin(Stdio::null()).output().expect("weir starts");
+        let output = command
+            .args(words)
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .output()
+            .expect("weir starts");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
         for part in ["nothing to serve", "`weir.toml`", "--config", &here, advice] {
             assert!(said.contains(part), "{words:?}: {part}: {said}");
         }
-        assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 0, "{words:?} leaves nothing behind");
+        assert_eq!(
+            std::fs::read_dir(&folder).expect("a folder").count(),
+            0,
+            "{words:?} leaves nothing behind"
+        );
     }
     let house = House::new();
     house.serve().wait_for_log("no tool is served");
@@ -281,13 +358,24 @@ fn where_nothing_is_to_be_served_a_command_says_so_and_ends() {
 /// A reader that has gone ends a command in silence, a disk without room does not.
 #[test]
 fn output_that_finds_no_room_is_told_in_a_sentence() {
-    let house = House::new().file("a.json", "{}").file("b.json", r#"{"type": "string"}"#);
+    let house = House::new()
+        .file("a.json", "{}")
+        .file("b.json", r#"{"type": "string"}"#);
     let run = |to: Stdio| {
-        let output =
-            house.weir(&["diff", "a.json", "b.json", "--side", "input"]).stdout(to).output().expect("weir starts");
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        let output = house
+            .weir(&["diff", "a.json", "b.json", "--side", "input"])
+            .stdout(to)
+            .output()
+            .expect("weir starts");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
     };
-    let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("Linux has it");
     let told = "weir: the output cannot be written: No space left on device (os error 28)\n";
     assert_eq!(run(full.into()), (Some(1), told.to_owned()));
     let (reader, writer) = std::io::pipe().expect("a pipe");
@@ -299,8 +387,14 @@ fn output_that_finds_no_room_is_told_in_a_sentence() {
 #[test]
 fn a_bad_configuration_is_refused_whole() {
     let house = sample::house().config("[http]\nlisten = \"not an address\"\n[nonsense]\nkey = 1");
-    let output = house.weir(&["serve", "--listen", "127.0.0.1:0"]).output().expect("weir runs");
+    let output = house
+        .weir(&["serve", "--listen", "127.0.0.1:0"])
+        .output()
+        .expect("weir runs");
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("nonsense") && text.contains("listen"), "{text}");
+    assert!(
+        text.contains("nonsense") && text.contains("listen"),
+        "{text}"
+    );
 }

@@ -14,15 +14,30 @@ use weir_tests::{Gateway, Modern, place};
 
 fn package(ending: &str) -> PathBuf {
     let folder = place::cache().join("packages");
-    let files = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|file| file.path());
+    let files = std::fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|file| file.path());
     let mut found = files.filter(|file| file.to_string_lossy().ends_with(ending));
-    found.next().unwrap_or_else(|| panic!("no *{ending} in {}: run `cargo xtask test`", folder.display()))
+    found.next().unwrap_or_else(|| {
+        panic!(
+            "no *{ending} in {}: run `cargo xtask test`",
+            folder.display()
+        )
+    })
 }
 
 /// Returns what a command prints.
 fn said(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output().expect("the command starts");
-    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command starts");
+    let (out, error) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
     assert!(output.status.success(), "{command:?}\n{out}{error}");
     out.into_owned()
 }
@@ -30,13 +45,20 @@ fn said(command: &mut Command) -> String {
 /// Makes an empty home with one sheet in it.
 fn home() -> TempDir {
     let home = tempfile::tempdir().expect("a temporary folder");
-    std::fs::write(home.path().join("prices.csv"), "sku,name,price\nA1,Lamp,20\nB2,Chair,45\n").expect("a sheet");
+    std::fs::write(
+        home.path().join("prices.csv"),
+        "sku,name,price\nA1,Lamp,20\nB2,Chair,45\n",
+    )
+    .expect("a sheet");
     home
 }
 
 /// Lets a command know nothing but that home.
 fn at_home(mut command: Command, home: &Path) -> Command {
-    command.current_dir(home).env("HOME", home).env("XDG_CACHE_HOME", home.join("cache"));
+    command
+        .current_dir(home)
+        .env("HOME", home)
+        .env("XDG_CACHE_HOME", home.join("cache"));
     command
 }
 
@@ -44,24 +66,35 @@ fn at_home(mut command: Command, home: &Path) -> Command {
 fn calls(program: Command, home: &Path) {
     let mut call = at_home(program, home);
     let answer = said(call.args(["call", "--file", "prices.csv", "list_prices", "--sku", "B2"]));
-    assert!(answer.contains("Chair") && !answer.contains("Lamp"), "{answer}");
+    assert!(
+        answer.contains("Chair") && !answer.contains("Lamp"),
+        "{answer}"
+    );
 }
 
 /// Serves the spreadsheet as a user types it, asks it once over HTTP, and ends it as Ctrl-C does: a terminal sends the
 /// signal to the program and to all that stands before it.
 async fn serves(program: Command, home: &Path) {
     let mut serve = at_home(program, home);
-    serve.args(["serve", "prices.csv", "--listen", "127.0.0.1:0"]).process_group(0);
+    serve
+        .args(["serve", "prices.csv", "--listen", "127.0.0.1:0"])
+        .process_group(0);
     let mut gateway = Gateway::start(serve);
     let client = Modern::new(gateway.url());
     let found = client.call("list_prices", json!({"sku": "B2"})).await;
-    assert_eq!(found["structuredContent"]["records"][0]["name"], "Chair", "{found}");
+    assert_eq!(
+        found["structuredContent"]["records"][0]["name"], "Chair",
+        "{found}"
+    );
     said(Command::new("kill").args(["-INT", "--", &format!("-{}", gateway.process_id())]));
     gateway.left();
     // What started the program may leave before it.
     let started = std::time::Instant::now();
     while client.request("tools/list", json!({})).send().await.is_ok() {
-        assert!(started.elapsed() < Duration::from_secs(10), "the program serves on without what started it");
+        assert!(
+            started.elapsed() < Duration::from_secs(10),
+            "the program serves on without what started it"
+        );
     }
 }
 
@@ -69,14 +102,28 @@ async fn serves(program: Command, home: &Path) {
 async fn the_npm_package_is_installed_called_and_served() {
     let home = home();
     let bin = place::cache().join("clients/node-runtime/bin");
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let path = format!(
+        "{}:{}",
+        bin.display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
     let node = |program: &str| {
         let mut command = at_home(Command::new(bin.join(program)), home.path());
         command.env("PATH", &path);
         command
     };
     let mut install = node("npm");
-    said(install.args(["install", "--offline", "--no-audit", "--no-fund", "--loglevel=error"]).arg(package(".tgz")));
+    said(
+        install
+            .args([
+                "install",
+                "--offline",
+                "--no-audit",
+                "--no-fund",
+                "--loglevel=error",
+            ])
+            .arg(package(".tgz")),
+    );
     let npx = || {
         let mut npx = node("npx");
         npx.args(["--offline", "weir-gateway"]);
@@ -84,7 +131,10 @@ async fn the_npm_package_is_installed_called_and_served() {
     };
     let version = said(npx().arg("--version"));
     assert!(version.starts_with("weir "), "{version}");
-    calls(Command::new(home.path().join("node_modules/.bin/weir-gateway")), home.path());
+    calls(
+        Command::new(home.path().join("node_modules/.bin/weir-gateway")),
+        home.path(),
+    );
     serves(npx(), home.path()).await;
 }
 
@@ -92,9 +142,17 @@ async fn the_npm_package_is_installed_called_and_served() {
 async fn the_wheel_is_installed_called_and_served() {
     let home = home();
     let environment = home.path().join("environment");
-    said(Command::new("python3").args(["-m", "venv"]).arg(&environment));
+    said(
+        Command::new("python3")
+            .args(["-m", "venv"])
+            .arg(&environment),
+    );
     let mut install = Command::new(environment.join("bin/python"));
-    said(install.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]).arg(package(".whl")));
+    said(
+        install
+            .args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"])
+            .arg(package(".whl")),
+    );
     let program = environment.join("bin/weir-gateway");
     calls(Command::new(&program), home.path());
     serves(Command::new(&program), home.path()).await;
@@ -105,9 +163,14 @@ async fn the_wheel_is_installed_called_and_served() {
 async fn the_wheel_runs_by_uvx() {
     let home = home();
     let uvx = || {
-        let uvx = place::present(place::cache().join("clients/uv/bin/uvx"), "cargo xtask test");
+        let uvx = place::present(
+            place::cache().join("clients/uv/bin/uvx"),
+            "cargo xtask test",
+        );
         let mut uvx = at_home(Command::new(uvx), home.path());
-        uvx.args(["--offline", "--quiet", "--from"]).arg(package(".whl")).arg("weir-gateway");
+        uvx.args(["--offline", "--quiet", "--from"])
+            .arg(package(".whl"))
+            .arg("weir-gateway");
         uvx
     };
     calls(uvx(), home.path());
@@ -121,31 +184,64 @@ async fn the_debian_package_is_installed_called_and_served() {
     let home = home();
     let (package, root) = (package(".deb"), home.path().join("root"));
     let fields = said(Command::new("dpkg-deb").arg("--field").arg(&package));
-    assert!(fields.contains("Package: weir-gateway") && fields.contains("Depends: libc6"), "{fields}");
-    let planned = said(Command::new("apt-get").args(["install", "--simulate"]).arg(&package));
-    assert!(planned.contains("Inst weir-gateway"), "apt finds all that it depends on: {planned}");
+    assert!(
+        fields.contains("Package: weir-gateway") && fields.contains("Depends: libc6"),
+        "{fields}"
+    );
+    let planned = said(
+        Command::new("apt-get")
+            .args(["install", "--simulate"])
+            .arg(&package),
+    );
+    assert!(
+        planned.contains("Inst weir-gateway"),
+        "apt finds all that it depends on: {planned}"
+    );
 
     let database = root.join("var/lib/dpkg");
     std::fs::create_dir_all(database.join("info")).expect("a folder in the temporary folder");
     std::fs::write(database.join("status"), "").expect("an empty list of packages");
     let option = |name: &str| format!("--{name}={}", root.display());
     let mut unpack = Command::new("dpkg");
-    unpack.args([&option("root"), "--force-not-root", "--force-script-chrootless", "--log=/dev/null", "--unpack"]);
+    unpack.args([
+        &option("root"),
+        "--force-not-root",
+        "--force-script-chrootless",
+        "--log=/dev/null",
+        "--unpack",
+    ]);
     said(unpack.arg(&package));
     let listed = said(Command::new("dpkg").args([&option("root"), "--status", "weir-gateway"]));
     assert!(listed.contains("Status: install ok unpacked"), "{listed}");
-    let unit = std::fs::read_to_string(root.join("usr/lib/systemd/system/weir.service")).expect("the unit");
+    let unit = std::fs::read_to_string(root.join("usr/lib/systemd/system/weir.service"))
+        .expect("the unit");
     assert!(unit.contains("ExecStart=/usr/bin/weir serve"), "{unit}");
     // What it started answers the calls in flight, so a stop must not reach it; and an end that nobody asked for is none.
-    assert!(unit.contains("\nKillMode=mixed\n") && unit.contains("\nRestart=always\n"), "{unit}");
-    let script = |name: &str| std::fs::read_to_string(database.join(format!("info/weir-gateway.{name}"))).expect(name);
-    assert!(script("prerm").contains("systemctl stop weir.service"), "a removed program does not serve on");
-    assert!(script("postinst").contains("systemctl try-restart weir.service"), "an upgrade is what runs afterwards");
+    assert!(
+        unit.contains("\nKillMode=mixed\n") && unit.contains("\nRestart=always\n"),
+        "{unit}"
+    );
+    let script = |name: &str| {
+        std::fs::read_to_string(database.join(format!("info/weir-gateway.{name}"))).expect(name)
+    };
+    assert!(
+        script("prerm").contains("systemctl stop weir.service"),
+        "a removed program does not serve on"
+    );
+    assert!(
+        script("postinst").contains("systemctl try-restart weir.service"),
+        "an upgrade is what runs afterwards"
+    );
     let program = root.join("usr/bin/weir");
     // The machine that packs may have a newer C library than the program asks for.
     let newest = "objdump -T \"$0\" | grep -o 'GLIBC_[0-9.]*' | sort --version-sort | tail -n 1";
-    let glibc = said(Command::new("sh").args(["-c", newest]).arg(&program)).trim().replace("GLIBC_", "");
-    assert!(fields.contains(&format!("Depends: libc6 (>= {glibc}),")), "{glibc}: {fields}");
+    let glibc = said(Command::new("sh").args(["-c", newest]).arg(&program))
+        .trim()
+        .replace("GLIBC_", "");
+    assert!(
+        fields.contains(&format!("Depends: libc6 (>= {glibc}),")),
+        "{glibc}: {fields}"
+    );
     calls(Command::new(&program), home.path());
     serves(Command::new(&program), home.path()).await;
 
@@ -158,5 +254,8 @@ async fn the_debian_package_is_installed_called_and_served() {
         "--purge",
         "weir-gateway",
     ]));
-    assert!(!program.exists() && !root.join("etc/weir/weir.toml").exists(), "nothing of it is left");
+    assert!(
+        !program.exists() && !root.join("etc/weir/weir.toml").exists(),
+        "nothing of it is left"
+    );
 }

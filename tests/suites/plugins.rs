@@ -32,7 +32,9 @@ tools:
 
 /// Makes a house with the hostile guest beside an honest neighbour.
 fn house() -> House {
-    let house = sample::house().own_plugins(&["sheet"]).file("contracts/guest.yaml", GUEST_CONTRACT);
+    let house = sample::house()
+        .own_plugins(&["sheet"])
+        .file("contracts/guest.yaml", GUEST_CONTRACT);
     house.write("plugins/misbehaving.wasm", build("1"));
     house
 }
@@ -41,7 +43,10 @@ fn house() -> House {
 fn build(name: &str) -> Vec<u8> {
     const MARKER: &[u8] = b"build=1       ";
     let mut bytes = std::fs::read(place::guest("misbehaving")).expect("a guest can be read");
-    let at = bytes.windows(MARKER.len()).position(|window| window == MARKER).expect("the guest carries its marker");
+    let at = bytes
+        .windows(MARKER.len())
+        .position(|window| window == MARKER)
+        .expect("the guest carries its marker");
     let marker = format!("build={name:<8}");
     bytes[at..at + MARKER.len()].copy_from_slice(marker.as_bytes());
     bytes
@@ -79,10 +84,19 @@ async fn a_misbehaving_guest_fails_alone_and_with_the_right_code() {
     ];
     for (behaviour, codes) in table {
         let result = behave(&client, behaviour).await;
-        let code = result["structuredContent"]["code"].as_str().unwrap_or("no code");
-        assert!(result["isError"] == true && codes.contains(&code), "{behaviour}: {result}\n{}", gateway.log());
+        let code = result["structuredContent"]["code"]
+            .as_str()
+            .unwrap_or("no code");
+        assert!(
+            result["isError"] == true && codes.contains(&code),
+            "{behaviour}: {result}\n{}",
+            gateway.log()
+        );
         let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
-        assert_eq!(neighbour["structuredContent"]["country"], "NO", "after {behaviour}: {neighbour}");
+        assert_eq!(
+            neighbour["structuredContent"]["country"], "NO",
+            "after {behaviour}: {neighbour}"
+        );
         let again = behave(&client, "behave").await;
         assert_eq!(again["isError"], false, "after {behaviour}: {again}");
     }
@@ -106,9 +120,15 @@ async fn a_plugin_that_fails_is_seen_to() {
     let (state, why) = health();
     let why = why.as_str().unwrap_or_default();
     assert_eq!(state, "failing");
-    assert!(why.starts_with("3 of its last ") && why.ends_with("in a trap, at a bound or in a timeout"), "{why}");
+    assert!(
+        why.starts_with("3 of its last ") && why.ends_with("in a trap, at a bound or in a timeout"),
+        "{why}"
+    );
     let (_, listed, _) = house.run(&["plugins", "list"]);
-    assert!(listed.contains(&format!("misbehaving: failing: {why}")), "{listed}");
+    assert!(
+        listed.contains(&format!("misbehaving: failing: {why}")),
+        "{listed}"
+    );
     house.write("plugins/misbehaving.wasm", build("2"));
     let (_, reloaded, err) = house.run(&["plugins", "reload"]);
     let is_there = |line: &str| line.starts_with("misbehaving.wasm: ") && !line.contains("refused");
@@ -123,12 +143,22 @@ async fn a_tool_that_only_traps_says_when_to_come_back() {
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     for _ in 0..5 {
-        assert_eq!(behave(&client, "trap").await["structuredContent"]["code"], "plugin_failed");
+        assert_eq!(
+            behave(&client, "trap").await["structuredContent"]["code"],
+            "plugin_failed"
+        );
     }
     let told = behave(&client, "behave").await["structuredContent"].clone();
     assert_eq!(told["code"], "unavailable", "{told}");
-    assert!((1..=1_000).contains(&told["retry_after_ms"].as_u64().unwrap_or(0)), "{told}");
-    let metrics = http().get(format!("{}/metrics", gateway.base)).send().await.expect("an answer");
+    assert!(
+        (1..=1_000).contains(&told["retry_after_ms"].as_u64().unwrap_or(0)),
+        "{told}"
+    );
+    let metrics = http()
+        .get(format!("{}/metrics", gateway.base))
+        .send()
+        .await
+        .expect("an answer");
     let metrics = metrics.text().await.expect("text");
     for line in [
         r#"weir_plugin_backing_off{plugin="misbehaving"} 1"#,
@@ -152,14 +182,22 @@ async fn a_record_that_pretends_is_only_a_record() {
     // A record that looks like an error is a record, without the columns nobody published.
     let pretended = behave(&client, "pretend-error").await;
     assert_eq!(pretended["isError"], false, "{pretended}");
-    assert_eq!(pretended["structuredContent"].get("code"), None, "{pretended}");
+    assert_eq!(
+        pretended["structuredContent"].get("code"),
+        None,
+        "{pretended}"
+    );
     let leaked = behave(&client, "extra-column").await;
     assert_eq!(leaked["isError"], false, "{leaked}");
     assert!(!leaked.to_string().contains("leak"), "{leaked}");
     // A flood of log lines costs the guest, not the log.
     let flood = behave(&client, "log-flood").await;
     assert!(flood["structuredContent"].is_object(), "{flood}");
-    assert!(gateway.log().len() < 4 << 20, "the log holds {} bytes", gateway.log().len());
+    assert!(
+        gateway.log().len() < 4 << 20,
+        "the log holds {} bytes",
+        gateway.log().len()
+    );
 }
 
 #[tokio::test]
@@ -180,11 +218,18 @@ async fn a_broken_file_changes_nothing_and_is_reported() {
         house.write("plugins/misbehaving.wasm", bytes);
         let started = Instant::now();
         while refusals(&gateway) == reports {
-            assert!(started.elapsed() < Duration::from_secs(30), "{what} is not reported:\n{}", gateway.log());
+            assert!(
+                started.elapsed() < Duration::from_secs(30),
+                "{what} is not reported:\n{}",
+                gateway.log()
+            );
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let result = behave(&client, "behave").await;
-        assert_eq!(result["structuredContent"]["build"], "1", "after {what}: {result}");
+        assert_eq!(
+            result["structuredContent"]["build"], "1",
+            "after {what}: {result}"
+        );
     }
     // The new build's shape has lost a column that the contract publishes.
     house.write("plugins/misbehaving.wasm", build("lost"));
@@ -206,7 +251,8 @@ async fn a_removed_plugin_makes_its_tools_unavailable_and_a_new_one_brings_them_
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     assert_eq!(behave(&client, "behave").await["isError"], false);
-    std::fs::remove_file(house.path().join("plugins/misbehaving.wasm")).expect("a file of this test");
+    std::fs::remove_file(house.path().join("plugins/misbehaving.wasm"))
+        .expect("a file of this test");
     let started = Instant::now();
     loop {
         let result = behave(&client, "behave").await;
@@ -217,7 +263,10 @@ async fn a_removed_plugin_makes_its_tools_unavailable_and_a_new_one_brings_them_
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let (tools, _) = client.list().await;
-    assert!(tools.iter().any(|tool| tool["name"] == "behave"), "the tool has vanished");
+    assert!(
+        tools.iter().any(|tool| tool["name"] == "behave"),
+        "the tool has vanished"
+    );
     house.write("plugins/misbehaving.wasm", build("2"));
     until(&client, "2").await;
 }
@@ -228,20 +277,31 @@ async fn an_answer_names_the_server_that_ran_the_call_and_not_the_one_published_
     let house = house().config("[plugins.misbehaving]\ncpu_max_ms = 20000");
     let gateway = house.serve();
     let client = Modern::new(gateway.contract_url("guest"));
-    let version = |result: &Value| result["_meta"]["io.modelcontextprotocol/serverInfo"]["version"].clone();
+    let version =
+        |result: &Value| result["_meta"]["io.modelcontextprotocol/serverInfo"]["version"].clone();
     let before = version(client.ask("server/discover", json!({})).await.result());
     let running = tokio::spawn({
         let client = client.clone();
-        async move { client.call("behave", json!({"behaviour": "slow", "amount": 8000})).await }
+        async move {
+            client
+                .call("behave", json!({"behaviour": "slow", "amount": 8000}))
+                .await
+        }
     });
     while !tasks::running(&gateway).await {
         assert!(!running.is_finished(), "the call ends at once");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    house.write("contracts/guest.yaml", GUEST_CONTRACT.replace("Does what", "Does exactly what"));
+    house.write(
+        "contracts/guest.yaml",
+        GUEST_CONTRACT.replace("Does what", "Does exactly what"),
+    );
     let started = Instant::now();
     while version(client.ask("server/discover", json!({})).await.result()) == before {
-        assert!(started.elapsed() < Duration::from_secs(7), "the new version is not published in time");
+        assert!(
+            started.elapsed() < Duration::from_secs(7),
+            "the new version is not published in time"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(!running.is_finished(), "the call must outlive the change");
@@ -257,7 +317,10 @@ async fn until(client: &Modern, build: &str) {
         if result["structuredContent"]["build"] == build {
             return;
         }
-        assert!(started.elapsed() < Duration::from_secs(30), "build {build} does not go live: {result}");
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "build {build} does not go live: {result}"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -276,9 +339,13 @@ async fn swaps_under_load_fail_no_call() {
             let (client, stop, answered) = (client.clone(), stop.clone(), answered.clone());
             tokio::spawn(async move {
                 while !stop.load(Ordering::SeqCst) {
-                    let result = client.call("behave", json!({"behaviour": "slow", "amount": 300})).await;
+                    let result = client
+                        .call("behave", json!({"behaviour": "slow", "amount": 300}))
+                        .await;
                     assert_eq!(result["isError"], false, "{result}");
-                    let build = result["structuredContent"]["build"].as_str().unwrap_or_default();
+                    let build = result["structuredContent"]["build"]
+                        .as_str()
+                        .unwrap_or_default();
                     assert!(["1", "2"].contains(&build), "{result}");
                     answered.fetch_add(1, Ordering::SeqCst);
                 }
@@ -294,7 +361,11 @@ async fn swaps_under_load_fail_no_call() {
     for caller in callers {
         caller.await.expect("no call fails");
     }
-    assert!(answered.load(Ordering::SeqCst) > 16, "only {} calls were answered", answered.load(Ordering::SeqCst));
+    assert!(
+        answered.load(Ordering::SeqCst) > 16,
+        "only {} calls were answered",
+        answered.load(Ordering::SeqCst)
+    );
     until(&client, if SWAPS.is_multiple_of(2) { "1" } else { "2" }).await;
 }
 
@@ -315,9 +386,18 @@ async fn memory_does_not_grow_with_swaps() {
         until(&client, name).await;
         memory.push(gateway.memory_kb());
     }
-    let early = memory[WARM_UP - 10..WARM_UP].iter().max().expect("ten samples");
-    let late = memory[memory.len() - 10..].iter().min().expect("ten samples");
-    assert!(late * 100 <= early * 105, "{early} KB before {SWAPS} swaps, {late} KB after them: {memory:?}");
+    let early = memory[WARM_UP - 10..WARM_UP]
+        .iter()
+        .max()
+        .expect("ten samples");
+    let late = memory[memory.len() - 10..]
+        .iter()
+        .min()
+        .expect("ten samples");
+    assert!(
+        late * 100 <= early * 105,
+        "{early} KB before {SWAPS} swaps, {late} KB after them: {memory:?}"
+    );
 }
 
 /// The folder of plugins may hold other things; links and folders are not followed.
@@ -325,7 +405,8 @@ async fn memory_does_not_grow_with_swaps() {
 async fn only_files_of_the_folder_count() {
     let house = house();
     let elsewhere = house.path().join("elsewhere.wasm");
-    std::fs::rename(house.path().join("plugins/misbehaving.wasm"), &elsewhere).expect("a file of this test");
+    std::fs::rename(house.path().join("plugins/misbehaving.wasm"), &elsewhere)
+        .expect("a file of this test");
     let link: &Path = &house.path().join("plugins/misbehaving.wasm");
     std::os::unix::fs::symlink(&elsewhere, link).expect("a link");
     house.write("plugins/notes.txt", "not a plugin");
@@ -333,7 +414,11 @@ async fn only_files_of_the_folder_count() {
     let client = Modern::new(gateway.url());
     let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
     assert_eq!(neighbour["isError"], false, "{neighbour}");
-    assert!(!gateway.log().contains("\"plugin\":\"misbehaving\""), "{}", gateway.log());
+    assert!(
+        !gateway.log().contains("\"plugin\":\"misbehaving\""),
+        "{}",
+        gateway.log()
+    );
 }
 
 /// The interface belongs to no language: the same small adapter in four of them gives the same answers.
@@ -343,9 +428,13 @@ async fn an_adapter_may_be_written_in_any_language() {
     let mut house = House::new().own_plugins(&[]);
     for language in LANGUAGES {
         let file = format!("tiny-{language}.wasm");
-        let bytes = std::fs::read(place::guest(&format!("tiny-{language}"))).expect("a guest can be read");
+        let bytes =
+            std::fs::read(place::guest(&format!("tiny-{language}"))).expect("a guest can be read");
         house.write(&format!("plugins/{file}"), bytes);
-        house.write(&format!("contracts/{language}.yaml"), tiny_contract(language));
+        house.write(
+            &format!("contracts/{language}.yaml"),
+            tiny_contract(language),
+        );
         if language == "python" {
             house = house.config("[plugins.tiny-python]\nmemory_max_mb = 256");
         }
@@ -357,19 +446,39 @@ async fn an_adapter_may_be_written_in_any_language() {
             client.call(&format!("{language}_{tool}"), arguments).await["structuredContent"].clone()
         };
         let hit = call("get", json!({"id": 2})).await;
-        assert_eq!(hit, json!({"id": 2, "name": "two", "greeting": "hello"}), "{language}\n{}", gateway.log());
-        assert_eq!(call("get", json!({"id": 9})).await["code"], "not_found", "{language}");
+        assert_eq!(
+            hit,
+            json!({"id": 2, "name": "two", "greeting": "hello"}),
+            "{language}\n{}",
+            gateway.log()
+        );
+        assert_eq!(
+            call("get", json!({"id": 9})).await["code"],
+            "not_found",
+            "{language}"
+        );
         let first = call("list", json!({"limit": 2})).await;
-        assert_eq!(first["records"].as_array().map(Vec::len), Some(2), "{language}: {first}");
+        assert_eq!(
+            first["records"].as_array().map(Vec::len),
+            Some(2),
+            "{language}: {first}"
+        );
         let rest = call("list", json!({"limit": 2, "cursor": first["next"]})).await;
         assert_eq!(rest["records"][0]["name"], "three", "{language}: {rest}");
         assert_eq!(rest["next"], Value::Null, "{language}: {rest}");
     }
     // An adapter may have tools beside it.
     let named = client.call("name_number", json!({"number": 2})).await;
-    assert_eq!(named["structuredContent"], json!({"result": "two"}), "{named}");
+    assert_eq!(
+        named["structuredContent"],
+        json!({"result": "two"}),
+        "{named}"
+    );
     let none = client.call("name_number", json!({"number": 4})).await;
-    assert_eq!(none["structuredContent"]["code"], "invalid_arguments", "{none}");
+    assert_eq!(
+        none["structuredContent"]["code"], "invalid_arguments",
+        "{none}"
+    );
 }
 
 pub(crate) fn tiny_contract(language: &str) -> String {

@@ -22,23 +22,35 @@ const ITEMS: usize = 23;
 
 fn items() -> Vec<Value> {
     let kinds = ["fruit", "root"];
-    (1..=ITEMS).map(|id| json!({ "id": id, "name": format!("item {id}"), "kind": kinds[id % 2] })).collect()
+    (1..=ITEMS)
+        .map(|id| json!({ "id": id, "name": format!("item {id}"), "kind": kinds[id % 2] }))
+        .collect()
 }
 
 /// Puts the same items in a database, `items.db`.
 fn database(house: &House) -> std::path::PathBuf {
     let path = house.path().join("data/items.db");
     let database = rusqlite::Connection::open(&path).expect("a database");
-    database.execute_batch("CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT, kind TEXT)").expect("a table");
+    database
+        .execute_batch("CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT, kind TEXT)")
+        .expect("a table");
     for item in items() {
-        let values = rusqlite::params![item["id"].as_i64(), item["name"].as_str(), item["kind"].as_str()];
-        database.execute("INSERT INTO items VALUES (?, ?, ?)", values).expect("a row");
+        let values = rusqlite::params![
+            item["id"].as_i64(),
+            item["name"].as_str(),
+            item["kind"].as_str()
+        ];
+        database
+            .execute("INSERT INTO items VALUES (?, ?, ?)", values)
+            .expect("a row");
     }
     path
 }
 
 fn connection(base: &str, more: &str) -> String {
-    format!("[connections.api]\nkind = \"http\"\nbase_url = \"{base}\"\n{more}\n[plugins.rest.grants]\napi = \"read\"")
+    format!(
+        "[connections.api]\nkind = \"http\"\nbase_url = \"{base}\"\n{more}\n[plugins.rest.grants]\napi = \"read\""
+    )
 }
 
 fn contract(list: &str) -> String {
@@ -71,7 +83,13 @@ async fn walk(client: &Modern, mut arguments: Value) -> Vec<Value> {
         let page = client.call("list_items", arguments.clone()).await;
         assert_eq!(page["isError"], false, "{page}");
         let page = &page["structuredContent"];
-        records.extend(page["records"].as_array().expect("a page has records").iter().cloned());
+        records.extend(
+            page["records"]
+                .as_array()
+                .expect("a page has records")
+                .iter()
+                .cloned(),
+        );
         match &page["next"] {
             Value::Null => return records,
             next => arguments["cursor"] = next.clone(),
@@ -94,12 +112,16 @@ async fn every_way_to_page_gives_the_whole_list_once() {
         style("_page: \"1\"", "style: link, size: _limit"),
     ];
     for list in lists {
-        let house = House::new().config(&connection(&server.base, "")).file("contracts/items.yaml", contract(&list));
+        let house = House::new()
+            .config(&connection(&server.base, ""))
+            .file("contracts/items.yaml", contract(&list));
         whole(&house.serve(), &list).await;
     }
     let house = House::new();
     let server = Datasette::start(&database(&house), None);
-    let house = house.config(&connection(&server.base, "")).file("contracts/items.yaml", contract(DATASETTE));
+    let house = house
+        .config(&connection(&server.base, ""))
+        .file("contracts/items.yaml", contract(DATASETTE));
     whole(&house.serve(), DATASETTE).await;
 }
 
@@ -107,24 +129,48 @@ async fn whole(gateway: &Gateway, list: &str) {
     let client = Modern::new(gateway.url());
     for limit in [1, 7, 100] {
         let walked = walk(&client, json!({ "limit": limit })).await;
-        assert_eq!(walked, items(), "{list} at limit {limit}\n{}", gateway.log());
+        assert_eq!(
+            walked,
+            items(),
+            "{list} at limit {limit}\n{}",
+            gateway.log()
+        );
     }
-    let fruit: Vec<Value> = items().into_iter().filter(|item| item["kind"] == "fruit").collect();
-    assert_eq!(walk(&client, json!({ "kind": "fruit", "limit": 4 })).await, fruit, "{list}");
+    let fruit: Vec<Value> = items()
+        .into_iter()
+        .filter(|item| item["kind"] == "fruit")
+        .collect();
+    assert_eq!(
+        walk(&client, json!({ "kind": "fruit", "limit": 4 })).await,
+        fruit,
+        "{list}"
+    );
 }
 
 #[tokio::test]
 async fn a_service_is_reached_over_tls_by_a_certificate_that_is_accepted_and_by_no_other() {
     let certificate = Certificate::of("127.0.0.1");
-    let (stranger, misnamed) = (Certificate::of("127.0.0.1"), Certificate::of("elsewhere.example"));
+    let (stranger, misnamed) = (
+        Certificate::of("127.0.0.1"),
+        Certificate::of("elsewhere.example"),
+    );
     let data = House::new();
     let server = Datasette::start(&database(&data), Some(&certificate));
     let other = Datasette::start(&data.path().join("data/items.db"), Some(&misnamed));
     let serve = |base: &str, ca: Option<&Certificate>| {
-        let named = if ca.is_some() { "ca = \"file:ca.pem\"" } else { "" };
-        let house = House::new().config(&connection(base, named)).file("contracts/items.yaml", contract(DATASETTE));
+        let named = if ca.is_some() {
+            "ca = \"file:ca.pem\""
+        } else {
+            ""
+        };
+        let house = House::new()
+            .config(&connection(base, named))
+            .file("contracts/items.yaml", contract(DATASETTE));
         if let Some(ca) = ca {
-            house.write("ca.pem", std::fs::read(ca.authority()).expect("a certificate"));
+            house.write(
+                "ca.pem",
+                std::fs::read(ca.authority()).expect("a certificate"),
+            );
         }
         let gateway = house.serve();
         (house, gateway)
@@ -132,25 +178,57 @@ async fn a_service_is_reached_over_tls_by_a_certificate_that_is_accepted_and_by_
     let (_house, gateway) = serve(&server.base, Some(&certificate));
     whole(&gateway, "over TLS").await;
     for (what, base, ca) in [
-        ("an authority that the system does not know", &server.base, None),
-        ("another authority than the one that is named", &server.base, Some(&stranger)),
-        ("a certificate for another name", &other.base, Some(&misnamed)),
+        (
+            "an authority that the system does not know",
+            &server.base,
+            None,
+        ),
+        (
+            "another authority than the one that is named",
+            &server.base,
+            Some(&stranger),
+        ),
+        (
+            "a certificate for another name",
+            &other.base,
+            Some(&misnamed),
+        ),
     ] {
         let (_house, gateway) = serve(base, ca);
-        let refused = Modern::new(gateway.url()).call("list_items", json!({})).await["structuredContent"].clone();
-        assert_eq!(refused["code"], "unavailable", "{what}: {refused}\n{}", gateway.log());
+        let refused = Modern::new(gateway.url())
+            .call("list_items", json!({}))
+            .await["structuredContent"]
+            .clone();
+        assert_eq!(
+            refused["code"],
+            "unavailable",
+            "{what}: {refused}\n{}",
+            gateway.log()
+        );
         gateway.wait_for_log("invalid peer certificate");
-        assert!(gateway.log().contains("`ca` of the connection"), "{what}: {}", gateway.log());
+        assert!(
+            gateway.log().contains("`ca` of the connection"),
+            "{what}: {}",
+            gateway.log()
+        );
     }
 }
 
 #[test]
 fn an_authority_that_is_none_is_refused_at_the_start() {
-    for (content, told) in [(Some("not PEM"), "`ca` holds no certificate"), (None, "ca.pem cannot be read")] {
+    for (content, told) in [
+        (Some("not PEM"), "`ca` holds no certificate"),
+        (None, "ca.pem cannot be read"),
+    ] {
         let house = House::new().config(&connection("https://127.0.0.1:1", "ca = \"file:ca.pem\""));
-        content.into_iter().for_each(|content| house.write("ca.pem", content));
+        content
+            .into_iter()
+            .for_each(|content| house.write("ca.pem", content));
         let (code, _, err) = house.run(&["serve", "--listen", "127.0.0.1:0"]);
-        assert!(code == 1 && err.contains("/connections/api") && err.contains(told), "{err}");
+        assert!(
+            code == 1 && err.contains("/connections/api") && err.contains(told),
+            "{err}"
+        );
     }
 }
 
@@ -160,29 +238,58 @@ type Held = Arc<Mutex<String>>;
 /// Serves a record that a PUT replaces at `/items/1`, and lines that have no key, in pages of three, at `/lines`.
 async fn service(record: &str) -> (String, Held) {
     async fn read(State(held): State<Held>) -> impl IntoResponse {
-        ([(CONTENT_TYPE, "application/json")], held.lock().expect("nothing panicked").clone())
+        (
+            [(CONTENT_TYPE, "application/json")],
+            held.lock().expect("nothing panicked").clone(),
+        )
     }
     async fn replace(State(held): State<Held>, body: String) -> StatusCode {
         *held.lock().expect("nothing panicked") = body;
         StatusCode::NO_CONTENT
     }
     async fn lines(uri: Uri) -> impl IntoResponse {
-        let page = uri.query().and_then(|query| query.rsplit_once('=')?.1.parse().ok()).unwrap_or(0_usize);
-        let lines: Vec<_> = LINES.iter().skip(page * 3).take(3).map(|line| json!({ "text": line })).collect();
-        let rel = if (page + 1) * 3 < LINES.len() { "next" } else { "last" };
+        let page = uri
+            .query()
+            .and_then(|query| query.rsplit_once('=')?.1.parse().ok())
+            .unwrap_or(0_usize);
+        let lines: Vec<_> = LINES
+            .iter()
+            .skip(page * 3)
+            .take(3)
+            .map(|line| json!({ "text": line }))
+            .collect();
+        let rel = if (page + 1) * 3 < LINES.len() {
+            "next"
+        } else {
+            "last"
+        };
         let link = format!("</lines?fields=text,id&page={}>; rel=\"{rel}\"", page + 1);
-        ([(CONTENT_TYPE, "application/json".to_owned()), (LINK, link)], json!(lines).to_string())
+        (
+            [(CONTENT_TYPE, "application/json".to_owned()), (LINK, link)],
+            json!(lines).to_string(),
+        )
     }
     let held = Held::new(Mutex::new(record.to_owned()));
-    let app = Router::new().route("/items/1", get(read).put(replace)).route("/lines", get(lines));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let base = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
+    let app = Router::new()
+        .route("/items/1", get(read).put(replace))
+        .route("/lines", get(lines));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
+    let base = format!(
+        "http://{}",
+        listener
+            .local_addr()
+            .expect("a bound socket has an address")
+    );
     let app = app.with_state(held.clone());
     tokio::spawn(async move { axum::serve(listener, app).await });
     (base, held)
 }
 
-const LINES: [&str; 8] = ["to be", "or", "not", "to be", "to be", "that is", "the", "question"];
+const LINES: [&str; 8] = [
+    "to be", "or", "not", "to be", "to be", "that is", "the", "question",
+];
 
 const THINGS: &str = r#"
 contract: things
@@ -214,27 +321,50 @@ tools:
 
 #[tokio::test]
 async fn a_replacement_leaves_everything_beside_its_fields_as_it_was() {
-    let (base, held) = service(r#"{"total":12345678901234567.89,"author":{"email":"e","name":"A"},"id":1}"#).await;
-    let house = House::new().config(&writable(&base)).file("contracts/things.yaml", THINGS);
+    let (base, held) =
+        service(r#"{"total":12345678901234567.89,"author":{"email":"e","name":"A"},"id":1}"#).await;
+    let house = House::new()
+        .config(&writable(&base))
+        .file("contracts/things.yaml", THINGS);
     let gateway = house.serve();
-    let changed = Modern::new(gateway.url()).call("change_item", json!({ "id": 1, "author": "B" })).await;
-    assert_eq!(changed["structuredContent"]["record"], json!({ "id": 1, "author": "B" }), "{changed}");
+    let changed = Modern::new(gateway.url())
+        .call("change_item", json!({ "id": 1, "author": "B" }))
+        .await;
+    assert_eq!(
+        changed["structuredContent"]["record"],
+        json!({ "id": 1, "author": "B" }),
+        "{changed}"
+    );
     let now = held.lock().expect("nothing panicked").clone();
-    assert_eq!(now, r#"{"total":12345678901234567.89,"author":{"email":"e","name":"B"},"id":1}"#);
+    assert_eq!(
+        now,
+        r#"{"total":12345678901234567.89,"author":{"email":"e","name":"B"},"id":1}"#
+    );
 }
 
 /// Links may have commas in them, and no key tells two records of the same text apart.
 #[tokio::test]
 async fn a_list_without_a_key_is_walked_to_its_end() {
     let (base, _held) = service("{}").await;
-    let house = House::new().config(&writable(&base)).file("contracts/things.yaml", THINGS);
+    let house = House::new()
+        .config(&writable(&base))
+        .file("contracts/things.yaml", THINGS);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     for limit in [1, 2, 5, 100] {
         let walked = walk(&client, json!({ "limit": limit })).await;
-        let texts: Vec<_> = walked.iter().map(|line| line["text"].as_str().expect("a text")).collect();
+        let texts: Vec<_> = walked
+            .iter()
+            .map(|line| line["text"].as_str().expect("a text"))
+            .collect();
         assert_eq!(texts, LINES, "{limit}");
-        assert_eq!(walk(&client, json!({ "limit": limit, "text": "to be" })).await.len(), 3, "{limit}");
+        assert_eq!(
+            walk(&client, json!({ "limit": limit, "text": "to be" }))
+                .await
+                .len(),
+            3,
+            "{limit}"
+        );
     }
 }
 

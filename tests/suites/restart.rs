@@ -10,17 +10,27 @@ use crate::sample;
 /// Returns a second contract over the same file.
 fn fields() -> String {
     let text = sample::CONTRACT.replace("contract: airports", "contract: fields");
-    text.replace("_airport\n", "_field\n").replace("_airports\n", "_fields\n")
+    text.replace("_airport\n", "_field\n")
+        .replace("_airports\n", "_fields\n")
 }
 
 async fn country(gateway: &Gateway) -> Value {
-    let result = Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await;
+    let result = Modern::new(gateway.url())
+        .call("lookup_airport", json!({"iata": "OSL"}))
+        .await;
     result["structuredContent"]["country"].clone()
 }
 
 async fn text(house: &House, path: &str) -> String {
     let url = format!("{}{path}", Admin::of(house).url);
-    http().get(url).send().await.expect("an answer").text().await.expect("text")
+    http()
+        .get(url)
+        .send()
+        .await
+        .expect("an answer")
+        .text()
+        .await
+        .expect("text")
 }
 
 /// Starts with `--strict`; the start ends, and says why.
@@ -34,15 +44,27 @@ fn strict(house: &House) -> String {
 async fn a_start_serves_what_is_published_beside_files_that_do_not_compile() {
     let house = sample::house();
     assert_eq!(country(&house.serve()).await, "NO");
-    house.write("contracts/airports.yaml", sample::CONTRACT.replace("verb: list", "verb: lst"));
+    house.write(
+        "contracts/airports.yaml",
+        sample::CONTRACT.replace("verb: list", "verb: lst"),
+    );
     house.write("contracts/new.yaml", "contract: new\ntools: 7\n");
     let gateway = house.serve();
     assert_eq!(country(&gateway).await, "NO", "what is published is served");
     for said in ["/tools/1/verb", "new.yaml"] {
-        assert!(gateway.log().contains(said), "the log does not say {said}:\n{}", gateway.log());
+        assert!(
+            gateway.log().contains(said),
+            "the log does not say {said}:\n{}",
+            gateway.log()
+        );
     }
     let listed = house.json(&["contracts", "list"]);
-    let refused: Vec<_> = listed["refused"].as_array().into_iter().flatten().map(|one| &one["kind"]).collect();
+    let refused: Vec<_> = listed["refused"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|one| &one["kind"])
+        .collect();
     assert_eq!(
         (refused, &listed["contracts"][0]["version"]),
         (vec![&json!("contract"); 2], &json!("1.0.0")),
@@ -50,20 +72,30 @@ async fn a_start_serves_what_is_published_beside_files_that_do_not_compile() {
     );
     let ready = text(&house, "/readyz").await;
     assert!(
-        ready.starts_with("ready\n") && ready.contains("refused: contract ") && ready.contains("new.yaml"),
+        ready.starts_with("ready\n")
+            && ready.contains("refused: contract ")
+            && ready.contains("new.yaml"),
         "{ready}"
     );
     let metrics = text(&house, "/metrics").await;
-    assert!(metrics.contains("weir_refused{kind=\"contract\"} 2"), "{metrics}");
+    assert!(
+        metrics.contains("weir_refused{kind=\"contract\"} 2"),
+        "{metrics}"
+    );
     drop(gateway);
     let said = strict(&house);
-    assert!(said.contains("/tools/1/verb") && said.contains("new.yaml"), "{said}");
+    assert!(
+        said.contains("/tools/1/verb") && said.contains("new.yaml"),
+        "{said}"
+    );
 }
 
 /// Without a state nothing is published: a gateway that would serve nothing of what it was given does not start.
 #[tokio::test]
 async fn a_start_that_could_serve_nothing_ends_and_says_why() {
-    let house = House::new().sheets().file("contracts/new.yaml", "contract: new\ntools: 7\n");
+    let house = House::new()
+        .sheets()
+        .file("contracts/new.yaml", "contract: new\ntools: 7\n");
     let (code, _, err) = house.run(&["serve", "--listen", "127.0.0.1:0"]);
     assert!(code == 1 && err.contains("new.yaml"), "{code}: {err}");
 }
@@ -71,22 +103,45 @@ async fn a_start_that_could_serve_nothing_ends_and_says_why() {
 /// Without its lock nobody knows what was published of a contract: its file must not go live without being compared.
 #[tokio::test]
 async fn a_lock_that_cannot_be_read_holds_back_its_own_contract_alone() {
-    let house = sample::house().file("contracts/fields.yaml", fields()).file("contracts/fields.lock.json", "{");
+    let house = sample::house()
+        .file("contracts/fields.yaml", fields())
+        .file("contracts/fields.lock.json", "{");
     let gateway = house.serve();
     assert_eq!(country(&gateway).await, "NO");
     let listed = house.json(&["contracts", "list"]);
-    let names: Vec<_> = listed["contracts"].as_array().into_iter().flatten().map(|one| one["name"].clone()).collect();
+    let names: Vec<_> = listed["contracts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|one| one["name"].clone())
+        .collect();
     assert_eq!(names, ["airports"], "{listed}");
     let problem = &listed["refused"][0]["problems"][0];
-    assert!(problem["file"].as_str().is_some_and(|file| file.ends_with("fields.lock.json")), "{listed}");
-    assert!(gateway.log().contains("fields.lock.json"), "{}", gateway.log());
+    assert!(
+        problem["file"]
+            .as_str()
+            .is_some_and(|file| file.ends_with("fields.lock.json")),
+        "{listed}"
+    );
+    assert!(
+        gateway.log().contains("fields.lock.json"),
+        "{}",
+        gateway.log()
+    );
     // Once the lock is mended, here by taking it away, the contract goes live without a restart.
     std::fs::remove_file(house.path().join("contracts/fields.lock.json")).expect("removed");
     let started = Instant::now();
-    while Modern::new(gateway.contract_url("fields")).ask("server/discover", json!({})).await.reply()["result"]
+    while Modern::new(gateway.contract_url("fields"))
+        .ask("server/discover", json!({}))
+        .await
+        .reply()["result"]
         .is_null()
     {
-        assert!(started.elapsed() < Duration::from_secs(30), "it is not served:\n{}", gateway.log());
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "it is not served:\n{}",
+            gateway.log()
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -98,41 +153,73 @@ async fn a_connection_without_its_secret_stops_only_what_needs_it() {
     let house = sample::house().config(service);
     let gateway = house.serve();
     assert_eq!(country(&gateway).await, "NO");
-    assert!(gateway.log().contains("NO_SUCH_TOKEN is not set"), "{}", gateway.log());
+    assert!(
+        gateway.log().contains("NO_SUCH_TOKEN is not set"),
+        "{}",
+        gateway.log()
+    );
     let listed = house.json(&["contracts", "list"]);
     assert_eq!(
         (&listed["refused"][0]["kind"], &listed["refused"][0]["file"]),
         (&json!("connection"), &json!("tracker"))
     );
-    assert!(text(&house, "/readyz").await.contains("refused: connection tracker"));
-    assert!(text(&house, "/metrics").await.contains("weir_refused{kind=\"connection\"} 1"));
+    assert!(
+        text(&house, "/readyz")
+            .await
+            .contains("refused: connection tracker")
+    );
+    assert!(
+        text(&house, "/metrics")
+            .await
+            .contains("weir_refused{kind=\"connection\"} 1")
+    );
     drop(gateway);
     assert!(strict(&house).contains("NO_SUCH_TOKEN is not set"));
 }
 
 #[tokio::test]
 async fn a_plugin_file_that_does_not_load_stops_only_what_needs_it() {
-    let house = sample::house().own_plugins(&["sheet"]).file("plugins/odd.wasm", "no component");
+    let house = sample::house()
+        .own_plugins(&["sheet"])
+        .file("plugins/odd.wasm", "no component");
     let gateway = house.serve();
     assert_eq!(country(&gateway).await, "NO");
     let listed = house.json(&["contracts", "list"]);
-    assert_eq!((&listed["refused"][0]["kind"], &listed["refused"][0]["file"]), (&json!("plugin"), &json!("odd.wasm")));
+    assert_eq!(
+        (&listed["refused"][0]["kind"], &listed["refused"][0]["file"]),
+        (&json!("plugin"), &json!("odd.wasm"))
+    );
     drop(gateway);
     assert!(strict(&house).contains("odd.wasm"));
 }
 
 async fn versions(house: &House) -> Vec<Value> {
     let contract = house.json(&["contracts", "show", "airports"]);
-    contract["versions"].as_array().into_iter().flatten().map(|row| row["version"].clone()).collect()
+    contract["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|row| row["version"].clone())
+        .collect()
 }
 
 /// Two processes share one state, each with a contracts folder of its own and another text of the same contract.
 #[tokio::test]
 async fn a_contract_has_one_owner_folder_and_the_others_serve_what_it_publishes() {
     let other = sample::CONTRACT.replace("IATA code.", "The code.");
-    let house = sample::house().file("others/airports.yaml", other).file("empty/note.txt", "no contract");
+    let house = sample::house()
+        .file("others/airports.yaml", other)
+        .file("empty/note.txt", "no contract");
     let serve = |folder: &str| {
-        Gateway::start(house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--contracts", folder]))
+        Gateway::start(house.weir(&[
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--log-format",
+            "json",
+            "--contracts",
+            folder,
+        ]))
     };
     drop(serve("contracts"));
     for _ in 0..2 {
@@ -140,8 +227,14 @@ async fn a_contract_has_one_owner_folder_and_the_others_serve_what_it_publishes(
         assert_eq!(country(&gateway).await, "NO", "what is published is served");
         gateway.wait_for_log("is owned by the contracts folder");
         let listed = house.json(&["contracts", "list"]);
-        let reason = listed["waiting"][0]["reason"].as_str().unwrap_or_default().to_owned();
-        assert!(reason.contains(&format!("{}/contracts", house.path().display())), "{listed}");
+        let reason = listed["waiting"][0]["reason"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        assert!(
+            reason.contains(&format!("{}/contracts", house.path().display())),
+            "{listed}"
+        );
         drop(gateway);
         let gateway = serve("empty");
         assert_eq!(country(&gateway).await, "NO", "what is published is served");
@@ -164,7 +257,8 @@ async fn a_contract_has_one_owner_folder_and_the_others_serve_what_it_publishes(
 
 /// Runs SQL on the state, as a later version of Weir would have written it.
 fn write_state(house: &House, sql: &str) {
-    let state = rusqlite::Connection::open(house.path().join("state/weir.db")).expect("the state opens");
+    let state =
+        rusqlite::Connection::open(house.path().join("state/weir.db")).expect("the state opens");
     state.execute_batch(sql).expect("written");
 }
 
@@ -180,10 +274,17 @@ async fn a_contract_that_cannot_be_read_is_skipped_alone() {
          UPDATE contracts SET live = '2.0.0', revision = revision + 1 WHERE name = 'fields';",
     );
     gateway.wait_for_log("it is of format 7, and this program reads formats up to 3");
-    house.write("contracts/airports.yaml", sample::CONTRACT.replace("max: 9000", "max: 12000"));
+    house.write(
+        "contracts/airports.yaml",
+        sample::CONTRACT.replace("max: 9000", "max: 12000"),
+    );
     let started = Instant::now();
     while versions(&house).await.len() < 2 {
-        assert!(started.elapsed() < Duration::from_secs(30), "no later change is taken:\n{}", gateway.log());
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "no later change is taken:\n{}",
+            gateway.log()
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     drop(gateway);
@@ -191,11 +292,32 @@ async fn a_contract_that_cannot_be_read_is_skipped_alone() {
     assert_eq!(country(&gateway).await, "NO");
     let listed = house.json(&["contracts", "list"]);
     let refused = &listed["refused"];
-    let versions: Vec<_> = refused.as_array().into_iter().flatten().filter(|one| one["kind"] == "version").collect();
-    assert_eq!(versions.first().map(|one| &one["file"]), Some(&json!("fields@2.0.0")), "{listed}");
-    assert!(text(&house, "/readyz").await.contains("refused: version fields@2.0.0"));
-    assert!(text(&house, "/metrics").await.contains("weir_refused{kind=\"version\"} 1"));
-    assert_eq!(listed["contracts"].as_array().map(Vec::len), Some(2), "it is still known: {listed}");
+    let versions: Vec<_> = refused
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|one| one["kind"] == "version")
+        .collect();
+    assert_eq!(
+        versions.first().map(|one| &one["file"]),
+        Some(&json!("fields@2.0.0")),
+        "{listed}"
+    );
+    assert!(
+        text(&house, "/readyz")
+            .await
+            .contains("refused: version fields@2.0.0")
+    );
+    assert!(
+        text(&house, "/metrics")
+            .await
+            .contains("weir_refused{kind=\"version\"} 1")
+    );
+    assert_eq!(
+        listed["contracts"].as_array().map(Vec::len),
+        Some(2),
+        "it is still known: {listed}"
+    );
 }
 
 /// A source that is away hides no mistake of a form, and a pipeline does not wait for it. What is away is told once, with the
@@ -204,20 +326,37 @@ async fn a_contract_that_cannot_be_read_is_skipped_alone() {
 async fn a_source_that_is_away_is_named_and_hides_no_mistake() {
     let away = "[connections.disk]\nkind = \"files\"\npath = \"not-mounted\"\n[plugins.sheet.grants]\ndisk = \"read\"";
     let contract = fields().replace("connection: data", "connection: disk");
-    let house = House::new().config(away).file("contracts/fields.yaml", &contract);
+    let house = House::new()
+        .config(away)
+        .file("contracts/fields.yaml", &contract);
     let gateway = house.serve();
     let told = "waiting: ";
     gateway.wait_for_log("over the connection `disk`");
     let log = gateway.log();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains(told)).collect();
-    assert!(lines.len() == 1 && lines[0].contains("No such file or directory"), "{log}");
+    assert!(
+        lines.len() == 1 && lines[0].contains("No such file or directory"),
+        "{log}"
+    );
     drop(gateway);
     let refused = strict(&house);
-    assert!(refused.contains("fields.yaml at /collections/") && refused.contains("`disk`"), "{refused}");
+    assert!(
+        refused.contains("fields.yaml at /collections/") && refused.contains("`disk`"),
+        "{refused}"
+    );
 
-    house.write("contracts/fields.yaml", contract.replace("verb: lookup", "verb: lst"));
-    for words in [&["compile", "contracts/fields.yaml"][..], &["serve", "--strict", "--listen", "127.0.0.1:0"]] {
+    house.write(
+        "contracts/fields.yaml",
+        contract.replace("verb: lookup", "verb: lst"),
+    );
+    for words in [
+        &["compile", "contracts/fields.yaml"][..],
+        &["serve", "--strict", "--listen", "127.0.0.1:0"],
+    ] {
         let (code, _, err) = house.run(words);
-        assert!(code == 1 && err.contains("/verb"), "{words:?}: {code}: {err}");
+        assert!(
+            code == 1 && err.contains("/verb"),
+            "{words:?}: {code}: {err}"
+        );
     }
 }

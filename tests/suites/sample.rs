@@ -51,5 +51,8 @@ TRD,Trondheim Airport Vaernes,NO,56,63.457802
 ";
 
 pub(crate) fn house() -> House {
-    House::new().sheets().file("contracts/airports.yaml", CONTRACT).file("data/airports.csv", DATA)
+    House::new()
+        .sheets()
+        .file("contracts/airports.yaml", CONTRACT)
+        .file("data/airports.csv", DATA)
 }

@@ -31,17 +31,36 @@ async fn serve_answers_what_is_in_flight_and_leaves() {
                 let client = client.clone();
                 async move { client.call("get_item", json!({"id": "slow-800"})).await }
             });
-            calls::within(Duration::from_secs(20), "the call reaches the service", || web.requests() > before).await;
+            calls::within(
+                Duration::from_secs(20),
+                "the call reaches the service",
+                || web.requests() > before,
+            )
+            .await;
             gateway.signal(name);
             gateway.wait_for_log("stopping: calls in flight run to their end");
-            assert!(!call.is_finished(), "the signal came while the call was in flight");
+            assert!(
+                !call.is_finished(),
+                "the signal came while the call was in flight"
+            );
             let late = client.request("tools/list", json!({})).send();
-            assert!(late.await.is_err_and(|error| error.is_connect()), "nobody new is let in");
+            assert!(
+                late.await.is_err_and(|error| error.is_connect()),
+                "nobody new is let in"
+            );
             let answer = call.await.expect("the call ends");
             let answered = Instant::now();
-            assert_eq!(answer["structuredContent"]["id"], "slow-800", "{name}: {answer}");
+            assert_eq!(
+                answer["structuredContent"]["id"], "slow-800",
+                "{name}: {answer}"
+            );
             let status = gateway.left();
-            assert_eq!(status.code(), Some(0), "{name}: {status}\n{}", gateway.log());
+            assert_eq!(
+                status.code(),
+                Some(0),
+                "{name}: {status}\n{}",
+                gateway.log()
+            );
             quickest = quickest.min(answered.elapsed());
         }
         assert!(quickest < END_MAX, "{name}: {quickest:?}");
@@ -58,14 +77,26 @@ async fn stdio_answers_what_is_in_flight_and_leaves() {
             let mut weir = Stdio::start(&house);
             weir.ask_modern("tools/list", json!({})).await;
             let before = web.requests();
-            let id =
-                weir.begin_modern("tools/call", json!({"name": "get_item", "arguments": {"id": "slow-800"}})).await;
-            calls::within(Duration::from_secs(20), "the call reaches the service", || web.requests() > before).await;
+            let id = weir
+                .begin_modern(
+                    "tools/call",
+                    json!({"name": "get_item", "arguments": {"id": "slow-800"}}),
+                )
+                .await;
+            calls::within(
+                Duration::from_secs(20),
+                "the call reaches the service",
+                || web.requests() > before,
+            )
+            .await;
             weir.signal(name).await;
             let answer = weir.read().await;
             let answered = Instant::now();
             assert_eq!(answer["id"], id, "{name}: {answer}");
-            assert_eq!(answer["result"]["structuredContent"]["id"], "slow-800", "{name}: {answer}");
+            assert_eq!(
+                answer["result"]["structuredContent"]["id"], "slow-800",
+                "{name}: {answer}"
+            );
             let status = weir.left().await;
             assert_eq!(status.code(), Some(0), "{name}: {status}");
             quickest = quickest.min(answered.elapsed());
@@ -90,17 +121,32 @@ async fn a_hangup_during_the_start_is_a_reload() {
     let database = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = database.local_addr().expect("an address");
     let house = calls::house("http://127.0.0.1:1")
-        .config(&format!("[connections.db]\nkind = \"postgresql\"\nurl = \"postgres://weir@{address}/people\""))
+        .config(&format!(
+            "[connections.db]\nkind = \"postgresql\"\nurl = \"postgres://weir@{address}/people\""
+        ))
         .config("[plugins.sql.grants]\ndb = \"read\"")
         .file("contracts/people.yaml", PEOPLE);
     let serve = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
     let mut command = Command::new("sh");
-    command.args(["-c", "echo $$ > process; exec \"$0\" \"$@\""]).arg(serve.get_program()).args(serve.get_args());
+    command
+        .args(["-c", "echo $$ > process; exec \"$0\" \"$@\""])
+        .arg(serve.get_program())
+        .args(serve.get_args());
     command.current_dir(house.path());
     let started = tokio::task::spawn_blocking(move || Gateway::start(command));
-    let (asking, _) = database.accept().await.expect("the start looks at the database");
-    let process = fs::read_to_string(house.path().join("process")).expect("the process wrote its number");
-    assert!(Command::new("kill").args(["-HUP", process.trim()]).status().expect("kill runs").success());
+    let (asking, _) = database
+        .accept()
+        .await
+        .expect("the start looks at the database");
+    let process =
+        fs::read_to_string(house.path().join("process")).expect("the process wrote its number");
+    assert!(
+        Command::new("kill")
+            .args(["-HUP", process.trim()])
+            .status()
+            .expect("kill runs")
+            .success()
+    );
     drop((asking, database));
     let gateway = started.await.expect("it serves");
     gateway.wait_for_log("configuration taken over");

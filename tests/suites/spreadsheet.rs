@@ -12,8 +12,14 @@ const INVOICES: &str = "\u{feff}Rechnung Nr.;Kunde;Amount (EUR);Paid?;Fällig;Г
 /// Returns what `weir draft` prints for a file: the contract and its notes.
 fn draft(house: &House, file: &str) -> (String, String) {
     let plugins = house.plugins().display().to_string();
-    let (code, contract, notes) =
-        house.run(&["draft", &format!("data/{file}"), "--plugins", &plugins, "--state", "state"]);
+    let (code, contract, notes) = house.run(&[
+        "draft",
+        &format!("data/{file}"),
+        "--plugins",
+        &plugins,
+        "--state",
+        "state",
+    ]);
     assert_eq!(code, 0, "{notes}");
     (contract, notes)
 }
@@ -28,7 +34,9 @@ fn served(house: House, file: &str) -> (House, Gateway) {
 
 #[tokio::test]
 async fn a_spreadsheet_from_europe_is_drafted_and_used() {
-    let house = House::new().sheets().file("data/Rechnungen invoices 2026.csv", INVOICES);
+    let house = House::new()
+        .sheets()
+        .file("data/Rechnungen invoices 2026.csv", INVOICES);
     let (contract, notes) = draft(&house, "Rechnungen invoices 2026.csv");
     for line in [
         "contract: rechnungen-invoices-2026",
@@ -37,14 +45,24 @@ async fn a_spreadsheet_from_europe_is_drafted_and_used() {
         "  - tool: get_rechnungen_invoice",
         "  - tool: list_rechnungen_invoices",
     ] {
-        assert!(contract.lines().any(|known| known == line), "{line}:\n{contract}\n{notes}");
+        assert!(
+            contract.lines().any(|known| known == line),
+            "{line}:\n{contract}\n{notes}"
+        );
     }
     let (house, gateway) = served(house, "Rechnungen invoices 2026.csv");
     let client = Modern::new(gateway.url());
     let (tools, _) = client.list().await;
-    let list = tools.iter().find(|tool| tool["name"] == "list_rechnungen_invoices").expect("the list");
-    let names: Vec<&str> =
-        list["inputSchema"]["properties"].as_object().expect("inputs").keys().map(String::as_str).collect();
+    let list = tools
+        .iter()
+        .find(|tool| tool["name"] == "list_rechnungen_invoices")
+        .expect("the list");
+    let names: Vec<&str> = list["inputSchema"]["properties"]
+        .as_object()
+        .expect("inputs")
+        .keys()
+        .map(String::as_str)
+        .collect();
     let expected = [
         "rechnung_nr",
         "kunde",
@@ -61,64 +79,130 @@ async fn a_spreadsheet_from_europe_is_drafted_and_used() {
     assert_eq!(names, expected);
     assert_eq!(list["inputSchema"]["properties"]["gorod"]["title"], "Город");
 
-    let one = client.call("get_rechnungen_invoice", json!({ "rechnung_nr": "R-1" })).await;
+    let one = client
+        .call("get_rechnungen_invoice", json!({ "rechnung_nr": "R-1" }))
+        .await;
     let expected = json!({ "Rechnung Nr.": "R-1", "Kunde": "Müller", "Amount (EUR)": 1234.5, "Paid?": "ja", "Fällig": "2026-02-28",
         "Город": "Вена", "商品": "茶" });
     assert_eq!(one["structuredContent"], expected);
     let found = async |arguments: Value| -> Vec<String> {
         let listed = client.call("list_rechnungen_invoices", arguments).await;
-        let records = listed["structuredContent"]["records"].as_array().cloned().unwrap_or_else(|| panic!("{listed}"));
-        records.iter().map(|record| record["Rechnung Nr."].as_str().unwrap_or_default().to_owned()).collect()
+        let records = listed["structuredContent"]["records"]
+            .as_array()
+            .cloned()
+            .unwrap_or_else(|| panic!("{listed}"));
+        records
+            .iter()
+            .map(|record| {
+                record["Rechnung Nr."]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned()
+            })
+            .collect()
     };
     assert_eq!(found(json!({ "min_amount_eur": 12 })).await, ["R-1", "R-2"]);
-    assert_eq!(found(json!({ "max_amount_eur": 12.5 })).await, ["R-2", "R-3"]);
+    assert_eq!(
+        found(json!({ "max_amount_eur": 12.5 })).await,
+        ["R-2", "R-3"]
+    );
     assert_eq!(found(json!({ "fallig_from": "2026-03-01" })).await, ["R-2"]);
-    assert_eq!(found(json!({ "fallig_to": "2026-02-28", "kunde": "mül" })).await, ["R-1"]);
-    assert_eq!(found(json!({ "gorod": "Ри", "shang_pin": "塩" })).await, ["R-3"]);
+    assert_eq!(
+        found(json!({ "fallig_to": "2026-02-28", "kunde": "mül" })).await,
+        ["R-1"]
+    );
+    assert_eq!(
+        found(json!({ "gorod": "Ри", "shang_pin": "塩" })).await,
+        ["R-3"]
+    );
 
     let record = json!({ "rechnung_nr": "R-4", "kunde": "Ört; \"&\" Co", "amount_eur": 98765.4, "paid": "ja", "fallig": "2026-12-03",
         "gorod": "Прага", "shang_pin": "油" });
     let created = client.call("create_rechnungen_invoice", record).await;
-    assert_eq!(created["structuredContent"]["record"]["Amount (EUR)"], 98765.4, "{created}");
-    let text = std::fs::read_to_string(house.path().join("data/Rechnungen invoices 2026.csv")).expect("the sheet");
-    assert_eq!(text, format!("{INVOICES}R-4;\"Ört; \"\"&\"\" Co\";98.765,4;ja;3/12/2026;Прага;油\r\n"));
-    assert_eq!(found(json!({ "fallig_from": "2026-12-01", "min_amount_eur": 98765.4 })).await, ["R-4"]);
+    assert_eq!(
+        created["structuredContent"]["record"]["Amount (EUR)"], 98765.4,
+        "{created}"
+    );
+    let text = std::fs::read_to_string(house.path().join("data/Rechnungen invoices 2026.csv"))
+        .expect("the sheet");
+    assert_eq!(
+        text,
+        format!("{INVOICES}R-4;\"Ört; \"\"&\"\" Co\";98.765,4;ja;3/12/2026;Прага;油\r\n")
+    );
+    assert_eq!(
+        found(json!({ "fallig_from": "2026-12-01", "min_amount_eur": 98765.4 })).await,
+        ["R-4"]
+    );
     // The text that a person reads names no hidden machinery either.
-    let refused = client.call("list_rechnungen_invoices", json!({ "fallig_from": "28/2/2026" })).await;
-    assert_eq!(refused["structuredContent"]["code"], "invalid_arguments", "{refused}");
+    let refused = client
+        .call(
+            "list_rechnungen_invoices",
+            json!({ "fallig_from": "28/2/2026" }),
+        )
+        .await;
+    assert_eq!(
+        refused["structuredContent"]["code"], "invalid_arguments",
+        "{refused}"
+    );
 }
 
 #[test]
 fn names_of_tools_come_from_the_file_in_its_singular_and_plural() {
     let house = House::new().sheets();
     for (file, tools) in [
-        ("invoices 2026.csv", ["get_invoice", "list_invoices", "create_invoice"]),
-        ("2026-01-31_Order-Items_export.csv", ["get_order_item", "list_order_items", "create_order_item"]),
+        (
+            "invoices 2026.csv",
+            ["get_invoice", "list_invoices", "create_invoice"],
+        ),
+        (
+            "2026-01-31_Order-Items_export.csv",
+            ["get_order_item", "list_order_items", "create_order_item"],
+        ),
         ("people.csv", ["get_person", "list_people", "create_person"]),
     ] {
         let house_file = format!("data/{file}");
         house.write(&house_file, "No,name\n1,a\n2,b\n");
         let (contract, notes) = draft(&house, file);
         for tool in tools {
-            assert!(contract.contains(&format!("  - tool: {tool}\n")), "{tool}:\n{contract}\n{notes}");
+            assert!(
+                contract.contains(&format!("  - tool: {tool}\n")),
+                "{tool}:\n{contract}\n{notes}"
+            );
         }
         let one = tools[0].trim_start_matches("get_").replace('_', " ");
-        assert!(contract.contains(&format!("description: Finds one {one} by No.\n")), "{contract}");
+        assert!(
+            contract.contains(&format!("description: Finds one {one} by No.\n")),
+            "{contract}"
+        );
     }
 }
 
 /// Amounts that happen to differ tell no records apart, and what can be read in two ways is asked for.
 #[test]
 fn a_draft_asks_for_what_the_file_cannot_tell() {
-    let house = House::new().sheets().file("data/sales.csv", "Amount (EUR);Due\n1,5;1/2/2026\n2,25;3/4/2026\n");
+    let house = House::new().sheets().file(
+        "data/sales.csv",
+        "Amount (EUR);Due\n1,5;1/2/2026\n2,25;3/4/2026\n",
+    );
     let (contract, notes) = draft(&house, "sales.csv");
-    assert!(!contract.contains("verb: lookup") && notes.contains("note: There is no lookup"), "{contract}\n{notes}");
-    assert!(contract.contains("Amount (EUR): { type: number, decimal: \",\" }"), "{contract}");
     assert!(
-        notes.contains("date: \"%-d/%-m/%Y\"") && notes.contains("date: \"%-m/%-d/%Y\"") && notes.contains("'Due'"),
+        !contract.contains("verb: lookup") && notes.contains("note: There is no lookup"),
+        "{contract}\n{notes}"
+    );
+    assert!(
+        contract.contains("Amount (EUR): { type: number, decimal: \",\" }"),
+        "{contract}"
+    );
+    assert!(
+        notes.contains("date: \"%-d/%-m/%Y\"")
+            && notes.contains("date: \"%-m/%-d/%Y\"")
+            && notes.contains("'Due'"),
         "{notes}"
     );
-    assert!(contract.contains("{ name: due, type: text, column: Due"), "{contract}");
+    assert!(
+        contract.contains("{ name: due, type: text, column: Due"),
+        "{contract}"
+    );
 }
 
 #[test]
@@ -126,7 +210,10 @@ fn a_format_that_cannot_be_is_refused_by_name() {
     let contract = "contract: c\ncollections:\n  rows:\n    adapter: sheet\n    settings: { connection: data, path: r.csv }\n    shape:\n      \
         a: { type: number, decimal: \";\" }\n      b: { date: \"%d/%m\" }\n      c: { type: string, grouping: \".\" }\n      \
         d: { decimal: \",\", grouping: \",\" }\ntools: []\n";
-    let house = House::new().sheets().file("data/r.csv", "id,a,b,c,d\n1,x,x,x,x\n").file("c.yaml", contract);
+    let house = House::new()
+        .sheets()
+        .file("data/r.csv", "id,a,b,c,d\n1,x,x,x,x\n")
+        .file("c.yaml", contract);
     let (code, out, err) = house.run(&["compile", "c.yaml"]);
     assert_eq!(code, 1, "{out}");
     for line in [
@@ -148,7 +235,10 @@ async fn lint_judges_a_contract_file_with_and_without_shapes() {
     let house = House::new().sheets().file("c.yaml", form);
     let (code, out, err) = house.run(&["lint", "c.yaml"]);
     assert_eq!(code, 0, "{out}\n{err}");
-    assert!(out.contains("list_rows.min_price") && out.contains("(description-opening)"), "{out}\n{err}");
+    assert!(
+        out.contains("list_rows.min_price") && out.contains("(description-opening)"),
+        "{out}\n{err}"
+    );
     assert!(err.contains("the shape of rows is not known"), "{err}");
 
     house.write("contracts/c.yaml", form);
@@ -158,7 +248,10 @@ async fn lint_judges_a_contract_file_with_and_without_shapes() {
     std::fs::remove_file(house.path().join("data/gone.csv")).expect("the sheet was there");
     let (_, out, err) = house.run(&["lint", "c.yaml"]);
     assert!(!err.contains("not known"), "{err}");
-    assert!(out.contains("(hidden-text)"), "results are looked at with the recorded shape: {out}");
+    assert!(
+        out.contains("(hidden-text)"),
+        "results are looked at with the recorded shape: {out}"
+    );
 }
 
 /// One cell that is none of its column's values is named by its column and place, and the other records are within reach.
@@ -179,13 +272,26 @@ async fn a_cell_that_does_not_fit_is_named_and_can_be_left_out() {
     let client = Modern::new(gateway.url());
     let text = async |tool: &str, arguments: Value| {
         let result = client.call(tool, arguments).await;
-        result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
+        result["content"][0]["text"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{result}"))
+            .to_owned()
     };
     let all = text("list_prices", json!({})).await;
-    assert!(all.contains("in `price` of record 2 (`id` 2) of this answer"), "{all}");
-    assert!(text("list_prices", json!({ "shop": "north" })).await.starts_with("2 records"));
+    assert!(
+        all.contains("in `price` of record 2 (`id` 2) of this answer"),
+        "{all}"
+    );
+    assert!(
+        text("list_prices", json!({ "shop": "north" }))
+            .await
+            .starts_with("2 records")
+    );
     let one = text("get_price", json!({ "id": 2 })).await;
-    assert!(one.contains("in `price`.") && !one.contains("ask us"), "{one}");
+    assert!(
+        one.contains("in `price`.") && !one.contains("ask us"),
+        "{one}"
+    );
 }
 
 /// A file of another encoding is named, with what makes it one that can be read.
@@ -193,7 +299,10 @@ async fn a_cell_that_does_not_fit_is_named_and_can_be_left_out() {
 fn a_file_that_is_not_utf_8_is_told_how_it_becomes_one() {
     let house = House::new().file("data/staedte.csv", b"id,name\n1,Z\xfcrich\n");
     let (code, _, err) = house.run(&["draft", "data/staedte.csv"]);
-    assert!(code == 1 && err.contains("staedte.csv: ") && err.contains("iconv -f windows-1252"), "{err}");
+    assert!(
+        code == 1 && err.contains("staedte.csv: ") && err.contains("iconv -f windows-1252"),
+        "{err}"
+    );
 }
 
 /// A table behind a connection that only reads gets no tool that could not run; days are no list of choices.
@@ -202,23 +311,54 @@ fn a_table_is_drafted_as_the_connection_lets_it() {
     let house = House::new().own_plugins(&["sql"]);
     let database = rusqlite::Connection::open(house.path().join("stock.db")).expect("a database");
     let rows: Vec<String> = (0..30)
-        .map(|id| format!("({id}, 'bolt {id}', '2025-01-{:02}', '{}')", id % 9 + 1, ["S", "M"][id % 2]))
+        .map(|id| {
+            format!(
+                "({id}, 'bolt {id}', '2025-01-{:02}', '{}')",
+                id % 9 + 1,
+                ["S", "M"][id % 2]
+            )
+        })
         .collect();
-    let table =
-        "CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT NOT NULL, updated TEXT NOT NULL, size TEXT NOT NULL)";
-    database.execute_batch(&format!("{table}; INSERT INTO items VALUES {};", rows.join(","))).expect("rows");
+    let table = "CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT NOT NULL, updated TEXT NOT NULL, size TEXT NOT NULL)";
+    database
+        .execute_batch(&format!(
+            "{table}; INSERT INTO items VALUES {};",
+            rows.join(",")
+        ))
+        .expect("rows");
     let connection = |write: bool, grant: &str| {
         format!(
             "[connections.stock]\nkind = \"sqlite\"\npath = \"stock.db\"\nwrite = {write}\n[plugins.sql.grants]\nstock = \"{grant}\""
         )
     };
-    for (write, grant, writes) in [(false, "read", false), (true, "read", false), (true, "write", true)] {
-        let house = House::new().own_plugins(&["sql"]).config(&connection(write, grant));
-        std::fs::copy(database.path().expect("a file"), house.path().join("stock.db")).expect("copied");
+    for (write, grant, writes) in [
+        (false, "read", false),
+        (true, "read", false),
+        (true, "write", true),
+    ] {
+        let house = House::new()
+            .own_plugins(&["sql"])
+            .config(&connection(write, grant));
+        std::fs::copy(
+            database.path().expect("a file"),
+            house.path().join("stock.db"),
+        )
+        .expect("copied");
         let (code, out, err) = house.run(&["draft", "--connection", "stock", "--table", "items"]);
         assert_eq!(code, 0, "{err}");
-        assert_eq!(out.contains("create_item"), writes, "{write} {grant}: {out}{err}");
-        assert_eq!(out.contains("write: true"), writes, "{write} {grant}: {out}");
-        assert!(out.contains("choices: [M, S]") && !out.contains("choices: [2025"), "{out}");
+        assert_eq!(
+            out.contains("create_item"),
+            writes,
+            "{write} {grant}: {out}{err}"
+        );
+        assert_eq!(
+            out.contains("write: true"),
+            writes,
+            "{write} {grant}: {out}"
+        );
+        assert!(
+            out.contains("choices: [M, S]") && !out.contains("choices: [2025"),
+            "{out}"
+        );
     }
 }

@@ -44,13 +44,17 @@ impl Policy {
         if let Some(source) = package["source"].as_str() {
             let registry = source.strip_prefix("registry+").unwrap_or(source);
             if !self.sources.allow_registry.contains(registry) {
-                problems.push(format!("{shown} comes from {source}, which deny.toml does not allow"));
+                problems.push(format!(
+                    "{shown} comes from {source}, which deny.toml does not allow"
+                ));
             }
         }
         match package["license"].as_str() {
             None => problems.push(format!("{shown} names no licence")),
             Some(license) if !self.allows(license) => {
-                problems.push(format!("{shown} is under {license}, which deny.toml does not allow"));
+                problems.push(format!(
+                    "{shown} is under {license}, which deny.toml does not allow"
+                ));
             }
             Some(_) => {}
         }
@@ -59,7 +63,10 @@ impl Policy {
 
     /// Returns `true` if allowed licences can meet an SPDX expression. In old ones, `/` means `OR`.
     fn allows(&self, expression: &str) -> bool {
-        let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+        let spaced = expression
+            .replace('(', " ( ")
+            .replace(')', " ) ")
+            .replace('/', " OR ");
         let words: Vec<&str> = spaced.split_whitespace().collect();
         let mut at = 0;
         let is_met = self.any(&words, &mut at);
@@ -85,7 +92,9 @@ impl Policy {
     }
 
     fn one(&self, words: &[&str], at: &mut usize) -> bool {
-        let Some(word) = words.get(*at) else { return false };
+        let Some(word) = words.get(*at) else {
+            return false;
+        };
         *at += 1;
         if *word == "(" {
             let is_met = self.any(words, at);
@@ -96,7 +105,9 @@ impl Policy {
         match (words.get(*at), words.get(*at + 1)) {
             (Some(&"WITH"), Some(exception)) => {
                 *at += 2;
-                self.licenses.allow.contains(&format!("{word} WITH {exception}"))
+                self.licenses
+                    .allow
+                    .contains(&format!("{word} WITH {exception}"))
             }
             _ => self.licenses.allow.contains(*word),
         }
@@ -143,12 +154,26 @@ mod tests {
     #[test]
     fn a_crate_from_elsewhere_without_a_licence_or_banned_is_a_problem() {
         let package = |name: &str, source: Value, license: Value| {
-            policy().problems(&json!({ "name": name, "version": "1.0.0", "source": source, "license": license }))
+            policy().problems(
+                &json!({ "name": name, "version": "1.0.0", "source": source, "license": license }),
+            )
         };
-        assert_eq!(package("a", json!("registry+https://here"), json!("MIT")), [""; 0]);
+        assert_eq!(
+            package("a", json!("registry+https://here"), json!("MIT")),
+            [""; 0]
+        );
         assert_eq!(package("ours", Value::Null, json!("MIT")), [""; 0]);
-        assert_eq!(package("a", json!("git+https://there"), json!("MIT")).len(), 1);
-        assert_eq!(package("a", json!("registry+https://there"), Value::Null).len(), 2);
-        assert_eq!(package("openssl", json!("registry+https://here"), json!("MIT")).len(), 1);
+        assert_eq!(
+            package("a", json!("git+https://there"), json!("MIT")).len(),
+            1
+        );
+        assert_eq!(
+            package("a", json!("registry+https://there"), Value::Null).len(),
+            2
+        );
+        assert_eq!(
+            package("openssl", json!("registry+https://here"), json!("MIT")).len(),
+            1
+        );
     }
 }

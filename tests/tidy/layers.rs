@@ -19,9 +19,15 @@ impl Layers {
     pub(crate) fn read(rows: &str) -> Self {
         let row = |line: &str| {
             let (module, allowed) = line.split_once(':').unwrap_or((line, ""));
-            (module.trim().to_owned(), allowed.split_whitespace().map(str::to_owned).collect())
+            (
+                module.trim().to_owned(),
+                allowed.split_whitespace().map(str::to_owned).collect(),
+            )
         };
-        let lines = rows.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let lines = rows
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
         Self(lines.map(row).collect())
     }
 
@@ -29,11 +35,17 @@ impl Layers {
     /// `in_circles` says that arrows may go both ways.
     pub(crate) fn problems(&self, place: &str, in_circles: bool, uses: &Uses) -> Vec<String> {
         let mut problems = Vec::new();
-        let rows: BTreeMap<&str, &BTreeSet<String>> =
-            self.0.iter().map(|(module, allowed)| (module.as_str(), allowed)).collect();
+        let rows: BTreeMap<&str, &BTreeSet<String>> = self
+            .0
+            .iter()
+            .map(|(module, allowed)| (module.as_str(), allowed))
+            .collect();
         let mut lower = BTreeSet::new();
         for (module, allowed) in &self.0 {
-            for higher in allowed.iter().filter(|used| !in_circles && !lower.contains(used.as_str())) {
+            for higher in allowed
+                .iter()
+                .filter(|used| !in_circles && !lower.contains(used.as_str()))
+            {
                 problems
                     .push(format!("{place}: the row of `{module}` allows `{higher}`, which does not stand below it"));
             }
@@ -44,16 +56,23 @@ impl Layers {
         }
         for (module, used) in uses {
             let Some(allowed) = rows.get(module.as_str()) else {
-                problems.push(format!("{place}: the module `{module}` has no row in tests/tidy/layers.txt"));
+                problems.push(format!(
+                    "{place}: the module `{module}` has no row in tests/tidy/layers.txt"
+                ));
                 continue;
             };
             // A name that is no module is an item of the crate's root.
             let is_module = |other: &str| uses.contains_key(other);
-            for (other, at) in used.iter().filter(|(other, _)| is_module(other) && !allowed.contains(*other)) {
+            for (other, at) in used
+                .iter()
+                .filter(|(other, _)| is_module(other) && !allowed.contains(*other))
+            {
                 problems.push(format!("{at}: `{module}` may not use `{other}`"));
             }
             for unused in allowed.iter().filter(|other| !used.contains_key(*other)) {
-                problems.push(format!("{place}: the row of `{module}` allows `{unused}`, which it does not use"));
+                problems.push(format!(
+                    "{place}: the row of `{module}` allows `{unused}`, which it does not use"
+                ));
             }
         }
         problems
@@ -62,7 +81,10 @@ impl Layers {
 
 /// Adds what one file of a crate uses. `file` is its path below `src`; the crate's root is no module.
 pub(crate) fn add(uses: &mut Uses, file: &Path, shown: &str, text: &str) {
-    let mut parts: Vec<String> = file.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    let mut parts: Vec<String> = file
+        .iter()
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect();
     let last = parts.pop().unwrap_or_default();
     let stem = last.trim_end_matches(".rs");
     if matches!(stem, "tests" | "testing") {
@@ -71,13 +93,18 @@ pub(crate) fn add(uses: &mut Uses, file: &Path, shown: &str, text: &str) {
     if stem != "mod" {
         parts.push(stem.to_owned());
     }
-    let [module, ..] = parts.as_slice() else { return };
+    let [module, ..] = parts.as_slice() else {
+        return;
+    };
     if parts.len() == 1 && matches!(module.as_str(), "lib" | "main") {
         return;
     }
     let own = uses.entry(module.clone()).or_default();
     let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{shown}: {error}"));
-    let mut seen = Seen { module: parts.clone(), paths: Vec::new() };
+    let mut seen = Seen {
+        module: parts.clone(),
+        paths: Vec::new(),
+    };
     file.items.iter().for_each(|item| seen.item(item));
     for used in seen.paths.into_iter().filter(|used| used != module) {
         own.entry(used).or_insert_with(|| shown.to_owned());
@@ -124,7 +151,10 @@ impl Seen {
         }
         base.extend(rest.iter().cloned());
         // A type or a function of the crate's root is no module.
-        if let Some(top) = base.first().filter(|top| top.starts_with(|c: char| c.is_lowercase()) && base.len() > 1) {
+        if let Some(top) = base
+            .first()
+            .filter(|top| top.starts_with(|c: char| c.is_lowercase()) && base.len() > 1)
+        {
             self.paths.push(top.clone());
         }
     }
@@ -169,7 +199,9 @@ impl Seen {
                     self.path(&std::mem::take(&mut path));
                     self.tokens(group.stream());
                 }
-                TokenTree::Punct(_) | TokenTree::Literal(_) => self.path(&std::mem::take(&mut path)),
+                TokenTree::Punct(_) | TokenTree::Literal(_) => {
+                    self.path(&std::mem::take(&mut path))
+                }
             }
         }
         self.path(&path);
@@ -188,7 +220,11 @@ impl<'ast> Visit<'ast> for Seen {
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let segments: Vec<String> = path
+            .segments
+            .iter()
+            .map(|segment| segment.ident.to_string())
+            .collect();
         self.path(&segments);
         syn::visit::visit_path(self, path);
     }
@@ -217,7 +253,10 @@ fn attributes(item: &Item) -> &[Attribute] {
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
-            && attribute.meta.require_list().is_ok_and(|list| list.tokens.to_string() == "test")
+            && attribute
+                .meta
+                .require_list()
+                .is_ok_and(|list| list.tokens.to_string() == "test")
     })
 }
 
@@ -233,29 +272,80 @@ mod tests {
 
     #[test]
     fn a_use_is_seen_however_it_is_written() {
-        assert_eq!(uses("call.rs", "use crate::{catalogue::{Tool, Other as O}, gateway};"), ["catalogue", "gateway"]);
-        assert_eq!(uses("call/limits.rs", "use super::super::identity::Caller;"), ["identity"]);
-        assert_eq!(uses("call/limits.rs", "use super::CallError; use self::inner::A;"), [""; 0]);
-        assert_eq!(uses("call.rs", "fn f(a: &crate::wire::Id) -> super::era::Era { todo() }"), ["era", "wire"]);
-        assert_eq!(uses("call.rs", "fn f() { println!(\"{}\", crate::wire::name(1)); }"), ["wire"]);
-        assert_eq!(uses("call.rs", "mod inner { use super::super::admin::A; }"), ["admin"]);
-        assert_eq!(uses("call.rs", "#[cfg(test)] mod tests { use crate::testing::gateway; }"), [""; 0]);
+        assert_eq!(
+            uses(
+                "call.rs",
+                "use crate::{catalogue::{Tool, Other as O}, gateway};"
+            ),
+            ["catalogue", "gateway"]
+        );
+        assert_eq!(
+            uses("call/limits.rs", "use super::super::identity::Caller;"),
+            ["identity"]
+        );
+        assert_eq!(
+            uses(
+                "call/limits.rs",
+                "use super::CallError; use self::inner::A;"
+            ),
+            [""; 0]
+        );
+        assert_eq!(
+            uses(
+                "call.rs",
+                "fn f(a: &crate::wire::Id) -> super::era::Era { todo() }"
+            ),
+            ["era", "wire"]
+        );
+        assert_eq!(
+            uses(
+                "call.rs",
+                "fn f() { println!(\"{}\", crate::wire::name(1)); }"
+            ),
+            ["wire"]
+        );
+        assert_eq!(
+            uses("call.rs", "mod inner { use super::super::admin::A; }"),
+            ["admin"]
+        );
+        assert_eq!(
+            uses(
+                "call.rs",
+                "#[cfg(test)] mod tests { use crate::testing::gateway; }"
+            ),
+            [""; 0]
+        );
     }
 
     #[test]
     fn what_no_row_allows_is_a_problem() {
         let mut uses = Uses::new();
-        add(&mut uses, Path::new("low.rs"), "low.rs", "use crate::high::A;");
+        add(
+            &mut uses,
+            Path::new("low.rs"),
+            "low.rs",
+            "use crate::high::A;",
+        );
         add(&mut uses, Path::new("high.rs"), "high.rs", "");
         let problems = |rows: &str| Layers::read(rows).problems("here", false, &uses);
-        assert_eq!(problems("low:\nhigh:"), ["low.rs: `low` may not use `high`"]);
+        assert_eq!(
+            problems("low:\nhigh:"),
+            ["low.rs: `low` may not use `high`"]
+        );
         assert_eq!(
             problems("low: high\nhigh:"),
             ["here: the row of `low` allows `high`, which does not stand below it"]
         );
-        assert_eq!(Layers::read("low: high\nhigh:").problems("here", true, &uses), [""; 0]);
+        assert_eq!(
+            Layers::read("low: high\nhigh:").problems("here", true, &uses),
+            [""; 0]
+        );
         assert_eq!(problems("high:\nlow: high"), [""; 0]);
         assert_eq!(problems("low:").len(), 2, "no module without a row");
-        assert_eq!(problems("high: low\nlow: high\nother:").len(), 3, "and no row without a module");
+        assert_eq!(
+            problems("high: low\nlow: high\nother:").len(),
+            3,
+            "and no row without a module"
+        );
     }
 }

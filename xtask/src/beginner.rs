@@ -23,17 +23,34 @@ const REST_MAX: Duration = Duration::from_secs(120);
 
 pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
     if let Some(unknown) = words.iter().find(|word| !LANGUAGES.contains(word)) {
-        return Err(format!("`{unknown}` is no language; there are {}", LANGUAGES.join(", ")).into());
+        return Err(format!(
+            "`{unknown}` is no language; there are {}",
+            LANGUAGES.join(", ")
+        )
+        .into());
     }
     clients::node(workshop)?;
-    workshop.steps.command("build weir", &mut workshop.cargo(&["build", "--workspace", "--bins"]))?;
+    workshop.steps.command(
+        "build weir",
+        &mut workshop.cargo(&["build", "--workspace", "--bins"]),
+    )?;
     let mut slow = Vec::new();
-    for language in LANGUAGES.into_iter().filter(|language| words.is_empty() || words.contains(language)) {
+    for language in LANGUAGES
+        .into_iter()
+        .filter(|language| words.is_empty() || words.contains(language))
+    {
         let desk = Desk::new(workshop, language)?;
         let steps = desk.steps();
         let _ = fs::remove_dir_all(&desk.folder);
-        let rest: Duration = steps?.iter().filter(|step| !step.compiles).map(|step| step.took).sum();
-        println!("{language}: {:.1} s besides compiling\n", rest.as_secs_f64());
+        let rest: Duration = steps?
+            .iter()
+            .filter(|step| !step.compiles)
+            .map(|step| step.took)
+            .sum();
+        println!(
+            "{language}: {:.1} s besides compiling\n",
+            rest.as_secs_f64()
+        );
         if rest > REST_MAX {
             slow.push(language);
         }
@@ -69,7 +86,8 @@ impl Step {
 
 impl Desk {
     fn new(workshop: &Workshop, language: &'static str) -> Result<Self, Failure> {
-        let folder = env::temp_dir().join(format!("weir-beginner-{}-{language}", std::process::id()));
+        let folder =
+            env::temp_dir().join(format!("weir-beginner-{}-{language}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         let io = |error: std::io::Error| Failure::from(format!("{}: {error}", folder.display()));
         fs::create_dir_all(folder.join("cargo")).map_err(io)?;
@@ -77,34 +95,65 @@ impl Desk {
         let home = env::var_os("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")));
         for name in ["config.toml", "credentials.toml"] {
-            if let Some(file) = home.as_ref().map(|home| home.join(name)).filter(|file| file.exists()) {
+            if let Some(file) = home
+                .as_ref()
+                .map(|home| home.join(name))
+                .filter(|file| file.exists())
+            {
                 fs::copy(file, folder.join("cargo").join(name)).map_err(io)?;
             }
         }
         let path = env::var_os("PATH").unwrap_or_default();
         let folders = std::iter::once(clients::node(workshop)?).chain(env::split_paths(&path));
         let path = env::join_paths(folders).map_err(|error| format!("PATH: {error}"))?;
-        Ok(Self { weir: workshop.binary("weir"), folder, language, path })
+        Ok(Self {
+            weir: workshop.binary("weir"),
+            folder,
+            language,
+            path,
+        })
     }
 
     fn weir(&self, inside: &str, words: &[&str]) -> Command {
         let mut command = Command::new(&self.weir);
         for (name, _) in env::vars_os() {
             let name = name.to_string_lossy();
-            if ["WEIR_", "CARGO_", "RUSTFLAGS"].iter().any(|own| name.starts_with(own)) {
+            if ["WEIR_", "CARGO_", "RUSTFLAGS"]
+                .iter()
+                .any(|own| name.starts_with(own))
+            {
                 command.env_remove(name.as_ref());
             }
         }
-        command.args(words).current_dir(self.folder.join(inside)).stdin(Stdio::null()).env("PATH", &self.path);
-        command.env("CARGO_HOME", self.folder.join("cargo")).env("npm_config_cache", self.folder.join("npm"));
-        command.env("PIP_NO_CACHE_DIR", "1").env("XDG_CACHE_HOME", self.folder.join("cache"));
+        command
+            .args(words)
+            .current_dir(self.folder.join(inside))
+            .stdin(Stdio::null())
+            .env("PATH", &self.path);
+        command
+            .env("CARGO_HOME", self.folder.join("cargo"))
+            .env("npm_config_cache", self.folder.join("npm"));
+        command
+            .env("PIP_NO_CACHE_DIR", "1")
+            .env("XDG_CACHE_HOME", self.folder.join("cache"));
         command
     }
 
     fn steps(&self) -> Result<Vec<Step>, Failure> {
         println!("{}:", self.language);
         let (mut steps, mut since) = (Vec::new(), Instant::now());
-        said(&mut self.weir("", &["plugin", "new", "d", "--kind", "tools", "--lang", self.language]))?;
+        said(&mut self.weir(
+            "",
+            &[
+                "plugin",
+                "new",
+                "d",
+                "--kind",
+                "tools",
+                "--lang",
+                self.language,
+            ],
+        ))?;
         steps.push(Step::done("weir plugin new", since, false));
         steps.extend(self.build()?);
         since = Instant::now();
@@ -119,7 +168,9 @@ impl Desk {
         steps.push(Step::done("weir call deploy", since, false));
         since = Instant::now();
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let address = port.map_err(|error| format!("no free port: {error}"))?.to_string();
+        let address = port
+            .map_err(|error| format!("no free port: {error}"))?
+            .to_string();
         let _gateway = self.serve(&address)?;
         self.answers(&["call", "--url", &format!("http://{address}/mcp")])?;
         steps.push(Step::done("weir serve, and weir call --url", since, false));
@@ -139,24 +190,44 @@ impl Desk {
                 steps.push(Step::done(&name, since, !is_installing(&name)));
             }
         };
-        for line in BufReader::new(child.stderr.take().expect("it is piped")).lines().map_while(Result::ok) {
+        for line in BufReader::new(child.stderr.take().expect("it is piped"))
+            .lines()
+            .map_while(Result::ok)
+        {
             if let Some(shown) = line.strip_prefix("$ ") {
                 let program = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
-                let words = shown.split(' ').filter(|word| !word.contains('=')).map(program).take(4);
+                let words = shown
+                    .split(' ')
+                    .filter(|word| !word.contains('='))
+                    .map(program)
+                    .take(4);
                 over(running.take(), &mut steps);
-                running = Some((format!("  {}", words.collect::<Vec<_>>().join(" ")), Instant::now()));
+                running = Some((
+                    format!("  {}", words.collect::<Vec<_>>().join(" ")),
+                    Instant::now(),
+                ));
             }
             told.push_str(&line);
             told.push('\n');
         }
         over(running, &mut steps);
-        let status = child.wait().map_err(|error| format!("weir plugin build: {error}"))?;
-        if status.success() { Ok(steps) } else { Err(format!("weir plugin build ended with {status}\n{told}").into()) }
+        let status = child
+            .wait()
+            .map_err(|error| format!("weir plugin build: {error}"))?;
+        if status.success() {
+            Ok(steps)
+        } else {
+            Err(format!("weir plugin build ended with {status}\n{told}").into())
+        }
     }
 
     fn answers(&self, words: &[&str]) -> Result<(), Failure> {
         let answer = said(&mut self.weir("d", &[words, &CALL].concat()))?;
-        if answer.trim_end() == ANSWER { Ok(()) } else { Err(format!("{words:?} answered {answer}").into()) }
+        if answer.trim_end() == ANSWER {
+            Ok(())
+        } else {
+            Err(format!("{words:?} answered {answer}").into())
+        }
     }
 
     fn serve(&self, address: &str) -> Result<Gateway, Failure> {
@@ -165,16 +236,25 @@ impl Desk {
         let mut child = started.map_err(|error| format!("weir does not start: {error}"))?;
         let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
         let gateway = Gateway(child);
-        let listens = lines.by_ref().map_while(Result::ok).any(|line| line.contains("listening on http://"));
+        let listens = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .any(|line| line.contains("listening on http://"));
         // What it says later is of nobody's interest; its pipe stays open.
         std::thread::spawn(move || lines.for_each(drop));
-        if listens { Ok(gateway) } else { Err("weir serve does not listen".into()) }
+        if listens {
+            Ok(gateway)
+        } else {
+            Err("weir serve does not listen".into())
+        }
     }
 }
 
 /// Returns `true` for a command that fetches and installs, and compiles nothing.
 fn is_installing(shown: &str) -> bool {
-    ["npm install", "-m venv", "-m pip"].iter().any(|words| shown.contains(words))
+    ["npm install", "-m venv", "-m pip"]
+        .iter()
+        .any(|words| shown.contains(words))
 }
 
 /// A gateway that ends with its step.

@@ -28,26 +28,47 @@ pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
     if words.iter().any(|word| ["--help", "-h"].contains(word)) {
         return help(workshop);
     }
-    let result = prepare(workshop, &Wanted::read(words)).and_then(|programs| measure(workshop, &programs, words));
+    let result = prepare(workshop, &Wanted::read(words))
+        .and_then(|programs| measure(workshop, &programs, words));
     workshop.steps.summary();
     result
 }
 
 /// Holds the instructions of a request against their baseline, with what `build` has built.
 pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
-    debian::ensure(workshop, &["valgrind"], || succeeds(Command::new("valgrind").arg("--version")))?;
-    debian::ensure(workshop, &["util-linux"], || succeeds(Command::new("setpriv").arg("--version")))?;
+    debian::ensure(workshop, &["valgrind"], || {
+        succeeds(Command::new("valgrind").arg("--version"))
+    })?;
+    debian::ensure(workshop, &["util-linux"], || {
+        succeeds(Command::new("setpriv").arg("--version"))
+    })?;
     let mut count = workshop.command(workshop.binary("weir-bench"));
-    count.arg("--instructions").arg(workshop.repository.join(BASELINE));
-    workshop.steps.streamed("instructions of a request", &mut count)
+    count
+        .arg("--instructions")
+        .arg(workshop.repository.join(BASELINE));
+    workshop
+        .steps
+        .streamed("instructions of a request", &mut count)
 }
 
 /// Prints the options of the program that measures, with the features that every build here has. The gateway in it holds the
 /// adapters, so they are built first.
 fn help(workshop: &Workshop) -> Result<(), Failure> {
     plugins::build(workshop)?;
-    let program = ["run", "--quiet", "--package", "weir-bench", "--package", "weir-features", "--bin", "weir-bench"];
-    workshop.steps.streamed("options of the benchmark", workshop.cargo(&program).args(["--", "--help"]))
+    let program = [
+        "run",
+        "--quiet",
+        "--package",
+        "weir-bench",
+        "--package",
+        "weir-features",
+        "--bin",
+        "weir-bench",
+    ];
+    workshop.steps.streamed(
+        "options of the benchmark",
+        workshop.cargo(&program).args(["--", "--help"]),
+    )
 }
 
 /// Returns where the programs are. Peers are fetched while cargo builds.
@@ -55,7 +76,9 @@ fn prepare(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
     thread::scope(|scope| {
         let peers = scope.spawn(|| install(workshop, wanted));
         let built = build(workshop, wanted);
-        peers.join().unwrap_or_else(|_| Err("installing the peers panicked".into()))?;
+        peers
+            .join()
+            .unwrap_or_else(|_| Err("installing the peers panicked".into()))?;
         built
     })
 }
@@ -70,7 +93,10 @@ fn build(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
     if wanted.any(&[functions::EXTISM]) {
         left_out(functions::extism(workshop));
     }
-    for language in functions::LANGUAGES.iter().filter(|language| wanted.any(&[language.row])) {
+    for language in functions::LANGUAGES
+        .iter()
+        .filter(|language| wanted.any(&[language.row]))
+    {
         left_out(language.build(workshop, &programs));
     }
     Ok(programs)
@@ -78,7 +104,9 @@ fn build(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
 
 /// Installs what the wanted rows need. A peer that cannot be installed is left out by `weir-bench`, with the reason.
 fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
-    debian::ensure(workshop, &["util-linux"], || succeeds(Command::new("setpriv").arg("--version")))?;
+    debian::ensure(workshop, &["util-linux"], || {
+        succeeds(Command::new("setpriv").arg("--version"))
+    })?;
     if wanted.any(&["weir-postgresql", "toolbox-postgresql"]) {
         debian::ensure(workshop, &["postgresql"], clients::postgresql_present)?;
     }
@@ -87,7 +115,12 @@ fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
         let requirements = servers.join(format!("{name}.txt"));
         clients::python_from(workshop, &requirements, &format!("bench-{name}")).map(drop)
     };
-    if wanted.any(&["typescript-sdk", "toolbox-sqlite", "toolbox-postgresql", "sheet"]) {
+    if wanted.any(&[
+        "typescript-sdk",
+        "toolbox-sqlite",
+        "toolbox-postgresql",
+        "sheet",
+    ]) {
         left_out(node(workshop, &servers.join("node")));
     }
     if wanted.any(&["python-sdk", "fastmcp", "isolation"]) {
@@ -125,19 +158,35 @@ fn node(workshop: &Workshop, source: &Path) -> Result<(), Failure> {
 fn hyper_mcp(workshop: &Workshop) -> Result<(), Failure> {
     let root = workshop.cache.join("clients/hyper-mcp");
     let program = root.join("bin/hyper-mcp");
-    let version = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
+    let version = Command::new(&program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output();
     if version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(HYPER_MCP)) {
         return Ok(());
     }
-    let mut install = workshop.cargo(&["install", "hyper-mcp", "--version", HYPER_MCP, "--locked", "--quiet"]);
-    install.arg("--root").arg(&root).env("CARGO_TARGET_DIR", workshop.cache.join("hyper-mcp"));
+    let mut install = workshop.cargo(&[
+        "install",
+        "hyper-mcp",
+        "--version",
+        HYPER_MCP,
+        "--locked",
+        "--quiet",
+    ]);
+    install
+        .arg("--root")
+        .arg(&root)
+        .env("CARGO_TARGET_DIR", workshop.cache.join("hyper-mcp"));
     workshop.steps.command("hyper-mcp", &mut install)
 }
 
 fn measure(workshop: &Workshop, programs: &Path, words: &[&str]) -> Result<(), Failure> {
     let mut bench = workshop.command(programs.join("weir-bench"));
     bench.args(words);
-    if !words.iter().any(|word| word.starts_with("--only") || *word == "--quick" || word.starts_with("--write")) {
+    if !words
+        .iter()
+        .any(|word| word.starts_with("--only") || *word == "--quick" || word.starts_with("--write"))
+    {
         bench.args(["--write", PAGES]);
     }
     workshop.steps.streamed("measurements", &mut bench)
@@ -148,15 +197,28 @@ struct Wanted(Vec<String>);
 
 impl Wanted {
     fn read(words: &[&str]) -> Self {
-        let after = words.iter().skip_while(|word| **word != "--only").nth(1).copied();
+        let after = words
+            .iter()
+            .skip_while(|word| **word != "--only")
+            .nth(1)
+            .copied();
         let joined = words.iter().find_map(|word| word.strip_prefix("--only="));
         let list = after.or(joined).unwrap_or_default();
-        Self(list.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+        Self(
+            list.split(',')
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect(),
+        )
     }
 
     /// Returns `true` if one of the rows is wanted. A name stands for all rows that begin with it, as in `weir-bench`.
     fn any(&self, rows: &[&str]) -> bool {
         self.0.is_empty()
-            || rows.iter().any(|row| self.0.iter().any(|name| row.starts_with(name.as_str()) || name.starts_with(row)))
+            || rows.iter().any(|row| {
+                self.0
+                    .iter()
+                    .any(|name| row.starts_with(name.as_str()) || name.starts_with(row))
+            })
     }
 }

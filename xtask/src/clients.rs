@@ -34,22 +34,33 @@ const PYTHON_ENVIRONMENTS: [&str; 12] = [
 ];
 const NODE_FOLDERS: [&str; 4] = ["node", "node-frameworks", "openapi", "servers"];
 /// Agent frameworks that bring hundreds of megabytes along: only where they are asked for.
-const MORE_PYTHON_ENVIRONMENTS: [&str; 2] = ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
+const MORE_PYTHON_ENVIRONMENTS: [&str; 2] =
+    ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";
 
 /// Installs everything the tests need beside Rust: PostgreSQL, Prometheus, a registry, OpenSSL, a browser, Python and Node clients.
 pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
     thread::scope(|scope| {
-        let database = scope.spawn(|| debian::ensure(workshop, &["postgresql"], postgresql_present));
+        let database =
+            scope.spawn(|| debian::ensure(workshop, &["postgresql"], postgresql_present));
         let metrics = scope.spawn(|| debian::ensure(workshop, &["prometheus"], prometheus_present));
-        let registry = scope.spawn(|| debian::ensure(workshop, &["docker-registry"], registry_present));
+        let registry =
+            scope.spawn(|| debian::ensure(workshop, &["docker-registry"], registry_present));
         let certificates = scope.spawn(|| debian::ensure(workshop, &["openssl"], openssl_present));
         let browser = scope.spawn(|| debian::ensure(workshop, &["chromium"], chromium_present));
         let node = scope.spawn(|| node_clients(workshop));
-        let environments: Vec<_> =
-            PYTHON_ENVIRONMENTS.iter().map(|name| scope.spawn(move || python(workshop, name).map(drop))).collect();
-        let mut results =
-            vec![join(database), join(metrics), join(registry), join(certificates), join(browser), join(node)];
+        let environments: Vec<_> = PYTHON_ENVIRONMENTS
+            .iter()
+            .map(|name| scope.spawn(move || python(workshop, name).map(drop)))
+            .collect();
+        let mut results = vec![
+            join(database),
+            join(metrics),
+            join(registry),
+            join(certificates),
+            join(browser),
+            join(node),
+        ];
         results.extend(environments.into_iter().map(join));
         results.into_iter().collect()
     })
@@ -57,11 +68,21 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
 
 /// Installs the Python environment `clients/NAME` in the cache from `tests/clients/NAME.txt`, and returns its folder.
 pub(crate) fn python(workshop: &Workshop, name: &str) -> Result<PathBuf, Failure> {
-    python_from(workshop, &workshop.repository.join(format!("tests/clients/{name}.txt")), name)
+    python_from(
+        workshop,
+        &workshop
+            .repository
+            .join(format!("tests/clients/{name}.txt")),
+        name,
+    )
 }
 
 /// Installs a Python environment from any file of pinned requirements.
-pub(crate) fn python_from(workshop: &Workshop, file: &Path, name: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn python_from(
+    workshop: &Workshop,
+    file: &Path,
+    name: &str,
+) -> Result<PathBuf, Failure> {
     let requirements = read(file)?;
     let folder = workshop.cache.join("clients").join(name);
     let stamp = folder.join("installed.txt");
@@ -71,14 +92,26 @@ pub(crate) fn python_from(workshop: &Workshop, file: &Path, name: &str) -> Resul
     debian::ensure(workshop, &["python3", "python3-venv"], python_present)?;
     let _ = fs::remove_dir_all(&folder);
     let create = &mut workshop.command("python3");
-    workshop.steps.command(&format!("{name} environment"), create.args(["-m", "venv"]).arg(&folder))?;
+    workshop.steps.command(
+        &format!("{name} environment"),
+        create.args(["-m", "venv"]).arg(&folder),
+    )?;
     let mut install = workshop.command(folder.join("bin/python"));
-    install.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
+    install.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-input",
+        "--disable-pip-version-check",
+    ]);
     if workshop.cold() {
         install.arg("--no-cache-dir");
     }
     install.arg("--requirement").arg(file);
-    workshop.steps.command(&format!("{name} packages"), &mut install)?;
+    workshop
+        .steps
+        .command(&format!("{name} packages"), &mut install)?;
     write(&stamp, &requirements)?;
     Ok(folder)
 }
@@ -98,43 +131,73 @@ pub(crate) fn npm(workshop: &Workshop, source: &Path, name: &str) -> Result<Path
         return Ok(folder);
     }
     let _ = fs::remove_file(&stamp);
-    fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     write(&folder.join("package-lock.json"), &lock)?;
-    write(&folder.join("package.json"), &read(&source.join("package.json"))?)?;
+    write(
+        &folder.join("package.json"),
+        &read(&source.join("package.json"))?,
+    )?;
     let mut install = workshop.command(bin.join("npm"));
     install.current_dir(&folder).env("PATH", with_first(&bin));
-    install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]);
+    install.args([
+        "ci",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--no-update-notifier",
+        "--loglevel=error",
+    ]);
     if workshop.cold() {
         install.env("npm_config_cache", workshop.cache.join("npm"));
     }
-    workshop.steps.command(&format!("{name} packages"), &mut install)?;
+    workshop
+        .steps
+        .command(&format!("{name} packages"), &mut install)?;
     write(&stamp, &lock)?;
     Ok(folder)
 }
 
 fn node_clients(workshop: &Workshop) -> Result<(), Failure> {
-    NODE_FOLDERS.iter().try_for_each(|name| node_folder(workshop, name))
+    NODE_FOLDERS
+        .iter()
+        .try_for_each(|name| node_folder(workshop, name))
 }
 
 fn node_folder(workshop: &Workshop, name: &str) -> Result<(), Failure> {
-    npm(workshop, &workshop.repository.join("tests/clients").join(name), name).map(drop)
+    npm(
+        workshop,
+        &workshop.repository.join("tests/clients").join(name),
+        name,
+    )
+    .map(drop)
 }
 
 /// Installs the large agent frameworks, one after the other.
 pub(crate) fn prepare_frameworks(workshop: &Workshop) -> Result<(), Failure> {
-    MORE_PYTHON_ENVIRONMENTS.iter().try_for_each(|name| python(workshop, name).map(drop))?;
+    MORE_PYTHON_ENVIRONMENTS
+        .iter()
+        .try_for_each(|name| python(workshop, name).map(drop))?;
     node_folder(workshop, MORE_NODE_FOLDER)
 }
 
 fn python_present() -> bool {
-    succeeds(Command::new("python3").args(["-c", "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))"]))
+    succeeds(Command::new("python3").args([
+        "-c",
+        "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))",
+    ]))
 }
 
 /// Returns `true` if PostgreSQL's server is there. Debian keeps its programs out of `PATH`, in one folder for each
 /// version.
 pub(crate) fn postgresql_present() -> bool {
-    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    versions.into_iter().any(|version| version.path().join("bin/initdb").exists())
+    let versions = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
+    versions
+        .into_iter()
+        .any(|version| version.path().join("bin/initdb").exists())
 }
 
 /// Pages are tried in it.
@@ -144,7 +207,9 @@ fn chromium_present() -> bool {
 
 /// Returns `true` if Prometheus is there; its package brings `promtool` along.
 fn prometheus_present() -> bool {
-    ["prometheus", "promtool"].iter().all(|name| succeeds(Command::new(name).arg("--version")))
+    ["prometheus", "promtool"]
+        .iter()
+        .all(|name| succeeds(Command::new(name).arg("--version")))
 }
 
 fn openssl_present() -> bool {
@@ -165,5 +230,7 @@ pub(crate) fn with_first(folder: &Path) -> std::ffi::OsString {
 }
 
 fn join(thread: thread::ScopedJoinHandle<'_, Result<(), Failure>>) -> Result<(), Failure> {
-    thread.join().unwrap_or_else(|_| Err("a step panicked".into()))
+    thread
+        .join()
+        .unwrap_or_else(|_| Err("a step panicked".into()))
 }

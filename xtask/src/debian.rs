@@ -11,32 +11,58 @@ use crate::{step::Failure, workshop::Workshop};
 static LISTS_FRESH: Mutex<bool> = Mutex::new(false);
 
 /// Installs `packages` unless `present` says that what they bring is there already.
-pub(crate) fn ensure(workshop: &Workshop, packages: &[&str], present: impl Fn() -> bool) -> Result<(), Failure> {
+pub(crate) fn ensure(
+    workshop: &Workshop,
+    packages: &[&str],
+    present: impl Fn() -> bool,
+) -> Result<(), Failure> {
     if present() {
         return Ok(());
     }
     let wanted = packages.join(" ");
     if !succeeds(Command::new("apt-get").arg("--version")) {
-        return Err(format!("please install {wanted}: there is no apt-get here to do it with").into());
+        return Err(
+            format!("please install {wanted}: there is no apt-get here to do it with").into(),
+        );
     }
-    let mut fresh = LISTS_FRESH.lock().expect("no step panics while it holds apt");
+    let mut fresh = LISTS_FRESH
+        .lock()
+        .expect("no step panics while it holds apt");
     if !*fresh {
-        workshop.steps.command("apt lists", apt(workshop).args(["update", "-qq"]))?;
+        workshop
+            .steps
+            .command("apt lists", apt(workshop).args(["update", "-qq"]))?;
         *fresh = true;
     }
     let mut install = apt(workshop);
-    install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages);
-    workshop.steps.command(&format!("apt install {wanted}"), &mut install)?;
-    if present() { Ok(()) } else { Err(format!("{wanted} were installed, yet something of them is missing").into()) }
+    install
+        .args(["install", "-y", "-qq", "--no-install-recommends"])
+        .args(packages);
+    workshop
+        .steps
+        .command(&format!("apt install {wanted}"), &mut install)?;
+    if present() {
+        Ok(())
+    } else {
+        Err(format!("{wanted} were installed, yet something of them is missing").into())
+    }
 }
 
 /// Returns `true` if the command can be run and succeeds.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
 }
 
 fn apt(workshop: &Workshop) -> Command {
-    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
+    let root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout == b"0\n");
     let mut command = if root {
         workshop.command("apt-get")
     } else {
@@ -45,6 +71,8 @@ fn apt(workshop: &Workshop) -> Command {
         sudo
     };
     // Another apt (an unattended upgrade) may hold the lock on a fresh machine: wait for it.
-    command.env("DEBIAN_FRONTEND", "noninteractive").args(["-o", "DPkg::Lock::Timeout=300"]);
+    command
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .args(["-o", "DPkg::Lock::Timeout=300"]);
     command
 }

@@ -19,15 +19,18 @@ const LIVE_DATA: &str = ".weir/demo";
 
 pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
     // This is said now, not after minutes of building.
-    TcpListener::bind(("127.0.0.1", port))
-        .map_err(|error| format!("port {port} cannot be served ({error}): choose another with --port"))?;
+    TcpListener::bind(("127.0.0.1", port)).map_err(|error| {
+        format!("port {port} cannot be served ({error}): choose another with --port")
+    })?;
     println!("Building Weir; the first time takes several minutes.");
     let steps = &workshop.steps;
     // The end of the program's build is one crate, which leaves a core to the plugins.
     thread::scope(|scope| {
         let plugins = scope.spawn(|| plugins::build(workshop));
         let build = steps.command("build", &mut workshop.cargo(plugins::PROGRAM));
-        let plugins = plugins.join().unwrap_or_else(|_| Err("building the plugins panicked".into()));
+        let plugins = plugins
+            .join()
+            .unwrap_or_else(|_| Err("building the plugins panicked".into()));
         build.and(plugins)
     })?;
     plugins::link(workshop, plugins::PROGRAM)?;
@@ -36,7 +39,8 @@ pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
 }
 
 pub(crate) fn parse_port(text: &str) -> Result<u16, Failure> {
-    text.parse().map_err(|_| format!("`{text}` is not a port: give a number from 1 to 65535").into())
+    text.parse()
+        .map_err(|_| format!("`{text}` is not a port: give a number from 1 to 65535").into())
 }
 
 /// Waits until the gateway answers, then says how to reach it.
@@ -85,20 +89,39 @@ Ctrl-C stops it."#,
 /// Copies and builds what the sample contracts read and write, where it is not there yet.
 fn lay_out_data(workshop: &Workshop) -> Result<(), Failure> {
     let live = workshop.repository.join(LIVE_DATA);
-    fs::create_dir_all(&live).map_err(|error| format!("cannot create {}: {error}", live.display()))?;
+    fs::create_dir_all(&live)
+        .map_err(|error| format!("cannot create {}: {error}", live.display()))?;
     let mut build = workshop.command(workshop.binary("weir-samples"));
-    workshop.steps.command("sample data", build.arg("contracts/samples/data").arg(&live))
+    workshop.steps.command(
+        "sample data",
+        build.arg("contracts/samples/data").arg(&live),
+    )
 }
 
 /// Becomes the gateway: signals sent to this process reach it.
 fn serve(workshop: &Workshop, port: u16) -> Result<(), Failure> {
-    let this = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let this =
+        std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let mut announcer = workshop.command(this);
-    announcer.arg("announce").arg(port.to_string()).arg(&workshop.target).stdin(Stdio::null());
-    announcer.spawn().map_err(|error| format!("cannot announce: {error}"))?;
+    announcer
+        .arg("announce")
+        .arg(port.to_string())
+        .arg(&workshop.target)
+        .stdin(Stdio::null());
+    announcer
+        .spawn()
+        .map_err(|error| format!("cannot announce: {error}"))?;
     let mut gateway = workshop.command(workshop.binary("weir"));
     // Without a terminal the gateway leaves the announcing to us.
-    gateway.args(["serve", "--config", CONFIG, "--listen", &format!("127.0.0.1:{port}")]).stdin(Stdio::null());
+    gateway
+        .args([
+            "serve",
+            "--config",
+            CONFIG,
+            "--listen",
+            &format!("127.0.0.1:{port}"),
+        ])
+        .stdin(Stdio::null());
     replace_process(gateway)
 }
 
@@ -111,13 +134,22 @@ fn replace_process(mut gateway: std::process::Command) -> Result<(), Failure> {
 
 #[cfg(not(unix))]
 fn replace_process(mut gateway: std::process::Command) -> Result<(), Failure> {
-    let status = gateway.status().map_err(|error| format!("cannot start the gateway: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("the gateway stopped ({status})").into()) }
+    let status = gateway
+        .status()
+        .map_err(|error| format!("cannot start the gateway: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("the gateway stopped ({status})").into())
+    }
 }
 
 fn answers(port: u16) -> bool {
-    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
-    let request = format!("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
+        return false;
+    };
+    let request =
+        format!("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
     let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
     let mut answer = String::new();
     stream.write_all(request.as_bytes()).is_ok()

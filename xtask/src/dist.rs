@@ -22,7 +22,8 @@ use crate::{
 /// The benchmark rows that train the programs: those of our own servers, except functions in other languages, which take a
 /// program that counts many minutes to compile. A row that is left out would leave its code without counts.
 const TRAINING: [&str; 4] = ["--quick", "--strict", "--only", TRAINING_ROWS];
-const TRAINING_ROWS: &str = "floor,weir-noop,weir-wasm,weir-sqlite,weir-postgresql,weir-sheet,weir-upstream,rmcp";
+const TRAINING_ROWS: &str =
+    "floor,weir-noop,weir-wasm,weir-sqlite,weir-postgresql,weir-sheet,weir-upstream,rmcp";
 
 /// How the build that counts departs from the profile. Branches are counted before crates are optimized together, which for
 /// programs that count takes the greater part of an hour and changes no count. The profile itself has to stay the same,
@@ -38,7 +39,13 @@ pub(crate) fn build(workshop: &Workshop, wanted: &[&str]) -> Result<PathBuf, Fai
     let machine = Machine::look()?;
     let counts = counts(workshop, &machine)?;
     let flag = format!("-Cprofile-use={}", counts.display());
-    optimized(workshop, ("optimized build", wanted), &machine, &workshop.target, &[&flag])
+    optimized(
+        workshop,
+        ("optimized build", wanted),
+        &machine,
+        &workshop.target,
+        &[&flag],
+    )
 }
 
 /// The machine that is built on and for.
@@ -52,10 +59,18 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn look() -> Result<Self, Failure> {
         let compiler = said(Command::new("rustc").arg("-vV"))?;
-        let host = compiler.lines().find_map(|line| line.strip_prefix("host: "));
+        let host = compiler
+            .lines()
+            .find_map(|line| line.strip_prefix("host: "));
         let target = host.ok_or("`rustc -vV` names no host")?.to_owned();
-        let sysroot = said(Command::new("rustc").args(["--print", "sysroot"]))?.trim().into();
-        Ok(Self { compiler, target, sysroot })
+        let sysroot = said(Command::new("rustc").args(["--print", "sysroot"]))?
+            .trim()
+            .into();
+        Ok(Self {
+            compiler,
+            target,
+            sysroot,
+        })
     }
 }
 
@@ -65,13 +80,15 @@ fn counts(workshop: &Workshop, machine: &Machine) -> Result<PathBuf, Failure> {
     let mut made_for = DefaultHasher::new();
     machine.compiler.hash(&mut made_for);
     for name in ["Cargo.lock", "Cargo.toml"] {
-        let text = fs::read(workshop.repository.join(name)).map_err(|error| format!("cannot read {name}: {error}"))?;
+        let text = fs::read(workshop.repository.join(name))
+            .map_err(|error| format!("cannot read {name}: {error}"))?;
         text.hash(&mut made_for);
     }
     let folder = workshop.cache.join("counts");
     let kept = folder.join(format!("{:016x}.profdata", made_for.finish()));
     if !kept.is_file() {
-        fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        fs::create_dir_all(&folder)
+            .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
         count(workshop, machine, &kept)?;
     }
     Ok(kept)
@@ -79,7 +96,9 @@ fn counts(workshop: &Workshop, machine: &Machine) -> Result<PathBuf, Failure> {
 
 fn count(workshop: &Workshop, machine: &Machine, to: &Path) -> Result<(), Failure> {
     debian::ensure(workshop, &["llvm-19"], || merger(machine).is_some())?;
-    debian::ensure(workshop, &["util-linux"], || succeeds(Command::new("setpriv").arg("--version")))?;
+    debian::ensure(workshop, &["util-linux"], || {
+        succeeds(Command::new("setpriv").arg("--version"))
+    })?;
     debian::ensure(workshop, &["postgresql"], clients::postgresql_present)?;
     plugins::rust_guests(workshop)?;
     let target = workshop.cache.join("counting");
@@ -90,12 +109,23 @@ fn count(workshop: &Workshop, machine: &Machine, to: &Path) -> Result<(), Failur
     let _ = fs::remove_dir_all(&raw);
     let mut training = workshop.command(programs.join("weir-bench"));
     // There is one file for each program, to which every process of it adds.
-    workshop.steps.command("counting", training.args(TRAINING).env("LLVM_PROFILE_FILE", raw.join("%m.profraw")))?;
+    workshop.steps.command(
+        "counting",
+        training
+            .args(TRAINING)
+            .env("LLVM_PROFILE_FILE", raw.join("%m.profraw")),
+    )?;
     let merger = merger(machine).ok_or("llvm-profdata has gone")?;
     // The file appears whole, or not at all.
     let part = to.with_extension("part");
     let mut merge = workshop.command(merger);
-    workshop.steps.command("counts", merge.args(["merge", "--sparse", "--output"]).arg(&part).arg(&raw))?;
+    workshop.steps.command(
+        "counts",
+        merge
+            .args(["merge", "--sparse", "--output"])
+            .arg(&part)
+            .arg(&raw),
+    )?;
     fs::rename(&part, to).map_err(|error| format!("cannot write {}: {error}", to.display()))?;
     let _ = fs::remove_dir_all(&target);
     Ok(())
@@ -110,10 +140,21 @@ fn optimized(
     folder: &Path,
     flags: &[&str],
 ) -> Result<PathBuf, Failure> {
-    let build = ["build", "--profile", "dist", "--workspace", "--locked", "--target", &machine.target];
+    let build = [
+        "build",
+        "--profile",
+        "dist",
+        "--workspace",
+        "--locked",
+        "--target",
+        &machine.target,
+    ];
     let mut cargo = workshop.cargo(&build);
     cargo.args(wanted);
-    cargo.env("CARGO_TARGET_DIR", folder).env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    cargo
+        .env("CARGO_TARGET_DIR", folder)
+        .env_remove("RUSTFLAGS")
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     workshop.steps.command(step, &mut cargo)?;
     Ok(folder.join(&machine.target).join("dist"))
 }
@@ -121,7 +162,13 @@ fn optimized(
 /// Returns LLVM's tool: the toolchain's own, if that part of it is installed, or Debian's. Older ones cannot read what
 /// this compiler's programs write.
 fn merger(machine: &Machine) -> Option<PathBuf> {
-    let own = machine.sysroot.join("lib/rustlib").join(&machine.target).join("bin/llvm-profdata");
-    let debian = (19..=22).rev().map(|version| PathBuf::from(format!("/usr/lib/llvm-{version}/bin/llvm-profdata")));
+    let own = machine
+        .sysroot
+        .join("lib/rustlib")
+        .join(&machine.target)
+        .join("bin/llvm-profdata");
+    let debian = (19..=22)
+        .rev()
+        .map(|version| PathBuf::from(format!("/usr/lib/llvm-{version}/bin/llvm-profdata")));
     [own].into_iter().chain(debian).find(|tool| tool.is_file())
 }

@@ -36,7 +36,10 @@ pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
         [name, "--minutes", minutes] => (Some(*name), number(minutes)?),
         _ => return Err("usage: cargo xtask fuzz [TARGET] [--minutes N]".into()),
     };
-    let wanted: Vec<_> = TARGETS.iter().filter(|(target, _)| name.is_none_or(|name| name == *target)).collect();
+    let wanted: Vec<_> = TARGETS
+        .iter()
+        .filter(|(target, _)| name.is_none_or(|name| name == *target))
+        .collect();
     if wanted.is_empty() {
         let names: Vec<&str> = TARGETS.iter().map(|(target, _)| *target).collect();
         return Err(format!("there is no such target; there are {}", names.join(", ")).into());
@@ -44,37 +47,60 @@ pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
     let program = installed(workshop)?;
     for (target, needs_gateway) in wanted {
         let found = workshop.cache.join("fuzz/found").join(target);
-        fs::create_dir_all(&found).map_err(|error| format!("cannot create {}: {error}", found.display()))?;
+        fs::create_dir_all(&found)
+            .map_err(|error| format!("cannot create {}: {error}", found.display()))?;
         let mut fuzz = workshop.command(&program);
         // No sanitizer is used: what is fuzzed is safe Rust, where it would find nothing and cost half of the inputs.
         fuzz.args(["fuzz", "run", "--fuzz-dir", "fuzz", "--sanitizer", "none"]);
-        fuzz.arg("--target-dir").arg(workshop.cache.join("fuzz/target"));
+        fuzz.arg("--target-dir")
+            .arg(workshop.cache.join("fuzz/target"));
         if *needs_gateway {
             fuzz.args(["--features", "gateway"]);
         }
         // New inputs are kept in the cache; the small corpus of the repository is only read.
-        fuzz.arg(target).arg(&found).arg(Path::new("fuzz/corpus").join(target)).arg("--");
-        fuzz.args([&format!("-max_total_time={}", minutes * 60), &format!("-max_len={LENGTH_MAX}")]);
+        fuzz.arg(target)
+            .arg(&found)
+            .arg(Path::new("fuzz/corpus").join(target))
+            .arg("--");
+        fuzz.args([
+            &format!("-max_total_time={}", minutes * 60),
+            &format!("-max_len={LENGTH_MAX}"),
+        ]);
         fuzz.args(["-timeout=20", "-rss_limit_mb=4096", "-print_final_stats=1"]);
-        workshop.steps.streamed(&format!("fuzz {target}"), fuzz.env("RUSTC_BOOTSTRAP", "1"))?;
+        workshop
+            .steps
+            .streamed(&format!("fuzz {target}"), fuzz.env("RUSTC_BOOTSTRAP", "1"))?;
     }
     workshop.steps.summary();
     Ok(())
 }
 
 fn number(minutes: &str) -> Result<u64, Failure> {
-    minutes.parse().map_err(|_| "--minutes wants a whole number".into())
+    minutes
+        .parse()
+        .map_err(|_| "--minutes wants a whole number".into())
 }
 
 /// Installs cargo-fuzz in the cache.
 fn installed(workshop: &Workshop) -> Result<std::path::PathBuf, Failure> {
-    debian::ensure(workshop, &["g++"], || succeeds(Command::new("c++").arg("--version")))?;
+    debian::ensure(workshop, &["g++"], || {
+        succeeds(Command::new("c++").arg("--version"))
+    })?;
     let root = workshop.cache.join("fuzz/tools");
     let program = root.join("bin/cargo-fuzz");
     let version = Command::new(&program).args(["fuzz", "--version"]).output();
     if !version.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(CARGO_FUZZ)) {
-        let mut install = workshop.cargo(&["install", "cargo-fuzz", "--locked", "--version", CARGO_FUZZ, "--root"]);
-        workshop.steps.command("install cargo-fuzz", install.arg(&root))?;
+        let mut install = workshop.cargo(&[
+            "install",
+            "cargo-fuzz",
+            "--locked",
+            "--version",
+            CARGO_FUZZ,
+            "--root",
+        ]);
+        workshop
+            .steps
+            .command("install cargo-fuzz", install.arg(&root))?;
     }
     Ok(program)
 }

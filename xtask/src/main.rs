@@ -1,7 +1,10 @@
 //! `cargo xtask demo | test | plugins | package | instructions | bench | beginner | fuzz`: sets up what a machine lacks, then does the one thing asked.
 //!
 //! Needs nothing but Rust, git, a shell and apt. No dependencies, so that it starts at once on a fresh machine.
-#![allow(clippy::print_stdout, reason = "a terminal tool: standard output is what it is for")]
+#![allow(
+    clippy::print_stdout,
+    reason = "a terminal tool: standard output is what it is for"
+)]
 
 mod beginner;
 mod bench;
@@ -65,7 +68,9 @@ fn run(words: &[&str]) -> Result<(), step::Failure> {
         ["plugins", "--guests"] => plugins::run(&Workshop::open()?, true),
         ["package"] => package::run(&Workshop::open()?),
         ["instructions"] => test::instructions(&Workshop::open()?),
-        ["bench", "--", options @ ..] | ["bench", options @ ..] => bench::run(&Workshop::open()?, options),
+        ["bench", "--", options @ ..] | ["bench", options @ ..] => {
+            bench::run(&Workshop::open()?, options)
+        }
         ["beginner", languages @ ..] => beginner::run(&Workshop::open()?, languages),
         ["fuzz", words @ ..] => fuzz::run(&Workshop::open()?, words),
         ["help" | "--help" | "-h"] => {

@@ -31,7 +31,11 @@ pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     let version = version(&binary)?;
     let archive = archive(workshop, &binary, &version)?;
     show(&archive)?;
-    let release = Release { binary, version, folder: workshop.repository.join("dist") };
+    let release = Release {
+        binary,
+        version,
+        folder: workshop.repository.join("dist"),
+    };
     release.pack(workshop)
 }
 
@@ -39,9 +43,19 @@ pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
 pub(crate) fn for_tests(workshop: &Workshop) -> Result<(), Failure> {
     let place = folder(&workshop.cache.join("packages"))?;
     let binary = place.join("weir");
-    said(Command::new("strip").arg("-o").arg(&binary).arg(workshop.binary("weir")))?;
+    said(
+        Command::new("strip")
+            .arg("-o")
+            .arg(&binary)
+            .arg(workshop.binary("weir")),
+    )?;
     let version = version(&binary)?;
-    Release { binary, version, folder: place }.pack(workshop)
+    Release {
+        binary,
+        version,
+        folder: place,
+    }
+    .pack(workshop)
 }
 
 /// The parts of the packages, and where they go.
@@ -60,15 +74,29 @@ struct Architecture {
 
 impl Release {
     fn pack(&self, workshop: &Workshop) -> Result<(), Failure> {
-        workshop.steps.task("npm package", || npm::pack(workshop, self).map(drop))?;
-        workshop.steps.task("wheel", || wheel::pack(workshop, self).map(drop))?;
-        workshop.steps.task("Debian package", || deb::pack(workshop, self).map(drop))
+        workshop
+            .steps
+            .task("npm package", || npm::pack(workshop, self).map(drop))?;
+        workshop
+            .steps
+            .task("wheel", || wheel::pack(workshop, self).map(drop))?;
+        workshop
+            .steps
+            .task("Debian package", || deb::pack(workshop, self).map(drop))
     }
 
     fn architecture(&self) -> Result<Architecture, Failure> {
         match std::env::consts::ARCH {
-            "x86_64" => Ok(Architecture { npm: "x64", wheel: "x86_64", debian: "amd64" }),
-            "aarch64" => Ok(Architecture { npm: "arm64", wheel: "aarch64", debian: "arm64" }),
+            "x86_64" => Ok(Architecture {
+                npm: "x64",
+                wheel: "x86_64",
+                debian: "amd64",
+            }),
+            "aarch64" => Ok(Architecture {
+                npm: "arm64",
+                wheel: "aarch64",
+                debian: "arm64",
+            }),
             other => Err(format!("packages are not made for {other}").into()),
         }
     }
@@ -77,7 +105,8 @@ impl Release {
     /// may be newer.
     fn glibc(&self) -> Result<String, Failure> {
         let symbols = said(Command::new("objdump").arg("-T").arg(&self.binary))?;
-        newest_glibc(&symbols).ok_or_else(|| format!("{} names no version of glibc", self.binary.display()).into())
+        newest_glibc(&symbols)
+            .ok_or_else(|| format!("{} names no version of glibc", self.binary.display()).into())
     }
 }
 
@@ -87,31 +116,51 @@ fn newest_glibc(symbols: &str) -> Option<String> {
         let parts: Option<Vec<u32>> = name.split('.').map(|part| part.parse().ok()).collect();
         Some((parts?, name.to_owned()))
     };
-    let words = symbols.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_' && letter != '.');
-    words.filter_map(|word| parsed(word.strip_prefix("GLIBC_")?)).max().map(|(_, name)| name)
+    let words = symbols
+        .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_' && letter != '.');
+    words
+        .filter_map(|word| parsed(word.strip_prefix("GLIBC_")?))
+        .max()
+        .map(|(_, name)| name)
 }
 
 /// Makes an empty folder.
 fn folder(place: &Path) -> Result<PathBuf, Failure> {
     let _ = fs::remove_dir_all(place);
-    fs::create_dir_all(place).map_err(|error| format!("cannot create {}: {error}", place.display()))?;
+    fs::create_dir_all(place)
+        .map_err(|error| format!("cannot create {}: {error}", place.display()))?;
     Ok(place.to_owned())
 }
 
 /// Installs a file with its folders and its mode.
 fn install(from: &Path, to: &Path, mode: &str) -> Result<(), Failure> {
-    said(Command::new("install").args(["-D", "--mode", mode]).arg(from).arg(to)).map(drop)
+    said(
+        Command::new("install")
+            .args(["-D", "--mode", mode])
+            .arg(from)
+            .arg(to),
+    )
+    .map(drop)
 }
 
 /// Returns `VERSION` from the program itself, which must have every adapter inside.
 fn version(binary: &Path) -> Result<String, Failure> {
     let said = said(Command::new(binary).arg("--version"))?;
-    let missing = plugins::ADAPTERS.iter().find(|(_, name)| !said.split([' ', ',', '\n']).any(|word| word == *name));
+    let missing = plugins::ADAPTERS
+        .iter()
+        .find(|(_, name)| !said.split([' ', ',', '\n']).any(|word| word == *name));
     if let Some((_, name)) = missing {
-        return Err(format!("the program does not carry the adapter `{name}`; it says: {said}").into());
+        return Err(
+            format!("the program does not carry the adapter `{name}`; it says: {said}").into(),
+        );
     }
-    let version = said.lines().next().and_then(|line| line.strip_prefix("weir "));
-    version.map(str::to_owned).ok_or_else(|| format!("`weir --version` says: {said}").into())
+    let version = said
+        .lines()
+        .next()
+        .and_then(|line| line.strip_prefix("weir "));
+    version
+        .map(str::to_owned)
+        .ok_or_else(|| format!("`weir --version` says: {said}").into())
 }
 
 fn archive(workshop: &Workshop, binary: &Path, version: &str) -> Result<PathBuf, Failure> {
@@ -121,29 +170,55 @@ fn archive(workshop: &Workshop, binary: &Path, version: &str) -> Result<PathBuf,
     let archive = dist.join(format!("{name}.tar.gz"));
     workshop.steps.task("archive", || {
         let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        fs::create_dir_all(&folder)
+            .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
         copy(binary, &folder.join("weir"))?;
         for (from, to) in FILES {
             copy(&workshop.repository.join(from), &folder.join(to))?;
         }
         // The same files make the same archive, whoever packs them and when.
         let mut tar = Command::new("tar");
-        tar.current_dir(&dist).args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0"]);
-        said(tar.args(["--create", "--use-compress-program=gzip -n", "--file"]).arg(&archive).arg(&name)).map(drop)
+        tar.current_dir(&dist).args([
+            "--sort=name",
+            "--owner=0",
+            "--group=0",
+            "--numeric-owner",
+            "--mtime=@0",
+        ]);
+        said(
+            tar.args(["--create", "--use-compress-program=gzip -n", "--file"])
+                .arg(&archive)
+                .arg(&name),
+        )
+        .map(drop)
     })?;
     let _ = fs::remove_dir_all(&folder);
     Ok(archive)
 }
 
 fn show(archive: &Path) -> Result<(), Failure> {
-    let size = |path: &Path| fs::metadata(path).map(|file| file.len()).unwrap_or_default() as f64 / f64::from(1 << 20);
+    let size = |path: &Path| {
+        fs::metadata(path)
+            .map(|file| file.len())
+            .unwrap_or_default() as f64
+            / f64::from(1 << 20)
+    };
     println!("\n{} ({:.1} MB), with", archive.display(), size(archive));
-    print!("{}", said(Command::new("tar").args(["--list", "--verbose", "--file"]).arg(archive))?);
+    print!(
+        "{}",
+        said(
+            Command::new("tar")
+                .args(["--list", "--verbose", "--file"])
+                .arg(archive)
+        )?
+    );
     Ok(())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    fs::copy(from, to).map(drop).map_err(|error| format!("cannot copy {}: {error}", from.display()).into())
+    fs::copy(from, to)
+        .map(drop)
+        .map_err(|error| format!("cannot copy {}: {error}", from.display()).into())
 }
 
 #[cfg(test)]

@@ -15,11 +15,23 @@ use toolchain::Toolchain;
 pub(crate) const WORKSPACE: &[&str] = &["build", "--workspace", "--all-targets", "--locked"];
 /// The build that a demo needs. `weir-features` makes cargo build each dependency with the features that [`WORKSPACE`]
 /// has.
-pub(crate) const PROGRAM: &[&str] =
-    &["build", "--locked", "--package", "weir-binary", "--package", "weir-samples", "--package", "weir-features"];
+pub(crate) const PROGRAM: &[&str] = &[
+    "build",
+    "--locked",
+    "--package",
+    "weir-binary",
+    "--package",
+    "weir-samples",
+    "--package",
+    "weir-features",
+];
 
 /// Adapter crates and the file each becomes.
-pub(crate) const ADAPTERS: [(&str, &str); 3] = [("weir-sheet", "sheet"), ("weir-sql", "sql"), ("weir-rest", "rest")];
+pub(crate) const ADAPTERS: [(&str, &str); 3] = [
+    ("weir-sheet", "sheet"),
+    ("weir-sql", "sql"),
+    ("weir-rest", "rest"),
+];
 /// The same for what the tests load.
 const GUESTS: [(&str, &str); 7] = [
     ("weir-bench-function", "lookup"),
@@ -44,20 +56,31 @@ const NATIVE: [(&str, &str); 6] = [
 /// Builds the adapters, and with `guests` what the tests load beside them.
 pub(crate) fn run(workshop: &Workshop, with_guests: bool) -> Result<(), Failure> {
     build(workshop)?;
-    if with_guests { guests(workshop) } else { Ok(()) }
+    if with_guests {
+        guests(workshop)
+    } else {
+        Ok(())
+    }
 }
 
 /// Builds the adapters into `plugins/*.wasm`.
 pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
     let toolchain = Toolchain::find_or_install(workshop)?;
     compile(workshop, &toolchain)?;
-    place_all(workshop, &toolchain, &ADAPTERS, &workshop.repository.join("plugins"))
+    place_all(
+        workshop,
+        &toolchain,
+        &ADAPTERS,
+        &workshop.repository.join("plugins"),
+    )
 }
 
 /// Links the program again where it has other adapters inside than those that were built since: a few seconds. `build`
 /// runs beside its plugins, and may come first.
 pub(crate) fn link(workshop: &Workshop, build: &[&str]) -> Result<(), Failure> {
-    workshop.steps.command("adapters into the program", &mut workshop.cargo(build))
+    workshop
+        .steps
+        .command("adapters into the program", &mut workshop.cargo(build))
 }
 
 /// Builds what the tests load, in every language, into [`guest_folder`].
@@ -74,13 +97,21 @@ pub(crate) fn native(workshop: &Workshop) -> Result<(), Failure> {
     let mut cargo = workshop.cargo(&["build", "--profile", "native-guest", "--locked"]);
     cargo.env("CARGO_TARGET_DIR", &target);
     for (package, _) in NATIVE {
-        cargo.args(["--package", package, "--features", &format!("{package}/native")]);
+        cargo.args([
+            "--package",
+            package,
+            "--features",
+            &format!("{package}/native"),
+        ]);
     }
     workshop.steps.command("plugins (native)", &mut cargo)?;
     for (package, name) in NATIVE {
         let (begin, end) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
         let file = format!("{begin}{}{end}", package.replace('-', "_"));
-        place(&target.join("native-guest").join(file), &guest_folder(workshop).join(format!("{name}{end}")))?;
+        place(
+            &target.join("native-guest").join(file),
+            &guest_folder(workshop).join(format!("{name}{end}")),
+        )?;
     }
     Ok(())
 }
@@ -105,7 +136,9 @@ fn compile(workshop: &Workshop, toolchain: &Toolchain) -> Result<(), Failure> {
     for (package, _) in ADAPTERS.iter().chain(&GUESTS) {
         cargo.args(["--package", package]);
     }
-    workshop.steps.command(&format!("plugins ({})", toolchain.name()), &mut cargo)
+    workshop
+        .steps
+        .command(&format!("plugins ({})", toolchain.name()), &mut cargo)
 }
 
 fn place_all(
@@ -115,7 +148,10 @@ fn place_all(
     folder: &Path,
 ) -> Result<(), Failure> {
     for (package, name) in crates {
-        place(&toolchain.built(workshop, package), &folder.join(format!("{name}.wasm")))?;
+        place(
+            &toolchain.built(workshop, package),
+            &folder.join(format!("{name}.wasm")),
+        )?;
     }
     Ok(())
 }
@@ -123,7 +159,8 @@ fn place_all(
 /// Copies a built component into place at once: a gateway that watches the folder never sees half a file. An equal one
 /// is left alone, so that it is not loaded again.
 pub(crate) fn place(built: &Path, target: &Path) -> Result<(), Failure> {
-    let bytes = fs::read(built).map_err(|error| format!("cannot read {}: {error}", built.display()))?;
+    let bytes =
+        fs::read(built).map_err(|error| format!("cannot read {}: {error}", built.display()))?;
     if fs::read(target).is_ok_and(|present| present == bytes) {
         return Ok(());
     }

@@ -51,20 +51,31 @@ struct Done {
 
 impl Steps {
     pub(crate) fn new(logs: PathBuf) -> Self {
-        Self { started: Instant::now(), logs, done: Mutex::new(Vec::new()) }
+        Self {
+            started: Instant::now(),
+            logs,
+            done: Mutex::new(Vec::new()),
+        }
     }
 
     /// Runs a command with its output in a log; shows the end of the log when it fails.
     pub(crate) fn command(&self, name: &str, command: &mut Command) -> Result<(), Failure> {
         self.task(name, || {
-            let log = self.logs.join(format!("{}.log", name.replace([' ', '/'], "-")));
-            let status =
-                self.run_logged(name, command, &log).map_err(|error| describe(name, command, &error.to_string()))?;
+            let log = self
+                .logs
+                .join(format!("{}.log", name.replace([' ', '/'], "-")));
+            let status = self
+                .run_logged(name, command, &log)
+                .map_err(|error| describe(name, command, &error.to_string()))?;
             if status.success() {
                 return Ok(());
             }
             let tail = tail(&log, TAIL_LINES);
-            Err(format!("{name} failed ({status})\n{tail}\n(all of it: {})", log.display()).into())
+            Err(format!(
+                "{name} failed ({status})\n{tail}\n(all of it: {})",
+                log.display()
+            )
+            .into())
         })
     }
 
@@ -72,35 +83,69 @@ impl Steps {
     pub(crate) fn streamed(&self, name: &str, command: &mut Command) -> Result<(), Failure> {
         self.task(name, || {
             println!("         {name}:");
-            let status =
-                command.stdin(Stdio::null()).status().map_err(|error| describe(name, command, &error.to_string()))?;
-            if status.success() { Ok(()) } else { Err(format!("{name} failed ({status})").into()) }
+            let status = command
+                .stdin(Stdio::null())
+                .status()
+                .map_err(|error| describe(name, command, &error.to_string()))?;
+            if status.success() {
+                Ok(())
+            } else {
+                Err(format!("{name} failed ({status})").into())
+            }
         })
     }
 
     /// Times any work under a name.
-    pub(crate) fn task<T>(&self, name: &str, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(crate) fn task<T>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let start = Instant::now();
         let result = work();
         let took = start.elapsed();
-        println!("{} {name}{}", seconds(took), if result.is_ok() { "" } else { ": FAILED" });
-        let mut done = self.done.lock().expect("no step panics while it holds the list");
-        done.push(Done { name: name.to_owned(), took, passed: result.is_ok() });
+        println!(
+            "{} {name}{}",
+            seconds(took),
+            if result.is_ok() { "" } else { ": FAILED" }
+        );
+        let mut done = self
+            .done
+            .lock()
+            .expect("no step panics while it holds the list");
+        done.push(Done {
+            name: name.to_owned(),
+            took,
+            passed: result.is_ok(),
+        });
         result
     }
 
     /// Prints every step with its time, and the whole.
     pub(crate) fn summary(&self) {
         println!("\nTimes:");
-        for step in self.done.lock().expect("no step panics while it holds the list").iter() {
-            println!("{} {}{}", seconds(step.took), step.name, if step.passed { "" } else { ": FAILED" });
+        for step in self
+            .done
+            .lock()
+            .expect("no step panics while it holds the list")
+            .iter()
+        {
+            println!(
+                "{} {}{}",
+                seconds(step.took),
+                step.name,
+                if step.passed { "" } else { ": FAILED" }
+            );
         }
         println!("{} in all", seconds(self.started.elapsed()));
     }
 
     fn run_logged(&self, name: &str, command: &mut Command, log: &Path) -> io::Result<ExitStatus> {
         let file = File::create(log)?;
-        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        command
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file);
         let start = Instant::now();
         let mut child = command.spawn()?;
         let mut beats = 1;
@@ -111,7 +156,11 @@ impl Steps {
             if start.elapsed() > HEARTBEAT * beats {
                 beats += 1;
                 let now = tail(log, 1);
-                println!("     ... {name}, {} s: {}", start.elapsed().as_secs(), now.trim());
+                println!(
+                    "     ... {name}, {} s: {}",
+                    start.elapsed().as_secs(),
+                    now.trim()
+                );
             }
             thread::sleep(Duration::from_millis(50));
         }
@@ -119,12 +168,18 @@ impl Steps {
 }
 
 fn describe(name: &str, command: &Command, error: &str) -> Failure {
-    format!("{name}: cannot run {}: {error}", command.get_program().to_string_lossy()).into()
+    format!(
+        "{name}: cannot run {}: {error}",
+        command.get_program().to_string_lossy()
+    )
+    .into()
 }
 
 /// Returns what a command printed.
 pub(crate) fn said(command: &mut Command) -> Result<String, Failure> {
-    let output = command.output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    let output = command
+        .output()
+        .map_err(|error| format!("cannot run {command:?}: {error}"))?;
     if !output.status.success() {
         return Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into());
     }
@@ -138,7 +193,14 @@ fn seconds(time: Duration) -> String {
 /// Returns the last lines of a log that is still being written, without the control sequences of progress bars.
 fn tail(log: &Path, lines: usize) -> String {
     let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
-    let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let all: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     let shown = &all[all.len().saturating_sub(lines)..];
-    shown.iter().map(|line| line.rsplit('\r').next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
+    shown
+        .iter()
+        .map(|line| line.rsplit('\r').next().unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join("\n")
 }

@@ -20,13 +20,25 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
         let clients = scope.spawn(|| clients::prepare(workshop));
         let plugins = scope.spawn(|| plugins::build(workshop));
         let build = steps.command("build", &mut workshop.cargo(plugins::WORKSPACE));
-        let plugins = plugins.join().unwrap_or_else(|_| Err("building the plugins panicked".into()));
-        let clients = clients.join().unwrap_or_else(|_| Err("preparing the clients panicked".into()));
+        let plugins = plugins
+            .join()
+            .unwrap_or_else(|_| Err("building the plugins panicked".into()));
+        let clients = clients
+            .join()
+            .unwrap_or_else(|_| Err("preparing the clients panicked".into()));
         build.and(plugins).and(clients)
     })?;
     plugins::link(workshop, plugins::WORKSPACE)?;
     // The compilers of other languages have one thread each, which leaves a core to the lints.
-    let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    let lints = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ];
     beside(
         || plugins::guests(workshop).and_then(|()| package::for_tests(workshop)),
         || steps.command("lints", &mut workshop.cargo(&lints)),
@@ -49,7 +61,9 @@ fn beside(
     thread::scope(|scope| {
         let one = scope.spawn(one);
         let other = other();
-        one.join().unwrap_or_else(|_| Err("a step panicked".into())).and(other)
+        one.join()
+            .unwrap_or_else(|_| Err("a step panicked".into()))
+            .and(other)
     })
 }
 
@@ -67,7 +81,14 @@ pub(crate) fn frameworks(workshop: &Workshop) -> Result<(), Failure> {
     steps.command("build", &mut workshop.cargo(plugins::WORKSPACE))?;
     plugins::build(workshop)?;
     plugins::link(workshop, plugins::WORKSPACE)?;
-    let usual = ["test", "--workspace", "--locked", "--test", "suites", "frameworks::"];
+    let usual = [
+        "test",
+        "--workspace",
+        "--locked",
+        "--test",
+        "suites",
+        "frameworks::",
+    ];
     let large = ["test", "--workspace", "--locked", "--test", "frameworks"];
     let result = steps
         .streamed("frameworks", &mut workshop.cargo(&usual))
@@ -78,6 +99,8 @@ pub(crate) fn frameworks(workshop: &Workshop) -> Result<(), Failure> {
 
 /// Runs the last stage alone.
 pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
-    workshop.steps.command("build", &mut workshop.cargo(plugins::WORKSPACE))?;
+    workshop
+        .steps
+        .command("build", &mut workshop.cargo(plugins::WORKSPACE))?;
     bench::instructions(workshop)
 }

@@ -22,7 +22,10 @@ pub(crate) struct Workshop {
 
 impl Workshop {
     pub(crate) fn open() -> Result<Self, Failure> {
-        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the repository").into();
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .expect("xtask/ lies in the repository")
+            .into();
         let temporary = match env::var("WEIR_COLD") {
             Ok(value) if value == "1" => Some(temporary_folder()?),
             _ => None,
@@ -36,8 +39,15 @@ impl Workshop {
             _ => cache.join("target"),
         };
         let logs = cache.join("logs");
-        fs::create_dir_all(&logs).map_err(|error| format!("cannot create {}: {error}", logs.display()))?;
-        let workshop = Self { repository, cache, target, steps: Steps::new(logs), temporary };
+        fs::create_dir_all(&logs)
+            .map_err(|error| format!("cannot create {}: {error}", logs.display()))?;
+        let workshop = Self {
+            repository,
+            cache,
+            target,
+            steps: Steps::new(logs),
+            temporary,
+        };
         workshop.claim()?;
         Ok(workshop)
     }
@@ -51,7 +61,10 @@ impl Workshop {
             return Ok(());
         }
         if self.target.join("debug").exists() {
-            self.steps.command("what another clone built", &mut self.cargo(&["clean", "--workspace", "--locked"]))?;
+            self.steps.command(
+                "what another clone built",
+                &mut self.cargo(&["clean", "--workspace", "--locked"]),
+            )?;
         }
         let write = || fs::create_dir_all(&self.target).and_then(|()| fs::write(&mark, own));
         Ok(write().map_err(|error| format!("cannot write {}: {error}", mark.display()))?)
@@ -65,11 +78,16 @@ impl Workshop {
     /// Returns the cargo that runs this task, in the repository, building into the shared target folder.
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
-        command.args(arguments).env("CARGO_TARGET_DIR", &self.target);
+        command
+            .args(arguments)
+            .env("CARGO_TARGET_DIR", &self.target);
         // The outer cargo describes this task in these variables, which `ring` watches. All that depends on it would be
         // built again whenever cargo is run by hand and through here in turn.
         for (name, _) in env::vars_os() {
-            if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
+            if ["CARGO_PKG_", "CARGO_MANIFEST_"]
+                .iter()
+                .any(|own| name.to_string_lossy().starts_with(own))
+            {
                 command.env_remove(name);
             }
         }
@@ -79,7 +97,9 @@ impl Workshop {
     /// Returns any program, in the repository, told where the cache is.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
-        command.current_dir(&self.repository).env("WEIR_CACHE", &self.cache);
+        command
+            .current_dir(&self.repository)
+            .env("WEIR_CACHE", &self.cache);
         command
     }
 
@@ -105,25 +125,39 @@ fn cache_folder() -> Result<PathBuf, Failure> {
     } else if let Some(home) = env::var_os("HOME") {
         PathBuf::from(home).join(".cache/weir")
     } else {
-        return Err("set WEIR_CACHE or HOME: there is no place for builds and clients".to_owned().into());
+        return Err(
+            "set WEIR_CACHE or HOME: there is no place for builds and clients"
+                .to_owned()
+                .into(),
+        );
     };
-    if folder.is_absolute() { Ok(folder) } else { Err("WEIR_CACHE must be an absolute path".to_owned().into()) }
+    if folder.is_absolute() {
+        Ok(folder)
+    } else {
+        Err("WEIR_CACHE must be an absolute path".to_owned().into())
+    }
 }
 
 fn temporary_folder() -> Result<PathBuf, Failure> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map(|time| time.as_millis()).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map(|time| time.as_millis())
+        .unwrap_or_default();
     let folder = env::temp_dir().join(format!("weir-cold-{}-{now}", std::process::id()));
-    fs::create_dir(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    fs::create_dir(&folder)
+        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     println!("cold run: {}", folder.display());
     Ok(folder)
 }
 
 /// Reads a text; an error names the file.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
+    fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()).into())
 }
 
 /// Writes a text; an error names the file.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+    fs::write(path, text)
+        .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }

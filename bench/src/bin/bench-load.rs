@@ -40,8 +40,14 @@ const NAP: Duration = Duration::from_micros(50);
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 fn main() -> anyhow::Result<()> {
-    let plan: Plan = serde_json::from_reader(io::stdin().lock()).context("no plan on standard input")?;
-    let load = Load { plan: &plan, moved: Cell::default(), times: RefCell::default(), bytes: Cell::default() };
+    let plan: Plan =
+        serde_json::from_reader(io::stdin().lock()).context("no plan on standard input")?;
+    let load = Load {
+        plan: &plan,
+        moved: Cell::default(),
+        times: RefCell::default(),
+        bytes: Cell::default(),
+    };
     let began = Instant::now();
     let report = load.run(began)?;
     println!("{}", serde_json::to_string(&report)?);
@@ -66,8 +72,9 @@ impl Load<'_> {
         let mut context = Polled::from_waker(Waker::noop());
         let mut heard = Instant::now();
         loop {
-            let under_way =
-                talks.iter_mut().filter_map(|talk| talk.as_mut().poll(&mut context).is_pending().then_some(()));
+            let under_way = talks
+                .iter_mut()
+                .filter_map(|talk| talk.as_mut().poll(&mut context).is_pending().then_some(()));
             if under_way.count() == 0 {
                 break;
             }
@@ -82,17 +89,30 @@ impl Load<'_> {
             }
         }
         let seconds = began.elapsed().as_secs_f64();
-        talks.iter_mut().filter_map(|talk| talk.as_mut().take_output()).collect::<anyhow::Result<()>>()?;
+        talks
+            .iter_mut()
+            .filter_map(|talk| talk.as_mut().take_output())
+            .collect::<anyhow::Result<()>>()?;
         let mut times = self.times.borrow_mut();
         let (p50_us, p99_us) = quantiles(&mut times);
-        Ok(Report { calls: times.len() as u64, seconds, body_bytes: self.bytes.get(), p50_us, p99_us })
+        Ok(Report {
+            calls: times.len() as u64,
+            seconds,
+            body_bytes: self.bytes.get(),
+            p50_us,
+            p99_us,
+        })
     }
 
     async fn connection(&self, number: usize, of: usize, began: Instant) -> anyhow::Result<()> {
         let stream = TcpStream::connect(&self.plan.connections[number].address)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        let (sender, connection) = handshake(TokioIo::new(Asked { stream, moved: &self.moved })).await?;
+        let (sender, connection) = handshake(TokioIo::new(Asked {
+            stream,
+            moved: &self.moved,
+        }))
+        .await?;
         let mut connection = pin!(connection.fuse());
         let mut talk = pin!(self.talk(sender, number, of, began));
         poll_fn(|context| {
@@ -114,7 +134,8 @@ impl Load<'_> {
         for call in 0..self.plan.calls.div_ceil(of as u64) {
             let due = match self.plan.rate {
                 Some(rate) => {
-                    let seconds = (call as f64 + number as f64 / of as f64) * of as f64 / rate as f64;
+                    let seconds =
+                        (call as f64 + number as f64 / of as f64) * of as f64 / rate as f64;
                     let due = began + Duration::from_secs_f64(seconds);
                     until(due).await;
                     self.moved.set(true);
@@ -128,14 +149,21 @@ impl Load<'_> {
             for (name, value) in &connection.headers {
                 request = request.header(name, value);
             }
-            let response = sender.send_request(request.body(Full::new(body.clone()))?).await?;
+            let response = sender
+                .send_request(request.body(Full::new(body.clone()))?)
+                .await?;
             let status = response.status();
             let answer = response.into_body().collect().await?.to_bytes();
             if !status.is_success() {
-                bail!("HTTP {status}: {}", String::from_utf8_lossy(&answer[..answer.len().min(400)]));
+                bail!(
+                    "HTTP {status}: {}",
+                    String::from_utf8_lossy(&answer[..answer.len().min(400)])
+                );
             }
             // A call that waits behind a late answer is late as well: its caller did not wait with asking.
-            self.times.borrow_mut().push(u32::try_from(due.elapsed().as_micros()).unwrap_or(u32::MAX));
+            self.times
+                .borrow_mut()
+                .push(u32::try_from(due.elapsed().as_micros()).unwrap_or(u32::MAX));
             self.bytes.set(self.bytes.get() + answer.len() as u64);
             poll_fn(|context| sender.poll_ready(context)).await?;
         }
@@ -144,7 +172,14 @@ impl Load<'_> {
 }
 
 async fn until(time: Instant) {
-    poll_fn(|_| if Instant::now() >= time { Poll::Ready(()) } else { Poll::Pending }).await;
+    poll_fn(|_| {
+        if Instant::now() >= time {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
 }
 
 /// A socket that is asked again in the next round instead of calling back.
@@ -166,14 +201,22 @@ impl Asked<'_> {
 }
 
 impl AsyncRead for Asked<'_> {
-    fn poll_read(mut self: Pin<&mut Self>, _: &mut Polled<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Polled<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let result = self.stream.read(buffer.initialize_unfilled());
         self.done(result).map_ok(|read| buffer.advance(read))
     }
 }
 
 impl AsyncWrite for Asked<'_> {
-    fn poll_write(mut self: Pin<&mut Self>, _: &mut Polled<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Polled<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let result = self.stream.write(bytes);
         self.done(result)
     }
@@ -214,9 +257,13 @@ mod tests {
             if call == 0 {
                 sleep(STALL);
             }
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").expect("the generator listens");
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+                .expect("the generator listens");
         }
-        let _ = stream.read(&mut [0; 1]).expect("the generator leaves first");
+        let _ = stream
+            .read(&mut [0; 1])
+            .expect("the generator leaves first");
     }
 
     #[test]
@@ -224,14 +271,32 @@ mod tests {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let address = listener.local_addr().expect("it listens").to_string();
         let server = std::thread::spawn(move || stalled(&listener));
-        let connections = vec![Connection { address, headers: vec![] }];
+        let connections = vec![Connection {
+            address,
+            headers: vec![],
+        }];
         let (path, body, rate) = ("/mcp".to_owned(), "{}".to_owned(), Some(RATE));
-        let plan = Plan { path, connections, body, calls: CALLS, rate, shares_its_core: true };
-        let load = Load { plan: &plan, moved: Cell::default(), times: RefCell::default(), bytes: Cell::default() };
+        let plan = Plan {
+            path,
+            connections,
+            body,
+            calls: CALLS,
+            rate,
+            shares_its_core: true,
+        };
+        let load = Load {
+            plan: &plan,
+            moved: Cell::default(),
+            times: RefCell::default(),
+            bytes: Cell::default(),
+        };
         let report = load.run(Instant::now()).expect("every call is answered");
         server.join().expect("the server ends");
         assert_eq!(report.calls, CALLS);
         // Half of them became due in the first half of the stall.
-        assert!(report.p50_us >= STALL.as_micros() as f64 / 3.0, "{report:?}");
+        assert!(
+            report.p50_us >= STALL.as_micros() as f64 / 3.0,
+            "{report:?}"
+        );
     }
 }

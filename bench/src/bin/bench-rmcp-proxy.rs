@@ -8,8 +8,8 @@ use std::sync::Arc;
 use rmcp::{
     ErrorData, RoleClient, RoleServer, ServerHandler, ServiceError, ServiceExt,
     model::{
-        CallToolRequestParams, CallToolResponse, ClientConfig, ListToolsResult, PaginatedRequestParams,
-        ServerCapabilities, ServerConfig,
+        CallToolRequestParams, CallToolResponse, ClientConfig, ListToolsResult,
+        PaginatedRequestParams, ServerCapabilities, ServerConfig,
     },
     service::{RequestContext, RunningService},
     transport::{
@@ -59,13 +59,24 @@ fn failed(error: ServiceError) -> ErrorData {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [port, url] = &arguments[..] else { anyhow::bail!("bench-rmcp-proxy PORT URL") };
+    let [port, url] = &arguments[..] else {
+        anyhow::bail!("bench-rmcp-proxy PORT URL")
+    };
     weir_connections::http::install_tls(); // every client of `reqwest` needs one, also for addresses without TLS
     let transport = StreamableHttpClientTransport::from_uri(url.clone());
     let upstream = Arc::new(ClientConfig::default().serve(transport).await?);
     let proxy = Proxy { upstream };
-    let config = StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(true);
-    let service =
-        StreamableHttpService::new(move || Ok(proxy.clone()), Arc::new(LocalSessionManager::default()), config);
-    Ok(weir_bench::serve(port.parse()?, axum::Router::new().nest_service("/mcp", service)).await?)
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true);
+    let service = StreamableHttpService::new(
+        move || Ok(proxy.clone()),
+        Arc::new(LocalSessionManager::default()),
+        config,
+    );
+    Ok(weir_bench::serve(
+        port.parse()?,
+        axum::Router::new().nest_service("/mcp", service),
+    )
+    .await?)
 }

@@ -34,9 +34,17 @@ struct Echo {
 
 #[tool_router]
 impl Echo {
-    #[tool(description = "Look a ticket up by its id", annotations(read_only_hint = true))]
-    async fn lookup_ticket(&self, Parameters(arguments): Parameters<Arguments>) -> Result<CallToolResult, ErrorData> {
-        Ok(CallToolResult::success(vec![ContentBlock::text(ticket::record(&arguments.ticket_id))]))
+    #[tool(
+        description = "Look a ticket up by its id",
+        annotations(read_only_hint = true)
+    )]
+    async fn lookup_ticket(
+        &self,
+        Parameters(arguments): Parameters<Arguments>,
+    ) -> Result<CallToolResult, ErrorData> {
+        Ok(CallToolResult::success(vec![ContentBlock::text(
+            ticket::record(&arguments.ticket_id),
+        )]))
     }
 }
 
@@ -50,7 +58,9 @@ impl ServerHandler for Echo {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [port, mode, tools] = &arguments[..] else { anyhow::bail!("bench-rmcp PORT json|session|stdio TOOLS") };
+    let [port, mode, tools] = &arguments[..] else {
+        anyhow::bail!("bench-rmcp PORT json|session|stdio TOOLS")
+    };
     let mut router = Echo::tool_router();
     let listed: Tool = serde_json::from_value(ticket::listed()?)?;
     for number in 1..tools.parse()? {
@@ -60,16 +70,30 @@ async fn main() -> anyhow::Result<()> {
             Box::pin(async { Ok(CallToolResult::success(vec![ContentBlock::text("x")]).into()) })
         }));
     }
-    let echo = Echo { tool_router: Arc::new(router) };
+    let echo = Echo {
+        tool_router: Arc::new(router),
+    };
     if mode == "stdio" {
-        echo.serve((tokio::io::stdin(), tokio::io::stdout())).await?.waiting().await?;
+        echo.serve((tokio::io::stdin(), tokio::io::stdout()))
+            .await?
+            .waiting()
+            .await?;
         return Ok(());
     }
     let mut config = StreamableHttpServerConfig::default();
     if mode == "json" {
-        config = config.with_legacy_session_mode(false).with_json_response(true);
+        config = config
+            .with_legacy_session_mode(false)
+            .with_json_response(true);
     }
-    let service =
-        StreamableHttpService::new(move || Ok(echo.clone()), Arc::new(LocalSessionManager::default()), config);
-    Ok(weir_bench::serve(port.parse()?, axum::Router::new().nest_service("/mcp", service)).await?)
+    let service = StreamableHttpService::new(
+        move || Ok(echo.clone()),
+        Arc::new(LocalSessionManager::default()),
+        config,
+    );
+    Ok(weir_bench::serve(
+        port.parse()?,
+        axum::Router::new().nest_service("/mcp", service),
+    )
+    .await?)
 }

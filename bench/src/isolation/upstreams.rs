@@ -31,7 +31,8 @@ const HEALTHY: usize = 9;
 /// The bound on the 99th percentile beside a hostile server: at most so many times the one alone.
 pub(super) const P99_MAX: f64 = 1.2;
 /// What the configuration says of the hostile server: it is given up soon, so that a round sees many tries.
-const HOSTILE: &str = "first = \"publish\"\nchanges = \"compatible\"\nstart_s = 2\ntimeout_ms = 1000\n";
+const HOSTILE: &str =
+    "first = \"publish\"\nchanges = \"compatible\"\nstart_s = 2\ntimeout_ms = 1000\n";
 /// The time between two tries of the hostile server's lists, as far as it answers sooner.
 const LOOKS: Duration = Duration::from_millis(50);
 
@@ -51,17 +52,33 @@ const BEHAVIOURS: [(&str, &[&str], Poked); 14] = [
     // For comparison: as many calls of an honest server are noticed too.
     ("answers at once", &["tools"], Poked::Called("count")),
     ("answers after 200 ms", &["tools"], Poked::Called("sleep")),
-    ("never answers, nor heeds a cancellation", &["tools"], Poked::Called("stall")),
+    (
+        "never answers, nor heeds a cancellation",
+        &["tools"],
+        Poked::Called("stall"),
+    ),
     ("answers 50 MiB", &["tools"], Poked::Called("big")),
-    ("answers against its schema", &["tools"], Poked::Called("lie")),
+    (
+        "answers against its schema",
+        &["tools"],
+        Poked::Called("lie"),
+    ),
     ("dies in every call", &["tools"], Poked::Called("die")),
     ("dies at its start", &["dead"], Poked::Looked),
     ("lists 50 MiB", &["huge"], Poked::Looked),
     ("lists what is no list", &["liar"], Poked::Looked),
     ("gives one cursor for ever", &["cursor-loop"], Poked::Looked),
-    ("answers with wrong ids", &["wrong-ids", "only"], Poked::Looked),
+    (
+        "answers with wrong ids",
+        &["wrong-ids", "only"],
+        Poked::Looked,
+    ),
     ("floods with messages", &["flood"], Poked::Looked),
-    ("floods with lines that are none", &["rubbish"], Poked::Looked),
+    (
+        "floods with lines that are none",
+        &["rubbish"],
+        Poked::Looked,
+    ),
     ("swaps its description", &["swapper", FILE], Poked::Edited),
 ];
 const FILE: &str = "description";
@@ -117,28 +134,57 @@ impl Bench {
         let house = House::empty(place, "weir")?;
         let program = place.binary("bench-rmcp");
         let entry = |at| {
-            format!("[upstreams.s{at}]\ncommand = [{:?}, \"0\", \"stdio\", \"1\"]\nfirst = \"publish\"\n", program)
+            format!(
+                "[upstreams.s{at}]\ncommand = [{:?}, \"0\", \"stdio\", \"1\"]\nfirst = \"publish\"\n",
+                program
+            )
         };
         let healthy: String = (0..HEALTHY).map(entry).collect();
         house.config(&healthy)?;
         let python = place.peer("bench-python").join("bin/python");
         let script = place.repository.join("tests/upstreams/hostile.py");
         let hostile = [python, script].map(|path| path.display().to_string());
-        let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.scratch)?;
+        let folder = tempfile::Builder::new()
+            .prefix("weir-bench-")
+            .tempdir_in(&place.scratch)?;
         fs::write(folder.path().join(FILE), "Says hello.")?;
         let (process, port) = house.start(&place.both_cores(), START_MAX)?;
         let url = format!("http://127.0.0.1:{port}/mcp");
-        let door = |agent: &str| anyhow::Ok(Door { url: url.clone(), key: Some(house.key(agent, Holder::Wide)?) });
+        let door = |agent: &str| {
+            anyhow::Ok(Door {
+                url: url.clone(),
+                key: Some(house.key(agent, Holder::Wide)?),
+            })
+        };
         let (neighbour, stranger, admin) = (door("bench")?, door("hostile")?, house.admin()?);
         let (generator, load_core) = (place.binary("bench-load"), place.load_core.clone());
-        let bench = Self { house, process, generator, load_core, folder, healthy, hostile, admin, neighbour, stranger };
+        let bench = Self {
+            house,
+            process,
+            generator,
+            load_core,
+            folder,
+            healthy,
+            hostile,
+            admin,
+            neighbour,
+            stranger,
+        };
         for at in 0..HEALTHY {
-            bench.until("a healthy server answers", || healthy_call(at).ask(&bench.neighbour, None).is_ok())?;
+            bench.until("a healthy server answers", || {
+                healthy_call(at).ask(&bench.neighbour, None).is_ok()
+            })?;
         }
         Ok(bench)
     }
 
-    fn beside(&self, behaviour: &'static str, words: &[&str], poked: Poked, effort: &Effort) -> anyhow::Result<Beside> {
+    fn beside(
+        &self,
+        behaviour: &'static str,
+        words: &[&str],
+        poked: Poked,
+        effort: &Effort,
+    ) -> anyhow::Result<Beside> {
         let (mut alone, mut beside, mut pokes) = (Vec::new(), Vec::new(), 0);
         let (mut memory, mut told) = ([0; 2], String::new());
         for round in 0..effort.rounds {
@@ -156,41 +202,72 @@ impl Bench {
         }
         memory[1] = self.process.own_memory();
         let spreads = |all: &[Loaded]| {
-            [|load: &Loaded| load.p50_us, |load: &Loaded| load.p99_us].map(|of| Spread::of(all.iter().map(of)))
+            [|load: &Loaded| load.p50_us, |load: &Loaded| load.p99_us]
+                .map(|of| Spread::of(all.iter().map(of)))
         };
-        Ok(Beside { behaviour, alone: spreads(&alone), beside: spreads(&beside), poked: pokes, memory, told })
+        Ok(Beside {
+            behaviour,
+            alone: spreads(&alone),
+            beside: spreads(&beside),
+            poked: pokes,
+            memory,
+            told,
+        })
     }
 
     /// Loads one of the healthy servers.
     fn load(&self, round: usize, effort: &Effort) -> anyhow::Result<Loaded> {
-        let server = Server { process: &self.process, door: &self.neighbour };
-        let target =
-            Target { servers: &[server], generator: &self.generator, cores: &self.load_core, shares_its_core: true };
+        let server = Server {
+            process: &self.process,
+            door: &self.neighbour,
+        };
+        let target = Target {
+            servers: &[server],
+            generator: &self.generator,
+            cores: &self.load_core,
+            shares_its_core: true,
+        };
         let calls = (RATE as f64 * effort.seconds) as u64;
-        let pressure = Pressure { connections: CONNECTIONS, calls, rate: Some(RATE) };
+        let pressure = Pressure {
+            connections: CONNECTIONS,
+            calls,
+            rate: Some(RATE),
+        };
         pressure::run(&target, &healthy_call(round % HEALTHY), pressure)
     }
 
     /// Puts the hostile server beside the others, and waits until its tools are there or it is told of.
     fn with_hostile(&self, words: &[&str], poked: Poked) -> anyhow::Result<()> {
         let file = self.folder.path().join(FILE).display().to_string();
-        let behaviour = words.iter().map(|word| if *word == FILE { file.clone() } else { (*word).to_owned() });
+        let behaviour = words.iter().map(|word| {
+            if *word == FILE {
+                file.clone()
+            } else {
+                (*word).to_owned()
+            }
+        });
         let command: Vec<String> = self.hostile.iter().cloned().chain(behaviour).collect();
-        self.house.config(&format!("{}[upstreams.hostile]\ncommand = {command:?}\n{HOSTILE}", self.healthy))?;
+        self.house.config(&format!(
+            "{}[upstreams.hostile]\ncommand = {command:?}\n{HOSTILE}",
+            self.healthy
+        ))?;
         self.reload()?;
         let state = match poked {
             Poked::Looked => "down",
             Poked::Called(_) | Poked::Edited => "up",
         };
         self.until("the hostile server is looked at", || {
-            self.admin("GET", "/v1/upstreams/hostile").is_ok_and(|shown| shown["state"] == state)
+            self.admin("GET", "/v1/upstreams/hostile")
+                .is_ok_and(|shown| shown["state"] == state)
         })
     }
 
     fn without_hostile(&self) -> anyhow::Result<()> {
         self.house.config(&self.healthy)?;
         self.reload()?;
-        self.until("the hostile server is gone", || self.admin("GET", "/v1/upstreams/hostile").is_err())
+        self.until("the hostile server is gone", || {
+            self.admin("GET", "/v1/upstreams/hostile").is_err()
+        })
     }
 
     fn reload(&self) -> anyhow::Result<()> {
@@ -202,10 +279,21 @@ impl Bench {
         let shown = self.admin("GET", "/v1/upstreams/hostile")?;
         let state = shown["state"].as_str().unwrap_or_default();
         let cause = |line: &&str| line.starts_with("Cause: ");
-        let reason = shown["reason"].as_str().and_then(|reason| reason.lines().find(cause).or(reason.lines().next()));
-        let reason = reason.map(|reason| format!(": {}", reason.trim_start_matches("Cause: "))).unwrap_or_default();
-        let waits = if shown["draft"].is_string() { ", a draft waits" } else { "" };
-        Ok(format!("{state}{reason}; {} calls not answered{waits}", shown["failures"]))
+        let reason = shown["reason"]
+            .as_str()
+            .and_then(|reason| reason.lines().find(cause).or(reason.lines().next()));
+        let reason = reason
+            .map(|reason| format!(": {}", reason.trim_start_matches("Cause: ")))
+            .unwrap_or_default();
+        let waits = if shown["draft"].is_string() {
+            ", a draft waits"
+        } else {
+            ""
+        };
+        Ok(format!(
+            "{state}{reason}; {} calls not answered{waits}",
+            shown["failures"]
+        ))
     }
 
     /// Asks the admin API.
@@ -232,14 +320,20 @@ impl Bench {
         };
         let threads = (0..if tool.is_some() { HOSTILE_CALLS } else { 1 }).map(|_| {
             let (stop, done) = (Arc::clone(&stop), Arc::clone(&done));
-            let (admin, door, file) = (self.admin.clone(), self.stranger.clone(), self.folder.path().join(FILE));
+            let (admin, door, file) = (
+                self.admin.clone(),
+                self.stranger.clone(),
+                self.folder.path().join(FILE),
+            );
             thread::spawn(move || {
                 let agent = wire::agent();
                 for number in 0_u64.. {
                     if stop.load(Ordering::Relaxed) {
                         return;
                     }
-                    let pause = tool.map_or(LOOKS, |_| Duration::from_secs(HOSTILE_CALLS as u64) / RATE as u32);
+                    let pause = tool.map_or(LOOKS, |_| {
+                        Duration::from_secs(HOSTILE_CALLS as u64) / RATE as u32
+                    });
                     let next = Instant::now() + pause;
                     match poked {
                         // An answer between two failures: otherwise the tool would be left alone for a while.
@@ -248,14 +342,21 @@ impl Bench {
                             let _ = hostile_call(tool).ask_over(&agent, &door);
                         }
                         Poked::Looked => drop(ask(&admin, "POST", "/v1/upstreams/hostile/look")),
-                        Poked::Edited => drop(fs::write(&file, format!("Says hello, for the {number}th time."))),
+                        Poked::Edited => drop(fs::write(
+                            &file,
+                            format!("Says hello, for the {number}th time."),
+                        )),
                     }
                     done.fetch_add(1, Ordering::Relaxed);
                     thread::sleep(next.saturating_duration_since(Instant::now()));
                 }
             })
         });
-        Ok(Hostile { threads: threads.collect(), stop, calls: done })
+        Ok(Hostile {
+            threads: threads.collect(),
+            stop,
+            calls: done,
+        })
     }
 }
 
@@ -263,15 +364,30 @@ fn ask((url, token): &(String, String), method: &str, path: &str) -> anyhow::Res
     let url = format!("{url}{path}");
     let bearer = format!("Bearer {token}");
     let mut response = match method {
-        "POST" => wire::agent().post(&url).header("authorization", &bearer).send_empty()?,
-        _ => wire::agent().get(&url).header("authorization", &bearer).call()?,
+        "POST" => wire::agent()
+            .post(&url)
+            .header("authorization", &bearer)
+            .send_empty()?,
+        _ => wire::agent()
+            .get(&url)
+            .header("authorization", &bearer)
+            .call()?,
     };
-    anyhow::ensure!(response.status().is_success(), "{path}: {}", response.status());
-    serde_json::from_str(&response.body_mut().read_to_string()?).context("the admin API answers JSON")
+    anyhow::ensure!(
+        response.status().is_success(),
+        "{path}: {}",
+        response.status()
+    );
+    serde_json::from_str(&response.body_mut().read_to_string()?)
+        .context("the admin API answers JSON")
 }
 
 fn healthy_call(at: usize) -> wire::Question {
-    question(&format!("s{at}_{}", ticket::TOOL), json!({ "ticket_id": ticket::ID }), ticket::ID)
+    question(
+        &format!("s{at}_{}", ticket::TOOL),
+        json!({ "ticket_id": ticket::ID }),
+        ticket::ID,
+    )
 }
 
 fn hostile_call(tool: &str) -> wire::Question {
@@ -296,12 +412,19 @@ pub(super) fn table(all: &[Beside]) -> Table {
         "memory MiB, before and after",
         "what is told of it",
     ];
-    std::iter::once(head.map(str::to_owned).to_vec()).chain(all.iter().map(Beside::cells)).collect()
+    std::iter::once(head.map(str::to_owned).to_vec())
+        .chain(all.iter().map(Beside::cells))
+        .collect()
 }
 
 impl Beside {
     fn cells(&self) -> Vec<String> {
-        let spread = |spread: Spread| format!("{:.0} ({:.0} to {:.0})", spread.median, spread.min, spread.max);
+        let spread = |spread: Spread| {
+            format!(
+                "{:.0} ({:.0} to {:.0})",
+                spread.median, spread.min, spread.max
+            )
+        };
         let mib = |bytes: u64| format!("{:.0}", bytes as f64 / f64::from(1 << 20));
         let ([alone_p50, alone], [beside_p50, beside]) = (self.alone, self.beside);
         let times = beside.median / alone.median;

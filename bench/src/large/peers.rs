@@ -33,24 +33,45 @@ pub(super) struct DuckDb {
 pub(super) fn duckdb(place: &Place, csv: &Path, rows: usize) -> anyhow::Result<DuckDb> {
     let database = place.peer_folder("large")?.join("rows.duckdb");
     let _ = fs::remove_file(&database);
-    let printed =
-        script(place, &["duckdb", &csv.display().to_string(), &database.display().to_string(), &rows.to_string()])?;
+    let printed = script(
+        place,
+        &[
+            "duckdb",
+            &csv.display().to_string(),
+            &database.display().to_string(),
+            &rows.to_string(),
+        ],
+    )?;
     serde_json::from_str(&printed).with_context(|| printed)
 }
 
 /// Writes the rows into a workbook.
 pub(super) fn workbook(place: &Place, target: &Path, rows: usize) -> anyhow::Result<()> {
-    script(place, &["workbook", &target.display().to_string(), &rows.to_string()]).map(drop)
+    script(
+        place,
+        &["workbook", &target.display().to_string(), &rows.to_string()],
+    )
+    .map(drop)
 }
 
 /// Runs `large.py` on the core of servers.
 fn script(place: &Place, words: &[&str]) -> anyhow::Result<String> {
     let python = place.peer("bench-large").join("bin/python");
     let mut command = Command::new("taskset");
-    command.args(["-c", &place.server_core]).arg(&python).arg(place.servers().join("large.py")).args(words);
-    let output = command.output().with_context(|| format!("{} is not installed", python.display()))?;
+    command
+        .args(["-c", &place.server_core])
+        .arg(&python)
+        .arg(place.servers().join("large.py"))
+        .args(words);
+    let output = command
+        .output()
+        .with_context(|| format!("{} is not installed", python.display()))?;
     if !output.status.success() {
-        bail!("large.py {}: {}", words[0], String::from_utf8_lossy(&output.stderr));
+        bail!(
+            "large.py {}: {}",
+            words[0],
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -83,9 +104,13 @@ pub(super) fn sqlite(place: &Place, csv: &Path) -> anyhow::Result<f64> {
 
 /// Asks MCP Toolbox over the database that [`sqlite`] made.
 pub(super) fn toolbox(place: &Place, rows: usize) -> anyhow::Result<Answers> {
-    let program = place.peer("bench-node").join("node_modules/@toolbox-sdk/server-linux-x64/bin/toolbox");
+    let program = place
+        .peer("bench-node")
+        .join("node_modules/@toolbox-sdk/server-linux-x64/bin/toolbox");
     let folder = place.peer_folder("large")?;
-    let tools = QUESTIONS.iter().map(|ask| (ask.tool.to_owned(), statement(ask.tool)));
+    let tools = QUESTIONS
+        .iter()
+        .map(|ask| (ask.tool.to_owned(), statement(ask.tool)));
     let config = json!({
         "sources": { "rows": { "kind": "sqlite", "database": folder.join("rows.db") } },
         "tools": tools.collect::<serde_json::Map<String, Value>>(),
@@ -95,12 +120,31 @@ pub(super) fn toolbox(place: &Place, rows: usize) -> anyhow::Result<Answers> {
     fs::write(&file, config.to_string())?;
     let port = free_port()?;
     let mut command = Command::new(&program);
-    command.arg("--config").arg(&file).args(["--address", "127.0.0.1", "--port", &port.to_string()]);
+    command.arg("--config").arg(&file).args([
+        "--address",
+        "127.0.0.1",
+        "--port",
+        &port.to_string(),
+    ]);
     command.args(["--log-level", "error"]);
     let mut process = Process::start(&command, &place.server_core, &folder.join("toolbox.log"))?;
-    let door = Door { url: format!("http://127.0.0.1:{port}/mcp"), key: None };
-    process.wait(START_MAX, || TcpStream::connect(("127.0.0.1", port)).is_ok()).context("Toolbox")?;
-    let answers = answers(Caller { none_found: r#""content":[]"#, ..Caller::new(&door) }, rows, &QUESTIONS)?;
+    let door = Door {
+        url: format!("http://127.0.0.1:{port}/mcp"),
+        key: None,
+    };
+    process
+        .wait(START_MAX, || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        })
+        .context("Toolbox")?;
+    let answers = answers(
+        Caller {
+            none_found: r#""content":[]"#,
+            ..Caller::new(&door)
+        },
+        rows,
+        &QUESTIONS,
+    )?;
     process.stop()?;
     Ok(answers)
 }
@@ -108,12 +152,22 @@ pub(super) fn toolbox(place: &Place, rows: usize) -> anyhow::Result<Answers> {
 fn statement(tool: &str) -> Value {
     let (condition, parameters) = match tool {
         "get_row" => ("WHERE id = $1", vec![("id", "integer")]),
-        "list_by_status" => ("WHERE status = $1 LIMIT $2", vec![("status", "string"), ("limit", "integer")]),
-        "list_by_amount" => ("WHERE amount >= $1 LIMIT $2", vec![("min_amount", "float"), ("limit", "integer")]),
+        "list_by_status" => (
+            "WHERE status = $1 LIMIT $2",
+            vec![("status", "string"), ("limit", "integer")],
+        ),
+        "list_by_amount" => (
+            "WHERE amount >= $1 LIMIT $2",
+            vec![("min_amount", "float"), ("limit", "integer")],
+        ),
         "list_rows" => ("LIMIT $1", vec![("limit", "integer")]),
-        _ => ("WHERE name LIKE '%' || $1 || '%' LIMIT $2", vec![("name", "string"), ("limit", "integer")]),
+        _ => (
+            "WHERE name LIKE '%' || $1 || '%' LIMIT $2",
+            vec![("name", "string"), ("limit", "integer")],
+        ),
     };
-    let parameter = |(name, kind): (&str, &str)| json!({ "name": name, "type": kind, "description": name });
+    let parameter =
+        |(name, kind): (&str, &str)| json!({ "name": name, "type": kind, "description": name });
     json!({
         "kind": "sqlite-sql", "source": "rows", "description": tool,
         "parameters": parameters.into_iter().map(parameter).collect::<Vec<_>>(),

@@ -41,9 +41,17 @@ pub(super) fn contract(adapter: &str, settings: &Value) -> Value {
     let text = |name: &str| json!({ "name": name, "type": "text", "required": true });
     let part = || json!([{ "name": "name", "type": "text", "match": "contains" }]);
     let mut tools = vec![
-        tool("get_row", "lookup", json!([{ "name": "id", "type": "number", "required": true }])),
+        tool(
+            "get_row",
+            "lookup",
+            json!([{ "name": "id", "type": "number", "required": true }]),
+        ),
         tool("list_rows", "list", json!([])),
-        tool("list_by_status", "list", json!([{ "name": "status", "type": "dropdown", "choices": STATUS }])),
+        tool(
+            "list_by_status",
+            "list",
+            json!([{ "name": "status", "type": "dropdown", "choices": STATUS }]),
+        ),
         tool(
             "list_by_amount",
             "list",
@@ -55,7 +63,11 @@ pub(super) fn contract(adapter: &str, settings: &Value) -> Value {
     if writes {
         let id = json!({ "name": "id", "type": "number", "required": true });
         let amount = json!({ "name": "amount", "type": "number", "required": true });
-        tools.push(tool("add_row", "create", json!([id, text("name"), text("status"), amount])));
+        tools.push(tool(
+            "add_row",
+            "create",
+            json!([id, text("name"), text("status"), amount]),
+        ));
     }
     json!({
         "contract": "rows",

@@ -22,7 +22,12 @@ pub(crate) struct List {
 
 /// Measures one server for each size, and says why one of them could not be measured. Their calls are measured in turns,
 /// so that what the machine does meanwhile affects all of them.
-pub(super) fn measure(place: &Place, row: &Row, sizes: &[usize], effort: &Effort) -> (Vec<List>, Vec<String>) {
+pub(super) fn measure(
+    place: &Place,
+    row: &Row,
+    sizes: &[usize],
+    effort: &Effort,
+) -> (Vec<List>, Vec<String>) {
     let (mut up, mut lists, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for tools in sizes {
         match list(place, row, *tools, effort) {
@@ -51,7 +56,12 @@ pub(super) fn measure(place: &Place, row: &Row, sizes: &[usize], effort: &Effort
 }
 
 /// Measures a listing with so many tools, and returns the server too, to be called further.
-fn list<'a>(place: &'a Place, row: &'a Row, tools: usize, effort: &Effort) -> anyhow::Result<(Asked<'a>, List)> {
+fn list<'a>(
+    place: &'a Place,
+    row: &'a Row,
+    tools: usize,
+    effort: &Effort,
+) -> anyhow::Result<(Asked<'a>, List)> {
     let mut bench = Bench::new(place, row, tools)?;
     let mut starts = Vec::new();
     for _ in 1..effort.starts {
@@ -65,7 +75,8 @@ fn list<'a>(place: &'a Place, row: &'a Row, tools: usize, effort: &Effort) -> an
     let answer = listing.ask(&running.door, None)?;
     let page = answer["result"]["tools"].as_array().map_or(0, Vec::len);
     let lists = bench.rounds(&running, &listing, 4, effort)?;
-    let median = |all: &[Loaded], value: fn(&Loaded) -> f64| Spread::of(all.iter().map(value)).median;
+    let median =
+        |all: &[Loaded], value: fn(&Loaded) -> f64| Spread::of(all.iter().map(value)).median;
     let list = List {
         tools,
         page,
@@ -76,5 +87,13 @@ fn list<'a>(place: &'a Place, row: &'a Row, tools: usize, effort: &Effort) -> an
         start_ms: Spread::of(starts).median,
     };
     let question = bench.subject.question.clone();
-    Ok((Asked { bench, running, question, connections: CONNECTIONS }, list))
+    Ok((
+        Asked {
+            bench,
+            running,
+            question,
+            connections: CONNECTIONS,
+        },
+        list,
+    ))
 }

@@ -55,19 +55,32 @@ pub(super) fn measure(place: &Place, row: &Row, effort: &Effort) -> anyhow::Resu
 }
 
 /// Measures in turns one server, the same and another one, and one that has two threads, at each of the `LOADS`.
-fn measure_on(cores: Cores, place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<Vec<Threads>> {
+fn measure_on(
+    cores: Cores,
+    place: &Place,
+    row: &Row,
+    effort: &Effort,
+) -> anyhow::Result<Vec<Threads>> {
     let started = |threads| {
         let mut bench = Bench::new(place, row, 1)?;
         let (running, _) = bench.start(&cores.server(place), Some(threads))?;
         anyhow::Ok((bench, running))
     };
     let (mut one, mut other, mut two) = (started(1)?, started(1)?, started(2)?);
-    let once = Effort { rounds: 1, seconds: effort.seconds / 4.0, ..*effort };
+    let once = Effort {
+        rounds: 1,
+        seconds: effort.seconds / 4.0,
+        ..*effort
+    };
     let question = one.0.subject.question.clone();
     let calls = one.0.rounds(&one.1, &question, CONNECTIONS, &once)?[0].calls;
     let mut measured = vec![];
     for connections in LOADS {
-        let pressure = Pressure { connections, calls, rate: None };
+        let pressure = Pressure {
+            connections,
+            calls,
+            rate: None,
+        };
         let mut at = Threads {
             cores,
             connections,
@@ -76,9 +89,12 @@ fn measure_on(cores: Cores, place: &Place, row: &Row, effort: &Effort) -> anyhow
             two_processes_cpu_us: vec![],
         };
         for _ in 0..TURNS {
-            at.one_thread_cpu_us.push(load(cores, &mut [&mut one], pressure)?.cpu_us());
-            at.two_processes_cpu_us.push(load(cores, &mut [&mut one, &mut other], pressure)?.cpu_us());
-            at.two_threads_cpu_us.push(load(cores, &mut [&mut two], pressure)?.cpu_us());
+            at.one_thread_cpu_us
+                .push(load(cores, &mut [&mut one], pressure)?.cpu_us());
+            at.two_processes_cpu_us
+                .push(load(cores, &mut [&mut one, &mut other], pressure)?.cpu_us());
+            at.two_threads_cpu_us
+                .push(load(cores, &mut [&mut two], pressure)?.cpu_us());
         }
         measured.push(at);
     }
@@ -89,12 +105,24 @@ fn measure_on(cores: Cores, place: &Place, row: &Row, effort: &Effort) -> anyhow
 }
 
 /// Puts one load on all of them, in equal parts.
-fn load(cores: Cores, servers: &mut [&mut (Bench<'_>, Running)], pressure: Pressure) -> anyhow::Result<Loaded> {
-    let asked: Vec<Server<'_>> = servers.iter().map(|(_, running)| running.server()).collect();
+fn load(
+    cores: Cores,
+    servers: &mut [&mut (Bench<'_>, Running)],
+    pressure: Pressure,
+) -> anyhow::Result<Loaded> {
+    let asked: Vec<Server<'_>> = servers
+        .iter()
+        .map(|(_, running)| running.server())
+        .collect();
     let place = servers[0].0.place;
     let generator = &place.binary("bench-load");
     let shares_its_core = cores == Cores::Both;
-    let target = Target { servers: &asked, generator, cores: &cores.generator(place), shares_its_core };
+    let target = Target {
+        servers: &asked,
+        generator,
+        cores: &cores.generator(place),
+        shares_its_core,
+    };
     let loaded = pressure::run(&target, &servers[0].0.subject.question, pressure)?;
     let parts = servers.len() as u64;
     for (bench, _) in servers {

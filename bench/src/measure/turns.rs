@@ -33,7 +33,11 @@ pub(super) struct Asked<'a> {
 }
 
 /// Measures servers in turns. All are up and have the same core; one at a time is asked.
-pub(crate) fn in_turns(place: &Place, compared: &[Compared], effort: &Effort) -> anyhow::Result<Vec<Turns>> {
+pub(crate) fn in_turns(
+    place: &Place,
+    compared: &[Compared],
+    effort: &Effort,
+) -> anyhow::Result<Vec<Turns>> {
     let mut up = Vec::new();
     for of in compared {
         let row = of.row();
@@ -45,22 +49,45 @@ pub(crate) fn in_turns(place: &Place, compared: &[Compared], effort: &Effort) ->
         let mut bench = Bench::new(place, row, tools)?;
         let (running, _) = bench.start(&place.server_core, None)?;
         let question = question.unwrap_or_else(|| bench.subject.question.clone());
-        up.push(Asked { bench, running, question, connections });
+        up.push(Asked {
+            bench,
+            running,
+            question,
+            connections,
+        });
     }
     let turns = turns(&mut up, effort)?;
-    let ended = up.into_iter().zip(compared).zip(turns).map(|((asked, of), loads)| {
-        asked.bench.end(asked.running)?;
-        let p50_us = loads.iter().map(|load| load.p50_us).collect();
-        Ok(Turns { of: *of, cpu_us: loads.iter().map(Loaded::cpu_us).collect(), p50_us })
-    });
+    let ended = up
+        .into_iter()
+        .zip(compared)
+        .zip(turns)
+        .map(|((asked, of), loads)| {
+            asked.bench.end(asked.running)?;
+            let p50_us = loads.iter().map(|load| load.p50_us).collect();
+            Ok(Turns {
+                of: *of,
+                cpu_us: loads.iter().map(Loaded::cpu_us).collect(),
+                p50_us,
+            })
+        });
     ended.collect()
 }
 
 /// Returns what each server's question takes, turn by turn.
 pub(super) fn turns(up: &mut [Asked<'_>], effort: &Effort) -> anyhow::Result<Vec<Vec<Loaded>>> {
-    let once = Effort { rounds: 1, seconds: effort.seconds / 4.0, ..*effort };
+    let once = Effort {
+        rounds: 1,
+        seconds: effort.seconds / 4.0,
+        ..*effort
+    };
     let mut calls = Vec::new();
-    for Asked { bench, running, question, connections } in &mut *up {
+    for Asked {
+        bench,
+        running,
+        question,
+        connections,
+    } in &mut *up
+    {
         calls.push(bench.rounds(running, question, *connections, &once)?[0].calls);
     }
     let mut loads = vec![Vec::new(); up.len()];
@@ -68,8 +95,17 @@ pub(super) fn turns(up: &mut [Asked<'_>], effort: &Effort) -> anyhow::Result<Vec
         for at in 0..up.len() {
             // Forth and back, so that nobody always comes first.
             let at = if turn % 2 == 0 { at } else { up.len() - 1 - at };
-            let Asked { bench, running, question, connections } = &mut up[at];
-            let pressure = Pressure { connections: *connections, calls: calls[at], rate: None };
+            let Asked {
+                bench,
+                running,
+                question,
+                connections,
+            } = &mut up[at];
+            let pressure = Pressure {
+                connections: *connections,
+                calls: calls[at],
+                rate: None,
+            };
             loads[at].push(bench.load(running, question, pressure)?);
         }
     }

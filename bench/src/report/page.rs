@@ -63,7 +63,10 @@ pub(super) fn page(report: &Report) -> String {
         page.push_str(&format!("- {line}\n"));
     }
     let effort = &report.effort;
-    page.push_str(&format!("- {} rounds of {} s, {} starts\n", effort.rounds, effort.seconds, effort.starts));
+    page.push_str(&format!(
+        "- {} rounds of {} s, {} starts\n",
+        effort.rounds, effort.seconds, effort.starts
+    ));
     for note in &report.notes {
         page.push_str(&format!("- {note}\n"));
     }
@@ -79,7 +82,10 @@ pub(crate) fn markdown(table: &Table) -> String {
     for (number, row) in table.iter().enumerate() {
         text.push_str(&line(row));
         if number == 0 {
-            let rule = row.iter().enumerate().map(|(column, _)| if column == 0 { "---" } else { "---:" });
+            let rule = row
+                .iter()
+                .enumerate()
+                .map(|(column, _)| if column == 0 { "---" } else { "---:" });
             text.push_str(&line(&rule.map(str::to_owned).collect::<Vec<_>>()));
         }
     }
@@ -100,7 +106,11 @@ mod tests {
         if env::var_os("WEIR_BLESS").is_some() {
             report.write(folder).expect("the repository may be written");
         }
-        let written = fs::read_to_string(folder.join("README.md")).expect("a file of the repository");
-        assert!(page(&report) == written, "the page is not that of its figures: WEIR_BLESS=1 writes it anew");
+        let written =
+            fs::read_to_string(folder.join("README.md")).expect("a file of the repository");
+        assert!(
+            page(&report) == written,
+            "the page is not that of its figures: WEIR_BLESS=1 writes it anew"
+        );
     }
 }

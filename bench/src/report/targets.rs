@@ -63,7 +63,9 @@ impl Found {
 
 /// Returns a line for each target, also for those that were not measured; none if nothing was.
 pub(super) fn table(rows: &[Figures], turns: &[Vec<Turns>]) -> Table {
-    let head = ["target", "must", "aim", "found", "from", "met"].map(str::to_owned).to_vec();
+    let head = ["target", "must", "aim", "found", "from", "met"]
+        .map(str::to_owned)
+        .to_vec();
     let mut targets = targets(&Run { rows, turns });
     for target in &mut targets {
         target.found = target.found.filter(|found| found.value().is_finite());
@@ -71,12 +73,17 @@ pub(super) fn table(rows: &[Figures], turns: &[Vec<Turns>]) -> Table {
     if targets.iter().all(|target| target.found.is_none()) {
         return vec![head];
     }
-    std::iter::once(head).chain(targets.iter().map(Target::cells)).collect()
+    std::iter::once(head)
+        .chain(targets.iter().map(Target::cells))
+        .collect()
 }
 
 impl Target {
     fn cells(&self) -> Vec<String> {
-        let aim = self.aim.as_ref().map_or_else(|| "–".to_owned(), |aim| aim.say(self.unit));
+        let aim = self
+            .aim
+            .as_ref()
+            .map_or_else(|| "–".to_owned(), |aim| aim.say(self.unit));
         let mut cells = vec![self.what.to_owned(), self.must.say(self.unit), aim];
         let Some(found) = self.found else {
             cells.extend(["not measured", "–", "–"].map(str::to_owned));
@@ -88,8 +95,16 @@ impl Target {
             (_, true) => "must",
             (_, false) => "NO",
         };
-        let shown = if value >= 1000.0 { whole(value) } else { format!("{value:.2}") };
-        cells.extend([format!("{shown}{}", self.unit), found.from().to_owned(), met.to_owned()]);
+        let shown = if value >= 1000.0 {
+            whole(value)
+        } else {
+            format!("{value:.2}")
+        };
+        cells.extend([
+            format!("{shown}{}", self.unit),
+            found.from().to_owned(),
+            met.to_owned(),
+        ]);
         cells
     }
 }
@@ -137,11 +152,16 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn row(&self, name: &str) -> Option<&Figures> {
-        self.rows.iter().find(|row| row.row == name && row.void.is_none())
+        self.rows
+            .iter()
+            .find(|row| row.row == name && row.void.is_none())
     }
 
     fn list(&self, name: &str, tools: usize) -> Option<&List> {
-        self.row(name)?.lists.iter().find(|list| list.tools == tools)
+        self.row(name)?
+            .lists
+            .iter()
+            .find(|list| list.tools == tools)
     }
 
     fn turns(&self, of: Compared) -> Option<&Turns> {
@@ -150,15 +170,23 @@ impl Run<'_> {
 
     /// Returns how many calls of the one take as much as one of the other.
     fn times(&self, name: &'static str, other: &'static str) -> Option<Found> {
-        self.compared(Compared::Calls(name), Compared::Calls(other)).map(Found::Turns)
+        self.compared(Compared::Calls(name), Compared::Calls(other))
+            .map(Found::Turns)
     }
 
     fn percent(&self, name: &'static str, other: &'static str) -> Option<Found> {
-        Some(Found::Turns(100.0 * self.compared(Compared::Calls(name), Compared::Calls(other))?))
+        Some(Found::Turns(
+            100.0 * self.compared(Compared::Calls(name), Compared::Calls(other))?,
+        ))
     }
 
-    fn lists(&self, (name, tools): (&'static str, usize), (other, others): (&'static str, usize)) -> Option<Found> {
-        self.compared(Compared::Lists(name, tools), Compared::Lists(other, others)).map(Found::Turns)
+    fn lists(
+        &self,
+        (name, tools): (&'static str, usize),
+        (other, others): (&'static str, usize),
+    ) -> Option<Found> {
+        self.compared(Compared::Lists(name, tools), Compared::Lists(other, others))
+            .map(Found::Turns)
     }
 
     fn compared(&self, one: Compared, other: Compared) -> Option<f64> {
@@ -204,11 +232,15 @@ impl Run<'_> {
 
     fn growth(&self, name: &str) -> Option<Found> {
         let many = self.row(name)?.many?;
-        Some(Found::Row((many.after_bytes as f64 - many.before_bytes as f64) / 1e6))
+        Some(Found::Row(
+            (many.after_bytes as f64 - many.before_bytes as f64) / 1e6,
+        ))
     }
 
     fn refusal(&self) -> Option<Found> {
-        Some(Found::Turns(self.row("weir-noop-refused")?.beyond_accepted_us?.median))
+        Some(Found::Turns(
+            self.row("weir-noop-refused")?.beyond_accepted_us?.median,
+        ))
     }
 
     fn two_threads(&self, name: &str, cores: Cores) -> Option<Found> {
@@ -222,7 +254,10 @@ impl Run<'_> {
     }
 
     fn threads(&self, name: &str, cores: Cores) -> Option<&Threads> {
-        self.row(name)?.threads.iter().find(|at| at.cores == cores && at.connections == CONNECTIONS)
+        self.row(name)?
+            .threads
+            .iter()
+            .find(|at| at.cores == cores && at.connections == CONNECTIONS)
     }
 }
 

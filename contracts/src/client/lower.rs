@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::{
     Lowered, Remark, references,
     rules::{
-        DESCRIPTION, ENUM, FIELD_NAME, FORMAT, ITEMS, KEYWORD, NULL, OPEN_OBJECT, REFERENCE, REQUIRED, SIZE, TOOL_NAME,
-        TOP_LEVEL, Takes, UNION,
+        DESCRIPTION, ENUM, FIELD_NAME, FORMAT, ITEMS, KEYWORD, NULL, OPEN_OBJECT, REFERENCE,
+        REQUIRED, SIZE, TOOL_NAME, TOP_LEVEL, Takes, UNION,
     },
 };
 use crate::{name, schema::beside_null};
@@ -32,9 +32,19 @@ const PROPERTIES_MAX: usize = 5_000;
 const VALUES_MAX: usize = 1_000;
 
 pub(super) fn lower(tool: &str, input: &Value, takes: &Takes) -> Lowered {
-    let mut lowering = Lowering { takes, remarks: Vec::new(), properties: 0, values: 0, levels: 0 };
+    let mut lowering = Lowering {
+        takes,
+        remarks: Vec::new(),
+        properties: 0,
+        values: 0,
+        levels: 0,
+    };
     if takes.name_max.is_some_and(|most| tool.len() > most) {
-        lowering.refuse(TOOL_NAME, "", format!("the name has {} characters", tool.len()));
+        lowering.refuse(
+            TOOL_NAME,
+            "",
+            format!("the name has {} characters", tool.len()),
+        );
     }
     let mut whole = input.clone();
     if !takes.references || takes.strict {
@@ -55,7 +65,10 @@ pub(super) fn lower(tool: &str, input: &Value, takes: &Takes) -> Lowered {
         members.entry("type").or_insert_with(|| "object".into());
     }
     lowering.sizes();
-    Lowered { input: whole, remarks: lowering.remarks }
+    Lowered {
+        input: whole,
+        remarks: lowering.remarks,
+    }
 }
 
 struct Lowering<'t> {
@@ -68,11 +81,21 @@ struct Lowering<'t> {
 
 impl Lowering<'_> {
     fn lose(&mut self, rule: &'static str, at: &str, message: impl Into<String>) {
-        self.remarks.push(Remark { rule, at: at.to_owned(), message: message.into(), refuses: false });
+        self.remarks.push(Remark {
+            rule,
+            at: at.to_owned(),
+            message: message.into(),
+            refuses: false,
+        });
     }
 
     fn refuse(&mut self, rule: &'static str, at: &str, message: impl Into<String>) {
-        self.remarks.push(Remark { rule, at: at.to_owned(), message: message.into(), refuses: true });
+        self.remarks.push(Remark {
+            rule,
+            at: at.to_owned(),
+            message: message.into(),
+            refuses: true,
+        });
     }
 
     /// Removes choices between whole argument lists, which no client takes.
@@ -80,7 +103,11 @@ impl Lowering<'_> {
         merge_all_of(members);
         for keyword in COMBINATORS.into_iter().chain(["enum", "const"]) {
             if members.shift_remove(keyword).is_some() {
-                self.lose(TOP_LEVEL, "", format!("what `{keyword}` says of all arguments together is not told"));
+                self.lose(
+                    TOP_LEVEL,
+                    "",
+                    format!("what `{keyword}` says of all arguments together is not told"),
+                );
             }
         }
     }
@@ -103,7 +130,10 @@ impl Lowering<'_> {
         if self.takes.needs_items {
             self.items(&mut members, at);
         }
-        self.values += members.get("enum").and_then(Value::as_array).map_or(0, Vec::len);
+        self.values += members
+            .get("enum")
+            .and_then(Value::as_array)
+            .map_or(0, Vec::len);
         self.keywords(&mut members, at);
         self.cut(&mut members, at);
         if self.takes.strict {
@@ -129,11 +159,19 @@ impl Lowering<'_> {
 
     fn unions(&mut self, members: &mut Map<String, Value>, at: &str) {
         if let Some(conflict) = merge_all_of(members) {
-            self.lose(UNION, at, format!("`{conflict}` is said twice in `allOf`, and one of both is not told"));
+            self.lose(
+                UNION,
+                at,
+                format!("`{conflict}` is said twice in `allOf`, and one of both is not told"),
+            );
         }
         if let Some(arms) = members.shift_remove("oneOf") {
             members.entry("anyOf").or_insert(arms);
-            self.lose(UNION, at, "that no two forms of `oneOf` may fit is not told");
+            self.lose(
+                UNION,
+                at,
+                "that no two forms of `oneOf` may fit is not told",
+            );
         }
     }
 
@@ -141,8 +179,14 @@ impl Lowering<'_> {
     fn null(&mut self, members: &mut Map<String, Value>, at: &str) {
         let lost = "null cannot be sent";
         if let Some(Value::Array(types)) = members.get("type") {
-            let types: Vec<Value> = types.iter().filter(|word| **word != "null").cloned().collect();
-            let had_null = members["type"].as_array().is_some_and(|all| all.len() > types.len());
+            let types: Vec<Value> = types
+                .iter()
+                .filter(|word| **word != "null")
+                .cloned()
+                .collect();
+            let had_null = members["type"]
+                .as_array()
+                .is_some_and(|all| all.len() > types.len());
             match &types[..] {
                 [one] => drop(members.insert("type".to_owned(), one.clone())),
                 several => {
@@ -161,7 +205,10 @@ impl Lowering<'_> {
             let beside = std::mem::replace(members, value.clone());
             members.extend(beside);
             // A null default says that null and absence are the same: nothing is lost.
-            if members.get("default").is_none_or(|default| !default.is_null()) {
+            if members
+                .get("default")
+                .is_none_or(|default| !default.is_null())
+            {
                 self.lose(NULL, at, lost);
             }
         }
@@ -172,7 +219,9 @@ impl Lowering<'_> {
         if let Some(value) = members.shift_remove("const") {
             members.entry("enum").or_insert(json!([value]));
         }
-        let Some(Value::Array(values)) = members.get_mut("enum") else { return };
+        let Some(Value::Array(values)) = members.get_mut("enum") else {
+            return;
+        };
         if values.iter().all(Value::is_string) {
             let all = values.len();
             values.retain(|value| value != "");
@@ -186,10 +235,18 @@ impl Lowering<'_> {
             members.entry("type").or_insert_with(|| "string".into());
             return;
         }
-        let values = values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ");
+        let values = values
+            .iter()
+            .map(Value::to_string)
+            .collect::<Vec<_>>()
+            .join(", ");
         let shown: String = values.chars().take(200).collect();
         members.shift_remove("enum");
-        self.lose(ENUM, at, format!("that only {shown} may be sent is not told"));
+        self.lose(
+            ENUM,
+            at,
+            format!("that only {shown} may be sent is not told"),
+        );
     }
 
     fn items(&mut self, members: &mut Map<String, Value>, at: &str) {
@@ -204,22 +261,41 @@ impl Lowering<'_> {
     }
 
     fn keywords(&mut self, members: &mut Map<String, Value>, at: &str) {
-        let Some(taken) = self.takes.keywords else { return };
+        let Some(taken) = self.takes.keywords else {
+            return;
+        };
         let is_whole = members.get("type").is_some_and(|word| word == "integer");
-        for (exclusive, inclusive, step) in [("exclusiveMinimum", "minimum", 1), ("exclusiveMaximum", "maximum", -1)] {
+        for (exclusive, inclusive, step) in [
+            ("exclusiveMinimum", "minimum", 1),
+            ("exclusiveMaximum", "maximum", -1),
+        ] {
             if taken.contains(&exclusive) {
                 continue;
             }
-            let Some(bound) = members.shift_remove(exclusive) else { continue };
-            match bound.as_i64().filter(|_| is_whole).and_then(|bound| bound.checked_add(step)) {
+            let Some(bound) = members.shift_remove(exclusive) else {
+                continue;
+            };
+            match bound
+                .as_i64()
+                .filter(|_| is_whole)
+                .and_then(|bound| bound.checked_add(step))
+            {
                 Some(bound) => drop(members.entry(inclusive).or_insert(bound.into())),
                 None => {
-                    self.lose(KEYWORD, at, format!("that {bound} itself may not be sent is not told"));
+                    self.lose(
+                        KEYWORD,
+                        at,
+                        format!("that {bound} itself may not be sent is not told"),
+                    );
                     members.entry(inclusive).or_insert(bound);
                 }
             }
         }
-        let others: Vec<String> = members.keys().filter(|key| !taken.contains(&key.as_str())).cloned().collect();
+        let others: Vec<String> = members
+            .keys()
+            .filter(|key| !taken.contains(&key.as_str()))
+            .cloned()
+            .collect();
         for keyword in others {
             let value = members.shift_remove(&keyword).unwrap_or_default();
             let is_closed = keyword == "additionalProperties" && value == false;
@@ -229,8 +305,10 @@ impl Lowering<'_> {
                 self.lose(KEYWORD, at, format!("`{keyword}: {shown}` is not told"));
             }
         }
-        if let (Some(formats), Some(format)) = (self.takes.formats, members.get("format").and_then(Value::as_str))
-            && !formats.contains(&format)
+        if let (Some(formats), Some(format)) = (
+            self.takes.formats,
+            members.get("format").and_then(Value::as_str),
+        ) && !formats.contains(&format)
         {
             self.lose(FORMAT, at, format!("the format `{format}` is not told"));
             members.shift_remove("format");
@@ -238,18 +316,28 @@ impl Lowering<'_> {
     }
 
     fn cut(&mut self, members: &mut Map<String, Value>, at: &str) {
-        let Some(most) = self.takes.argument_chars_max else { return };
-        let Some(Value::String(description)) = members.get_mut("description") else { return };
+        let Some(most) = self.takes.argument_chars_max else {
+            return;
+        };
+        let Some(Value::String(description)) = members.get_mut("description") else {
+            return;
+        };
         if let Some((end, _)) = description.char_indices().nth(most) {
             description.truncate(end);
-            self.lose(DESCRIPTION, at, format!("its description is told up to {most} characters"));
+            self.lose(
+                DESCRIPTION,
+                at,
+                format!("its description is told up to {most} characters"),
+            );
         }
     }
 
     /// Rewrites the schemas inside this one.
     fn inside(&mut self, members: &mut Map<String, Value>, at: &str, level: usize) {
         for key in ["properties", "$defs", "patternProperties"] {
-            let Some(Value::Object(named)) = members.get_mut(key) else { continue };
+            let Some(Value::Object(named)) = members.get_mut(key) else {
+                continue;
+            };
             for (name, schema) in named.iter_mut() {
                 let at = format!("{at}/{key}/{}", name.replace('~', "~0").replace('/', "~1"));
                 if key == "properties" {
@@ -267,7 +355,12 @@ impl Lowering<'_> {
             }
         }
         for key in ["anyOf", "oneOf", "allOf"] {
-            for (index, schema) in members.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten().enumerate()
+            for (index, schema) in members
+                .get_mut(key)
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten()
+                .enumerate()
             {
                 *schema = self.schema(schema, &format!("{at}/{key}/{index}"), level);
             }
@@ -278,12 +371,22 @@ impl Lowering<'_> {
     /// and null stands for its absence.
     fn told_apart(&mut self, members: &mut Map<String, Value>, at: &str) {
         let required = names(members.get("required"));
-        let Some(Value::Object(properties)) = members.get_mut("properties") else { return };
-        let means_null = |schema: &Value| schema.get("default").is_none_or(|default| !default.is_null());
-        let is_meant =
-            |name: &String, schema: &Value| !required.contains(name) && takes_null(schema) && means_null(schema);
-        let left_out: Vec<String> =
-            properties.iter().filter(|(name, schema)| is_meant(name, schema)).map(|(name, _)| name.clone()).collect();
+        let Some(Value::Object(properties)) = members.get_mut("properties") else {
+            return;
+        };
+        let means_null = |schema: &Value| {
+            schema
+                .get("default")
+                .is_none_or(|default| !default.is_null())
+        };
+        let is_meant = |name: &String, schema: &Value| {
+            !required.contains(name) && takes_null(schema) && means_null(schema)
+        };
+        let left_out: Vec<String> = properties
+            .iter()
+            .filter(|(name, schema)| is_meant(name, schema))
+            .map(|(name, _)| name.clone())
+            .collect();
         for name in left_out {
             properties.shift_remove(&name);
             let message = "cannot be sent: null would not be told from its absence";
@@ -293,23 +396,37 @@ impl Lowering<'_> {
 
     /// Makes every object list all of its properties and require all of them, as strict mode wants it.
     fn closed(&mut self, mut members: Map<String, Value>, at: &str) -> Value {
-        let says_something = ["type", "anyOf", "$ref", "enum", "const"].iter().any(|key| members.contains_key(*key));
+        let says_something = ["type", "anyOf", "$ref", "enum", "const"]
+            .iter()
+            .any(|key| members.contains_key(*key));
         if !says_something {
             return self.any(Value::Object(members), at);
         }
         if members.contains_key("$ref") && members.len() > 1 {
             members.retain(|key, _| key == "$ref" || key == "$defs" || key == "description");
         }
-        let is_object = members.get("type").is_some_and(|word| word == "object" || has_word(word, "object"));
+        let is_object = members
+            .get("type")
+            .is_some_and(|word| word == "object" || has_word(word, "object"));
         if !is_object {
             return Value::Object(members);
         }
-        let is_closed = members.get("additionalProperties").is_some_and(|more| *more == false);
-        let properties = members.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let is_closed = members
+            .get("additionalProperties")
+            .is_some_and(|more| *more == false);
+        let properties = members
+            .get("properties")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         match (is_closed, properties.is_empty(), at.is_empty()) {
             (true, ..) | (_, true, true) => {}
-            (false, true, false) => self.refuse(OPEN_OBJECT, at, "an object of free names cannot be said"),
-            (false, false, _) => self.lose(OPEN_OBJECT, at, "names that are not listed cannot be sent"),
+            (false, true, false) => {
+                self.refuse(OPEN_OBJECT, at, "an object of free names cannot be said")
+            }
+            (false, false, _) => {
+                self.lose(OPEN_OBJECT, at, "names that are not listed cannot be sent")
+            }
         }
         let required = names(members.get("required"));
         let mut all = Map::new();
@@ -336,7 +453,11 @@ impl Lowering<'_> {
             (self.values, VALUES_MAX, "values of enums"),
         ] {
             if count > most {
-                self.refuse(SIZE, "", format!("it has {count} {what}, and {most} are taken"));
+                self.refuse(
+                    SIZE,
+                    "",
+                    format!("it has {count} {what}, and {most} are taken"),
+                );
             }
         }
     }
@@ -345,16 +466,22 @@ impl Lowering<'_> {
 /// Returns the names that `required` lists.
 fn names(required: Option<&Value>) -> Vec<String> {
     let names = required.and_then(Value::as_array).into_iter().flatten();
-    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+    names
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .collect()
 }
 
 fn has_word(word: &Value, wanted: &str) -> bool {
-    word.as_array().is_some_and(|words| words.iter().any(|word| word == wanted))
+    word.as_array()
+        .is_some_and(|words| words.iter().any(|word| word == wanted))
 }
 
 fn takes_null(schema: &Value) -> bool {
     let is_null = |schema: &Value| schema["type"] == "null" || has_word(&schema["type"], "null");
-    is_null(schema) || schema["anyOf"].as_array().is_some_and(|arms| arms.iter().any(is_null))
+    is_null(schema)
+        || schema["anyOf"]
+            .as_array()
+            .is_some_and(|arms| arms.iter().any(is_null))
 }
 
 /// Merges the members of `allOf` into their schema: properties and required names are joined, and of other keywords the
@@ -366,7 +493,10 @@ fn merge_all_of(members: &mut Map<String, Value>) -> Option<String> {
         _ => return None,
     };
     members.shift_remove("allOf");
-    for part in parts.into_iter().filter_map(|part| part.as_object().cloned()) {
+    for part in parts
+        .into_iter()
+        .filter_map(|part| part.as_object().cloned())
+    {
         for (key, value) in part {
             match (members.get_mut(&key), value) {
                 (None, value) => drop(members.insert(key, value)),
@@ -376,7 +506,10 @@ fn merge_all_of(members: &mut Map<String, Value>) -> Option<String> {
                     }
                 }
                 (Some(Value::Array(own)), Value::Array(more)) if key == "required" => {
-                    let new: Vec<Value> = more.into_iter().filter(|name| !own.contains(name)).collect();
+                    let new: Vec<Value> = more
+                        .into_iter()
+                        .filter(|name| !own.contains(name))
+                        .collect();
                     own.extend(new);
                 }
                 (Some(own), value) if *own == value => {}

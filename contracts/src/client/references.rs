@@ -15,7 +15,12 @@ const VALUE_BYTES: usize = 16;
 
 /// Returns the schema without references, and the places where a reference was cut off.
 pub(super) fn inlined(schema: &Value) -> (Value, Vec<String>) {
-    let mut walk = Walk { root: schema, open: Vec::new(), copied: 0, ended: Vec::new() };
+    let mut walk = Walk {
+        root: schema,
+        open: Vec::new(),
+        copied: 0,
+        ended: Vec::new(),
+    };
     let mut whole = walk.inline(schema, "");
     if let Some(whole) = whole.as_object_mut() {
         whole.shift_remove("$defs");
@@ -35,7 +40,9 @@ struct Walk<'s> {
 
 impl<'s> Walk<'s> {
     fn inline(&mut self, schema: &'s Value, at: &str) -> Value {
-        let Value::Object(members) = schema else { return self.plain(schema) };
+        let Value::Object(members) = schema else {
+            return self.plain(schema);
+        };
         match members.get("$ref").and_then(Value::as_str) {
             Some(reference) => self.named(members, reference, at),
             None => Value::Object(self.members(members, at)),
@@ -43,8 +50,11 @@ impl<'s> Walk<'s> {
     }
 
     fn members(&mut self, members: &'s Map<String, Value>, at: &str) -> Map<String, Value> {
-        let is_defined_at_root = |key: &str| at.is_empty() && matches!(key, "$defs" | "definitions");
-        let written = members.iter().filter(|(key, _)| *key != "$ref" && !is_defined_at_root(key));
+        let is_defined_at_root =
+            |key: &str| at.is_empty() && matches!(key, "$defs" | "definitions");
+        let written = members
+            .iter()
+            .filter(|(key, _)| *key != "$ref" && !is_defined_at_root(key));
         let each = written.map(|(key, value)| {
             self.count(key.len() + VALUE_BYTES);
             let at = below(at, key);
@@ -58,7 +68,8 @@ impl<'s> Walk<'s> {
                 }
                 (Inside::Schemas, Value::Array(all)) => {
                     let each = all.iter().enumerate();
-                    each.map(|(index, schema)| self.inline(schema, &format!("{at}/{index}"))).collect()
+                    each.map(|(index, schema)| self.inline(schema, &format!("{at}/{index}")))
+                        .collect()
                 }
                 (Inside::Schemas, schema) => self.inline(schema, &at),
                 _ => self.plain(value),
@@ -89,7 +100,10 @@ impl<'s> Walk<'s> {
         let fits = !self.open.contains(&reference) && self.copied <= COPIED_MAX_BYTES;
         let Some(target) = target.filter(|_| fits) else {
             self.ended.push(at.to_owned());
-            let mut whole = json!({ "type": "object" }).as_object().cloned().unwrap_or_default();
+            let mut whole = json!({ "type": "object" })
+                .as_object()
+                .cloned()
+                .unwrap_or_default();
             whole.extend(beside);
             return Value::Object(whole);
         };
@@ -116,7 +130,10 @@ fn size(value: &Value) -> usize {
     let inside = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(size).sum(),
-        Value::Object(members) => members.iter().map(|(name, member)| name.len() + size(member)).sum(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, member)| name.len() + size(member))
+            .sum(),
         _ => 0,
     };
     VALUE_BYTES + inside

@@ -171,8 +171,17 @@ const STRICT_KEYWORDS: [&str; 20] = [
     "minItems",
     "maxItems",
 ];
-const STRICT_FORMATS: [&str; 9] =
-    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+const STRICT_FORMATS: [&str; 9] = [
+    "date-time",
+    "time",
+    "date",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "uuid",
+];
 const GEMINI_KEYWORDS: [&str; 17] = [
     "type",
     "description",
@@ -195,8 +204,15 @@ const GEMINI_KEYWORDS: [&str; 17] = [
 
 pub(super) fn takes(profile: ClientProfile) -> &'static Takes {
     match profile {
-        Anthropic => &Takes { references: false, any_field_name: false, ..EVERYTHING },
-        Openai => &Takes { needs_items: true, ..EVERYTHING },
+        Anthropic => &Takes {
+            references: false,
+            any_field_name: false,
+            ..EVERYTHING
+        },
+        Openai => &Takes {
+            needs_items: true,
+            ..EVERYTHING
+        },
         OpenaiStrict => &Takes {
             keywords: Some(&STRICT_KEYWORDS),
             formats: Some(&STRICT_FORMATS),
@@ -215,7 +231,15 @@ pub(super) fn takes(profile: ClientProfile) -> &'static Takes {
             needs_items: true,
             ..EVERYTHING
         },
-        Cursor => &Takes { needs_items: true, name_max: Some(55), ..EVERYTHING },
-        Vscode => &Takes { needs_items: true, argument_chars_max: Some(1024), ..EVERYTHING },
+        Cursor => &Takes {
+            needs_items: true,
+            name_max: Some(55),
+            ..EVERYTHING
+        },
+        Vscode => &Takes {
+            needs_items: true,
+            argument_chars_max: Some(1024),
+            ..EVERYTHING
+        },
     }
 }

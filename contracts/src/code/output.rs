@@ -14,7 +14,11 @@ use crate::{
 /// Schemas that others refer to; they stay at the root.
 const SHARED: [&str; 2] = ["$defs", "definitions"];
 /// Keywords that look at the properties beside them, so that all of those must stay beside them.
-const OF_PROPERTIES: [&str; 3] = ["additionalProperties", "patternProperties", "unevaluatedProperties"];
+const OF_PROPERTIES: [&str; 3] = [
+    "additionalProperties",
+    "patternProperties",
+    "unevaluatedProperties",
+];
 
 /// Returns the published schema, and whether the tool's value is wrapped in it.
 pub(super) fn published(schema: &Value) -> (Value, bool) {
@@ -49,8 +53,14 @@ fn with_errors(mut arm: Map<String, Value>, shared: Value) -> Value {
         .filter(|(name, _)| !is_of_errors(name))
         .map(|(name, schema)| (name.clone(), schema.clone()))
         .collect();
-    if !OF_PROPERTIES.iter().any(|keyword| arm.contains_key(*keyword)) {
-        let in_arm: Map<String, Value> = properties.into_iter().filter(|(name, _)| is_of_errors(name)).collect();
+    if !OF_PROPERTIES
+        .iter()
+        .any(|keyword| arm.contains_key(*keyword))
+    {
+        let in_arm: Map<String, Value> = properties
+            .into_iter()
+            .filter(|(name, _)| is_of_errors(name))
+            .collect();
         match in_arm.is_empty() {
             true => drop(arm.shift_remove("properties")),
             false => drop(arm.insert("properties".to_owned(), Value::Object(in_arm))),
@@ -59,10 +69,16 @@ fn with_errors(mut arm: Map<String, Value>, shared: Value) -> Value {
     let mut root = Map::new();
     root.insert("type".to_owned(), json!("object"));
     for keyword in ["title", "description"] {
-        root.extend(arm.shift_remove(keyword).map(|text| (keyword.to_owned(), text)));
+        root.extend(
+            arm.shift_remove(keyword)
+                .map(|text| (keyword.to_owned(), text)),
+        );
     }
     root.insert("properties".to_owned(), Value::Object(in_root));
-    root.insert("anyOf".to_owned(), Value::Array(vec![Value::Object(arm), error_members()]));
+    root.insert(
+        "anyOf".to_owned(),
+        Value::Array(vec![Value::Object(arm), error_members()]),
+    );
     if let Value::Object(shared) = shared {
         root.extend(shared);
     }
@@ -80,17 +96,24 @@ fn parted(schema: &Value) -> (Map<String, Value>, Map<String, Value>) {
     own.shift_remove("$schema");
     let mut shared = Map::new();
     for keyword in SHARED {
-        shared.extend(own.shift_remove(keyword).map(|schemas| (keyword.to_owned(), schemas)));
+        shared.extend(
+            own.shift_remove(keyword)
+                .map(|schemas| (keyword.to_owned(), schemas)),
+        );
     }
     (own, shared)
 }
 
 /// Rewrites references to the root, or into it, since that value is now one level below.
 fn refer_from_below(schema: &mut Value, to: &str) {
-    let Value::Object(members) = schema else { return };
+    let Value::Object(members) = schema else {
+        return;
+    };
     if let Some(Value::String(target)) = members.get_mut("$ref")
         && let Some(fragment) = target.strip_prefix('#')
-        && !SHARED.iter().any(|shared| fragment.starts_with(&format!("/{shared}/")))
+        && !SHARED
+            .iter()
+            .any(|shared| fragment.starts_with(&format!("/{shared}/")))
         && (fragment.is_empty() || fragment.starts_with('/'))
     {
         *target = format!("{to}{fragment}");

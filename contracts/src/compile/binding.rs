@@ -54,27 +54,37 @@ impl<'s> Target<'s> {
     ) {
         for (index, here) in bound.iter().enumerate() {
             let Some(here) = here else { continue };
-            let twice = bound[..index].iter().flatten().any(|other| other.to == here.to);
+            let twice = bound[..index]
+                .iter()
+                .flatten()
+                .any(|other| other.to == here.to);
             if twice {
-                let message = format!("a second field for the same {} '{}'", here.slot.what, here.slot.name);
+                let message = format!(
+                    "a second field for the same {} '{}'",
+                    here.slot.what, here.slot.name
+                );
                 problems.add(form.fields[index].place.clone(), message);
             }
         }
         self.check_fixed(bound, fixed, problems);
-        let fixed: Vec<&Destination> = fixed.iter().filter_map(|(_, field)| Some(&field.as_ref()?.to)).collect();
+        let fixed: Vec<&Destination> = fixed
+            .iter()
+            .filter_map(|(_, field)| Some(&field.as_ref()?.to))
+            .collect();
         if matches!(self.verb, Verb::Update | Verb::Delete) {
             self.check_key(form, bound, &fixed, problems);
         }
-        if self.verb == Verb::Create && bound.iter().all(Option::is_some) && fixed.len() == form.bound.len() {
+        if self.verb == Verb::Create
+            && bound.iter().all(Option::is_some)
+            && fixed.len() == form.bound.len()
+        {
             self.check_needed(form, bound, &fixed, problems);
         }
         for param in self.params().iter().filter(|param| param.required) {
             let to = Destination::Param(param.name.clone());
-            let is_sent = form
-                .fields
-                .iter()
-                .zip(bound)
-                .any(|(field, bound)| field.required && bound.as_ref().is_some_and(|bound| bound.to == to));
+            let is_sent = form.fields.iter().zip(bound).any(|(field, bound)| {
+                field.required && bound.as_ref().is_some_and(|bound| bound.to == to)
+            });
             if !is_sent && !fixed.contains(&&to) {
                 let hint = format!("add a required field with `param: {}`", param.name);
                 let message = format!("the parameter {} is required", name::quoted(&param.name));
@@ -92,16 +102,33 @@ impl<'s> Target<'s> {
     ) {
         for (index, (entry, here)) in fixed.iter().enumerate() {
             let Some(here) = here else { continue };
-            let mut others = fixed[..index].iter().filter_map(|(_, other)| Some(&other.as_ref()?.to));
+            let mut others = fixed[..index]
+                .iter()
+                .filter_map(|(_, other)| Some(&other.as_ref()?.to));
             let mut sent = bound.iter().flatten().map(|bound| &bound.to);
-            if others.any(|other| *other == here.to) || sent.clone().any(|other| *other == here.to) {
-                let what = if matches!(here.to, Destination::Param(_)) { "parameter" } else { "column" };
-                problems.add(entry.place.clone(), format!("a second field for the same {what}"));
+            if others.any(|other| *other == here.to) || sent.clone().any(|other| *other == here.to)
+            {
+                let what = if matches!(here.to, Destination::Param(_)) {
+                    "parameter"
+                } else {
+                    "column"
+                };
+                problems.add(
+                    entry.place.clone(),
+                    format!("a second field for the same {what}"),
+                );
             }
-            let Destination::Guard { column, .. } = &here.to else { continue };
+            let Destination::Guard { column, .. } = &here.to else {
+                continue;
+            };
             let is_caller = !matches!(here.source, BoundSource::Value(_));
-            if is_caller && sent.any(|other| matches!(other, Destination::Column(written) if written == column)) {
-                let message = format!("a field writes '{column}', so that a record could be given to another caller");
+            if is_caller
+                && sent
+                    .any(|other| matches!(other, Destination::Column(written) if written == column))
+            {
+                let message = format!(
+                    "a field writes '{column}', so that a record could be given to another caller"
+                );
                 problems.add_hint(entry.place.clone(), message, "drop one of the two fields");
             }
         }
@@ -115,7 +142,10 @@ impl<'s> Target<'s> {
     }
 
     fn bind_param(&self, field: &Field, problems: &mut Problems) -> Option<Bound<'s>> {
-        for (key, given) in [("column", field.column.is_some()), ("match", field.comparison.is_some())] {
+        for (key, given) in [
+            ("column", field.column.is_some()),
+            ("match", field.comparison.is_some()),
+        ] {
             if given {
                 problems.add_hint(
                     format!("{}/{key}", field.place),
@@ -128,19 +158,36 @@ impl<'s> Target<'s> {
         let wanted = field.param.as_deref().unwrap_or(&field.name);
         let params = self.params();
         let Some(param) = params.iter().find(|param| param.name == wanted) else {
-            let place = if field.param.is_some() { "param" } else { "name" };
+            let place = if field.param.is_some() {
+                "param"
+            } else {
+                "name"
+            };
             let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
             let hint = match name::nearest(wanted, names.iter().copied()) {
                 Some(near) => format!("did you mean `param: {near}`?"),
                 None if names.is_empty() => "there are no parameters".to_owned(),
                 None => format!("parameters: {}", names.join(", ")),
             };
-            let message = format!("the field goes nowhere: there is no parameter {}", name::quoted(wanted));
+            let message = format!(
+                "the field goes nowhere: there is no parameter {}",
+                name::quoted(wanted)
+            );
             problems.add_hint(format!("{}/{place}", field.place), message, hint);
             return None;
         };
-        let slot = Slot { what: "parameter", name: &param.name, kind: param.kind, fields: &[], items: None };
-        Some(Bound { to: Destination::Param(param.name.clone()), slot, form: form_of(field, param.kind) })
+        let slot = Slot {
+            what: "parameter",
+            name: &param.name,
+            kind: param.kind,
+            fields: &[],
+            items: None,
+        };
+        Some(Bound {
+            to: Destination::Param(param.name.clone()),
+            slot,
+            form: form_of(field, param.kind),
+        })
     }
 
     fn bind_column(&self, field: &Field, problems: &mut Problems) -> Option<Bound<'s>> {
@@ -151,11 +198,22 @@ impl<'s> Target<'s> {
                 no_column(format!("{}/column", field.place), wanted, shape, problems);
                 return None;
             }
-            let hint = match shape.capabilities.params.iter().any(|param| param.name == wanted) {
+            let hint = match shape
+                .capabilities
+                .params
+                .iter()
+                .any(|param| param.name == wanted)
+            {
                 true => format!("for the source's parameter write `param: {wanted}`"),
-                false => format!("name its column with `column:`; {}", columns_hint(wanted, &shape.fields)),
+                false => format!(
+                    "name its column with `column:`; {}",
+                    columns_hint(wanted, &shape.fields)
+                ),
             };
-            let message = format!("the field goes nowhere: there is no column {}", name::quoted(wanted));
+            let message = format!(
+                "the field goes nowhere: there is no column {}",
+                name::quoted(wanted)
+            );
             problems.add_hint(format!("{}/name", field.place), message, hint);
             return None;
         };
@@ -166,24 +224,48 @@ impl<'s> Target<'s> {
                 self.condition(field, column, problems)
             }
             Verb::Delete if !is_key => {
-                let message = format!("a delete takes the key alone, and {} is no part of it", name::quoted(wanted));
-                problems.add_hint(field.place.clone(), message, format!("key: {}", shape.key.join(", ")));
+                let message = format!(
+                    "a delete takes the key alone, and {} is no part of it",
+                    name::quoted(wanted)
+                );
+                problems.add_hint(
+                    field.place.clone(),
+                    message,
+                    format!("key: {}", shape.key.join(", ")),
+                );
                 None
             }
             Verb::Update | Verb::Delete if is_key => {
-                if field.comparison.as_deref().is_some_and(|comparison| comparison != "equals") {
+                if field
+                    .comparison
+                    .as_deref()
+                    .is_some_and(|comparison| comparison != "equals")
+                {
                     let place = format!("{}/match", field.place);
-                    problems.add_hint(place, "a key field is always matched by equals", "drop `match`");
+                    problems.add_hint(
+                        place,
+                        "a key field is always matched by equals",
+                        "drop `match`",
+                    );
                 }
                 if field.nullable {
                     problems.add(format!("{}/nullable", field.place), "a key cannot be null");
                 }
-                let to = Destination::Condition { column: wanted.to_owned(), comparison: "equals".to_owned() };
-                Some(Bound { to, slot: Slot::column(column), form: form_of(field, column.kind) })
+                let to = Destination::Condition {
+                    column: wanted.to_owned(),
+                    comparison: "equals".to_owned(),
+                };
+                Some(Bound {
+                    to,
+                    slot: Slot::column(column),
+                    form: form_of(field, column.kind),
+                })
             }
             _ if column.read_only => {
-                let message =
-                    format!("column '{wanted}' is set by the source alone, and no {} can write it", self.verb.word());
+                let message = format!(
+                    "column '{wanted}' is set by the source alone, and no {} can write it",
+                    self.verb.word()
+                );
                 problems.add_hint(field.place.clone(), message, "drop the field");
                 None
             }
@@ -194,10 +276,18 @@ impl<'s> Target<'s> {
                 }
                 if field.nullable && !column.nullable {
                     let message = format!("the field may be null, but column '{wanted}' may not");
-                    problems.add_hint(format!("{}/nullable", field.place), message, "drop `nullable`");
+                    problems.add_hint(
+                        format!("{}/nullable", field.place),
+                        message,
+                        "drop `nullable`",
+                    );
                 }
                 let to = Destination::Column(wanted.to_owned());
-                Some(Bound { to, slot: Slot::column(column), form: form_of(field, column.kind) })
+                Some(Bound {
+                    to,
+                    slot: Slot::column(column),
+                    form: form_of(field, column.kind),
+                })
             }
         }
     }
@@ -220,12 +310,19 @@ impl<'s> Target<'s> {
                 Some(near) => format!("did you mean '{near}'? matches: {}", COMPARISONS.join(", ")),
                 None => format!("matches: {}", COMPARISONS.join(", ")),
             };
-            problems.add_hint(place, format!("unknown match {}", name::quoted(comparison)), hint);
+            problems.add_hint(
+                place,
+                format!("unknown match {}", name::quoted(comparison)),
+                hint,
+            );
             return None;
         }
         if !makes_sense(comparison, column.kind) {
-            let message =
-                format!("'{comparison}' has no meaning for column '{}', which is {}", column.key, column.kind.word());
+            let message = format!(
+                "'{comparison}' has no meaning for column '{}', which is {}",
+                column.key,
+                column.kind.word()
+            );
             problems.add(place, message);
             return None;
         }
@@ -233,60 +330,102 @@ impl<'s> Target<'s> {
         if field.nullable {
             match comparison {
                 // The gateway asks for a null as is-empty.
-                "equals" | "not-equals" => self.check_source_can("is-empty", column, &place, problems),
-                _ => problems
-                    .add(format!("{}/nullable", field.place), format!("'{comparison}' cannot be asked with null")),
+                "equals" | "not-equals" => {
+                    self.check_source_can("is-empty", column, &place, problems)
+                }
+                _ => problems.add(
+                    format!("{}/nullable", field.place),
+                    format!("'{comparison}' cannot be asked with null"),
+                ),
             }
         }
         let slot = match comparison {
-            "is-empty" => Slot { kind: Type::Boolean, fields: &[], items: None, ..Slot::column(column) },
+            "is-empty" => Slot {
+                kind: Type::Boolean,
+                fields: &[],
+                items: None,
+                ..Slot::column(column)
+            },
             "one-of" => Slot::list_of(column),
             _ => Slot::column(column),
         };
         let wrong = match (comparison, &field.kind) {
-            ("is-empty", Kind::Checkbox) | ("one-of", Kind::MultiChoice { .. } | Kind::List { .. }) => None,
-            ("is-empty", _) => Some("'is-empty' is asked with a checkbox: true finds the empty ones, false the others"),
+            ("is-empty", Kind::Checkbox)
+            | ("one-of", Kind::MultiChoice { .. } | Kind::List { .. }) => None,
+            ("is-empty", _) => Some(
+                "'is-empty' is asked with a checkbox: true finds the empty ones, false the others",
+            ),
             ("one-of", _) => Some("'one-of' is asked with a multi-choice or a list"),
             _ => None,
         };
         if let Some(message) = wrong {
-            let hint = if comparison == "is-empty" { "use type: checkbox" } else { "use type: multi-choice or list" };
+            let hint = if comparison == "is-empty" {
+                "use type: checkbox"
+            } else {
+                "use type: multi-choice or list"
+            };
             problems.add_hint(format!("{}/type", field.place), message, hint);
             return None;
         }
-        let to = Destination::Condition { column: column.key.clone(), comparison: comparison.to_owned() };
-        Some(Bound { to, slot, form: form_of(field, column.kind) })
+        let to = Destination::Condition {
+            column: column.key.clone(),
+            comparison: comparison.to_owned(),
+        };
+        Some(Bound {
+            to,
+            slot,
+            form: form_of(field, column.kind),
+        })
     }
 
     /// Refuses comparisons of columns that are not published: an agent that may compare can find out every value piece
     /// by piece.
     fn check_published(&self, field: &Field, column: &shape::Field, problems: &mut Problems) {
-        let Some(comparison) = &field.comparison else { return };
-        let is_published =
-            self.collection.published.contains(&column.key) || self.collection.shape.key.contains(&column.key);
-        let would_tell = !matches!(comparison.as_str(), "equals" | "one-of") && makes_sense(comparison, column.kind);
+        let Some(comparison) = &field.comparison else {
+            return;
+        };
+        let is_published = self.collection.published.contains(&column.key)
+            || self.collection.shape.key.contains(&column.key);
+        let would_tell = !matches!(comparison.as_str(), "equals" | "one-of")
+            && makes_sense(comparison, column.kind);
         if !is_published && would_tell {
             let message = format!(
                 "'{comparison}' on column '{}', which is not published, would give its values away",
                 column.key
             );
             let place = format!("{}/match", field.place);
-            problems.add_hint(place, message, "use equals or one-of, or publish the column");
+            problems.add_hint(
+                place,
+                message,
+                "use equals or one-of, or publish the column",
+            );
         }
     }
 
-    fn check_source_can(&self, comparison: &str, column: &shape::Field, place: &str, problems: &mut Problems) {
+    fn check_source_can(
+        &self,
+        comparison: &str,
+        column: &shape::Field,
+        place: &str,
+        problems: &mut Problems,
+    ) {
         let can = self.collection.shape.capabilities.compares(&column.key);
         if can.iter().any(|known| known == comparison) {
             return;
         }
-        let usable: Vec<&str> =
-            can.iter().map(String::as_str).filter(|known| makes_sense(known, column.kind)).collect();
+        let usable: Vec<&str> = can
+            .iter()
+            .map(String::as_str)
+            .filter(|known| makes_sense(known, column.kind))
+            .collect();
         let hint = match usable.is_empty() {
             true => format!("the source cannot be filtered by '{}'", column.key),
             false => format!("it can do {} there", usable.join(", ")),
         };
-        let message = format!("the source cannot do '{comparison}' on column '{}'", column.key);
+        let message = format!(
+            "the source cannot do '{comparison}' on column '{}'",
+            column.key
+        );
         problems.add_hint(place.to_owned(), message, hint);
     }
 
@@ -300,17 +439,33 @@ impl<'s> Target<'s> {
     ) {
         let shape = &self.collection.shape;
         let is_given = |column: &shape::Field| {
-            let mut given = bound.iter().flatten().map(|bound| &bound.to).chain(fixed.iter().copied());
+            let mut given = bound
+                .iter()
+                .flatten()
+                .map(|bound| &bound.to)
+                .chain(fixed.iter().copied());
             given.any(|to| matches!(to, Destination::Column(bound) if *bound == column.key))
         };
-        let needed = shape.fields.iter().filter(|field| shape.needs(field, &self.collection.adapter));
-        let lacking: Vec<String> =
-            needed.filter(|column| !is_given(column)).map(|column| name::quoted(&column.key)).collect();
+        let needed = shape
+            .fields
+            .iter()
+            .filter(|field| shape.needs(field, &self.collection.adapter));
+        let lacking: Vec<String> = needed
+            .filter(|column| !is_given(column))
+            .map(|column| name::quoted(&column.key))
+            .collect();
         if lacking.is_empty() {
             return;
         }
-        let (columns, have) = if lacking.len() == 1 { ("column", "has") } else { ("columns", "have") };
-        let message = format!("a create needs a value for the {columns} {}, which {have} no field", lacking.join(", "));
+        let (columns, have) = if lacking.len() == 1 {
+            ("column", "has")
+        } else {
+            ("columns", "have")
+        };
+        let message = format!(
+            "a create needs a value for the {columns} {}, which {have} no field",
+            lacking.join(", ")
+        );
         let hint = "add a field, required or with a `default:`; if the source fills it by itself, say \
                     `nullable: true` under the collection's `shape:`";
         problems.add_hint(format!("{}/fields", form.place), message, hint);
@@ -329,28 +484,53 @@ impl<'s> Target<'s> {
         let key = &self.collection.shape.key;
         let place = format!("{}/fields", form.place);
         if key.is_empty() {
-            let message =
-                format!("collection '{}' has no key, so no record can be told from another", self.collection.name);
-            problems.add_hint(format!("{}/collection", form.place), message, "give the collection `key: [column]`");
+            let message = format!(
+                "collection '{}' has no key, so no record can be told from another",
+                self.collection.name
+            );
+            problems.add_hint(
+                format!("{}/collection", form.place),
+                message,
+                "give the collection `key: [column]`",
+            );
             return;
         }
-        for column in key.iter().filter(|column| !fixed.iter().any(|to| names(to, column))) {
+        for column in key
+            .iter()
+            .filter(|column| !fixed.iter().any(|to| names(to, column)))
+        {
             let mut fields = form.fields.iter().zip(bound);
-            let found = fields.find(|(_, bound)| bound.as_ref().is_some_and(|bound| names(&bound.to, column)));
+            let found = fields
+                .find(|(_, bound)| bound.as_ref().is_some_and(|bound| names(&bound.to, column)));
             match found {
                 None => {
                     let hint = format!("add a required field for column '{column}'");
-                    problems.add_hint(place.clone(), format!("the key column '{column}' has no field"), hint);
+                    problems.add_hint(
+                        place.clone(),
+                        format!("the key column '{column}' has no field"),
+                        hint,
+                    );
                 }
                 Some((field, _)) if !field.required => {
-                    problems.add_hint(field.place.clone(), "a key field must be required", "add `required: true`");
+                    problems.add_hint(
+                        field.place.clone(),
+                        "a key field must be required",
+                        "add `required: true`",
+                    );
                 }
                 Some(_) => {}
             }
         }
-        let changes = bound.iter().flatten().any(|bound| matches!(bound.to, Destination::Column(_)));
+        let changes = bound
+            .iter()
+            .flatten()
+            .any(|bound| matches!(bound.to, Destination::Column(_)));
         if self.verb == Verb::Update && !changes && bound.iter().all(Option::is_some) {
-            problems.add_hint(place, "the update has nothing to change", "add a field beside the key");
+            problems.add_hint(
+                place,
+                "the update has nothing to change",
+                "add a field beside the key",
+            );
         }
     }
 }
@@ -358,9 +538,19 @@ impl<'s> Target<'s> {
 fn makes_sense(comparison: &str, kind: Type) -> bool {
     match comparison {
         "is-empty" => true,
-        "equals" | "not-equals" | "one-of" => !matches!(kind, Type::Json | Type::Record | Type::List),
+        "equals" | "not-equals" | "one-of" => {
+            !matches!(kind, Type::Json | Type::Record | Type::List)
+        }
         "at-least" | "at-most" => {
-            matches!(kind, Type::String | Type::Integer | Type::Decimal | Type::Number | Type::Date | Type::Datetime)
+            matches!(
+                kind,
+                Type::String
+                    | Type::Integer
+                    | Type::Decimal
+                    | Type::Number
+                    | Type::Date
+                    | Type::Datetime
+            )
         }
         "contains" | "contains-ci" | "starts-with" => kind == Type::String,
         _ => false,

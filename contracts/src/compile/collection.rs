@@ -21,18 +21,28 @@ pub(super) fn compile(
         && !is_timezone(zone)
     {
         let hint = "write an IANA name such as Europe/Berlin, or an offset such as +02:00";
-        problems.add_hint(format!("{}/timezone", entry.place), "is not a time zone", hint);
+        problems.add_hint(
+            format!("{}/timezone", entry.place),
+            "is not a time zone",
+            hint,
+        );
     }
     let Some(described) = described else {
         problems.add_hint(
             entry.place.clone(),
             format!("shape of {} unknown", entry.name),
-            format!("pass --shape {}=SHAPE.json, or a config whose plugins can describe it", entry.name),
+            format!(
+                "pass --shape {}=SHAPE.json, or a config whose plugins can describe it",
+                entry.name
+            ),
         );
         return None;
     };
     if let Err(message) = described.check() {
-        problems.add(entry.place.clone(), format!("the shape of {} is not usable: {message}", entry.name));
+        problems.add(
+            entry.place.clone(),
+            format!("the shape of {} is not usable: {message}", entry.name),
+        );
         return None;
     }
     let shape = recorded(entry, described, problems);
@@ -56,13 +66,19 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
         json::push_pointer(&mut place, &change.column);
         if shape.field(&change.column).is_none() {
             no_column(place, &change.column, &shape, problems);
-        } else if entry.overrides[..index].iter().any(|other| other.column == change.column) {
+        } else if entry.overrides[..index]
+            .iter()
+            .any(|other| other.column == change.column)
+        {
             problems.add(place, "the column is there twice");
         }
     }
     shape.apply(&entry.overrides);
     check_formats(entry, &shape, problems);
-    shape.fields.iter_mut().for_each(|field| field.readings.clear());
+    shape
+        .fields
+        .iter_mut()
+        .for_each(|field| field.readings.clear());
     shape.left_out.clear();
     if entry.timezone.is_some() {
         shape.timezone = entry.timezone.clone();
@@ -80,7 +96,10 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
             continue;
         };
         if matches!(field.kind, Type::Json | Type::Record | Type::List) {
-            problems.add(place, format!("a {} column cannot be part of the key", field.kind.word()));
+            problems.add(
+                place,
+                format!("a {} column cannot be part of the key", field.kind.word()),
+            );
         }
         // A record whose key is null is refused when it comes.
         field.nullable = false;
@@ -91,12 +110,17 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
 /// Checks that formats fit their column's type, and that only a source that holds text has them.
 fn check_formats(entry: &form::Collection, shape: &Shape, problems: &mut Problems) {
     for change in &entry.overrides {
-        let (Some(format), Some(field)) = (&change.format, shape.field(&change.column)) else { continue };
+        let (Some(format), Some(field)) = (&change.format, shape.field(&change.column)) else {
+            continue;
+        };
         let mut place = format!("{}/shape", entry.place);
         json::push_pointer(&mut place, &change.column);
         if !Shape::takes_formats(&entry.adapter) {
             let keys: Vec<&str> = format.keys().map(|(key, _)| key).collect();
-            let message = format!("the adapter '{}' reads no column in a format of its own", entry.adapter);
+            let message = format!(
+                "the adapter '{}' reads no column in a format of its own",
+                entry.adapter
+            );
             problems.add_hint(place, message, format!("drop {}", keys.join(" and ")));
             continue;
         }
@@ -111,12 +135,26 @@ fn published(entry: &form::Collection, shape: &Shape, problems: &mut Problems) -
         Some(columns) => ("columns", columns),
         None => ("hide", &entry.hide),
     };
-    for (index, column) in named.iter().enumerate().filter(|(_, column)| shape.field(column).is_none()) {
-        no_column(format!("{}/{key}/{index}", entry.place), column, shape, problems);
+    for (index, column) in named
+        .iter()
+        .enumerate()
+        .filter(|(_, column)| shape.field(column).is_none())
+    {
+        no_column(
+            format!("{}/{key}/{index}", entry.place),
+            column,
+            shape,
+            problems,
+        );
     }
     let published: Vec<String> = match &entry.columns {
         Some(columns) => columns.clone(),
-        None => shape.fields.iter().map(|field| field.key.clone()).filter(|key| !entry.hide.contains(key)).collect(),
+        None => shape
+            .fields
+            .iter()
+            .map(|field| field.key.clone())
+            .filter(|key| !entry.hide.contains(key))
+            .collect(),
     };
     if published.is_empty() && shape.capabilities.operations.is_empty() {
         problems.add(entry.place.clone(), "no column is published");
@@ -125,8 +163,15 @@ fn published(entry: &form::Collection, shape: &Shape, problems: &mut Problems) -
 }
 
 fn check_write(entry: &form::Collection, shape: &Shape, problems: &mut Problems) {
-    if entry.write && shape.capabilities.write.is_empty() && shape.capabilities.operations.is_empty() {
-        let reason = shape.capabilities.read_only.as_deref().unwrap_or("the source cannot be written");
+    if entry.write
+        && shape.capabilities.write.is_empty()
+        && shape.capabilities.operations.is_empty()
+    {
+        let reason = shape
+            .capabilities
+            .read_only
+            .as_deref()
+            .unwrap_or("the source cannot be written");
         problems.add_hint(
             format!("{}/write", entry.place),
             format!("the collection cannot be written: {reason}"),
@@ -148,7 +193,11 @@ pub(super) fn columns_hint(column: &str, fields: &[Field]) -> String {
     match name::nearest(column, fields.iter().map(|field| field.key.as_str())) {
         Some(near) => format!("did you mean '{near}'?"),
         None => {
-            let names: Vec<&str> = fields.iter().take(20).map(|field| field.key.as_str()).collect();
+            let names: Vec<&str> = fields
+                .iter()
+                .take(20)
+                .map(|field| field.key.as_str())
+                .collect();
             format!("columns: {}", names.join(", "))
         }
     }
@@ -167,7 +216,9 @@ fn is_timezone(zone: &str) -> bool {
     });
     let name = zone.split('/').all(|part| {
         part.starts_with(|first: char| first.is_ascii_uppercase())
-            && part.chars().all(|next| next.is_ascii_alphanumeric() || matches!(next, '_' | '-' | '+'))
+            && part
+                .chars()
+                .all(|next| next.is_ascii_alphanumeric() || matches!(next, '_' | '-' | '+'))
     });
     offset || name
 }

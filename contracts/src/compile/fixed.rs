@@ -40,18 +40,27 @@ impl<'s> Target<'s> {
             property::check_agreement(&field, bound.slot, problems);
         }
         let source = source(entry, &bound, problems)?;
-        Some(BoundField { name: entry.name.clone(), to: bound.to, source })
+        Some(BoundField {
+            name: entry.name.clone(),
+            to: bound.to,
+            source,
+        })
     }
 
     /// Returns the column that the field goes to; `None` if it goes to a parameter or nowhere.
     fn column_of(&self, entry: &form::Bound) -> Option<&'s shape::Field> {
         let is_column = entry.param.is_none() && self.verb != Verb::Call;
-        self.collection.shape.field(entry.column.as_deref().unwrap_or(&entry.name)).filter(|_| is_column)
+        self.collection
+            .shape
+            .field(entry.column.as_deref().unwrap_or(&entry.name))
+            .filter(|_| is_column)
     }
 
     /// Returns the field type that a form would have named.
     fn fitting(&self, entry: &form::Bound) -> Kind {
-        let column = self.column_of(entry).map_or(shape::Type::String, |column| column.kind);
+        let column = self
+            .column_of(entry)
+            .map_or(shape::Type::String, |column| column.kind);
         match entry.comparison.as_deref() {
             Some("is-empty") => Kind::Checkbox,
             Some("one-of") => Kind::list_of(Kind::of(column)),
@@ -60,7 +69,10 @@ impl<'s> Target<'s> {
     }
 
     fn check_null(&self, entry: &form::Bound, problems: &mut Problems) -> Option<()> {
-        let refusal = match (self.column_of(entry), entry.comparison.as_deref().unwrap_or("equals")) {
+        let refusal = match (
+            self.column_of(entry),
+            entry.comparison.as_deref().unwrap_or("equals"),
+        ) {
             (None, _) => "a parameter is left out rather than null",
             (Some(column), _) if !column.nullable => "the column is never null",
             (_, "equals" | "not-equals") => return Some(()),
@@ -73,10 +85,16 @@ impl<'s> Target<'s> {
     /// Returns `true` if the bound field is a condition on the record: it is part of an update or delete and not of the
     /// key.
     fn guards(&self, column: &str) -> bool {
-        matches!(self.verb, Verb::Update | Verb::Delete) && !self.collection.shape.key.iter().any(|key| key == column)
+        matches!(self.verb, Verb::Update | Verb::Delete)
+            && !self.collection.shape.key.iter().any(|key| key == column)
     }
 
-    fn guard(&self, field: &Field, column: &'s shape::Field, problems: &mut Problems) -> Option<Bound<'s>> {
+    fn guard(
+        &self,
+        field: &Field,
+        column: &'s shape::Field,
+        problems: &mut Problems,
+    ) -> Option<Bound<'s>> {
         if !self.collection.shape.capabilities.guarded_write {
             let message = format!(
                 "the source cannot hold the record of {} {} to '{}' beside the key",
@@ -92,8 +110,13 @@ impl<'s> Target<'s> {
             return None;
         }
         let bound = self.condition(field, column, problems)?;
-        let Destination::Condition { column, comparison } = bound.to else { return Some(bound) };
-        Some(Bound { to: Destination::Guard { column, comparison }, ..bound })
+        let Destination::Condition { column, comparison } = bound.to else {
+            return Some(bound);
+        };
+        Some(Bound {
+            to: Destination::Guard { column, comparison },
+            ..bound
+        })
     }
 }
 
@@ -102,7 +125,12 @@ fn source(entry: &form::Bound, bound: &Bound<'_>, problems: &mut Problems) -> Op
     let slot = bound.slot;
     let BoundSource::Value(value) = &entry.source else {
         if slot.kind != shape::Type::String {
-            let message = format!("a name is text, but {} '{}' takes {}", slot.what, slot.name, taken(slot));
+            let message = format!(
+                "a name is text, but {} '{}' takes {}",
+                slot.what,
+                slot.name,
+                taken(slot)
+            );
             problems.add(format!("{}/from", entry.place), message);
             return None;
         }
@@ -111,7 +139,12 @@ fn source(entry: &form::Bound, bound: &Bound<'_>, problems: &mut Problems) -> Op
     let mut value = value.clone();
     bound.form.apply(&mut value);
     if !value.is_null() && !fits(&value, slot) {
-        let message = format!("is no value for {} '{}', which takes {}", slot.what, slot.name, taken(slot));
+        let message = format!(
+            "is no value for {} '{}', which takes {}",
+            slot.what,
+            slot.name,
+            taken(slot)
+        );
         problems.add(format!("{}/value", entry.place), message);
         return None;
     }

@@ -28,7 +28,12 @@ const ADDRESSES: &[&str] = &[
 
 /// Returns the schema of a `json` field. It is bounded like a stranger's schema, and every reference leads into its own
 /// `$defs`.
-pub(super) fn of_field(schema: &Value, field: &str, place: &str, problems: &mut Problems) -> Map<String, Value> {
+pub(super) fn of_field(
+    schema: &Value,
+    field: &str,
+    place: &str,
+    problems: &mut Problems,
+) -> Map<String, Value> {
     let schema = match schema {
         Value::Object(members) => members.clone(),
         Value::Bool(true) => return Map::new(),
@@ -61,24 +66,45 @@ pub(super) fn of_field(schema: &Value, field: &str, place: &str, problems: &mut 
 /// Refuses keywords that only a whole schema may have, names of members that models' interfaces refuse, and patterns of
 /// another dialect.
 fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut Problems) {
-    for keyword in ADDRESSES.iter().filter(|keyword| schema.contains_key(**keyword)) {
+    for keyword in ADDRESSES
+        .iter()
+        .filter(|keyword| schema.contains_key(**keyword))
+    {
         let hint = match *keyword {
             "definitions" => "call it `$defs`",
             _ => "drop it; refer to a place inside by `#/$defs/NAME`",
         };
-        problems.add_hint(format!("{place}/{keyword}"), format!("`{keyword}` has no place in a field's schema"), hint);
+        problems.add_hint(
+            format!("{place}/{keyword}"),
+            format!("`{keyword}` has no place in a field's schema"),
+            hint,
+        );
     }
     if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
         check_dialect(&format!("{place}/pattern"), pattern, problems);
     }
-    for (pattern, _) in schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten() {
+    for (pattern, _) in schema
+        .get("patternProperties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         check_dialect(&format!("{place}/patternProperties"), pattern, problems);
     }
-    for (member, _) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (member, _) in schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         if let Err(message) = name::check_field(member) {
             let mut place = format!("{place}/properties");
             push_pointer(&mut place, member);
-            problems.add_hint(place, message, "some models' interfaces refuse every tool for it");
+            problems.add_hint(
+                place,
+                message,
+                "some models' interfaces refuse every tool for it",
+            );
         }
     }
     for (keyword, value) in schema {
@@ -89,23 +115,34 @@ fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut Problem
                 for (name, schema) in schemas {
                     let mut place = below.clone();
                     push_pointer(&mut place, name);
-                    schema.as_object().into_iter().for_each(|schema| check_inside(schema, &place, problems));
+                    schema
+                        .as_object()
+                        .into_iter()
+                        .for_each(|schema| check_inside(schema, &place, problems));
                 }
             }
             (inside::Inside::Schemas, Value::Array(schemas)) => {
                 for (index, schema) in schemas.iter().enumerate() {
                     let place = format!("{below}/{index}");
-                    schema.as_object().into_iter().for_each(|schema| check_inside(schema, &place, problems));
+                    schema
+                        .as_object()
+                        .into_iter()
+                        .for_each(|schema| check_inside(schema, &place, problems));
                 }
             }
-            (inside::Inside::Schemas, Value::Object(schema)) => check_inside(schema, &below, problems),
+            (inside::Inside::Schemas, Value::Object(schema)) => {
+                check_inside(schema, &below, problems)
+            }
             _ => {}
         }
     }
 }
 
 fn leads_to_defs_alone(schema: &Map<String, Value>) -> bool {
-    let here = schema.get("$ref").and_then(Value::as_str).is_none_or(|target| target.starts_with("#/$defs/"));
+    let here = schema
+        .get("$ref")
+        .and_then(Value::as_str)
+        .is_none_or(|target| target.starts_with("#/$defs/"));
     let mut inside_too = true;
     inside::each_inside(schema, &mut |inner| {
         inside_too &= inner.as_object().is_none_or(leads_to_defs_alone);
@@ -117,10 +154,15 @@ fn leads_to_defs_alone(schema: &Map<String, Value>) -> bool {
 fn as_definition(mut schema: Map<String, Value>, field: &str) -> Map<String, Value> {
     let name = if field.is_empty() { "item" } else { field };
     let to = reference(name, "");
-    redirect(&mut schema, &|target| Some(format!("{to}{}", target.strip_prefix('#')?)));
+    redirect(&mut schema, &|target| {
+        Some(format!("{to}{}", target.strip_prefix('#')?))
+    });
     Map::from_iter([
         ("$ref".to_owned(), to.into()),
-        (DEFS.to_owned(), Value::Object(Map::from_iter([(name.to_owned(), Value::Object(schema))]))),
+        (
+            DEFS.to_owned(),
+            Value::Object(Map::from_iter([(name.to_owned(), Value::Object(schema))])),
+        ),
     ])
 }
 
@@ -128,8 +170,12 @@ fn as_definition(mut schema: Map<String, Value>, field: &str) -> Map<String, Val
 /// gets a number.
 pub(super) fn lift(part: &mut Value, defs: &mut Map<String, Value>) {
     let Value::Object(members) = part else { return };
-    let Some(Value::Object(mut own)) = members.shift_remove(DEFS) else { return };
-    let clashes = own.iter().any(|(name, schema)| defs.get(name).is_some_and(|known| known != schema));
+    let Some(Value::Object(mut own)) = members.shift_remove(DEFS) else {
+        return;
+    };
+    let clashes = own
+        .iter()
+        .any(|(name, schema)| defs.get(name).is_some_and(|known| known != schema));
     if clashes {
         // Definitions refer to each other, so those of the same names move together.
         let mut renamed: Map<String, Value> = Map::new();
@@ -143,16 +189,32 @@ pub(super) fn lift(part: &mut Value, defs: &mut Map<String, Value>) {
         }
         let moved = |target: &str| {
             let pointer = percent_decoded(target.strip_prefix("#/$defs/")?);
-            let (name, rest) =
-                pointer.split_once('/').map_or((&*pointer, ""), |(name, _)| (name, &pointer[name.len()..]));
-            Some(reference(renamed.get(&name.replace("~1", "/").replace("~0", "~"))?.as_str()?, rest))
+            let (name, rest) = pointer
+                .split_once('/')
+                .map_or((&*pointer, ""), |(name, _)| (name, &pointer[name.len()..]));
+            Some(reference(
+                renamed
+                    .get(&name.replace("~1", "/").replace("~0", "~"))?
+                    .as_str()?,
+                rest,
+            ))
         };
         redirect(members, &moved);
         own = own
             .into_iter()
             .map(|(name, mut schema)| {
-                schema.as_object_mut().into_iter().for_each(|schema| redirect(schema, &moved));
-                (renamed.get(&name).and_then(Value::as_str).unwrap_or(&name).to_owned(), schema)
+                schema
+                    .as_object_mut()
+                    .into_iter()
+                    .for_each(|schema| redirect(schema, &moved));
+                (
+                    renamed
+                        .get(&name)
+                        .and_then(Value::as_str)
+                        .unwrap_or(&name)
+                        .to_owned(),
+                    schema,
+                )
             })
             .collect();
     }
@@ -176,6 +238,9 @@ fn redirect(schema: &mut Map<String, Value>, to: &dyn Fn(&str) -> Option<String>
         *target = moved;
     }
     inside::each_inside_mut(schema, &mut |inner| {
-        inner.as_object_mut().into_iter().for_each(|inner| redirect(inner, to));
+        inner
+            .as_object_mut()
+            .into_iter()
+            .for_each(|inner| redirect(inner, to));
     });
 }

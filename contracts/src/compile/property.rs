@@ -35,7 +35,12 @@ impl<'s> Slot<'s> {
 
     /// Returns the slot for a list of such a column's values, as `one-of` takes it.
     pub(super) fn list_of(field: &'s shape::Field) -> Self {
-        Self { kind: Type::List, items: Some(field), fields: &[], ..Self::column(field) }
+        Self {
+            kind: Type::List,
+            items: Some(field),
+            fields: &[],
+            ..Self::column(field)
+        }
     }
 }
 
@@ -47,7 +52,12 @@ pub(super) fn schema(field: &Field, slot: Option<Slot<'_>>, problems: &mut Probl
     let mut schema = Map::new();
     match &field.kind {
         Kind::Json { schema: given } => {
-            schema = inline::of_field(given, &field.name, &format!("{}/schema", field.place), problems);
+            schema = inline::of_field(
+                given,
+                &field.name,
+                &format!("{}/schema", field.place),
+                problems,
+            );
         }
         _ => {
             schema.insert("type".into(), type_word(field, slot, problems).into());
@@ -58,14 +68,31 @@ pub(super) fn schema(field: &Field, slot: Option<Slot<'_>>, problems: &mut Probl
     if field.nullable {
         schema = or_null(schema);
     }
-    let rules =
-        Value::Object(schema.clone().into_iter().chain(defs.clone().map(|defs| ("$defs".to_owned(), defs))).collect());
+    let rules = Value::Object(
+        schema
+            .clone()
+            .into_iter()
+            .chain(defs.clone().map(|defs| ("$defs".to_owned(), defs)))
+            .collect(),
+    );
     if let Some(default) = &field.default {
-        check_value(default, &rules, &format!("{}/default", field.place), "the default", problems);
+        check_value(
+            default,
+            &rules,
+            &format!("{}/default", field.place),
+            "the default",
+            problems,
+        );
         schema.insert("default".into(), default.clone());
     }
     for (index, example) in field.examples.iter().enumerate() {
-        check_value(example, &rules, &format!("{}/examples/{index}", field.place), "the example", problems);
+        check_value(
+            example,
+            &rules,
+            &format!("{}/examples/{index}", field.place),
+            "the example",
+            problems,
+        );
     }
     if let Some(title) = &field.title {
         schema.insert("title".into(), title.clone().into());
@@ -84,7 +111,10 @@ pub(super) fn schema(field: &Field, slot: Option<Slot<'_>>, problems: &mut Probl
 /// and models' interfaces.
 fn or_null(schema: Map<String, Value>) -> Map<String, Value> {
     let null = Map::from_iter([("type".to_owned(), Value::from("null"))]);
-    Map::from_iter([("anyOf".to_owned(), Value::Array(vec![Value::Object(schema), Value::Object(null)]))])
+    Map::from_iter([(
+        "anyOf".to_owned(),
+        Value::Array(vec![Value::Object(schema), Value::Object(null)]),
+    )])
 }
 
 /// Properties, the names of the required ones, in the author's order, and the definitions they refer to.
@@ -98,15 +128,26 @@ pub(super) fn object(
     let mut required = Vec::new();
     for field in fields {
         let inner = slot.filter(|slot| slot.kind == Type::Record);
-        let inner = inner.and_then(|slot| match slot.fields.iter().find(|inner| inner.key == field.name) {
-            Some(found) => Some(Slot { what: slot.what, ..Slot::column(found) }),
-            None => {
-                let message = format!("{} '{}' has no member {}", slot.what, slot.name, name::quoted(&field.name));
-                let hint = super::collection::columns_hint(&field.name, slot.fields);
-                problems.add_hint(format!("{}/name", field.place), message, hint);
-                None
-            }
-        });
+        let inner =
+            inner.and_then(
+                |slot| match slot.fields.iter().find(|inner| inner.key == field.name) {
+                    Some(found) => Some(Slot {
+                        what: slot.what,
+                        ..Slot::column(found)
+                    }),
+                    None => {
+                        let message = format!(
+                            "{} '{}' has no member {}",
+                            slot.what,
+                            slot.name,
+                            name::quoted(&field.name)
+                        );
+                        let hint = super::collection::columns_hint(&field.name, slot.fields);
+                        problems.add_hint(format!("{}/name", field.place), message, hint);
+                        None
+                    }
+                },
+            );
         let mut property = schema(field, inner, problems);
         inline::lift(&mut property, &mut defs);
         properties.insert(field.name.clone(), property);
@@ -119,8 +160,18 @@ pub(super) fn object(
 
 fn type_word(field: &Field, slot: Option<Slot<'_>>, problems: &mut Problems) -> &'static str {
     match &field.kind {
-        Kind::Text { .. } | Kind::Email | Kind::Url | Kind::Dropdown { .. } | Kind::Date | Kind::Datetime => "string",
-        Kind::Number { min, max, step, decimals } => {
+        Kind::Text { .. }
+        | Kind::Email
+        | Kind::Url
+        | Kind::Dropdown { .. }
+        | Kind::Date
+        | Kind::Datetime => "string",
+        Kind::Number {
+            min,
+            max,
+            step,
+            decimals,
+        } => {
             let bounds = [("min", min), ("max", max), ("step", step)];
             number_word(field, &bounds, *decimals, slot, problems)
         }
@@ -140,31 +191,58 @@ fn number_word(
     slot: Option<Slot<'_>>,
     problems: &mut Problems,
 ) -> &'static str {
-    let fraction = bounds.iter().find(|(_, bound)| bound.as_ref().is_some_and(|bound| !is_whole(bound)));
+    let fraction = bounds
+        .iter()
+        .find(|(_, bound)| bound.as_ref().is_some_and(|bound| !is_whole(bound)));
     let bound = slot
         .map(|slot| (slot, slot.kind))
         .filter(|(_, kind)| matches!(kind, Type::Integer | Type::Number | Type::Decimal));
     match (bound, decimals, fraction) {
         (Some((slot, Type::Integer)), Some(true), _) => {
-            let message = format!("{} '{}' is integer, but the field says decimals: true", slot.what, slot.name);
-            problems.add_hint(format!("{}/decimals", field.place), message, "drop `decimals`");
+            let message = format!(
+                "{} '{}' is integer, but the field says decimals: true",
+                slot.what, slot.name
+            );
+            problems.add_hint(
+                format!("{}/decimals", field.place),
+                message,
+                "drop `decimals`",
+            );
             "integer"
         }
         (Some((slot, Type::Integer)), _, Some((key, _))) => {
-            let message = format!("{} '{}' is integer, but '{key}' has a fraction", slot.what, slot.name);
-            problems.add_hint(format!("{}/{key}", field.place), message, "use a whole number");
+            let message = format!(
+                "{} '{}' is integer, but '{key}' has a fraction",
+                slot.what, slot.name
+            );
+            problems.add_hint(
+                format!("{}/{key}", field.place),
+                message,
+                "use a whole number",
+            );
             "integer"
         }
         (Some((_, Type::Integer)), _, None) => "integer",
         (Some((slot, kind)), Some(false), _) => {
-            let message =
-                format!("{} '{}' is {}, but the field says decimals: false", slot.what, slot.name, kind.word());
-            problems.add_hint(format!("{}/decimals", field.place), message, "drop `decimals`");
+            let message = format!(
+                "{} '{}' is {}, but the field says decimals: false",
+                slot.what,
+                slot.name,
+                kind.word()
+            );
+            problems.add_hint(
+                format!("{}/decimals", field.place),
+                message,
+                "drop `decimals`",
+            );
             "number"
         }
         (Some(_), _, _) => "number",
         (None, Some(false), Some((key, _))) => {
-            problems.add(format!("{}/{key}", field.place), "has a fraction, but the field says decimals: false");
+            problems.add(
+                format!("{}/{key}", field.place),
+                "has a fraction, but the field says decimals: false",
+            );
             "number"
         }
         (None, Some(true), _) | (None, None, Some(_)) => "number",
@@ -176,18 +254,34 @@ fn number_word(
     }
 }
 
-fn constraints(field: &Field, slot: Option<Slot<'_>>, schema: &mut Map<String, Value>, problems: &mut Problems) {
+fn constraints(
+    field: &Field,
+    slot: Option<Slot<'_>>,
+    schema: &mut Map<String, Value>,
+    problems: &mut Problems,
+) {
     let place = &field.place;
     match &field.kind {
-        Kind::Text { min_length, max_length, pattern } => {
-            ordered(place, ("min_length", *min_length), ("max_length", *max_length), problems);
+        Kind::Text {
+            min_length,
+            max_length,
+            pattern,
+        } => {
+            ordered(
+                place,
+                ("min_length", *min_length),
+                ("max_length", *max_length),
+                problems,
+            );
             insert(schema, "minLength", *min_length);
             insert(schema, "maxLength", *max_length);
             if let Some(pattern) = pattern {
                 check_pattern(place, pattern, problems);
             }
             let decimal = slot.is_some_and(|slot| slot.kind == Type::Decimal);
-            let pattern = pattern.as_deref().or(decimal.then_some(values::DECIMAL_PATTERN));
+            let pattern = pattern
+                .as_deref()
+                .or(decimal.then_some(values::DECIMAL_PATTERN));
             insert(schema, "pattern", pattern);
         }
         Kind::Email => insert(schema, "format", Some("email")),
@@ -204,24 +298,41 @@ fn constraints(field: &Field, slot: Option<Slot<'_>>, schema: &mut Map<String, V
         Kind::Dropdown { choices } => {
             schema.insert("enum".into(), Value::Array(choice_values(choices)));
         }
-        Kind::MultiChoice { choices, min_items, max_items } => {
+        Kind::MultiChoice {
+            choices,
+            min_items,
+            max_items,
+        } => {
             let mut items = Map::new();
             items.insert("type".into(), "string".into());
             items.insert("enum".into(), Value::Array(choice_values(choices)));
             schema.insert("items".into(), Value::Object(items));
-            ordered(place, ("min_items", *min_items), ("max_items", *max_items), problems);
+            ordered(
+                place,
+                ("min_items", *min_items),
+                ("max_items", *max_items),
+                problems,
+            );
             if min_items.is_some_and(|min| min > choices.len() as u64) {
-                problems.add(format!("{place}/min_items"), "asks for more items than there are choices");
+                problems.add(
+                    format!("{place}/min_items"),
+                    "asks for more items than there are choices",
+                );
             }
             insert(schema, "minItems", *min_items);
             insert(schema, "maxItems", *max_items);
             schema.insert("uniqueItems".into(), true.into());
         }
         Kind::File => {
-            let text = || Value::Object(Map::from_iter([("type".to_owned(), Value::from("string"))]));
-            let properties = Map::from_iter([("id".to_owned(), text()), ("mime_type".to_owned(), text())]);
+            let text =
+                || Value::Object(Map::from_iter([("type".to_owned(), Value::from("string"))]));
+            let properties =
+                Map::from_iter([("id".to_owned(), text()), ("mime_type".to_owned(), text())]);
             schema.insert("properties".into(), Value::Object(properties));
-            schema.insert("required".into(), Value::Array(vec!["id".into(), "mime_type".into()]));
+            schema.insert(
+                "required".into(),
+                Value::Array(vec!["id".into(), "mime_type".into()]),
+            );
             schema.insert("additionalProperties".into(), false.into());
         }
         Kind::Record { fields } => {
@@ -233,14 +344,28 @@ fn constraints(field: &Field, slot: Option<Slot<'_>>, schema: &mut Map<String, V
             schema.insert("additionalProperties".into(), false.into());
             insert_defs(schema, defs);
         }
-        Kind::List { of, min_items, max_items } => {
-            let items =
-                slot.and_then(|slot| Some(Slot { what: slot.what, name: slot.name, ..Slot::column(slot.items?) }));
+        Kind::List {
+            of,
+            min_items,
+            max_items,
+        } => {
+            let items = slot.and_then(|slot| {
+                Some(Slot {
+                    what: slot.what,
+                    name: slot.name,
+                    ..Slot::column(slot.items?)
+                })
+            });
             let mut defs = Map::new();
             let mut items = self::schema(of, items, problems);
             inline::lift(&mut items, &mut defs);
             schema.insert("items".into(), items);
-            ordered(place, ("min_items", *min_items), ("max_items", *max_items), problems);
+            ordered(
+                place,
+                ("min_items", *min_items),
+                ("max_items", *max_items),
+                problems,
+            );
             insert(schema, "minItems", *min_items);
             insert(schema, "maxItems", *max_items);
             insert_defs(schema, defs);
@@ -257,17 +382,23 @@ pub(super) fn check_agreement(field: &Field, slot: Slot<'_>, problems: &mut Prob
         (Kind::Number { .. }, Type::Integer | Type::Number | Type::Decimal) => true,
         (Kind::Dropdown { .. }, Type::String) => true,
         (Kind::Dropdown { choices }, kind @ (Type::Decimal | Type::Date | Type::Datetime)) => {
-            choices.iter().all(|choice| values::is_text_of(kind, &choice.value))
+            choices
+                .iter()
+                .all(|choice| values::is_text_of(kind, &choice.value))
         }
         (Kind::Checkbox, Type::Boolean) => true,
         // A source that keeps dates as text keeps them in the order of their text.
         (Kind::Date, Type::Date | Type::String) => true,
         (Kind::Datetime, Type::Datetime | Type::String) => true,
         (Kind::File | Kind::Record { .. }, Type::Record) => true,
-        (Kind::MultiChoice { choices, .. }, Type::List) => slot.items.is_none_or(|items| match items.kind {
-            Type::String | Type::Json => true,
-            kind => choices.iter().all(|choice| values::is_text_of(kind, &choice.value)),
-        }),
+        (Kind::MultiChoice { choices, .. }, Type::List) => {
+            slot.items.is_none_or(|items| match items.kind {
+                Type::String | Type::Json => true,
+                kind => choices
+                    .iter()
+                    .all(|choice| values::is_text_of(kind, &choice.value)),
+            })
+        }
         (Kind::List { .. }, Type::List) => true,
         _ => false,
     };
@@ -276,9 +407,14 @@ pub(super) fn check_agreement(field: &Field, slot: Slot<'_>, problems: &mut Prob
     }
     let hint = match (&field.kind, slot.kind) {
         (Kind::Checkbox, Type::Integer) => {
-            format!("if it holds 0 and 1, say so in the collection: `shape: {{ {}: boolean }}`", slot.name)
+            format!(
+                "if it holds 0 and 1, say so in the collection: `shape: {{ {}: boolean }}`",
+                slot.name
+            )
         }
-        (Kind::Dropdown { .. }, kind) if matches!(kind, Type::Decimal | Type::Date | Type::Datetime) => {
+        (Kind::Dropdown { .. }, kind)
+            if matches!(kind, Type::Decimal | Type::Date | Type::Datetime) =>
+        {
             format!("write every choice as a {}", kind.word())
         }
         (_, Type::List) => "use type: list or multi-choice".to_owned(),
@@ -368,16 +504,27 @@ fn check_bounds(
     }
 }
 
-fn ordered(place: &str, min: (&str, Option<u64>), max: (&str, Option<u64>), problems: &mut Problems) {
+fn ordered(
+    place: &str,
+    min: (&str, Option<u64>),
+    max: (&str, Option<u64>),
+    problems: &mut Problems,
+) {
     if let (Some(least), Some(most)) = (min.1, max.1)
         && least > most
     {
-        problems.add(format!("{place}/{}", min.0), format!("'{}' is greater than '{}'", min.0, max.0));
+        problems.add(
+            format!("{place}/{}", min.0),
+            format!("'{}' is greater than '{}'", min.0, max.0),
+        );
     }
 }
 
 fn choice_values(choices: &[Choice]) -> Vec<Value> {
-    choices.iter().map(|choice| choice.value.clone().into()).collect()
+    choices
+        .iter()
+        .map(|choice| choice.value.clone().into())
+        .collect()
 }
 
 fn insert<T: Into<Value>>(schema: &mut Map<String, Value>, key: &str, value: Option<T>) {

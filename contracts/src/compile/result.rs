@@ -13,8 +13,16 @@ use crate::{
 };
 
 /// Members an error may have (design §4); none of them is typed in the root.
-pub(crate) const ERROR_MEMBERS: &[&str] =
-    &["code", "call_id", "message", "field", "reason", "errors", "retry_after_ms", "outcome"];
+pub(crate) const ERROR_MEMBERS: &[&str] = &[
+    "code",
+    "call_id",
+    "message",
+    "field",
+    "reason",
+    "errors",
+    "retry_after_ms",
+    "outcome",
+];
 
 /// Returns the schema of every result of a tool, errors included.
 pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String]) -> Value {
@@ -31,13 +39,17 @@ pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String]) -> Value 
         Verb::Create | Verb::Update | Verb::Delete | Verb::Call => {
             let status = json!({ "type": "string", "enum": [status(verb)] });
             (
-                Map::from_iter([("status".to_owned(), status), ("record".to_owned(), record(fields, columns))]),
+                Map::from_iter([
+                    ("status".to_owned(), status),
+                    ("record".to_owned(), record(fields, columns)),
+                ]),
                 vec!["status".into(), "record".into()],
             )
         }
     };
-    let (in_arm, in_root): (Map<_, _>, Map<_, _>) =
-        properties.into_iter().partition(|(name, _)| ERROR_MEMBERS.contains(&name.as_str()));
+    let (in_arm, in_root): (Map<_, _>, Map<_, _>) = properties
+        .into_iter()
+        .partition(|(name, _)| ERROR_MEMBERS.contains(&name.as_str()));
     let mut arm = Map::new();
     if !in_arm.is_empty() {
         arm.insert("properties".into(), Value::Object(in_arm));
@@ -48,10 +60,16 @@ pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String]) -> Value 
 
 /// Returns the result arm of an output schema alone, which successes are checked against.
 pub fn result_arm(output_schema: &Value) -> Value {
-    let Value::Object(members) = output_schema else { return output_schema.clone() };
+    let Value::Object(members) = output_schema else {
+        return output_schema.clone();
+    };
     let mut alone = members.clone();
-    let arm = alone.shift_remove("anyOf").and_then(|mut arms| Some(arms.get_mut(0)?.take()));
-    let Some(Value::Object(mut arm)) = arm else { return Value::Object(alone) };
+    let arm = alone
+        .shift_remove("anyOf")
+        .and_then(|mut arms| Some(arms.get_mut(0)?.take()));
+    let Some(Value::Object(mut arm)) = arm else {
+        return Value::Object(alone);
+    };
     if let (Some(Value::Object(properties)), Some(Value::Object(more))) =
         (alone.get_mut("properties"), arm.shift_remove("properties"))
     {
@@ -103,7 +121,9 @@ fn record_members(fields: &[Field], columns: &[String]) -> (Map<String, Value>, 
     let mut properties = Map::new();
     let mut required = Vec::new();
     for column in columns {
-        let Some(field) = fields.iter().find(|field| field.key == *column) else { continue };
+        let Some(field) = fields.iter().find(|field| field.key == *column) else {
+            continue;
+        };
         properties.insert(column.clone(), value(field));
         required.push(column.clone().into());
     }
@@ -124,7 +144,11 @@ pub(super) fn value(field: &Field) -> Value {
     };
     if let Some(word) = word {
         let word = Value::from(word);
-        let types = if field.nullable { Value::Array(vec![word, "null".into()]) } else { word };
+        let types = if field.nullable {
+            Value::Array(vec![word, "null".into()])
+        } else {
+            word
+        };
         schema.insert("type".into(), types);
     }
     match field.kind {

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     contract::{
-        self, Annotations, Binding, BoundField, Collection, CollectionTarget, Destination, Form, Input, Limits, Tool,
-        Verb,
+        self, Annotations, Binding, BoundField, Collection, CollectionTarget, Destination, Form,
+        Input, Limits, Tool, Verb,
     },
     form::{self, Source},
     name,
@@ -39,18 +39,30 @@ pub(super) fn compile(
     let name = name::prefixed(source.prefix.as_deref().unwrap_or_default(), &form.tool);
     let is_unread = form.tool.is_empty() && !form.is_whole;
     if !is_unread && let Err(message) = name::check_tool(&name) {
-        problems.add_hint(format!("{}/tool", form.place), message, "clients drop the whole list on one bad name");
+        problems.add_hint(
+            format!("{}/tool", form.place),
+            message,
+            "clients drop the whole list on one bad name",
+        );
     }
     if source.contract.is_none() {
         return bare(name, form, problems);
     }
     let target = target(form, collections, problems);
     let bound: Vec<Option<Bound<'_>>> = match &target {
-        Some(target) => form.fields.iter().map(|field| target.bind(field, problems)).collect(),
+        Some(target) => form
+            .fields
+            .iter()
+            .map(|field| target.bind(field, problems))
+            .collect(),
         None => form.fields.iter().map(|_| None).collect(),
     };
     let fixed: Vec<(&form::Bound, Option<BoundField>)> = match &target {
-        Some(target) => form.bound.iter().map(|field| (field, target.fix(field, problems))).collect(),
+        Some(target) => form
+            .bound
+            .iter()
+            .map(|field| (field, target.fix(field, problems)))
+            .collect(),
         None => Vec::new(),
     };
     if let Some(target) = target.as_ref().filter(|_| form.is_whole) {
@@ -59,7 +71,9 @@ pub(super) fn compile(
     check_verb_rules(form, problems);
     check_audit(form, problems);
     let input_schema = input_schema(form, &bound, target.as_ref(), problems);
-    let Some(target) = target else { return unbound(name, form, input_schema) };
+    let Some(target) = target else {
+        return unbound(name, form, input_schema);
+    };
     let fields = answered_fields(&target);
     let columns = columns(form, &target, problems);
     check_say(form, &columns, problems);
@@ -83,7 +97,10 @@ pub(super) fn compile(
             text: form.text.unwrap_or_default(),
             resource: form.resource,
         })),
-        limits: Limits { rate: form.limits.rate, timeout_ms: form.limits.timeout_ms },
+        limits: Limits {
+            rate: form.limits.rate,
+            timeout_ms: form.limits.timeout_ms,
+        },
         audit_clear: form.audit_clear.clone(),
         ..unbound(name, form, input_schema)
     }
@@ -92,7 +109,11 @@ pub(super) fn compile(
 /// Compiles a form without a contract: it has the input side alone, and nothing is known about what it will do.
 fn bare(name: String, form: &form::Tool, problems: &mut Problems) -> Tool {
     for field in &form.fields {
-        let keys = [("column", &field.column), ("match", &field.comparison), ("param", &field.param)];
+        let keys = [
+            ("column", &field.column),
+            ("match", &field.comparison),
+            ("param", &field.param),
+        ];
         for (key, _) in keys.iter().filter(|(_, value)| value.is_some()) {
             problems.add_hint(
                 format!("{}/{key}", field.place),
@@ -158,29 +179,53 @@ fn target<'c>(
             if !capabilities.read {
                 problems.add(place, format!("collection '{wanted}' cannot be read"));
             }
-            Some(Target { collection, verb, operation: None })
+            Some(Target {
+                collection,
+                verb,
+                operation: None,
+            })
         }
         Verb::Create | Verb::Update | Verb::Delete => {
             if !capabilities.write.iter().any(|known| known == verb.word()) {
                 let reason = match (&capabilities.read_only, capabilities.write.is_empty()) {
                     (Some(reason), true) => reason.clone(),
                     (_, true) => "the source cannot be written".to_owned(),
-                    (_, false) => format!("the source can only {}", capabilities.write.join(" and ")),
+                    (_, false) => {
+                        format!("the source can only {}", capabilities.write.join(" and "))
+                    }
                 };
-                problems.add(place, format!("collection '{wanted}' has no {}: {reason}", verb.word()));
+                problems.add(
+                    place,
+                    format!("collection '{wanted}' has no {}: {reason}", verb.word()),
+                );
             } else if !collection.write {
                 let message = format!("collection '{wanted}' is read-only here");
-                problems.add_hint(place, message, format!("add `write: true` to collection '{wanted}'"));
+                problems.add_hint(
+                    place,
+                    message,
+                    format!("add `write: true` to collection '{wanted}'"),
+                );
             }
-            Some(Target { collection, verb, operation: None })
+            Some(Target {
+                collection,
+                verb,
+                operation: None,
+            })
         }
         Verb::Call => call_target(form, collection, problems),
     }
 }
 
-fn call_target<'c>(form: &form::Tool, collection: &'c Collection, problems: &mut Problems) -> Option<Target<'c>> {
+fn call_target<'c>(
+    form: &form::Tool,
+    collection: &'c Collection,
+    problems: &mut Problems,
+) -> Option<Target<'c>> {
     let operations = &collection.shape.capabilities.operations;
-    let names: Vec<&str> = operations.iter().map(|operation| operation.name.as_str()).collect();
+    let names: Vec<&str> = operations
+        .iter()
+        .map(|operation| operation.name.as_str())
+        .collect();
     let listed = match names.is_empty() {
         true => format!("collection '{}' has no operations", collection.name),
         false => format!("operations: {}", names.join(", ")),
@@ -189,7 +234,10 @@ fn call_target<'c>(form: &form::Tool, collection: &'c Collection, problems: &mut
         problems.add_hint(form.place.clone(), "a call needs `operation:`", listed);
         return None;
     };
-    let Some(operation) = operations.iter().find(|operation| operation.name == *wanted) else {
+    let Some(operation) = operations
+        .iter()
+        .find(|operation| operation.name == *wanted)
+    else {
         let hint = match name::nearest(wanted, names.iter().copied()) {
             Some(near) => format!("did you mean '{near}'?"),
             None => listed,
@@ -199,34 +247,62 @@ fn call_target<'c>(form: &form::Tool, collection: &'c Collection, problems: &mut
         return None;
     };
     if operation.effect != Effect::Read && !collection.write {
-        let message =
-            format!("operation '{wanted}' changes the source, and collection '{}' is read-only here", collection.name);
+        let message = format!(
+            "operation '{wanted}' changes the source, and collection '{}' is read-only here",
+            collection.name
+        );
         problems.add_hint(
             format!("{}/operation", form.place),
             message,
             format!("add `write: true` to collection '{}'", collection.name),
         );
     }
-    Some(Target { collection, verb: Verb::Call, operation: Some(operation) })
+    Some(Target {
+        collection,
+        verb: Verb::Call,
+        operation: Some(operation),
+    })
 }
 
 /// Checks the keys that only some verbs have, and the names that a verb takes for itself.
 fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
     let Some(verb) = form.verb else { return };
     if verb == Verb::List {
-        for field in form.fields.iter().filter(|field| LIST_INPUTS.contains(&field.name.as_str())) {
+        for field in form
+            .fields
+            .iter()
+            .filter(|field| LIST_INPUTS.contains(&field.name.as_str()))
+        {
             let message = format!("every list has its own '{}'", field.name);
-            problems.add_hint(format!("{}/name", field.place), message, "choose another name");
+            problems.add_hint(
+                format!("{}/name", field.place),
+                message,
+                "choose another name",
+            );
         }
     }
     let only = [
         ("order", form.order.is_some(), verb == Verb::List, "list"),
-        ("operation", form.operation.is_some(), verb == Verb::Call, "call"),
-        ("limits/rows_max", form.limits.rows_max.is_some(), verb == Verb::List, "list"),
+        (
+            "operation",
+            form.operation.is_some(),
+            verb == Verb::Call,
+            "call",
+        ),
+        (
+            "limits/rows_max",
+            form.limits.rows_max.is_some(),
+            verb == Verb::List,
+            "list",
+        ),
     ];
     for (key, given, fits, right) in only {
         if given && !fits {
-            problems.add_hint(format!("{}/{key}", form.place), format!("only a {right} has it"), "drop it");
+            problems.add_hint(
+                format!("{}/{key}", form.place),
+                format!("only a {right} has it"),
+                "drop it",
+            );
         }
     }
     if form.resource && (verb != Verb::Lookup || form.fields.len() != 1) {
@@ -239,8 +315,15 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
     }
     if matches!(verb, Verb::Update | Verb::Delete) {
         for field in form.fields.iter().filter(|field| field.default.is_some()) {
-            let message = format!("a default on {} would write or match what nobody asked for", verb.word());
-            problems.add_hint(format!("{}/default", field.place), message, "drop `default`");
+            let message = format!(
+                "a default on {} would write or match what nobody asked for",
+                verb.word()
+            );
+            problems.add_hint(
+                format!("{}/default", field.place),
+                message,
+                "drop `default`",
+            );
         }
     }
 }
@@ -253,22 +336,44 @@ fn check_audit(form: &form::Tool, problems: &mut Problems) {
             let names = || form.fields.iter().map(|field| field.name.as_str());
             let hint = match name::nearest(wanted, names()) {
                 Some(near) => format!("did you mean '{near}'?"),
-                None => format!("fields that agents set: {}", names().collect::<Vec<_>>().join(", ")),
+                None => format!(
+                    "fields that agents set: {}",
+                    names().collect::<Vec<_>>().join(", ")
+                ),
             };
-            problems.add_hint(place, format!("there is no argument {}", name::quoted(wanted)), hint);
+            problems.add_hint(
+                place,
+                format!("there is no argument {}", name::quoted(wanted)),
+                hint,
+            );
             continue;
         };
         if let Some(secret) = secret_in(field) {
-            let message = format!("{} is named like a secret, which no audit keeps in clear", name::quoted(secret));
-            problems.add_hint(place, message, "drop it from the list: its digest is recorded all the same");
+            let message = format!(
+                "{} is named like a secret, which no audit keeps in clear",
+                name::quoted(secret)
+            );
+            problems.add_hint(
+                place,
+                message,
+                "drop it from the list: its digest is recorded all the same",
+            );
         }
     }
 }
 
 /// Returns the first name of a field, or inside it, that looks like a secret's.
 fn secret_in(field: &form::Field) -> Option<&str> {
-    let own = [Some(&field.name), field.column.as_ref(), field.param.as_ref()];
-    let own = own.into_iter().flatten().map(String::as_str).find(|name| secret::is_named_like_one(name));
+    let own = [
+        Some(&field.name),
+        field.column.as_ref(),
+        field.param.as_ref(),
+    ];
+    let own = own
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .find(|name| secret::is_named_like_one(name));
     own.or_else(|| match &field.kind {
         form::Kind::Record { fields } => fields.iter().find_map(secret_in),
         form::Kind::List { of, .. } => secret_in(of),
@@ -279,12 +384,22 @@ fn secret_in(field: &form::Field) -> Option<&str> {
 
 /// Returns the first such name among the members that a schema names at any depth.
 fn secret_inside(schema: &Value) -> Option<&str> {
-    let Value::Object(schema) = schema else { return None };
-    let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-    let own = members.map(|(name, _)| name.as_str()).find(|name| secret::is_named_like_one(name));
+    let Value::Object(schema) = schema else {
+        return None;
+    };
+    let members = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let own = members
+        .map(|(name, _)| name.as_str())
+        .find(|name| secret::is_named_like_one(name));
     own.or_else(|| {
         let mut found = None;
-        each_inside(schema, &mut |inner| found = found.or_else(|| secret_inside(inner)));
+        each_inside(schema, &mut |inner| {
+            found = found.or_else(|| secret_inside(inner))
+        });
         found
     })
 }
@@ -301,7 +416,14 @@ fn input_schema(
     for (field, bound) in form.fields.iter().zip(bound) {
         let slot = bound.as_ref().map(|bound| bound.slot);
         let mut schema = match can_be_cleared(form, field, bound.as_ref()) {
-            true => property::schema(&form::Field { nullable: false, ..field.clone() }, slot, problems),
+            true => property::schema(
+                &form::Field {
+                    nullable: false,
+                    ..field.clone()
+                },
+                slot,
+                problems,
+            ),
             false => property::schema(field, slot, problems),
         };
         inline::lift(&mut schema, &mut defs);
@@ -333,7 +455,12 @@ fn input_schema(
     }
     let is_key = |bound: &&Bound<'_>| matches!(bound.to, Destination::Condition { .. });
     let updates = target.filter(|target| target.verb == Verb::Update);
-    root(properties, required, updates.map(|_| bound.iter().flatten().filter(is_key).count() + 1), defs)
+    root(
+        properties,
+        required,
+        updates.map(|_| bound.iter().flatten().filter(is_key).count() + 1),
+        defs,
+    )
 }
 
 /// Returns `true` for a field of an update whose column may become null. An agent asks for that by naming the field in
@@ -399,7 +526,12 @@ fn inputs(form: &form::Tool, bound: Vec<Option<Bound<'_>>>) -> Vec<Input> {
     let pairs = form.fields.iter().zip(bound);
     let input = |(field, bound): (&form::Field, Option<Bound<'_>>)| {
         let bound = bound?;
-        Some(Input { field: field.name.clone(), to: bound.to, default: field.default.clone(), form: bound.form })
+        Some(Input {
+            field: field.name.clone(),
+            to: bound.to,
+            default: field.default.clone(),
+            form: bound.form,
+        })
     };
     pairs.filter_map(input).chain(clear).collect()
 }
@@ -418,11 +550,21 @@ fn columns(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> V
         Some(_) => fields.iter().map(|field| field.key.clone()).collect(),
         None => target.collection.published.clone(),
     };
-    let Some(returns) = &form.returns else { return published };
+    let Some(returns) = &form.returns else {
+        return published;
+    };
     if returns.is_empty() {
-        problems.add_hint(format!("{}/returns", form.place), "returns no column", "leave it out for all of them");
+        problems.add_hint(
+            format!("{}/returns", form.place),
+            "returns no column",
+            "leave it out for all of them",
+        );
     }
-    for (index, column) in returns.iter().enumerate().filter(|(_, column)| !published.contains(column)) {
+    for (index, column) in returns
+        .iter()
+        .enumerate()
+        .filter(|(_, column)| !published.contains(column))
+    {
         let place = format!("{}/returns/{index}", form.place);
         match fields.iter().any(|field| field.key == *column) {
             true => problems.add_hint(
@@ -432,7 +574,11 @@ fn columns(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> V
             ),
             false => {
                 let message = format!("there is no column {}", name::quoted(column));
-                problems.add_hint(place, message, super::collection::columns_hint(column, fields));
+                problems.add_hint(
+                    place,
+                    message,
+                    super::collection::columns_hint(column, fields),
+                );
             }
         }
     }
@@ -457,14 +603,21 @@ fn order(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> Vec
             continue;
         };
         if matches!(field.kind, Type::Json | Type::Record | Type::List) {
-            problems.add(place, format!("a {} column has no order", field.kind.word()));
+            problems.add(
+                place,
+                format!("a {} column has no order", field.kind.word()),
+            );
         } else if !shape.capabilities.orders(column) {
             let can = &shape.capabilities.order;
             let hint = match can.is_empty() {
                 true => "the source has its own order; drop `order`".to_owned(),
                 false => format!("it can order by {}", can.join(", ")),
             };
-            problems.add_hint(place, format!("the source cannot order by '{column}'"), hint);
+            problems.add_hint(
+                place,
+                format!("the source cannot order by '{column}'"),
+                hint,
+            );
         } else if names_column(&order, column) {
             problems.add(place, format!("{} occurs twice", name::quoted(column)));
         }
@@ -479,14 +632,18 @@ fn order(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> Vec
 }
 
 fn names_column(order: &[String], column: &str) -> bool {
-    order.iter().any(|entry| entry == column || entry.strip_prefix('-') == Some(column))
+    order
+        .iter()
+        .any(|entry| entry == column || entry.strip_prefix('-') == Some(column))
 }
 
 /// Placeholders of `say:` are columns of the answer; a typo would leave a hole in every sentence.
 fn check_say(form: &form::Tool, columns: &[String], problems: &mut Problems) {
     let mut rest = form.say.as_deref().unwrap_or_default();
     while let Some((_, after)) = rest.split_once('{') {
-        let Some((column, after)) = after.split_once('}') else { return };
+        let Some((column, after)) = after.split_once('}') else {
+            return;
+        };
         if !columns.iter().any(|known| known == column) {
             let hint = format!("columns: {}", columns.join(", "));
             let message = format!("there is no column {} in the answer", name::quoted(column));
@@ -497,7 +654,8 @@ fn check_say(form: &form::Tool, columns: &[String], problems: &mut Problems) {
 }
 
 fn annotations(target: &Target<'_>) -> Annotations {
-    let (read_only_hint, destructive_hint, idempotent_hint) = match (target.verb, target.operation) {
+    let (read_only_hint, destructive_hint, idempotent_hint) = match (target.verb, target.operation)
+    {
         (Verb::Lookup | Verb::List, _) => (true, false, true),
         (Verb::Create, _) => (false, false, false),
         (Verb::Update | Verb::Delete, _) => (false, true, true),
@@ -509,7 +667,12 @@ fn annotations(target: &Target<'_>) -> Annotations {
         },
     };
     let open_world_hint = target.collection.shape.capabilities.open_world;
-    Annotations::of(read_only_hint, destructive_hint, idempotent_hint, open_world_hint)
+    Annotations::of(
+        read_only_hint,
+        destructive_hint,
+        idempotent_hint,
+        open_world_hint,
+    )
 }
 
 fn rows_max(form: &form::Tool) -> u32 {

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::{Report, rule::ToolRule};
 use crate::{
     contract::{
-        Binding, BoundField, Collection, CollectionTarget, Contract, Destination, Input, Limits, OfferTarget, Target,
-        Tool,
+        Binding, BoundField, Collection, CollectionTarget, Contract, Destination, Input, Limits,
+        OfferTarget, Target, Tool,
     },
     json::push_pointer,
     name,
@@ -19,8 +19,18 @@ use crate::{
 /// Compares the contracts themselves and their collections.
 pub(super) fn contracts(old: &Contract, new: &Contract, report: &mut Report) {
     if old.name != new.name {
-        let reason = format!("{} is now {}", name::quoted(&old.name), name::quoted(&new.name));
-        report.note(ToolRule::ContractRenamed, None, "/name", (json!(old.name), json!(new.name)), reason);
+        let reason = format!(
+            "{} is now {}",
+            name::quoted(&old.name),
+            name::quoted(&new.name)
+        );
+        report.note(
+            ToolRule::ContractRenamed,
+            None,
+            "/name",
+            (json!(old.name), json!(new.name)),
+            reason,
+        );
     }
     for (key, was, is) in [
         ("title", &old.title, &new.title),
@@ -29,17 +39,35 @@ pub(super) fn contracts(old: &Contract, new: &Contract, report: &mut Report) {
     ] {
         if was != is {
             let reason = format!("the contract's {key} changed");
-            report.note(ToolRule::ContractTextChanged, None, format!("/{key}"), (json!(was), json!(is)), reason);
+            report.note(
+                ToolRule::ContractTextChanged,
+                None,
+                format!("/{key}"),
+                (json!(was), json!(is)),
+                reason,
+            );
         }
     }
     if old.definitions != new.definitions {
         let reason = "the tools are defined in another text".to_owned();
         let digests = (json!(old.definitions), json!(new.definitions));
-        report.note(ToolRule::DefinitionsChanged, None, "/definitions", digests, reason);
+        report.note(
+            ToolRule::DefinitionsChanged,
+            None,
+            "/definitions",
+            digests,
+            reason,
+        );
     }
     if old.maker != new.maker {
         let reason = "the tools are another server's".to_owned();
-        report.note(ToolRule::TargetChanged, None, "/maker", (json!(old.maker), json!(new.maker)), reason);
+        report.note(
+            ToolRule::TargetChanged,
+            None,
+            "/maker",
+            (json!(old.maker), json!(new.maker)),
+            reason,
+        );
     }
     for (index, now) in new.collections.iter().enumerate() {
         if let Some(was) = old.collection(&now.name) {
@@ -50,32 +78,63 @@ pub(super) fn contracts(old: &Contract, new: &Contract, report: &mut Report) {
 
 /// Compares the targets and limits of every tool that both versions have.
 pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
-    let now: BTreeMap<&str, &Tool> = new.tools.iter().map(|tool| (tool.name.as_str(), &**tool)).collect();
+    let now: BTreeMap<&str, &Tool> = new
+        .tools
+        .iter()
+        .map(|tool| (tool.name.as_str(), &**tool))
+        .collect();
     for was in &old.tools {
-        let Some(is) = now.get(was.name.as_str()) else { continue };
+        let Some(is) = now.get(was.name.as_str()) else {
+            continue;
+        };
         let tool = Some(was.name.as_str());
         limits(was, is, report);
         audit(was, is, report);
         match (&was.target, &is.target) {
             (Target::Collection(before), Target::Collection(after)) => {
                 told(before, after, tool, report);
-                source((old, &before.binding), (new, &after.binding), &was.name, report);
+                source(
+                    (old, &before.binding),
+                    (new, &after.binding),
+                    &was.name,
+                    report,
+                );
                 bindings(&before.binding, &after.binding, &was.name, report);
             }
             (Target::Form, Target::Form) => {}
             (Target::Form, _) => {
                 let reason = "the tool can now be called".to_owned();
-                report.note(ToolRule::BindingAdded, tool, "/binding", (Value::Null, Value::Null), reason);
+                report.note(
+                    ToolRule::BindingAdded,
+                    tool,
+                    "/binding",
+                    (Value::Null, Value::Null),
+                    reason,
+                );
             }
             (_, Target::Form) => {
                 let reason = "the tool can no longer be called".to_owned();
-                report.note(ToolRule::BindingRemoved, tool, "/binding", (Value::Null, Value::Null), reason);
+                report.note(
+                    ToolRule::BindingRemoved,
+                    tool,
+                    "/binding",
+                    (Value::Null, Value::Null),
+                    reason,
+                );
             }
             (before, after) if before == after => {}
-            (Target::Offer(before), Target::Offer(after)) => offers(before, after, &was.name, report),
+            (Target::Offer(before), Target::Offer(after)) => {
+                offers(before, after, &was.name, report)
+            }
             (before, after) => {
                 let reason = "something else answers its calls".to_owned();
-                report.note(ToolRule::TargetChanged, tool, "/target", (shown(before), shown(after)), reason);
+                report.note(
+                    ToolRule::TargetChanged,
+                    tool,
+                    "/target",
+                    (shown(before), shown(after)),
+                    reason,
+                );
             }
         }
     }
@@ -86,46 +145,95 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
 fn offers(was: &OfferTarget, is: &OfferTarget, tool: &str, report: &mut Report) {
     if (&was.maker, &was.name, was.wrapped) != (&is.maker, &is.name, is.wrapped) {
         let reason = "something else answers its calls".to_owned();
-        report.note(ToolRule::TargetChanged, Some(tool), "/target", (json!(was), json!(is)), reason);
+        report.note(
+            ToolRule::TargetChanged,
+            Some(tool),
+            "/target",
+            (json!(was), json!(is)),
+            reason,
+        );
     }
     for (published, own) in &is.keys {
         if let Some(before) = was.keys.get(published).filter(|before| *before != own) {
             let reason = format!("{} is sent as another argument", name::quoted(published));
             let mut path = "/keys".to_owned();
             push_pointer(&mut path, published);
-            report.note(ToolRule::KeyNameChanged, Some(tool), path, (json!(before), json!(own)), reason);
+            report.note(
+                ToolRule::KeyNameChanged,
+                Some(tool),
+                path,
+                (json!(before), json!(own)),
+                reason,
+            );
         }
     }
     for (argument, value) in &is.set {
         let before = was.set.get(argument);
         let (rule, what) = match before {
             None => (ToolRule::BoundFieldAdded, "is now set in every call"),
-            Some(before) if before != value => (ToolRule::BoundFieldChanged, "is set to another value in every call"),
+            Some(before) if before != value => (
+                ToolRule::BoundFieldChanged,
+                "is set to another value in every call",
+            ),
             Some(_) => continue,
         };
-        set(tool, argument, (json!(before), value.clone()), (rule, what), report);
+        set(
+            tool,
+            argument,
+            (json!(before), value.clone()),
+            (rule, what),
+            report,
+        );
     }
-    for (argument, value) in was.set.iter().filter(|(argument, _)| !is.set.contains_key(*argument)) {
+    for (argument, value) in was
+        .set
+        .iter()
+        .filter(|(argument, _)| !is.set.contains_key(*argument))
+    {
         let rule = (ToolRule::BoundFieldRemoved, "is no longer set");
         set(tool, argument, (value.clone(), Value::Null), rule, report);
     }
 }
 
-fn set(tool: &str, argument: &str, change: (Value, Value), (rule, what): (ToolRule, &str), report: &mut Report) {
+fn set(
+    tool: &str,
+    argument: &str,
+    change: (Value, Value),
+    (rule, what): (ToolRule, &str),
+    report: &mut Report,
+) {
     let mut path = "/set".to_owned();
     push_pointer(&mut path, argument);
-    report.note(rule, Some(tool), path, change, format!("{} {what}", name::quoted(argument)));
+    report.note(
+        rule,
+        Some(tool),
+        path,
+        change,
+        format!("{} {what}", name::quoted(argument)),
+    );
 }
 
 /// Compares what is asked of a collection, and how its answer is told.
 fn told(was: &CollectionTarget, is: &CollectionTarget, tool: Option<&str>, report: &mut Report) {
     if was.verb != is.verb {
         let reason = format!("{} → {}", was.verb.word(), is.verb.word());
-        report.note(ToolRule::VerbChanged, tool, "/verb", (json!(was.verb), json!(is.verb)), reason);
+        report.note(
+            ToolRule::VerbChanged,
+            tool,
+            "/verb",
+            (json!(was.verb), json!(is.verb)),
+            reason,
+        );
     }
     if was.text != is.text {
         let reason = "the text block holds something else".to_owned();
-        report.note(ToolRule::TextModeChanged, tool, "/text", (json!(was.text), json!(is.text)), reason);
+        report.note(
+            ToolRule::TextModeChanged,
+            tool,
+            "/text",
+            (json!(was.text), json!(is.text)),
+            reason,
+        );
     }
 }
 
@@ -143,23 +251,53 @@ fn source(old: (&Contract, &Binding), new: (&Contract, &Binding), tool: &str, re
     if was == is {
         return;
     }
-    let (Some(before), Some(after)) = (old.0.collection(was), new.0.collection(is)) else { return };
-    let reason = format!("was bound to {}, is to {}", name::quoted(was), name::quoted(is));
+    let (Some(before), Some(after)) = (old.0.collection(was), new.0.collection(is)) else {
+        return;
+    };
+    let reason = format!(
+        "was bound to {}, is to {}",
+        name::quoted(was),
+        name::quoted(is)
+    );
     let same_source = before.adapter == after.adapter && before.settings == after.settings;
     if !same_source {
-        report.note(ToolRule::CollectionChanged, Some(tool), "/binding/collection", (json!(was), json!(is)), reason);
+        report.note(
+            ToolRule::CollectionChanged,
+            Some(tool),
+            "/binding/collection",
+            (json!(was), json!(is)),
+            reason,
+        );
     }
     collections(before, after, Some(tool), "/binding/collection", report);
 }
 
-fn collections(old: &Collection, new: &Collection, tool: Option<&str>, path: &str, report: &mut Report) {
+fn collections(
+    old: &Collection,
+    new: &Collection,
+    tool: Option<&str>,
+    path: &str,
+    report: &mut Report,
+) {
     let shown = name::quoted(&old.name);
     let mut changed = |rule: ToolRule, key: &str, was: Value, is: Value, what: &str| {
         if was != is {
-            report.note(rule, tool, format!("{path}/{key}"), (was, is), format!("collection {shown}: {what}"));
+            report.note(
+                rule,
+                tool,
+                format!("{path}/{key}"),
+                (was, is),
+                format!("collection {shown}: {what}"),
+            );
         }
     };
-    changed(ToolRule::AdapterChanged, "adapter", json!(old.adapter), json!(new.adapter), "another adapter answers");
+    changed(
+        ToolRule::AdapterChanged,
+        "adapter",
+        json!(old.adapter),
+        json!(new.adapter),
+        "another adapter answers",
+    );
     changed(
         ToolRule::SettingsChanged,
         "settings",
@@ -175,23 +313,48 @@ fn collections(old: &Collection, new: &Collection, tool: Option<&str>, path: &st
         "other columns tell records apart",
     );
     let zones = (json!(old.shape.timezone), json!(new.shape.timezone));
-    changed(ToolRule::TimezoneChanged, "shape/timezone", zones.0, zones.1, "zoneless times are read in another zone");
+    changed(
+        ToolRule::TimezoneChanged,
+        "shape/timezone",
+        zones.0,
+        zones.1,
+        "zoneless times are read in another zone",
+    );
     let (rule, what) = match new.write {
         true => (ToolRule::WriteAllowed, "it may be written"),
         false => (ToolRule::WriteForbidden, "it may no longer be written"),
     };
     changed(rule, "write", json!(old.write), json!(new.write), what);
     let without = |columns: &[String], others: &[String]| -> Vec<String> {
-        columns.iter().filter(|column| !others.contains(column)).cloned().collect()
+        columns
+            .iter()
+            .filter(|column| !others.contains(column))
+            .cloned()
+            .collect()
     };
-    let (came, went) = (without(&new.published, &old.published), without(&old.published, &new.published));
+    let (came, went) = (
+        without(&new.published, &old.published),
+        without(&old.published, &new.published),
+    );
     if !came.is_empty() {
         let what = format!("further columns may leave the source: {}", came.join(", "));
-        changed(ToolRule::PublishedWidened, "published", Value::Null, json!(came), &what);
+        changed(
+            ToolRule::PublishedWidened,
+            "published",
+            Value::Null,
+            json!(came),
+            &what,
+        );
     }
     if !went.is_empty() {
         let what = format!("columns no longer leave the source: {}", went.join(", "));
-        changed(ToolRule::PublishedNarrowed, "published", json!(went), Value::Null, &what);
+        changed(
+            ToolRule::PublishedNarrowed,
+            "published",
+            json!(went),
+            Value::Null,
+            &what,
+        );
     }
     let mut recorded = old.shape.clone();
     recorded.key.clone_from(&new.shape.key);
@@ -229,11 +392,26 @@ fn bindings(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
         orders.1,
         "records come in another order".to_owned(),
     );
-    let rule = if new.limit_max < old.limit_max { ToolRule::RowCapLowered } else { ToolRule::RowCapRaised };
-    let reason = format!("at most {} records in one answer, were {}", new.limit_max, old.limit_max);
-    changed(rule, "/binding/limit_max".to_owned(), json!(old.limit_max), json!(new.limit_max), reason);
+    let rule = if new.limit_max < old.limit_max {
+        ToolRule::RowCapLowered
+    } else {
+        ToolRule::RowCapRaised
+    };
+    let reason = format!(
+        "at most {} records in one answer, were {}",
+        new.limit_max, old.limit_max
+    );
+    changed(
+        rule,
+        "/binding/limit_max".to_owned(),
+        json!(old.limit_max),
+        json!(new.limit_max),
+        reason,
+    );
     for (index, now) in new.inputs.iter().enumerate() {
-        let Some(was) = old.inputs.iter().find(|input| input.field == now.field) else { continue };
+        let Some(was) = old.inputs.iter().find(|input| input.field == now.field) else {
+            continue;
+        };
         let shown = name::quoted(&now.field);
         if was.form != now.form {
             let path = format!("/binding/inputs/{index}/form");
@@ -247,7 +425,13 @@ fn bindings(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
         }
         if let Some((rule, what)) = destination(was, now) {
             let path = format!("/binding/inputs/{index}/to");
-            changed(rule, path, json!(was.to), json!(now.to), format!("{shown} {what}"));
+            changed(
+                rule,
+                path,
+                json!(was.to),
+                json!(now.to),
+                format!("{shown} {what}"),
+            );
         }
     }
     bound_fields(old, new, tool, report);
@@ -267,7 +451,9 @@ fn destination(old: &Input, new: &Input) -> Option<(ToolRule, &'static str)> {
         (Destination::Condition { .. }, Destination::Condition { .. }) => {
             (ToolRule::MatchChanged, "is compared in another way")
         }
-        (Destination::Param(_), Destination::Param(_)) => (ToolRule::ParamChanged, "goes to another parameter"),
+        (Destination::Param(_), Destination::Param(_)) => {
+            (ToolRule::ParamChanged, "goes to another parameter")
+        }
         _ => (ToolRule::DestinationChanged, "is used for something else"),
     })
 }
@@ -276,50 +462,110 @@ fn destination(old: &Input, new: &Input) -> Option<(ToolRule, &'static str)> {
 fn bound_fields(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
     let told = |field: &BoundField| json!({ "to": field.to, "source": field.source });
     let is_kept = |field: &BoundField, others: &[BoundField]| {
-        others.iter().any(|other| other.to == field.to && other.source == field.source)
+        others
+            .iter()
+            .any(|other| other.to == field.to && other.source == field.source)
     };
     let mut explained = Vec::new();
-    for (index, was) in old.bound.iter().enumerate().filter(|(_, field)| !is_kept(field, &new.bound)) {
+    for (index, was) in old
+        .bound
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| !is_kept(field, &new.bound))
+    {
         let shown = name::quoted(&was.name);
         let path = format!("/binding/bound/{index}");
-        let now = new.bound.iter().find(|now| !is_kept(now, &old.bound) && (now.name == was.name || now.to == was.to));
+        let now = new
+            .bound
+            .iter()
+            .find(|now| !is_kept(now, &old.bound) && (now.name == was.name || now.to == was.to));
         match now {
             Some(now) => {
                 explained.push(now);
                 let reason = format!("{shown} is bound otherwise, so that other rows are reached");
-                report.note(ToolRule::BoundFieldChanged, Some(tool), path, (told(was), told(now)), reason);
+                report.note(
+                    ToolRule::BoundFieldChanged,
+                    Some(tool),
+                    path,
+                    (told(was), told(now)),
+                    reason,
+                );
             }
             None => {
                 let reason = format!("{shown} is no longer bound, so that more rows are reached");
-                report.note(ToolRule::BoundFieldRemoved, Some(tool), path, (told(was), Value::Null), reason);
+                report.note(
+                    ToolRule::BoundFieldRemoved,
+                    Some(tool),
+                    path,
+                    (told(was), Value::Null),
+                    reason,
+                );
             }
         }
     }
-    for (index, now) in new.bound.iter().enumerate().filter(|(_, field)| !is_kept(field, &old.bound)) {
+    for (index, now) in new
+        .bound
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| !is_kept(field, &old.bound))
+    {
         if !explained.contains(&now) {
-            let reason = format!("{} is now bound, so that other rows are reached", name::quoted(&now.name));
+            let reason = format!(
+                "{} is now bound, so that other rows are reached",
+                name::quoted(&now.name)
+            );
             let path = format!("/binding/bound/{index}");
-            report.note(ToolRule::BoundFieldAdded, Some(tool), path, (Value::Null, told(now)), reason);
+            report.note(
+                ToolRule::BoundFieldAdded,
+                Some(tool),
+                path,
+                (Value::Null, told(now)),
+                reason,
+            );
         }
     }
 }
 
 fn limits(old: &Tool, new: &Tool, report: &mut Report) {
-    let (Limits { rate: was, timeout_ms: before }, Limits { rate: is, timeout_ms: after }) = (&old.limits, &new.limits);
+    let (
+        Limits {
+            rate: was,
+            timeout_ms: before,
+        },
+        Limits {
+            rate: is,
+            timeout_ms: after,
+        },
+    ) = (&old.limits, &new.limits);
     if was != is {
         let lowered = match (was, is) {
             (_, None) => false,
             (None, Some(_)) => true,
             // Calls per second are lowered, or fewer come at once.
             (Some(was), Some(is)) => {
-                u64::from(is.0) * u64::from(was.1) < u64::from(was.0) * u64::from(is.1) || is.0 < was.0
+                u64::from(is.0) * u64::from(was.1) < u64::from(was.0) * u64::from(is.1)
+                    || is.0 < was.0
             }
         };
-        let rule = if lowered { ToolRule::RateLowered } else { ToolRule::RateRaised };
-        let shown = |rate: &Option<(u32, u32)>| {
-            rate.map_or_else(|| "no limit".to_owned(), |(calls, seconds)| format!("{calls} in {seconds} s"))
+        let rule = if lowered {
+            ToolRule::RateLowered
+        } else {
+            ToolRule::RateRaised
         };
-        note(report, rule, old, "/limits/rate", (was, is), format!("{} → {}", shown(was), shown(is)));
+        let shown = |rate: &Option<(u32, u32)>| {
+            rate.map_or_else(
+                || "no limit".to_owned(),
+                |(calls, seconds)| format!("{calls} in {seconds} s"),
+            )
+        };
+        note(
+            report,
+            rule,
+            old,
+            "/limits/rate",
+            (was, is),
+            format!("{} → {}", shown(was), shown(is)),
+        );
     }
     if before != after {
         note(
@@ -336,21 +582,51 @@ fn limits(old: &Tool, new: &Tool, report: &mut Report) {
 /// Compares what the audit keeps in clear of the arguments.
 fn audit(old: &Tool, new: &Tool, report: &mut Report) {
     let without = |fields: &[String], others: &[String]| -> Vec<String> {
-        fields.iter().filter(|field| !others.contains(field)).cloned().collect()
+        fields
+            .iter()
+            .filter(|field| !others.contains(field))
+            .cloned()
+            .collect()
     };
     let came = without(&new.audit_clear, &old.audit_clear);
-    let rule = match (came.is_empty(), without(&old.audit_clear, &new.audit_clear).is_empty()) {
+    let rule = match (
+        came.is_empty(),
+        without(&old.audit_clear, &new.audit_clear).is_empty(),
+    ) {
         (true, true) => return,
         (false, _) => ToolRule::AuditLoosened,
         (true, false) => ToolRule::AuditTightened,
     };
     let reason = match came.is_empty() {
         true => "fewer arguments are kept in clear by the audit".to_owned(),
-        false => format!("the audit keeps further arguments in clear: {}", came.join(", ")),
+        false => format!(
+            "the audit keeps further arguments in clear: {}",
+            came.join(", ")
+        ),
     };
-    note(report, rule, old, "/audit_clear", (&old.audit_clear, &new.audit_clear), reason);
+    note(
+        report,
+        rule,
+        old,
+        "/audit_clear",
+        (&old.audit_clear, &new.audit_clear),
+        reason,
+    );
 }
 
-fn note<T: Serialize>(report: &mut Report, rule: ToolRule, tool: &Tool, path: &str, change: (&T, &T), reason: String) {
-    report.note(rule, Some(&tool.name), path, (json!(change.0), json!(change.1)), reason);
+fn note<T: Serialize>(
+    report: &mut Report,
+    rule: ToolRule,
+    tool: &Tool,
+    path: &str,
+    change: (&T, &T),
+    reason: String,
+) {
+    report.note(
+        rule,
+        Some(&tool.name),
+        path,
+        (json!(change.0), json!(change.1)),
+        reason,
+    );
 }

@@ -57,7 +57,10 @@ impl Diff {
     /// Returns the items that wait for consent if the contract is an upstream server's, whatever their class. If there
     /// are none, the class alone decides, as for any other contract.
     pub fn awaiting_consent(&self, changes: ForeignChanges) -> Vec<&Item> {
-        self.items.iter().filter(|item| awaits_consent(item, changes)).collect()
+        self.items
+            .iter()
+            .filter(|item| awaits_consent(item, changes))
+            .collect()
     }
 }
 
@@ -65,7 +68,9 @@ pub(super) fn awaits_consent(item: &Item, changes: ForeignChanges) -> bool {
     if item.class == Class::Identical || OPERATORS.contains(&item.rule.as_str()) {
         return false;
     }
-    let rule = item.side.and_then(|side| item.rule.strip_prefix(side.word())?.strip_prefix('-'));
+    let rule = item
+        .side
+        .and_then(|side| item.rule.strip_prefix(side.word())?.strip_prefix('-'));
     let is_without_text = rule.is_some_and(|rule| WITHOUT_TEXT.contains(&rule));
     match changes {
         ForeignChanges::Hold => true,
@@ -90,16 +95,27 @@ pub fn returned<'c>(
     served: impl IntoIterator<Item = &'c Contract> + Clone,
     new: &'c Contract,
 ) -> Vec<Returned> {
-    let named = |contract: &'c Contract, name: &str| contract.tools.iter().find(|tool| tool.name == name);
-    let came = new.tools.iter().filter(|tool| live.tools.iter().all(|other| other.name != tool.name));
+    let named =
+        |contract: &'c Contract, name: &str| contract.tools.iter().find(|tool| tool.name == name);
+    let came = new
+        .tools
+        .iter()
+        .filter(|tool| live.tools.iter().all(|other| other.name != tool.name));
     let compared = came.filter_map(|tool| {
         let (version, before) = served
             .clone()
             .into_iter()
             .find_map(|contract| Some((contract.version, named(contract, &tool.name)?.clone())))?;
-        let with = |tool| Contract { tools: vec![tool], ..new.clone() };
+        let with = |tool| Contract {
+            tools: vec![tool],
+            ..new.clone()
+        };
         let diff = super::diff(&with(before), &with(tool.clone()));
-        Some(Returned { tool: tool.name.clone(), version, diff })
+        Some(Returned {
+            tool: tool.name.clone(),
+            version,
+            diff,
+        })
     });
     compared.collect()
 }

@@ -18,27 +18,53 @@ pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
         rest: json!([prompt.own_name, prompt.listed]),
         arguments: prompt.arguments.clone(),
     };
-    kind("prompts", old.prompts.iter().map(prompt), new.prompts.iter().map(prompt), report);
-    let item =
-        |key: &str, name: &str, title: &Option<String>, description: &Option<String>, listed: &Map<String, Value>| {
-            Item {
-                key: key.to_owned(),
-                texts: json!([name, title, description]),
-                rest: json!(listed),
-                arguments: Vec::new(),
-            }
-        };
+    kind(
+        "prompts",
+        old.prompts.iter().map(prompt),
+        new.prompts.iter().map(prompt),
+        report,
+    );
+    let item = |key: &str,
+                name: &str,
+                title: &Option<String>,
+                description: &Option<String>,
+                listed: &Map<String, Value>| {
+        Item {
+            key: key.to_owned(),
+            texts: json!([name, title, description]),
+            rest: json!(listed),
+            arguments: Vec::new(),
+        }
+    };
     let resources = |contract: &Contract| -> Vec<Item> {
-        contract.resources.iter().map(|it| item(&it.uri, &it.name, &it.title, &it.description, &it.listed)).collect()
+        contract
+            .resources
+            .iter()
+            .map(|it| item(&it.uri, &it.name, &it.title, &it.description, &it.listed))
+            .collect()
     };
     kind("resources", resources(old), resources(new), report);
     let templates = |contract: &Contract| -> Vec<Item> {
         let templates = contract.templates.iter();
-        let pinned = templates.map(|it| item(&it.uri_template, &it.name, &it.title, &it.description, &it.listed));
+        let pinned = templates.map(|it| {
+            item(
+                &it.uri_template,
+                &it.name,
+                &it.title,
+                &it.description,
+                &it.listed,
+            )
+        });
         // The texts of these templates are the tool's.
-        let records = contract.tools.iter().filter_map(|tool| listed::record_template("", tool));
+        let records = contract
+            .tools
+            .iter()
+            .filter_map(|tool| listed::record_template("", tool));
         let records = records.map(|(argument, template)| Item {
-            key: template["uriTemplate"].as_str().unwrap_or_default().to_owned(),
+            key: template["uriTemplate"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
             texts: Value::Null,
             rest: json!([template["name"], argument]),
             arguments: Vec::new(),
@@ -53,7 +79,12 @@ pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
 /// Returns the resources that come and go, as one item.
 fn live_resources() -> Item {
     let key = "resources that come and go".to_owned();
-    Item { key, texts: Value::Null, rest: Value::Null, arguments: Vec::new() }
+    Item {
+        key,
+        texts: Value::Null,
+        rest: Value::Null,
+        arguments: Vec::new(),
+    }
 }
 
 struct Item {
@@ -64,7 +95,12 @@ struct Item {
     arguments: Vec<PromptArgument>,
 }
 
-fn kind(place: &str, old: impl IntoIterator<Item = Item>, new: impl IntoIterator<Item = Item>, report: &mut Report) {
+fn kind(
+    place: &str,
+    old: impl IntoIterator<Item = Item>,
+    new: impl IntoIterator<Item = Item>,
+    report: &mut Report,
+) {
     let new: Vec<Item> = new.into_iter().collect();
     let mut came: HashMap<&str, &Item> = new.iter().map(|item| (item.key.as_str(), item)).collect();
     let path = |key: &str| {
@@ -75,23 +111,54 @@ fn kind(place: &str, old: impl IntoIterator<Item = Item>, new: impl IntoIterator
     for was in old {
         let Some(is) = came.remove(was.key.as_str()) else {
             let reason = format!("{} went", name::quoted(&was.key));
-            report.note(ToolRule::ItemRemoved, None, path(&was.key), (json!(was.key), Value::Null), reason);
+            report.note(
+                ToolRule::ItemRemoved,
+                None,
+                path(&was.key),
+                (json!(was.key), Value::Null),
+                reason,
+            );
             continue;
         };
         for (rule, before, after, what) in [
-            (ToolRule::ItemTextChanged, &was.texts, &is.texts, "is described otherwise"),
-            (ToolRule::ItemChanged, &was.rest, &is.rest, "is another, or listed otherwise"),
+            (
+                ToolRule::ItemTextChanged,
+                &was.texts,
+                &is.texts,
+                "is described otherwise",
+            ),
+            (
+                ToolRule::ItemChanged,
+                &was.rest,
+                &is.rest,
+                "is another, or listed otherwise",
+            ),
         ] {
             if before != after {
                 let reason = format!("{} {what}", name::quoted(&was.key));
-                report.note(rule, None, path(&was.key), (before.clone(), after.clone()), reason);
+                report.note(
+                    rule,
+                    None,
+                    path(&was.key),
+                    (before.clone(), after.clone()),
+                    reason,
+                );
             }
         }
         arguments(&path(&was.key), &was.arguments, &is.arguments, report);
     }
-    for is in new.iter().filter(|item| came.contains_key(item.key.as_str())) {
+    for is in new
+        .iter()
+        .filter(|item| came.contains_key(item.key.as_str()))
+    {
         let reason = format!("{} came", name::quoted(&is.key));
-        report.note(ToolRule::ItemAdded, None, path(&is.key), (Value::Null, json!(is.key)), reason);
+        report.note(
+            ToolRule::ItemAdded,
+            None,
+            path(&is.key),
+            (Value::Null, json!(is.key)),
+            reason,
+        );
     }
 }
 
@@ -99,28 +166,63 @@ fn arguments(place: &str, old: &[PromptArgument], new: &[PromptArgument], report
     let mut note = |rule: ToolRule, name: &str, change: (Value, Value), what: &str| {
         let mut path = format!("{place}/arguments");
         push_pointer(&mut path, name);
-        report.note(rule, None, path, change, format!("the argument {} {what}", name::quoted(name)));
+        report.note(
+            rule,
+            None,
+            path,
+            change,
+            format!("the argument {} {what}", name::quoted(name)),
+        );
     };
-    let named =
-        |arguments: &[PromptArgument], name: &str| arguments.iter().find(|argument| argument.name == name).cloned();
+    let named = |arguments: &[PromptArgument], name: &str| {
+        arguments
+            .iter()
+            .find(|argument| argument.name == name)
+            .cloned()
+    };
     for was in old {
         let Some(is) = named(new, &was.name) else {
-            note(ToolRule::PromptArgumentRemoved, &was.name, (json!(was), Value::Null), "went");
+            note(
+                ToolRule::PromptArgumentRemoved,
+                &was.name,
+                (json!(was), Value::Null),
+                "went",
+            );
             continue;
         };
         match (was.required, is.required) {
-            (false, true) => {
-                note(ToolRule::PromptArgumentRequired, &was.name, (json!(was), json!(is)), "has to be there")
-            }
-            (true, false) => note(ToolRule::PromptArgumentAdded, &was.name, (json!(was), json!(is)), "may be absent"),
+            (false, true) => note(
+                ToolRule::PromptArgumentRequired,
+                &was.name,
+                (json!(was), json!(is)),
+                "has to be there",
+            ),
+            (true, false) => note(
+                ToolRule::PromptArgumentAdded,
+                &was.name,
+                (json!(was), json!(is)),
+                "may be absent",
+            ),
             _ => {}
         }
         if (&was.title, &was.description) != (&is.title, &is.description) {
-            note(ToolRule::ItemTextChanged, &was.name, (json!(was), json!(is)), "is described otherwise");
+            note(
+                ToolRule::ItemTextChanged,
+                &was.name,
+                (json!(was), json!(is)),
+                "is described otherwise",
+            );
         }
     }
-    for is in new.iter().filter(|argument| named(old, &argument.name).is_none()) {
-        let rule = if is.required { ToolRule::PromptArgumentRequired } else { ToolRule::PromptArgumentAdded };
+    for is in new
+        .iter()
+        .filter(|argument| named(old, &argument.name).is_none())
+    {
+        let rule = if is.required {
+            ToolRule::PromptArgumentRequired
+        } else {
+            ToolRule::PromptArgumentAdded
+        };
         note(rule, &is.name, (Value::Null, json!(is)), "came");
     }
 }

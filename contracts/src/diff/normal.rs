@@ -21,13 +21,28 @@ const NODES_MAX: usize = 50_000;
 const DEPTH_MAX: usize = 64;
 
 /// Keywords that hold no rule at all.
-pub(crate) const TEXTS: &[&str] = &["title", "description", "examples", "help", "$comment", "deprecated", ARM_TEXTS];
+pub(crate) const TEXTS: &[&str] = &[
+    "title",
+    "description",
+    "examples",
+    "help",
+    "$comment",
+    "deprecated",
+    ARM_TEXTS,
+];
 /// Texts of alternatives that were folded into one schema.
 const ARM_TEXTS: &str = "$texts";
 /// The key under which a reference that stays keeps the digest of what it leads to.
 const LEADS_TO: &str = "$leads-to";
 /// Keywords of a document rather than of a value.
-const DOCUMENT: &[&str] = &["$schema", "$id", "$anchor", "$defs", "definitions", "$vocabulary"];
+const DOCUMENT: &[&str] = &[
+    "$schema",
+    "$id",
+    "$anchor",
+    "$defs",
+    "definitions",
+    "$vocabulary",
+];
 /// Keywords that speak about values of one type only, and may therefore stand beside those of another.
 const TYPED_KEYS: &[&str] = &[
     "type",
@@ -58,14 +73,21 @@ pub(crate) fn normal(schema: &Value) -> Result<Value, String> {
         Value::Object(map) => map.values().any(has_base),
         _ => false,
     };
-    let mut inliner = Inliner { root: schema, has_bases, open: Vec::new(), left: NODES_MAX };
+    let mut inliner = Inliner {
+        root: schema,
+        has_bases,
+        open: Vec::new(),
+        left: NODES_MAX,
+    };
     inliner.schema(schema, 0)
 }
 
 /// Returns the schema without texts, and with lists that are sets in order. Two results are equal exactly if both
 /// schemas say the same in the same words.
 pub(super) fn canonical(schema: &Value) -> Value {
-    let Value::Object(map) = schema else { return schema.clone() };
+    let Value::Object(map) = schema else {
+        return schema.clone();
+    };
     let mut out = Map::new();
     for (key, value) in map.iter().filter(|(key, _)| !TEXTS.contains(&key.as_str())) {
         let value = match (key.as_str(), value) {
@@ -74,9 +96,8 @@ pub(super) fn canonical(schema: &Value) -> Value {
                 items.sort_by_cached_key(Value::to_string);
                 Value::Array(items)
             }
-            (key, value) => {
-                each_schema(key, value, &mut |schema| Ok(canonical(schema))).unwrap_or_else(|()| value.clone())
-            }
+            (key, value) => each_schema(key, value, &mut |schema| Ok(canonical(schema)))
+                .unwrap_or_else(|()| value.clone()),
         };
         out.insert(key.clone(), value);
     }
@@ -91,7 +112,9 @@ pub(super) fn same_rules(key: &str, old: &Value, new: &Value) -> bool {
 
 /// Returns `true` if the schema is `false` in its one spelling.
 pub(super) fn is_false(schema: &Value) -> bool {
-    schema.get("not").is_some_and(|inner| inner.as_object().is_some_and(Map::is_empty))
+    schema
+        .get("not")
+        .is_some_and(|inner| inner.as_object().is_some_and(Map::is_empty))
 }
 
 /// Returns `true` if the schema is a reference that could not be inlined.
@@ -118,9 +141,14 @@ struct Inliner<'s> {
 
 impl<'s> Inliner<'s> {
     fn schema(&mut self, schema: &'s Value, depth: usize) -> Result<Value, String> {
-        self.left = self.left.checked_sub(1).ok_or("the schema is too large with its references inlined")?;
+        self.left = self
+            .left
+            .checked_sub(1)
+            .ok_or("the schema is too large with its references inlined")?;
         if depth > DEPTH_MAX {
-            return Err(format!("the schema is nested deeper than {DEPTH_MAX} levels"));
+            return Err(format!(
+                "the schema is nested deeper than {DEPTH_MAX} levels"
+            ));
         }
         let map = match schema {
             Value::Bool(true) => return Ok(json!({})),
@@ -149,7 +177,9 @@ impl<'s> Inliner<'s> {
         }
         for key in ["$dynamicRef", "$recursiveRef", "$ref"] {
             match map.get(key) {
-                Some(Value::String(reference)) => self.reference(key, reference, &mut out, depth)?,
+                Some(Value::String(reference)) => {
+                    self.reference(key, reference, &mut out, depth)?
+                }
                 Some(_) => return Err(format!("a {key} is not a text")),
                 None => {}
             }
@@ -180,7 +210,9 @@ impl<'s> Inliner<'s> {
         self.open.pop();
         match target? {
             Value::Object(target) if !beside.keys().any(holds_a_rule) => {
-                target.into_iter().for_each(|(name, value)| _ = beside.entry(name).or_insert(value));
+                target
+                    .into_iter()
+                    .for_each(|(name, value)| _ = beside.entry(name).or_insert(value));
             }
             Value::Object(target) => join(beside, target),
             _ => {}
@@ -200,7 +232,9 @@ impl<'s> Inliner<'s> {
             if reached.contains_key(&reference) {
                 continue;
             }
-            let Some(found) = referred(self.root, &reference) else { return digest(self.root) };
+            let Some(found) = referred(self.root, &reference) else {
+                return digest(self.root);
+            };
             references(found, &mut open);
             reached.insert(reference, found.clone());
         }
@@ -212,8 +246,10 @@ impl<'s> Inliner<'s> {
 /// stays in `allOf`.
 fn join(schema: &mut Map<String, Value>, other: Map<String, Value>) {
     let of_schema = || schema.keys().filter(|name| holds_a_rule(name));
-    let is_apart =
-        |name: &String| !looks_around(name) && of_schema().all(|beside| beside != name && group(beside) != group(name));
+    let is_apart = |name: &String| {
+        !looks_around(name)
+            && of_schema().all(|beside| beside != name && group(beside) != group(name))
+    };
     if other.keys().filter(|name| holds_a_rule(name)).all(is_apart) {
         for (name, value) in other {
             schema.entry(name).or_insert(value);
@@ -248,8 +284,11 @@ fn group(keyword: &str) -> &str {
 /// `anyOf: [{type: string, minLength: 1}, {type: null}]` becomes `type: [string, null], minLength: 1`, and an enum
 /// beside null gets null among its values.
 fn fold_union(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
-    let key = ["anyOf", "oneOf"].into_iter().find(|key| schema.contains_key(*key))?;
-    let beside_it = |name: &String| name == key || name == "default" || TEXTS.contains(&name.as_str());
+    let key = ["anyOf", "oneOf"]
+        .into_iter()
+        .find(|key| schema.contains_key(*key))?;
+    let beside_it =
+        |name: &String| name == key || name == "default" || TEXTS.contains(&name.as_str());
     if !schema.keys().all(beside_it) {
         return None;
     }
@@ -272,13 +311,18 @@ fn fold_union(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
                 }
                 name if TEXTS.contains(&name) => texts.push(value.clone()),
                 name if TYPED_KEYS.contains(&name) && speaks_of_its_type(arm, name) => {
-                    folded.insert(name.to_owned(), value.clone()).is_none().then_some(())?;
+                    folded
+                        .insert(name.to_owned(), value.clone())
+                        .is_none()
+                        .then_some(())?;
                 }
                 _ => return None,
             }
         }
         let word = arm.get("type")?.as_str()?;
-        let clashes = |known: &Value| known == word || (is_number(known) && matches!(word, "integer" | "number"));
+        let clashes = |known: &Value| {
+            known == word || (is_number(known) && matches!(word, "integer" | "number"))
+        };
         if types.iter().any(clashes) {
             return None;
         }
@@ -288,14 +332,25 @@ fn fold_union(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     if !texts.is_empty() {
         folded.insert(ARM_TEXTS.to_owned(), Value::Array(texts));
     }
-    folded.extend(schema.iter().filter(|(name, _)| *name != key).map(|(name, value)| (name.clone(), value.clone())));
+    folded.extend(
+        schema
+            .iter()
+            .filter(|(name, _)| *name != key)
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
     Some(folded)
 }
 
 /// Returns `true` if the schema is `{type: null}`, texts aside.
 fn says_null(schema: &Value) -> bool {
-    let rules = schema.as_object().into_iter().flatten().filter(|(name, _)| !TEXTS.contains(&name.as_str()));
-    rules.map(|(name, rule)| name == "type" && rule == "null").eq([true])
+    let rules = schema
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| !TEXTS.contains(&name.as_str()));
+    rules
+        .map(|(name, rule)| name == "type" && rule == "null")
+        .eq([true])
 }
 
 fn is_number(word: &Value) -> bool {
@@ -306,12 +361,16 @@ fn is_number(word: &Value) -> bool {
 /// but would say something in the folded schema.
 fn speaks_of_its_type(arm: &Value, keyword: &str) -> bool {
     let of: &[&str] = match keyword {
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => &["integer", "number"],
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
+            &["integer", "number"]
+        }
         "minLength" | "maxLength" | "pattern" | "format" => &["string"],
         "items" | "prefixItems" | "minItems" | "maxItems" | "uniqueItems" => &["array"],
         _ => &["object"],
     };
-    arm.get("type").and_then(Value::as_str).is_some_and(|word| of.contains(&word))
+    arm.get("type")
+        .and_then(Value::as_str)
+        .is_some_and(|word| of.contains(&word))
 }
 
 /// Rewrites every schema directly inside a keyword's value.
@@ -328,7 +387,14 @@ fn each_schema<'s, E>(
             let mut out = Map::new();
             for (name, inner) in named {
                 let is_list_of_names = key == "dependencies" && inner.is_array();
-                out.insert(name.clone(), if is_list_of_names { inner.clone() } else { rewrite(inner)? });
+                out.insert(
+                    name.clone(),
+                    if is_list_of_names {
+                        inner.clone()
+                    } else {
+                        rewrite(inner)?
+                    },
+                );
             }
             Value::Object(out)
         }
@@ -340,7 +406,9 @@ fn each_schema<'s, E>(
 
 fn has_base(schema: &Value) -> bool {
     match schema {
-        Value::Object(map) => map.get("$id").is_some_and(Value::is_string) || map.values().any(has_base),
+        Value::Object(map) => {
+            map.get("$id").is_some_and(Value::is_string) || map.values().any(has_base)
+        }
         Value::Array(items) => items.iter().any(has_base),
         _ => false,
     }

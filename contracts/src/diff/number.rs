@@ -16,7 +16,9 @@ pub(super) enum Exact {
 
 impl Exact {
     pub(super) fn of(value: &Value) -> Option<Self> {
-        let Value::Number(number) = value else { return None };
+        let Value::Number(number) = value else {
+            return None;
+        };
         if let Some(whole) = whole(number) {
             return Some(Self::Whole(whole));
         }
@@ -53,17 +55,33 @@ impl Bound {
             (Exact::Whole(whole), true) => Exact::Whole(whole - 1),
             (Exact::Whole(whole), false) => Exact::Whole(whole),
             (Exact::Fraction(fraction), _) if fraction.abs() < WHOLE_MAX => {
-                Exact::Whole(if upwards { fraction.ceil() } else { fraction.floor() } as i128)
+                Exact::Whole(if upwards {
+                    fraction.ceil()
+                } else {
+                    fraction.floor()
+                } as i128)
             }
-            (fraction, _) => return Self { at: fraction, ..self },
+            (fraction, _) => {
+                return Self {
+                    at: fraction,
+                    ..self
+                };
+            }
         };
-        Self { at, exclusive: false }
+        Self {
+            at,
+            exclusive: false,
+        }
     }
 
     /// Compares two bounds of the same end by how much is left inside.
     pub(super) fn compare(self, other: Self, upwards: bool) -> Ordering {
         let by_place = self.at.compare(other.at);
-        let by_place = if upwards { by_place } else { by_place.reverse() };
+        let by_place = if upwards {
+            by_place
+        } else {
+            by_place.reverse()
+        };
         by_place.then(self.exclusive.cmp(&other.exclusive))
     }
 }
@@ -76,11 +94,16 @@ pub(super) struct Step {
 }
 
 impl Step {
-    pub(super) const ONE: Self = Self { digits: 1, places: 0 };
+    pub(super) const ONE: Self = Self {
+        digits: 1,
+        places: 0,
+    };
 
     /// Reads a step. Returns `None` if it is no positive number, or has too many digits to count with.
     pub(super) fn of(value: &Value) -> Option<Self> {
-        let Value::Number(number) = value else { return None };
+        let Value::Number(number) = value else {
+            return None;
+        };
         if let Some(digits) = whole(number) {
             return (digits > 0 && digits < 1 << 53).then_some(Self { digits, places: 0 });
         }
@@ -90,7 +113,10 @@ impl Step {
             return None;
         }
         let digits: i128 = format!("{front}{behind}").parse().ok()?;
-        (digits > 0).then_some(Self { digits, places: u32::try_from(behind.len()).ok()? })
+        (digits > 0).then_some(Self {
+            digits,
+            places: u32::try_from(behind.len()).ok()?,
+        })
     }
 
     pub(super) fn is_whole(self) -> bool {
@@ -106,7 +132,10 @@ impl Step {
     pub(super) fn common(self, other: Self) -> Self {
         let places = self.places.max(other.places);
         let (one, two) = self.scaled(other);
-        Self { digits: one / greatest_common_divisor(one, two) * two, places }
+        Self {
+            digits: one / greatest_common_divisor(one, two) * two,
+            places,
+        }
     }
 
     fn scaled(self, other: Self) -> (i128, i128) {
@@ -136,5 +165,9 @@ fn whole(number: &Number) -> Option<i128> {
 }
 
 fn greatest_common_divisor(one: i128, two: i128) -> i128 {
-    if two == 0 { one } else { greatest_common_divisor(two, one % two) }
+    if two == 0 {
+        one
+    } else {
+        greatest_common_divisor(two, one % two)
+    }
 }

@@ -215,7 +215,8 @@ impl SchemaRule {
 
     /// Returns `true` if values may be valid that were not.
     pub(super) fn widens(self) -> bool {
-        self.class(Side::Output).is_breaking() || matches!(self, Self::PropertyDropped | Self::RequiredDropped)
+        self.class(Side::Output).is_breaking()
+            || matches!(self, Self::PropertyDropped | Self::RequiredDropped)
     }
 }
 
@@ -243,13 +244,30 @@ pub fn page() -> String {
     );
     for side in [Side::Input, Side::Output] {
         for row in SCHEMA_ROWS {
-            let class = if side == Side::Input { row.input } else { row.output };
-            page.push_str(&format!("| `{}-{}` | {} | {} |\n", side.word(), row.name, class.word(), row.what));
+            let class = if side == Side::Input {
+                row.input
+            } else {
+                row.output
+            };
+            page.push_str(&format!(
+                "| `{}-{}` | {} | {} |\n",
+                side.word(),
+                row.name,
+                class.word(),
+                row.what
+            ));
         }
     }
-    page.push_str("\n## Tools, bindings, collections\n\n| rule | class | change |\n|---|---|---|\n");
+    page.push_str(
+        "\n## Tools, bindings, collections\n\n| rule | class | change |\n|---|---|---|\n",
+    );
     for row in TOOL_ROWS {
-        page.push_str(&format!("| `{}` | {} | {} |\n", row.id, row.class.word(), row.what));
+        page.push_str(&format!(
+            "| `{}` | {} | {} |\n",
+            row.id,
+            row.class.word(),
+            row.what
+        ));
     }
     page
 }
@@ -264,13 +282,21 @@ mod tests {
         if std::env::var_os("WEIR_BLESS").is_some() {
             std::fs::write(path, page()).expect("written");
         }
-        assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page(), "run the tests with WEIR_BLESS=1");
+        assert_eq!(
+            std::fs::read_to_string(path).unwrap_or_default(),
+            page(),
+            "run the tests with WEIR_BLESS=1"
+        );
     }
 
     #[test]
     fn no_rule_has_the_name_of_another() {
-        let schema = SCHEMA_ROWS.iter().flat_map(|row| [Side::Input, Side::Output].map(|side| (side.word(), row.name)));
-        let mut ids: Vec<String> = schema.map(|(side, name)| format!("{side}-{name}")).collect();
+        let schema = SCHEMA_ROWS
+            .iter()
+            .flat_map(|row| [Side::Input, Side::Output].map(|side| (side.word(), row.name)));
+        let mut ids: Vec<String> = schema
+            .map(|(side, name)| format!("{side}-{name}"))
+            .collect();
         ids.extend(TOOL_ROWS.iter().map(|row| row.id.to_owned()));
         let count = ids.len();
         ids.sort();

@@ -80,7 +80,12 @@ struct Effect {
 
 impl<'s> Comparison<'s> {
     fn new(left: usize) -> Self {
-        Self { findings: Vec::new(), frames: Vec::new(), path: String::new(), left }
+        Self {
+            findings: Vec::new(),
+            frames: Vec::new(),
+            path: String::new(),
+            left,
+        }
     }
 
     fn schema(&mut self, old: &'s Value, new: &'s Value) {
@@ -93,7 +98,14 @@ impl<'s> Comparison<'s> {
         self.left -= 1;
         if self.left == 0 {
             let reason = "the schemas are too large to be compared".to_owned();
-            self.find(SchemaRule::UndecidedSchema, (old, new), "", Value::Null, Value::Null, reason);
+            self.find(
+                SchemaRule::UndecidedSchema,
+                (old, new),
+                "",
+                Value::Null,
+                Value::Null,
+                reason,
+            );
             return;
         }
         self.annotations(old, new);
@@ -102,18 +114,39 @@ impl<'s> Comparison<'s> {
                 return;
             }
             let reason = "a recursive or remote reference cannot be followed".to_owned();
-            self.find(SchemaRule::UndecidedReference, (old, new), "", old.clone(), new.clone(), reason);
+            self.find(
+                SchemaRule::UndecidedReference,
+                (old, new),
+                "",
+                old.clone(),
+                new.clone(),
+                reason,
+            );
             return;
         }
         match (normal::is_false(old), normal::is_false(new)) {
             (true, true) => return,
             (true, false) => {
                 let reason = "values are allowed where none was".to_owned();
-                return self.find(SchemaRule::TypeWidened, (old, new), "", json!(false), new.clone(), reason);
+                return self.find(
+                    SchemaRule::TypeWidened,
+                    (old, new),
+                    "",
+                    json!(false),
+                    new.clone(),
+                    reason,
+                );
             }
             (false, true) => {
                 let reason = "no value is allowed any more".to_owned();
-                return self.find(SchemaRule::TypeNarrowed, (old, new), "", old.clone(), json!(false), reason);
+                return self.find(
+                    SchemaRule::TypeNarrowed,
+                    (old, new),
+                    "",
+                    old.clone(),
+                    json!(false),
+                    reason,
+                );
             }
             (false, false) => {}
         }
@@ -127,13 +160,17 @@ impl<'s> Comparison<'s> {
     fn keywords(&mut self, old: &'s Value, new: &'s Value) {
         // These keywords look at all keywords beside them, those inside a union included.
         let unseen = ["unevaluatedProperties", "unevaluatedItems"];
-        if let Some(key) = unseen.iter().find(|key| old.get(**key).is_some() || new.get(**key).is_some())
+        if let Some(key) = unseen
+            .iter()
+            .find(|key| old.get(**key).is_some() || new.get(**key).is_some())
             && canonical(old) != canonical(new)
         {
             let reason = format!("no rule says what {key} makes of a change beside it");
             return self.find_at(SchemaRule::UndecidedKeyword, (old, new), key, reason);
         }
-        let Some(both) = self.types(old, new) else { return };
+        let Some(both) = self.types(old, new) else {
+            return;
+        };
         if both & (value::INTEGER | value::FRACTION) != 0 {
             self.numbers(old, new, both & value::FRACTION == 0);
         }
@@ -157,12 +194,15 @@ impl<'s> Comparison<'s> {
                 continue;
             }
             let (rule, reason) = match key {
-                key if normal::TEXTS.contains(&key) => (SchemaRule::TextChanged, format!("the {key} changed")),
+                key if normal::TEXTS.contains(&key) => {
+                    (SchemaRule::TextChanged, format!("the {key} changed"))
+                }
                 "default" => (SchemaRule::DefaultChanged, default_reason(was, is)),
-                "readOnly" | "writeOnly" | "contentEncoding" | "contentMediaType" | "contentSchema" => {
+                "readOnly" | "writeOnly" | "contentEncoding" | "contentMediaType"
+                | "contentSchema" => (SchemaRule::AnnotationChanged, format!("{key} changed")),
+                key if key.starts_with("x-") => {
                     (SchemaRule::AnnotationChanged, format!("{key} changed"))
                 }
-                key if key.starts_with("x-") => (SchemaRule::AnnotationChanged, format!("{key} changed")),
                 _ => continue,
             };
             self.find_at(rule, (old, new), key, reason);
@@ -183,11 +223,22 @@ impl<'s> Comparison<'s> {
             let reason = format!("no rule says what a change of {key} does");
             self.find_at(SchemaRule::UndecidedKeyword, (old, new), key, reason);
         } else if old.get(key) != new.get(key) {
-            self.find_at(SchemaRule::TextChanged, (old, new), key, format!("texts or order inside {key} changed"));
+            self.find_at(
+                SchemaRule::TextChanged,
+                (old, new),
+                key,
+                format!("texts or order inside {key} changed"),
+            );
         }
     }
 
-    fn find_at(&mut self, rule: SchemaRule, pair: (&'s Value, &'s Value), key: &str, reason: String) {
+    fn find_at(
+        &mut self,
+        rule: SchemaRule,
+        pair: (&'s Value, &'s Value),
+        key: &str,
+        reason: String,
+    ) {
         let of = |schema: &Value| schema.get(key).cloned().unwrap_or_default();
         self.find(rule, pair, key, of(pair.0), of(pair.1), reason);
     }
@@ -206,14 +257,33 @@ impl<'s> Comparison<'s> {
         if !key.is_empty() {
             crate::json::push_pointer(&mut path, key);
         }
-        self.findings.push(Finding { rule, path, old, new, reason, frames: self.frames.clone(), pair });
+        self.findings.push(Finding {
+            rule,
+            path,
+            old,
+            new,
+            reason,
+            frames: self.frames.clone(),
+            pair,
+        });
     }
 
     /// Compares a pair one step further in.
-    fn inside(&mut self, around: (&'s Value, &'s Value), step: Step<'s>, keys: &[&str], pair: (&'s Value, &'s Value)) {
+    fn inside(
+        &mut self,
+        around: (&'s Value, &'s Value),
+        step: Step<'s>,
+        keys: &[&str],
+        pair: (&'s Value, &'s Value),
+    ) {
         let length = self.path.len();
-        keys.iter().for_each(|key| crate::json::push_pointer(&mut self.path, key));
-        self.frames.push(Frame { old: around.0, new: around.1, step });
+        keys.iter()
+            .for_each(|key| crate::json::push_pointer(&mut self.path, key));
+        self.frames.push(Frame {
+            old: around.0,
+            new: around.1,
+            step,
+        });
         self.schema(pair.0, pair.1);
         self.frames.pop();
         self.path.truncate(length);
@@ -269,7 +339,12 @@ const DECIDED: &[&str] = &[
 
 /// Returns the keywords of both schemas, the old ones first.
 fn names<'s>(old: &'s Value, new: &'s Value) -> Vec<&'s str> {
-    let keys = |schema: &'s Value| schema.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str));
+    let keys = |schema: &'s Value| {
+        schema
+            .as_object()
+            .into_iter()
+            .flat_map(|map| map.keys().map(String::as_str))
+    };
     let mut names: Vec<&str> = keys(old).collect();
     names.extend(keys(new).filter(|key| old.get(key).is_none()));
     names

@@ -62,15 +62,28 @@ pub(super) fn of_contract(contract: &Contract) -> Vec<View<'_>> {
 }
 
 fn of_tool(tool: &Tool) -> View<'_> {
-    let Annotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint, others } = &tool.annotations;
-    let said = [*read_only_hint, *destructive_hint, *idempotent_hint, *open_world_hint];
+    let Annotations {
+        read_only_hint,
+        destructive_hint,
+        idempotent_hint,
+        open_world_hint,
+        others,
+    } = &tool.annotations;
+    let said = [
+        *read_only_hint,
+        *destructive_hint,
+        *idempotent_hint,
+        *open_world_hint,
+    ];
     View {
         name: &tool.name,
         title: tool.title.as_deref(),
         description: Some(&tool.description),
         say: tool.collection().and_then(|target| target.say.as_deref()),
         input: Cow::Owned(tool.checked_input().value()),
-        output: tool.checked_output().map(|schema| Cow::Owned(schema.value())),
+        output: tool
+            .checked_output()
+            .map(|schema| Cow::Owned(schema.value())),
         hints: std::array::from_fn(|index| said[index].unwrap_or(HINTS[index].1)),
         further: Some(Further {
             stated: said,
@@ -84,7 +97,9 @@ fn of_tool(tool: &Tool) -> View<'_> {
 
 /// Reads the tools of a document. The error says which one cannot be read and why.
 pub(super) fn of_document(document: &Value) -> Result<Vec<View<'_>>, String> {
-    let Some(Value::Array(tools)) = document.get("tools") else { return Err("it has no list of tools".to_owned()) };
+    let Some(Value::Array(tools)) = document.get("tools") else {
+        return Err("it has no list of tools".to_owned());
+    };
     if tools.len() > TOOLS_MAX {
         return Err(format!("it has more than {TOOLS_MAX} tools"));
     }
@@ -92,18 +107,31 @@ pub(super) fn of_document(document: &Value) -> Result<Vec<View<'_>>, String> {
     let mut names = std::collections::HashSet::new();
     for (index, tool) in tools.iter().enumerate() {
         let fault = |message: &str| format!("tools[{index}]: {message}");
-        let name = tool.get("name").and_then(Value::as_str).ok_or_else(|| fault("it has no name"))?;
+        let name = tool
+            .get("name")
+            .and_then(Value::as_str)
+            .ok_or_else(|| fault("it has no name"))?;
         if !names.insert(name) {
-            return Err(fault(&format!("the name {} is there twice", name::quoted(name))));
+            return Err(fault(&format!(
+                "the name {} is there twice",
+                name::quoted(name)
+            )));
         }
         let text = |key: &str| match tool.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.as_str())),
             Some(_) => Err(fault(&format!("its {key} is no text"))),
         };
-        let input = tool.get("inputSchema").ok_or_else(|| fault("it has no inputSchema"))?;
+        let input = tool
+            .get("inputSchema")
+            .ok_or_else(|| fault("it has no inputSchema"))?;
         let annotations = tool.get("annotations").unwrap_or(&Value::Null);
-        let hints = HINTS.map(|(hint, absent, _)| annotations.get(hint).and_then(Value::as_bool).unwrap_or(absent));
+        let hints = HINTS.map(|(hint, absent, _)| {
+            annotations
+                .get(hint)
+                .and_then(Value::as_bool)
+                .unwrap_or(absent)
+        });
         let output = tool.get("outputSchema").filter(|schema| !schema.is_null());
         views.push(View {
             name,
@@ -122,15 +150,21 @@ pub(super) fn of_document(document: &Value) -> Result<Vec<View<'_>>, String> {
 pub(super) fn compare(old: &[View<'_>], new: &[View<'_>], report: &mut Report) {
     let by_name: HashMap<&str, &View<'_>> = new.iter().map(|tool| (tool.name, tool)).collect();
     let known: HashMap<&str, &View<'_>> = old.iter().map(|tool| (tool.name, tool)).collect();
-    let mut came: Vec<&View<'_>> = new.iter().filter(|tool| !known.contains_key(tool.name)).collect();
+    let mut came: Vec<&View<'_>> = new
+        .iter()
+        .filter(|tool| !known.contains_key(tool.name))
+        .collect();
     for tool in old {
         match by_name.get(tool.name) {
             Some(now) => one(tool, now, report),
             None => match new_name(tool, &came) {
                 Some(index) => {
                     let now = came.remove(index);
-                    let reason =
-                        format!("{} went, {} looks like its new name", name::quoted(tool.name), name::quoted(now.name));
+                    let reason = format!(
+                        "{} went, {} looks like its new name",
+                        name::quoted(tool.name),
+                        name::quoted(now.name)
+                    );
                     report.note(
                         ToolRule::ToolRenamed,
                         Some(tool.name),
@@ -143,21 +177,34 @@ pub(super) fn compare(old: &[View<'_>], new: &[View<'_>], report: &mut Report) {
                 }
                 None => {
                     let reason = format!("{} went", name::quoted(tool.name));
-                    report.note(ToolRule::ToolRemoved, Some(tool.name), "", (tool.name.into(), Value::Null), reason);
+                    report.note(
+                        ToolRule::ToolRemoved,
+                        Some(tool.name),
+                        "",
+                        (tool.name.into(), Value::Null),
+                        reason,
+                    );
                 }
             },
         }
     }
     for tool in came {
         let reason = format!("{} came", name::quoted(tool.name));
-        report.note(ToolRule::ToolAdded, Some(tool.name), "", (Value::Null, tool.name.into()), reason);
+        report.note(
+            ToolRule::ToolAdded,
+            Some(tool.name),
+            "",
+            (Value::Null, tool.name.into()),
+            reason,
+        );
     }
 }
 
 fn new_name(tool: &View<'_>, came: &[&View<'_>]) -> Option<usize> {
     let came = &came[..came.len().min(LIKELY_MAX)];
-    let is_same =
-        |now: &&View<'_>| now.input == tool.input && now.output == tool.output && now.description == tool.description;
+    let is_same = |now: &&View<'_>| {
+        now.input == tool.input && now.output == tool.output && now.description == tool.description
+    };
     came.iter().position(is_same).or_else(|| {
         let near = name::nearest(tool.name, came.iter().map(|now| now.name))?;
         came.iter().position(|now| now.name == near)
@@ -169,7 +216,9 @@ fn one(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     compare_parts(old, new, report);
     if let (Some(was), Some(is)) = (&old.further, &new.further)
         && is.is_foreign
-        && report.items[before..].iter().all(|item| !awaits_consent(item, ForeignChanges::Compatible))
+        && report.items[before..]
+            .iter()
+            .all(|item| !awaits_consent(item, ForeignChanges::Compatible))
     {
         unseen_words(old.name, was, is, report);
     }
@@ -181,14 +230,23 @@ fn unseen_words(tool: &str, old: &Further<'_>, new: &Further<'_>, report: &mut R
     let of = |further: &Further<'_>| {
         let mut words = BTreeSet::new();
         let (input, output) = further.published;
-        [Some(input), output].into_iter().flatten().for_each(|schema| collect_words(&schema.value(), &mut words));
+        [Some(input), output]
+            .into_iter()
+            .flatten()
+            .for_each(|schema| collect_words(&schema.value(), &mut words));
         words
     };
     let (before, after) = (of(old), of(new));
     let came: Vec<&String> = after.difference(&before).collect();
     if !came.is_empty() {
         let reason = "its schemas have further words".to_owned();
-        report.note(ToolRule::ToolTextChanged, Some(tool), "/inputSchema", (Value::Null, json!(came)), reason);
+        report.note(
+            ToolRule::ToolTextChanged,
+            Some(tool),
+            "/inputSchema",
+            (Value::Null, json!(came)),
+            reason,
+        );
     }
 }
 
@@ -214,7 +272,13 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     ] {
         if was != is {
             let reason = format!("the {} changed", &path[1..]);
-            report.note(ToolRule::ToolTextChanged, Some(old.name), path, (json!(was), json!(is)), reason);
+            report.note(
+                ToolRule::ToolTextChanged,
+                Some(old.name),
+                path,
+                (json!(was), json!(is)),
+                reason,
+            );
         }
     }
     for ((hint, _, careful), (was, is)) in HINTS.iter().zip(old.hints.iter().zip(new.hints)) {
@@ -227,7 +291,13 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
             (_, false) => ToolRule::AnnotationSafer,
         };
         let reason = format!("{hint}: {was} → {is}");
-        report.note(rule, Some(old.name), format!("/annotations/{hint}"), (json!(was), json!(is)), reason);
+        report.note(
+            rule,
+            Some(old.name),
+            format!("/annotations/{hint}"),
+            (json!(was), json!(is)),
+            reason,
+        );
     }
     if let (Some(was), Some(is)) = (&old.further, &new.further) {
         further(old.name, was, is, report);
@@ -235,22 +305,44 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     match (&old.further, &new.further) {
         // If the schema that calls are checked against stayed the same, the change of the published one is what counts.
         (Some(was), Some(is)) if old.input == new.input && was.published.0 != is.published.0 => {
-            report.schemas(&was.published.0.value(), &is.published.0.value(), Side::Input, Some(old.name));
+            report.schemas(
+                &was.published.0.value(),
+                &is.published.0.value(),
+                Side::Input,
+                Some(old.name),
+            );
         }
         _ => report.schemas(&old.input, &new.input, Side::Input, Some(old.name)),
     }
-    let listed = |view: &View<'_>| view.further.as_ref().map_or(view.output.is_some(), |it| it.published.1.is_some());
-    let kept = (old.output == new.output && old.output.is_some()).then(|| (listed(old), listed(new)));
+    let listed = |view: &View<'_>| {
+        view.further
+            .as_ref()
+            .map_or(view.output.is_some(), |it| it.published.1.is_some())
+    };
+    let kept =
+        (old.output == new.output && old.output.is_some()).then(|| (listed(old), listed(new)));
     match kept {
         Some((false, true)) => {
             let reason = "results are described in lists now".to_owned();
             let schema = new.output.as_deref().cloned().unwrap_or_default();
-            report.note(ToolRule::OutputSchemaAdded, Some(old.name), "/outputSchema", (Value::Null, schema), reason);
+            report.note(
+                ToolRule::OutputSchemaAdded,
+                Some(old.name),
+                "/outputSchema",
+                (Value::Null, schema),
+                reason,
+            );
         }
         Some((true, false)) => {
             let reason = "results are no longer described in lists".to_owned();
             let schema = old.output.as_deref().cloned().unwrap_or_default();
-            report.note(ToolRule::OutputSchemaRemoved, Some(old.name), "/outputSchema", (schema, Value::Null), reason);
+            report.note(
+                ToolRule::OutputSchemaRemoved,
+                Some(old.name),
+                "/outputSchema",
+                (schema, Value::Null),
+                reason,
+            );
         }
         _ => {}
     }
@@ -277,7 +369,9 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
             );
         }
         (Some(was), Some(is)) if was == is => report.schemas(was, is, Side::Output, Some(old.name)),
-        (Some(was), Some(is)) => report.schemas(&result(was), &result(is), Side::Output, Some(old.name)),
+        (Some(was), Some(is)) => {
+            report.schemas(&result(was), &result(is), Side::Output, Some(old.name))
+        }
     }
 }
 
@@ -285,17 +379,40 @@ fn further(tool: &str, old: &Further<'_>, new: &Further<'_>, report: &mut Report
     for (index, (hint, absent, _)) in HINTS.iter().enumerate() {
         let (was, is) = (old.stated[index], new.stated[index]);
         if was != is && was.unwrap_or(*absent) == is.unwrap_or(*absent) {
-            let reason = format!("{hint} is {} said", if is.is_some() { "now" } else { "no longer" });
+            let reason = format!(
+                "{hint} is {} said",
+                if is.is_some() { "now" } else { "no longer" }
+            );
             let path = format!("/annotations/{hint}");
-            report.note(ToolRule::AnnotationStated, Some(tool), path, (json!(was), json!(is)), reason);
+            report.note(
+                ToolRule::AnnotationStated,
+                Some(tool),
+                path,
+                (json!(was), json!(is)),
+                reason,
+            );
         }
     }
-    members(tool, "/annotations", Some(old.annotations), Some(new.annotations), report, |_| ToolRule::AnnotationOther);
-    members(tool, "", old.listed, new.listed, report, |member| match member {
-        "icons" => ToolRule::IconsChanged,
-        "execution" => ToolRule::ExecutionChanged,
-        _ => ToolRule::MetaChanged,
-    });
+    members(
+        tool,
+        "/annotations",
+        Some(old.annotations),
+        Some(new.annotations),
+        report,
+        |_| ToolRule::AnnotationOther,
+    );
+    members(
+        tool,
+        "",
+        old.listed,
+        new.listed,
+        report,
+        |member| match member {
+            "icons" => ToolRule::IconsChanged,
+            "execution" => ToolRule::ExecutionChanged,
+            _ => ToolRule::MetaChanged,
+        },
+    );
 }
 
 fn members(
@@ -306,25 +423,46 @@ fn members(
     report: &mut Report,
     rule: impl Fn(&str) -> ToolRule,
 ) {
-    let of = |members: Option<&Map<String, Value>>, name: &str| members.and_then(|members| members.get(name)).cloned();
+    let of = |members: Option<&Map<String, Value>>, name: &str| {
+        members.and_then(|members| members.get(name)).cloned()
+    };
     let was = old.into_iter().flat_map(Map::keys);
-    let came = new.into_iter().flat_map(Map::keys).filter(|name| of(old, name).is_none());
+    let came = new
+        .into_iter()
+        .flat_map(Map::keys)
+        .filter(|name| of(old, name).is_none());
     for name in was.chain(came) {
-        let (was, is) = (of(old, name).unwrap_or_default(), of(new, name).unwrap_or_default());
+        let (was, is) = (
+            of(old, name).unwrap_or_default(),
+            of(new, name).unwrap_or_default(),
+        );
         if was != is {
             let mut path = place.to_owned();
             push_pointer(&mut path, name);
-            report.note(rule(name), Some(tool), path, (was, is), format!("{} changed", name::quoted(name)));
+            report.note(
+                rule(name),
+                Some(tool),
+                path,
+                (was, is),
+                format!("{} changed", name::quoted(name)),
+            );
         }
     }
 }
 
 /// Returns the result arm of one of our output schemas; a schema from elsewhere stays as it is.
 fn result(schema: &Value) -> Value {
-    let arms = schema.get("anyOf").and_then(Value::as_array).map(Vec::as_slice);
-    let Some([arm, error]) = arms else { return schema.clone() };
+    let arms = schema
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice);
+    let Some([arm, error]) = arms else {
+        return schema.clone();
+    };
     let frozen = error_arm();
-    let is_ours = ["properties", "required"].iter().all(|key| error.get(key) == frozen.get(key))
+    let is_ours = ["properties", "required"]
+        .iter()
+        .all(|key| error.get(key) == frozen.get(key))
         && error.as_object().is_some_and(|members| members.len() == 2)
         && arm.is_object();
     match is_ours {

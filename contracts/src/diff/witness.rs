@@ -29,7 +29,11 @@ impl Prover {
     /// Compiles the schemas. Returns `None` if one cannot be compiled: then nothing can be shown.
     pub(super) fn new(old: &Value, new: &Value, side: Side) -> Option<Self> {
         let (source, target) = of_side(side, (old, new));
-        Some(Self { side, source: validate::validator(source).ok()?, target: validate::validator(target).ok()? })
+        Some(Self {
+            side,
+            source: validate::validator(source).ok()?,
+            target: validate::validator(target).ok()?,
+        })
     }
 
     pub(super) fn prove(&self, finding: &Finding<'_>) -> Option<Value> {
@@ -37,12 +41,21 @@ impl Prover {
         let blame = blame(finding, target);
         let valid = validate::validator(source).ok()?;
         let blamed = validate::validator(blame.as_ref().unwrap_or(target)).ok()?;
-        let around: Vec<(Step<'_>, Value)> = finding.frames.iter().map(|frame| self.surroundings(frame)).collect();
+        let around: Vec<(Step<'_>, Value)> = finding
+            .frames
+            .iter()
+            .map(|frame| self.surroundings(frame))
+            .collect();
         let candidates = candidates(source, target).into_iter().take(TRIES_MAX);
         candidates
             .filter(|value| valid.is_valid(value) && !blamed.is_valid(value))
             .filter_map(|value| {
-                around.iter().rev().try_fold(value, |value, (step, around)| put(*step, around.clone(), value))
+                around
+                    .iter()
+                    .rev()
+                    .try_fold(value, |value, (step, around)| {
+                        put(*step, around.clone(), value)
+                    })
             })
             .find(|whole| self.source.is_valid(whole) && !self.target.is_valid(whole))
     }
@@ -52,10 +65,12 @@ impl Prover {
         let (source, _) = of_side(self.side, (frame.old, frame.new));
         let around = match frame.step {
             Step::Same => Value::Null,
-            Step::Property(_) | Step::Further | Step::Name => {
-                example(source).filter(Value::is_object).unwrap_or_else(|| json!({}))
-            }
-            Step::Item(_) => example(source).filter(Value::is_array).unwrap_or_else(|| json!([])),
+            Step::Property(_) | Step::Further | Step::Name => example(source)
+                .filter(Value::is_object)
+                .unwrap_or_else(|| json!({})),
+            Step::Item(_) => example(source)
+                .filter(Value::is_array)
+                .unwrap_or_else(|| json!([])),
         };
         (frame.step, around)
     }
@@ -91,7 +106,9 @@ fn blame(finding: &Finding<'_>, target: &Value) -> Option<Value> {
         SchemaRule::RequiredAddedOpen | SchemaRule::BecameRequired | SchemaRule::BecameOptional => {
             json!({ "required": [key] })
         }
-        SchemaRule::PropertyRemoved | SchemaRule::PropertyAdded if target.get("additionalProperties").is_some() => {
+        SchemaRule::PropertyRemoved | SchemaRule::PropertyAdded
+            if target.get("additionalProperties").is_some() =>
+        {
             json!({ "properties": { key: false } })
         }
         _ => return None,
@@ -105,7 +122,11 @@ fn example(schema: &Value) -> Option<Value> {
 /// Makes an example of a schema with further keywords.
 fn example_with(schema: &Value, keywords: &[(&str, Value)]) -> Option<Value> {
     let mut map = schema.as_object()?.clone();
-    map.extend(keywords.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+    map.extend(
+        keywords
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone())),
+    );
     map.shift_remove("default");
     map.shift_remove("examples");
     example(&Value::Object(map))
@@ -138,24 +159,41 @@ fn put(step: Step<'_>, around: Value, value: Value) -> Option<Value> {
 }
 
 fn fresh(map: &Map<String, Value>) -> String {
-    (1..).map(|index| format!("another{index}")).find(|name| !map.contains_key(name)).expect("some name is free")
+    (1..)
+        .map(|index| format!("another{index}"))
+        .find(|name| !map.contains_key(name))
+        .expect("some name is free")
 }
 
 /// Returns values near every limit that either schema sets.
 fn candidates(source: &Value, target: &Value) -> Vec<Value> {
     let mut values = Vec::new();
     for schema in [source, target] {
-        values.extend(schema.get("enum").and_then(Value::as_array).into_iter().flatten().cloned());
+        values.extend(
+            schema
+                .get("enum")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .cloned(),
+        );
         values.extend(schema.get("const").cloned());
         values.extend(example(schema));
         for key in ["anyOf", "oneOf"] {
-            for arm in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
+            for arm in schema
+                .get(key)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
                 values.extend(arm.get("const").cloned());
                 values.extend(example(arm));
             }
         }
     }
-    for word in ["null", "boolean", "integer", "number", "string", "array", "object"] {
+    for word in [
+        "null", "boolean", "integer", "number", "string", "array", "object",
+    ] {
         if [source, target].iter().any(|schema| allows(schema, word)) {
             values.extend(example_with(source, &[("type", word.into())]));
         }
@@ -200,21 +238,41 @@ fn plain() -> Vec<Value> {
 }
 
 fn numbers(source: &Value, target: &Value, values: &mut Vec<Value>) {
-    let both = |key: &'static str| [source, target].into_iter().filter_map(move |schema| schema.get(key));
-    let steps: Vec<f64> = both("multipleOf").filter_map(Value::as_f64).filter(|step| *step > 0.0).collect();
+    let both = |key: &'static str| {
+        [source, target]
+            .into_iter()
+            .filter_map(move |schema| schema.get(key))
+    };
+    let steps: Vec<f64> = both("multipleOf")
+        .filter_map(Value::as_f64)
+        .filter(|step| *step > 0.0)
+        .collect();
     let mut found = Vec::new();
     for key in ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] {
         for bound in both(key) {
             values.push(bound.clone());
             if let Some(Exact::Whole(whole)) = Exact::of(bound) {
                 values.extend(
-                    [whole - 1, whole + 1].into_iter().filter_map(|near| i64::try_from(near).ok()).map(Value::from),
+                    [whole - 1, whole + 1]
+                        .into_iter()
+                        .filter_map(|near| i64::try_from(near).ok())
+                        .map(Value::from),
                 );
             }
-            let Some(bound) = bound.as_f64() else { continue };
+            let Some(bound) = bound.as_f64() else {
+                continue;
+            };
             found.push(bound);
             values.extend(
-                [bound - 0.5, bound + 0.5, bound.floor(), bound.ceil(), bound - 0.001, bound + 0.001].map(number),
+                [
+                    bound - 0.5,
+                    bound + 0.5,
+                    bound.floor(),
+                    bound.ceil(),
+                    bound - 0.001,
+                    bound + 0.001,
+                ]
+                .map(number),
             );
         }
     }
@@ -222,7 +280,11 @@ fn numbers(source: &Value, target: &Value, values: &mut Vec<Value>) {
     for (index, one) in found.iter().enumerate() {
         values.extend(found[..index].iter().flat_map(|two| {
             let middle = (one + two) / 2.0;
-            [number(middle), number(middle.floor()), number(middle.ceil())]
+            [
+                number(middle),
+                number(middle.floor()),
+                number(middle.ceil()),
+            ]
         }));
     }
     for step in steps {
@@ -244,29 +306,51 @@ fn texts(source: &Value, target: &Value, values: &mut Vec<Value>) {
     for length in lengths(source, target, ["minLength", "maxLength"]) {
         values.extend(example_with(
             source,
-            &[("type", "string".into()), ("minLength", length.into()), ("maxLength", length.into())],
+            &[
+                ("type", "string".into()),
+                ("minLength", length.into()),
+                ("maxLength", length.into()),
+            ],
         ));
-        values.push("a".repeat(usize::try_from(length).unwrap_or_default()).into());
+        values.push(
+            "a".repeat(usize::try_from(length).unwrap_or_default())
+                .into(),
+        );
     }
 }
 
 fn lists(source: &Value, target: &Value, values: &mut Vec<Value>) {
-    let item = source.get("items").and_then(example).unwrap_or_else(|| "a".into());
+    let item = source
+        .get("items")
+        .and_then(example)
+        .unwrap_or_else(|| "a".into());
     values.extend([json!([item]), json!([item, item])]);
     for length in lengths(source, target, ["minItems", "maxItems"]) {
         values.extend(example_with(
             source,
-            &[("type", "array".into()), ("minItems", length.into()), ("maxItems", length.into())],
+            &[
+                ("type", "array".into()),
+                ("minItems", length.into()),
+                ("maxItems", length.into()),
+            ],
         ));
-        values.push(Value::Array(vec![item.clone(); usize::try_from(length.min(200)).unwrap_or_default()]));
+        values.push(Value::Array(vec![
+            item.clone();
+            usize::try_from(length.min(200))
+                .unwrap_or_default()
+        ]));
     }
 }
 
 /// Returns the counts at and around every limit.
 fn lengths(source: &Value, target: &Value, keys: [&str; 2]) -> Vec<u64> {
-    let limits = [source, target].into_iter().flat_map(|schema| keys.map(|key| schema.get(key).and_then(count)));
-    let mut lengths: Vec<u64> =
-        limits.flatten().flat_map(|limit| [limit.saturating_sub(1), limit, limit.saturating_add(1)]).collect();
+    let limits = [source, target]
+        .into_iter()
+        .flat_map(|schema| keys.map(|key| schema.get(key).and_then(count)));
+    let mut lengths: Vec<u64> = limits
+        .flatten()
+        .flat_map(|limit| [limit.saturating_sub(1), limit, limit.saturating_add(1)])
+        .collect();
     lengths.retain(|length| *length <= LENGTH_MAX);
     lengths.sort_unstable();
     lengths.dedup();
@@ -275,18 +359,42 @@ fn lengths(source: &Value, target: &Value, keys: [&str; 2]) -> Vec<u64> {
 
 fn objects(source: &Value, target: &Value, values: &mut Vec<Value>) {
     let base = example_with(source, &[("type", "object".into())]);
-    let base = base.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
+    let base = base
+        .as_ref()
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
     let mut names: Vec<&str> = Vec::new();
     for schema in [source, target] {
         names.extend(
-            schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str()),
+            schema
+                .get("properties")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.as_str()),
         );
-        names.extend(schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str));
+        names.extend(
+            schema
+                .get("required")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str),
+        );
     }
     names.dedup();
-    let described = |name: &str| source.get("properties").and_then(|properties| properties.get(name));
+    let described = |name: &str| {
+        source
+            .get("properties")
+            .and_then(|properties| properties.get(name))
+    };
     let further = source.get("additionalProperties");
-    let member = |name: &str| described(name).or(further).map_or(Some("a".into()), example);
+    let member = |name: &str| {
+        described(name)
+            .or(further)
+            .map_or(Some("a".into()), example)
+    };
     let mut growing = base.clone();
     for name in names {
         let mut less = base.clone();
@@ -310,8 +418,11 @@ fn objects(source: &Value, target: &Value, values: &mut Vec<Value>) {
     let one_more = further.map_or(Some("a".into()), example);
     for map in [base, growing] {
         let mut map = map;
-        for _ in
-            0..lengths(source, target, ["minProperties", "maxProperties"]).last().copied().unwrap_or(1).clamp(1, 50)
+        for _ in 0..lengths(source, target, ["minProperties", "maxProperties"])
+            .last()
+            .copied()
+            .unwrap_or(1)
+            .clamp(1, 50)
         {
             let Some(value) = one_more.clone() else { break };
             map.insert(fresh(&map), value);

@@ -28,15 +28,26 @@ impl Noun {
         words.retain(|word| !is_of_the_file(word));
         // Months are what a file is of, beside a year; alone `march` may be anything.
         if words.len() > 1 && ascii.bytes().any(|byte| byte.is_ascii_digit()) {
-            let without: Vec<String> = words.iter().filter(|word| !MONTHS.contains(&word.as_str())).cloned().collect();
+            let without: Vec<String> = words
+                .iter()
+                .filter(|word| !MONTHS.contains(&word.as_str()))
+                .cloned()
+                .collect();
             words = if without.is_empty() { words } else { without };
         }
-        while words.len() > 1 && words.last().is_some_and(|last| FILE_WORDS.contains(&last.as_str())) {
+        while words.len() > 1
+            && words
+                .last()
+                .is_some_and(|last| FILE_WORDS.contains(&last.as_str()))
+        {
             words.pop();
         }
         let joined = limited(&words.join(" "), TOOL_PART_LENGTH);
         let Some(last) = joined.rsplit(' ').next().filter(|last| !last.is_empty()) else {
-            return Self { one: "record".to_owned(), many: "records".to_owned() };
+            return Self {
+                one: "record".to_owned(),
+                many: "records".to_owned(),
+            };
         };
         let before = &joined[..joined.len() - last.len()];
         let (one, many) = (singular(last), pluralize(last, 2, false));
@@ -53,11 +64,18 @@ impl Noun {
         } else {
             (format!("{last} record"), format!("{last} records"))
         };
-        Self { one: format!("{before}{one}"), many: format!("{before}{many}") }
+        Self {
+            one: format!("{before}{one}"),
+            many: format!("{before}{many}"),
+        }
     }
 
     pub(super) fn with_article(&self) -> String {
-        let article = if self.one.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        let article = if self.one.starts_with(['a', 'e', 'i', 'o', 'u']) {
+            "an"
+        } else {
+            "a"
+        };
         format!("{article} {}", self.one)
     }
 }
@@ -67,8 +85,9 @@ pub(super) fn joined(words: &str) -> String {
     words.replace(' ', "_")
 }
 
-const FILE_WORDS: &[&str] =
-    &["list", "table", "sheet", "export", "data", "file", "dump", "extract", "copy", "csv", "xlsx"];
+const FILE_WORDS: &[&str] = &[
+    "list", "table", "sheet", "export", "data", "file", "dump", "extract", "copy", "csv", "xlsx",
+];
 const MONTHS: &[&str] = &[
     "january",
     "february",
@@ -96,8 +115,19 @@ const MONTHS: &[&str] = &[
     "dec",
 ];
 /// Nouns without a plural of their own.
-const MASS: &[&str] =
-    &["weather", "data", "inventory", "stock", "staff", "traffic", "feedback", "history", "revenue", "all", "misc"];
+const MASS: &[&str] = &[
+    "weather",
+    "data",
+    "inventory",
+    "stock",
+    "staff",
+    "traffic",
+    "feedback",
+    "history",
+    "revenue",
+    "all",
+    "misc",
+];
 /// Words that change their number without being nouns: the singular of `their` is no name of a record.
 const NO_NOUNS: &[&str] = &[
     "i",
@@ -137,8 +167,9 @@ const NO_NOUNS: &[&str] = &[
 /// The endings of plurals in other languages that English would put an s behind: Rechnungen, clienti.
 const FOREIGN: &[&str] = &["en", "i", "ia"];
 /// Singulars that end like plurals.
-const SINGULAR: &[&str] =
-    &["status", "address", "news", "series", "species", "bus", "gas", "analysis", "gps", "process"];
+const SINGULAR: &[&str] = &[
+    "status", "address", "news", "series", "species", "bus", "gas", "analysis", "gps", "process",
+];
 
 fn singular(last: &str) -> String {
     match SINGULAR.contains(&last) || last.ends_with("ss") {
@@ -153,7 +184,11 @@ fn is_of_the_file(word: &str) -> bool {
     let letters = &word[..word.len() - digits.len()];
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     !word.bytes().any(|byte| byte.is_ascii_alphabetic())
-        || (is_number && matches!(letters, "q" | "h" | "fy" | "kw" | "w" | "wk" | "v" | "rev" | "t"))
+        || (is_number
+            && matches!(
+                letters,
+                "q" | "h" | "fy" | "kw" | "w" | "wk" | "v" | "rev" | "t"
+            ))
 }
 
 /// Makes a name of plain letters and digits, with one `-` in every gap.
@@ -171,7 +206,10 @@ pub(super) fn dashed(name: &str) -> String {
 
 /// Returns a column's name as it is seen: without invisible characters, and with one space in every gap.
 pub(super) fn visible(name: &str) -> String {
-    let spaced = name.chars().filter(|next| next.is_whitespace() || !name::is_invisible(*next)).collect::<String>();
+    let spaced = name
+        .chars()
+        .filter(|next| next.is_whitespace() || !name::is_invisible(*next))
+        .collect::<String>();
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -180,8 +218,15 @@ pub(super) fn visible(name: &str) -> String {
 pub(super) fn field(column: &str) -> String {
     let plain = deunicode(&visible(column)).replace(['\'', '`'], "");
     let made = limited(&name::words(&plain).join("_"), FIELD_LENGTH);
-    let made: String = made.chars().filter(|next| next.is_ascii_alphanumeric() || *next == '_').collect();
-    if made.is_empty() { "column".to_owned() } else { made }
+    let made: String = made
+        .chars()
+        .filter(|next| next.is_ascii_alphanumeric() || *next == '_')
+        .collect();
+    if made.is_empty() {
+        "column".to_owned()
+    } else {
+        made
+    }
 }
 
 /// Cuts a name to at most so many characters, with no gap at the end.
@@ -223,7 +268,11 @@ mod tests {
             assert_eq!(field(column), name, "{column}");
         }
         let long = field(&"ü ".repeat(128));
-        assert_eq!(long.chars().count(), 49, "cut at 50, and the mark at its end is left out");
+        assert_eq!(
+            long.chars().count(),
+            49,
+            "cut at 50, and the mark at its end is left out"
+        );
         assert_eq!(name::check_field(&long), Ok(()));
     }
 
@@ -254,13 +303,24 @@ mod tests {
             ("he", "he record", "he records"),
             ("what is", "what is record", "what is records"),
             ("my orders", "my order", "my orders"),
-            ("seattle-weather", "seattle weather record", "seattle weather records"),
+            (
+                "seattle-weather",
+                "seattle weather record",
+                "seattle weather records",
+            ),
             ("Rechnungen 2026", "rechnungen record", "rechnungen records"),
             ("Счета", "scheta record", "scheta records"),
             ("2026", "record", "records"),
             ("", "record", "records"),
         ] {
-            assert_eq!(Noun::of(name), Noun { one: one.to_owned(), many: many.to_owned() }, "{name}");
+            assert_eq!(
+                Noun::of(name),
+                Noun {
+                    one: one.to_owned(),
+                    many: many.to_owned()
+                },
+                "{name}"
+            );
         }
     }
 }

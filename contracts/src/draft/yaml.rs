@@ -9,28 +9,33 @@ pub(crate) fn scalar(text: &str) -> String {
     const WORDS: &[&str] = &["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
         && !text.ends_with(' ')
-        && text.chars().all(|next| next.is_ascii_alphanumeric() || " _-./()".contains(next))
+        && text
+            .chars()
+            .all(|next| next.is_ascii_alphanumeric() || " _-./()".contains(next))
         && !WORDS.contains(&text.to_ascii_lowercase().as_str());
     match plain {
         true => text.to_owned(),
         // A JSON string is a YAML string.
-        false => Value::String(text.to_owned()).to_string().chars().fold(String::new(), |mut out, next| {
-            match next {
-                // YAML takes these for line ends or for no characters, or they are spaces that look like others.
-                '\u{7f}'..='\u{a0}'
-                | '\u{2000}'..='\u{200f}'
-                | '\u{202f}'
-                | '\u{2028}'
-                | '\u{2029}'
-                | '\u{feff}'
-                | '\u{fffe}'
-                | '\u{ffff}' => {
-                    let _ = write!(out, "\\u{:04X}", u32::from(next));
+        false => Value::String(text.to_owned()).to_string().chars().fold(
+            String::new(),
+            |mut out, next| {
+                match next {
+                    // YAML takes these for line ends or for no characters, or they are spaces that look like others.
+                    '\u{7f}'..='\u{a0}'
+                    | '\u{2000}'..='\u{200f}'
+                    | '\u{202f}'
+                    | '\u{2028}'
+                    | '\u{2029}'
+                    | '\u{feff}'
+                    | '\u{fffe}'
+                    | '\u{ffff}' => {
+                        let _ = write!(out, "\\u{:04X}", u32::from(next));
+                    }
+                    next => out.push(next),
                 }
-                next => out.push(next),
-            }
-            out
-        }),
+                out
+            },
+        ),
     }
 }
 
@@ -38,11 +43,16 @@ pub(crate) fn scalar(text: &str) -> String {
 pub(crate) fn flow(value: &Value) -> String {
     match value {
         Value::String(text) => scalar(text),
-        Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(flow).collect::<Vec<_>>().join(", ")
+        ),
         Value::Object(map) if map.is_empty() => "{}".to_owned(),
         Value::Object(map) => {
-            let members: Vec<String> =
-                map.iter().map(|(key, value)| format!("{}: {}", scalar(key), flow(value))).collect();
+            let members: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{}: {}", scalar(key), flow(value)))
+                .collect();
             format!("{{ {} }}", members.join(", "))
         }
         other => other.to_string(),

@@ -25,7 +25,9 @@ pub(super) const SOURCES: [&str; 2] = ["from", "value"];
 const KEYS: &[&str] = &["name", "type", "from", "value", "column", "match", "param"];
 
 pub(super) fn is_bound(field: &Value) -> bool {
-    field.as_object().is_some_and(|field| SOURCES.iter().any(|key| field.contains_key(*key)))
+    field
+        .as_object()
+        .is_some_and(|field| SOURCES.iter().any(|key| field.contains_key(*key)))
 }
 
 pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Option<Bound> {
@@ -38,8 +40,13 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
     }
     let mut known = KEYS.to_vec();
     for key in field::keys_of_agents().filter(|key| table.has(key)) {
-        let message = format!("'{key}' has no meaning here: the agent neither sees nor sets this field");
-        problems.add_hint(table.at(key), message, format!("drop `{key}`, or drop `from` and `value`"));
+        let message =
+            format!("'{key}' has no meaning here: the agent neither sees nor sets this field");
+        problems.add_hint(
+            table.at(key),
+            message,
+            format!("drop `{key}`, or drop `from` and `value`"),
+        );
         known.push(key);
     }
     table.check_keys(&known, problems);
@@ -60,7 +67,11 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
 
 fn source(table: &Table<'_>, problems: &mut Problems) -> Option<BoundSource> {
     if SOURCES.iter().all(|key| table.has(key)) {
-        problems.add_hint(table.at("value"), "the field has 'from' as well", "keep one of them");
+        problems.add_hint(
+            table.at("value"),
+            "the field has 'from' as well",
+            "keep one of them",
+        );
         return None;
     }
     if let Some(value) = table.get("value") {
@@ -71,7 +82,11 @@ fn source(table: &Table<'_>, problems: &mut Problems) -> Option<BoundSource> {
         "tenant" => Some(BoundSource::Tenant),
         other => {
             let message = format!("nothing comes from {}", name::quoted(other));
-            problems.add_hint(table.at("from"), message, "use agent or tenant; a constant goes under `value:`");
+            problems.add_hint(
+                table.at("from"),
+                message,
+                "use agent or tenant; a constant goes under `value:`",
+            );
             None
         }
     }

@@ -41,26 +41,44 @@ pub struct Override {
     pub format: Option<TextFormat>,
 }
 
-pub(super) fn read(name: &str, entry: &Value, parent: String, problems: &mut Problems) -> Option<Collection> {
-    const KEYS: &[&str] = &["adapter", "settings", "columns", "hide", "key", "write", "shape", "timezone"];
+pub(super) fn read(
+    name: &str,
+    entry: &Value,
+    parent: String,
+    problems: &mut Problems,
+) -> Option<Collection> {
+    const KEYS: &[&str] = &[
+        "adapter", "settings", "columns", "hide", "key", "write", "shape", "timezone",
+    ];
     let mut place = parent;
     json::push_pointer(&mut place, name);
     let table = Table::new(entry, place.clone(), problems)?;
     table.check_keys(KEYS, problems);
     if table.has("columns") && table.has("hide") {
-        problems.add_hint(table.at("hide"), "'columns' and 'hide' exclude each other", "keep one of them");
+        problems.add_hint(
+            table.at("hide"),
+            "'columns' and 'hide' exclude each other",
+            "keep one of them",
+        );
     }
     let settings = match table.get("settings") {
         Some(Value::Object(_)) => table.get("settings").cloned().unwrap_or_default(),
         Some(other) => {
-            problems.add(table.at("settings"), format!("must be an object, not {}", table::kind(other)));
+            problems.add(
+                table.at("settings"),
+                format!("must be an object, not {}", table::kind(other)),
+            );
             Value::Null
         }
         None => Value::Object(Default::default()),
     };
     let key = table.names("key", problems);
     if key.as_ref().is_some_and(Vec::is_empty) {
-        problems.add_hint(table.at("key"), "the key has no columns", "name them, or leave 'key' out");
+        problems.add_hint(
+            table.at("key"),
+            "the key has no columns",
+            "name them, or leave 'key' out",
+        );
     }
     Some(Collection {
         name: name.to_owned(),
@@ -77,7 +95,9 @@ pub(super) fn read(name: &str, entry: &Value, parent: String, problems: &mut Pro
 }
 
 fn overrides(table: &Table<'_>, problems: &mut Problems) -> Vec<Override> {
-    let Some(columns) = table.object("shape", problems) else { return Vec::new() };
+    let Some(columns) = table.object("shape", problems) else {
+        return Vec::new();
+    };
     let place = table.at("shape");
     let mut overrides = Vec::new();
     for (column, value) in columns {
@@ -92,14 +112,26 @@ fn overrides(table: &Table<'_>, problems: &mut Problems) -> Vec<Override> {
                 format: None,
             },
             _ => {
-                let Some(table) = Table::new(value, place, problems) else { continue };
+                let Some(table) = Table::new(value, place, problems) else {
+                    continue;
+                };
                 table.check_keys(
-                    &["type", "nullable", "description", "decimal", "grouping", "date", "datetime"],
+                    &[
+                        "type",
+                        "nullable",
+                        "description",
+                        "decimal",
+                        "grouping",
+                        "date",
+                        "datetime",
+                    ],
                     problems,
                 );
                 Override {
                     column: column.clone(),
-                    kind: table.get("type").and_then(|value| kind(value, &table.at("type"), problems)),
+                    kind: table
+                        .get("type")
+                        .and_then(|value| kind(value, &table.at("type"), problems)),
                     nullable: table.flag("nullable", problems),
                     description: table.text("description", table::TEXT_MAX, problems),
                     format: format(&table, problems),
@@ -127,7 +159,11 @@ fn kind(value: &Value, place: &str, problems: &mut Problems) -> Option<Type> {
     match Type::deserialize_value(value) {
         Some(Type::Record | Type::List) | None => {
             let names = "string, integer, decimal, number, boolean, date, datetime, json";
-            problems.add_hint(place, "is not a type that a contract may give a column", format!("types: {names}"));
+            problems.add_hint(
+                place,
+                "is not a type that a contract may give a column",
+                format!("types: {names}"),
+            );
             None
         }
         kind => kind,

@@ -125,14 +125,22 @@ impl Kind {
             "email" => Self::Email,
             "url" => Self::Url,
             "number" => Self::NUMBER,
-            "dropdown" => Self::Dropdown { choices: Vec::new() },
-            "multi-choice" => Self::MultiChoice { choices: Vec::new(), min_items: None, max_items: None },
+            "dropdown" => Self::Dropdown {
+                choices: Vec::new(),
+            },
+            "multi-choice" => Self::MultiChoice {
+                choices: Vec::new(),
+                min_items: None,
+                max_items: None,
+            },
             "checkbox" => Self::Checkbox,
             "date" => Self::Date,
             "datetime" => Self::Datetime,
             "file" => Self::File,
             "record" => Self::Record { fields: Vec::new() },
-            "json" => Self::Json { schema: Value::Bool(true) },
+            "json" => Self::Json {
+                schema: Value::Bool(true),
+            },
             _ => Self::list_of(Self::TEXT),
         }
     }
@@ -151,11 +159,24 @@ impl Kind {
     }
 
     pub(crate) fn list_of(kind: Self) -> Self {
-        Self::List { of: Box::new(Field::of_kind(kind)), min_items: None, max_items: None }
+        Self::List {
+            of: Box::new(Field::of_kind(kind)),
+            min_items: None,
+            max_items: None,
+        }
     }
 
-    const TEXT: Self = Self::Text { min_length: None, max_length: None, pattern: None };
-    const NUMBER: Self = Self::Number { min: None, max: None, step: None, decimals: None };
+    const TEXT: Self = Self::Text {
+        min_length: None,
+        max_length: None,
+        pattern: None,
+    };
+    const NUMBER: Self = Self::Number {
+        min: None,
+        max: None,
+        step: None,
+        decimals: None,
+    };
 }
 
 impl Field {
@@ -188,8 +209,15 @@ enum Position {
 }
 
 /// Reads the fields of a form: those that the agent sends, and those that are bound.
-pub(super) fn read_all(values: &[Value], place: &str, problems: &mut Problems) -> (Vec<Field>, Vec<Bound>) {
-    let (bound, sent): (Vec<_>, Vec<_>) = values.iter().enumerate().partition(|(_, value)| bound::is_bound(value));
+pub(super) fn read_all(
+    values: &[Value],
+    place: &str,
+    problems: &mut Problems,
+) -> (Vec<Field>, Vec<Bound>) {
+    let (bound, sent): (Vec<_>, Vec<_>) = values
+        .iter()
+        .enumerate()
+        .partition(|(_, value)| bound::is_bound(value));
     // One more than may be: a form that uses it up has too many.
     let mut left = (FIELDS_MAX + 1).saturating_sub(bound.len());
     let fields = read_list(&sent, place, Position::Form, &mut left, problems);
@@ -199,8 +227,13 @@ pub(super) fn read_all(values: &[Value], place: &str, problems: &mut Problems) -
     let mut found: Vec<Bound> = Vec::new();
     for (index, value) in bound.into_iter().take(FIELDS_MAX) {
         let place = format!("{place}/{index}");
-        let Some(field) = bound::read(value, place.clone(), problems) else { continue };
-        let mut names = fields.iter().map(|other| &other.name).chain(found.iter().map(|other| &other.name));
+        let Some(field) = bound::read(value, place.clone(), problems) else {
+            continue;
+        };
+        let mut names = fields
+            .iter()
+            .map(|other| &other.name)
+            .chain(found.iter().map(|other| &other.name));
         if names.any(|name| *name == field.name) {
             twice(&place, &field.name, problems);
         }
@@ -222,7 +255,9 @@ fn read_list(
             break;
         }
         let place = format!("{place}/{index}");
-        let Some(field) = read(value, place.clone(), position, left, problems) else { continue };
+        let Some(field) = read(value, place.clone(), position, left, problems) else {
+            continue;
+        };
         if fields.iter().any(|other| other.name == field.name) {
             twice(&place, &field.name, problems);
         }
@@ -232,10 +267,19 @@ fn read_list(
 }
 
 fn twice(place: &str, field: &str, problems: &mut Problems) {
-    problems.add(format!("{place}/name"), format!("the field name {} occurs twice", name::quoted(field)));
+    problems.add(
+        format!("{place}/name"),
+        format!("the field name {} occurs twice", name::quoted(field)),
+    );
 }
 
-fn read(value: &Value, place: String, position: Position, left: &mut usize, problems: &mut Problems) -> Option<Field> {
+fn read(
+    value: &Value,
+    place: String,
+    position: Position,
+    left: &mut usize,
+    problems: &mut Problems,
+) -> Option<Field> {
     *left = left.saturating_sub(1);
     let table = Table::new(value, place.clone(), problems)?;
     let kind_name = type_word(&table, problems);
@@ -250,9 +294,14 @@ fn read(value: &Value, place: String, position: Position, left: &mut usize, prob
         let plain = name::plain_field(&field_name);
         let hint = match position {
             Position::Form if !table.has("param") && !table.has("column") => {
-                format!("call it '{plain}', with `column: {}` for its column", json!(field_name))
+                format!(
+                    "call it '{plain}', with `column: {}` for its column",
+                    json!(field_name)
+                )
             }
-            Position::Record => format!("call it '{plain}', as the member of the column must be called too"),
+            Position::Record => {
+                format!("call it '{plain}', as the member of the column must be called too")
+            }
             _ => format!("call it '{plain}'"),
         };
         problems.add_hint(table.at("name"), message, hint);
@@ -301,24 +350,37 @@ pub(super) fn type_word(table: &Table<'_>, problems: &mut Problems) -> Option<St
         Some(near) => format!("did you mean '{near}'? types: {}", TYPES.join(", ")),
         None => format!("types: {}", TYPES.join(", ")),
     };
-    problems.add_hint(table.at("type"), format!("unknown field type {}", name::quoted(&word)), hint);
+    problems.add_hint(
+        table.at("type"),
+        format!("unknown field type {}", name::quoted(&word)),
+        hint,
+    );
     None
 }
 
 /// Returns the keys of all types that say what an agent may send.
 pub(super) fn keys_of_agents() -> impl Iterator<Item = &'static str> {
-    const EVERY: [&str; 6] = ["required", "help", "title", "default", "examples", "nullable"];
-    EVERY.into_iter().chain(TYPES.iter().flat_map(|kind| own_keys(kind).iter().copied()))
+    const EVERY: [&str; 6] = [
+        "required", "help", "title", "default", "examples", "nullable",
+    ];
+    EVERY
+        .into_iter()
+        .chain(TYPES.iter().flat_map(|kind| own_keys(kind).iter().copied()))
 }
 
 fn check_keys(table: &Table<'_>, kind: Option<&str>, position: Position, problems: &mut Problems) {
     let mut known = vec!["type", "help", "title", "nullable", "examples"];
     match position {
-        Position::Form => known.extend(["name", "required", "default", "column", "match", "param", "from", "value"]),
+        Position::Form => known.extend([
+            "name", "required", "default", "column", "match", "param", "from", "value",
+        ]),
         Position::Record => known.extend(["name", "required", "default"]),
         Position::Element => {}
     }
-    for key in bound::SOURCES.into_iter().filter(|key| position != Position::Form && table.has(key)) {
+    for key in bound::SOURCES
+        .into_iter()
+        .filter(|key| position != Position::Form && table.has(key))
+    {
         problems.add_hint(
             table.at(key),
             format!("'{key}' binds a field of the tool itself, not one inside another"),
@@ -347,7 +409,12 @@ fn own_keys(kind: &str) -> &'static [&'static str] {
     }
 }
 
-fn read_kind(table: &Table<'_>, kind: &str, left: &mut usize, problems: &mut Problems) -> Option<Kind> {
+fn read_kind(
+    table: &Table<'_>,
+    kind: &str,
+    left: &mut usize,
+    problems: &mut Problems,
+) -> Option<Kind> {
     const LENGTH_MAX: u64 = 10_000_000;
     const ITEMS_MAX: u64 = 100_000;
     let count = |key: &str, max: u64, problems: &mut Problems| table.count(key, 0..=max, problems);
@@ -365,7 +432,9 @@ fn read_kind(table: &Table<'_>, kind: &str, left: &mut usize, problems: &mut Pro
             step: table.number("step", problems),
             decimals: table.flag("decimals", problems),
         },
-        "dropdown" => Kind::Dropdown { choices: choices(table, problems) },
+        "dropdown" => Kind::Dropdown {
+            choices: choices(table, problems),
+        },
         "multi-choice" => Kind::MultiChoice {
             choices: choices(table, problems),
             min_items: count("min_items", ITEMS_MAX, problems),
@@ -377,22 +446,41 @@ fn read_kind(table: &Table<'_>, kind: &str, left: &mut usize, problems: &mut Pro
         "file" => Kind::File,
         "record" => {
             if !table.has("fields") {
-                problems.add_hint(table.at("fields"), "a record needs its fields", "add `fields: [...]`");
+                problems.add_hint(
+                    table.at("fields"),
+                    "a record needs its fields",
+                    "add `fields: [...]`",
+                );
             }
             let values: Vec<_> = table.list("fields", problems)?.iter().enumerate().collect();
-            Kind::Record { fields: read_list(&values, &table.at("fields"), Position::Record, left, problems) }
+            Kind::Record {
+                fields: read_list(
+                    &values,
+                    &table.at("fields"),
+                    Position::Record,
+                    left,
+                    problems,
+                ),
+            }
         }
         "json" => {
             let Some(schema) = table.get("schema") else {
-                let hint = "add `schema: { … }`, any JSON Schema 2020-12; `schema: {}` takes everything";
+                let hint =
+                    "add `schema: { … }`, any JSON Schema 2020-12; `schema: {}` takes everything";
                 problems.add_hint(table.at("schema"), "a json field needs its schema", hint);
                 return None;
             };
-            Kind::Json { schema: schema.clone() }
+            Kind::Json {
+                schema: schema.clone(),
+            }
         }
         _ => {
             let Some(of) = table.get("of") else {
-                problems.add_hint(table.at("of"), "a list needs the type of its items", "add `of: { type: text }`");
+                problems.add_hint(
+                    table.at("of"),
+                    "a list needs the type of its items",
+                    "add `of: { type: text }`",
+                );
                 return None;
             };
             let of = read(of, table.at("of"), Position::Element, left, problems)?;
@@ -408,7 +496,9 @@ fn read_kind(table: &Table<'_>, kind: &str, left: &mut usize, problems: &mut Pro
 
 fn examples(table: &Table<'_>, problems: &mut Problems) -> Vec<Value> {
     let values = table.list("examples", problems).unwrap_or_default();
-    problems.bounded(&table.at("examples"), values, EXAMPLES_MAX, "examples").to_vec()
+    problems
+        .bounded(&table.at("examples"), values, EXAMPLES_MAX, "examples")
+        .to_vec()
 }
 
 fn choices(table: &Table<'_>, problems: &mut Problems) -> Vec<Choice> {
@@ -423,11 +513,20 @@ fn choices(table: &Table<'_>, problems: &mut Problems) -> Vec<Choice> {
         problems.add(place.clone(), "there is no choice");
     }
     let mut choices: Vec<Choice> = Vec::new();
-    for (index, value) in problems.bounded(&place, values, CHOICES_MAX, "choices").iter().enumerate() {
+    for (index, value) in problems
+        .bounded(&place, values, CHOICES_MAX, "choices")
+        .iter()
+        .enumerate()
+    {
         let place = format!("{place}/{index}");
-        let Some(choice) = choice(value, place.clone(), problems) else { continue };
+        let Some(choice) = choice(value, place.clone(), problems) else {
+            continue;
+        };
         if choices.iter().any(|other| other.value == choice.value) {
-            problems.add(place, format!("the choice {} occurs twice", name::quoted(&choice.value)));
+            problems.add(
+                place,
+                format!("the choice {} occurs twice", name::quoted(&choice.value)),
+            );
         }
         choices.push(choice);
     }
@@ -436,7 +535,10 @@ fn choices(table: &Table<'_>, problems: &mut Problems) -> Vec<Choice> {
 
 fn choice(value: &Value, place: String, problems: &mut Problems) -> Option<Choice> {
     match value {
-        Value::String(text) => Some(Choice { value: text.clone(), title: None }),
+        Value::String(text) => Some(Choice {
+            value: text.clone(),
+            title: None,
+        }),
         Value::Object(_) => {
             let table = Table::new(value, place, problems)?;
             table.check_keys(&["value", "title"], problems);
@@ -458,5 +560,9 @@ fn choice(value: &Value, place: String, problems: &mut Problems) -> Option<Choic
 
 fn not_text(value: &Value, place: String, problems: &mut Problems) {
     let message = format!("a choice must be text, not {}", table::kind(value));
-    problems.add_hint(place, message, "put it in quotes; for numbers use type: number");
+    problems.add_hint(
+        place,
+        message,
+        "put it in quotes; for numbers use type: number",
+    );
 }

@@ -18,14 +18,22 @@ const PROBLEMS_MAX: usize = 1_000;
 
 impl Problems {
     pub(crate) fn new(file: &str) -> Self {
-        Self { file: file.to_owned(), found: Vec::new() }
+        Self {
+            file: file.to_owned(),
+            found: Vec::new(),
+        }
     }
 
     pub(crate) fn add(&mut self, place: impl Into<String>, message: impl Into<String>) {
         self.push(Problem::new(&self.file, place, message));
     }
 
-    pub(crate) fn add_hint(&mut self, place: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) {
+    pub(crate) fn add_hint(
+        &mut self,
+        place: impl Into<String>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
         self.push(Problem::new(&self.file, place, message).hint(hint));
     }
 
@@ -34,7 +42,10 @@ impl Problems {
     }
 
     pub(crate) fn continued(file: &str, found: Vec<Problem>) -> Self {
-        Self { file: file.to_owned(), found }
+        Self {
+            file: file.to_owned(),
+            found,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -49,7 +60,13 @@ impl Problems {
     }
 
     /// Returns the first `max` entries; more than those are a problem.
-    pub(crate) fn bounded<'v>(&mut self, place: &str, entries: &'v [Value], max: usize, what: &str) -> &'v [Value] {
+    pub(crate) fn bounded<'v>(
+        &mut self,
+        place: &str,
+        entries: &'v [Value],
+        max: usize,
+        what: &str,
+    ) -> &'v [Value] {
         if entries.len() > max {
             self.add(place, format!("more than {max} {what}"));
         }
@@ -103,18 +120,30 @@ impl<'v> Table<'v> {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("known keys: {}", known.join(", ")),
             };
-            problems.add_hint(self.at(key), format!("unknown key {}", name::quoted(key)), hint);
+            problems.add_hint(
+                self.at(key),
+                format!("unknown key {}", name::quoted(key)),
+                hint,
+            );
         }
     }
 
-    pub(crate) fn text(&self, key: &str, characters_max: usize, problems: &mut Problems) -> Option<String> {
+    pub(crate) fn text(
+        &self,
+        key: &str,
+        characters_max: usize,
+        problems: &mut Problems,
+    ) -> Option<String> {
         let value = self.map.get(key)?;
         let Value::String(text) = value else {
             problems.add(self.at(key), format!("must be text, not {}", kind(value)));
             return None;
         };
         if text.chars().count() > characters_max {
-            problems.add(self.at(key), format!("is longer than {characters_max} characters"));
+            problems.add(
+                self.at(key),
+                format!("is longer than {characters_max} characters"),
+            );
             return None;
         }
         Some(text.clone())
@@ -122,7 +151,11 @@ impl<'v> Table<'v> {
 
     pub(crate) fn required_text(&self, key: &str, problems: &mut Problems) -> Option<String> {
         if !self.has(key) {
-            problems.add_hint(self.place.clone(), format!("'{key}' is missing"), format!("add `{key}: …`"));
+            problems.add_hint(
+                self.place.clone(),
+                format!("'{key}' is missing"),
+                format!("add `{key}: …`"),
+            );
         }
         self.text(key, TITLE_MAX, problems)
     }
@@ -131,7 +164,10 @@ impl<'v> Table<'v> {
         match self.map.get(key)? {
             Value::Bool(flag) => Some(*flag),
             other => {
-                problems.add(self.at(key), format!("must be true or false, not {}", kind(other)));
+                problems.add(
+                    self.at(key),
+                    format!("must be true or false, not {}", kind(other)),
+                );
                 None
             }
         }
@@ -141,7 +177,10 @@ impl<'v> Table<'v> {
         match self.map.get(key)? {
             Value::Number(number) => Some(number.clone()),
             other => {
-                problems.add(self.at(key), format!("must be a number, not {}", kind(other)));
+                problems.add(
+                    self.at(key),
+                    format!("must be a number, not {}", kind(other)),
+                );
                 None
             }
         }
@@ -157,7 +196,14 @@ impl<'v> Table<'v> {
         match value.as_u64() {
             Some(count) if range.contains(&count) => Some(count),
             _ => {
-                problems.add(self.at(key), format!("must be a whole number from {} to {}", range.start(), range.end()));
+                problems.add(
+                    self.at(key),
+                    format!(
+                        "must be a whole number from {} to {}",
+                        range.start(),
+                        range.end()
+                    ),
+                );
                 None
             }
         }
@@ -173,11 +219,18 @@ impl<'v> Table<'v> {
         }
     }
 
-    pub(crate) fn object(&self, key: &str, problems: &mut Problems) -> Option<&'v Map<String, Value>> {
+    pub(crate) fn object(
+        &self,
+        key: &str,
+        problems: &mut Problems,
+    ) -> Option<&'v Map<String, Value>> {
         match self.map.get(key)? {
             Value::Object(map) => Some(map),
             other => {
-                problems.add(self.at(key), format!("must be an object, not {}", kind(other)));
+                problems.add(
+                    self.at(key),
+                    format!("must be an object, not {}", kind(other)),
+                );
                 None
             }
         }
@@ -193,10 +246,18 @@ impl<'v> Table<'v> {
         for (index, item) in items.iter().enumerate() {
             match item {
                 Value::String(name) if names.contains(name) => {
-                    problems.add(format!("{place}/{index}"), format!("{} occurs twice", name::quoted(name)));
+                    problems.add(
+                        format!("{place}/{index}"),
+                        format!("{} occurs twice", name::quoted(name)),
+                    );
                 }
-                Value::String(name) if name.chars().count() <= TITLE_MAX => names.push(name.clone()),
-                other => problems.add(format!("{place}/{index}"), format!("must be a name, not {}", kind(other))),
+                Value::String(name) if name.chars().count() <= TITLE_MAX => {
+                    names.push(name.clone())
+                }
+                other => problems.add(
+                    format!("{place}/{index}"),
+                    format!("must be a name, not {}", kind(other)),
+                ),
             }
         }
         Some(names)

@@ -19,7 +19,14 @@ pub(crate) fn read_any_numbers(file: &str, text: &str) -> Result<Value, Problem>
 
 fn read_but_for(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<Value, Problem> {
     if text.len() > super::FILE_BYTES_MAX {
-        return Err(Problem::new(file, "", format!("the file is larger than {} MiB", super::FILE_BYTES_MAX >> 20)));
+        return Err(Problem::new(
+            file,
+            "",
+            format!(
+                "the file is larger than {} MiB",
+                super::FILE_BYTES_MAX >> 20
+            ),
+        ));
     }
     // Editors on Windows put a byte order mark in front.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -33,7 +40,8 @@ fn read_but_for(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<V
 }
 
 fn json(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<Value, Problem> {
-    let refused = |fault: JsonError| Problem::new(file, fault.path, format!("JSON: {}", fault.message));
+    let refused =
+        |fault: JsonError| Problem::new(file, fault.path, format!("JSON: {}", fault.message));
     json::read(text).or_else(|first| {
         let (value, faults) = json::read_all(text);
         match faults.into_iter().find(|fault| !is_borne(fault.fault)) {
@@ -52,26 +60,31 @@ fn yaml(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<Value, Pr
         }
     };
     let mut outcome = Err(Problem::new(file, "", "YAML: the file has no document"));
-    let read = serde_saphyr::with_deserializer_from_str_with_options(text, options(), |deserializer| {
-        match json::read_other(deserializer) {
-            Ok((value, faults)) => {
-                outcome = faults
-                    .into_iter()
-                    .find(|fault| !is_borne(fault.fault))
-                    .map_or(Ok(value), |fault| Err(refused(fault)));
-                Ok(())
+    let read =
+        serde_saphyr::with_deserializer_from_str_with_options(text, options(), |deserializer| {
+            match json::read_other(deserializer) {
+                Ok((value, faults)) => {
+                    outcome = faults
+                        .into_iter()
+                        .find(|fault| !is_borne(fault.fault))
+                        .map_or(Ok(value), |fault| Err(refused(fault)));
+                    Ok(())
+                }
+                Err((fault, place, error)) => {
+                    outcome = Err(match fault {
+                        Some(fault) => refused(fault),
+                        None => Problem::new(file, place, format!("YAML: {}", first_line(&error))),
+                    });
+                    Err(error)
+                }
             }
-            Err((fault, place, error)) => {
-                outcome = Err(match fault {
-                    Some(fault) => refused(fault),
-                    None => Problem::new(file, place, format!("YAML: {}", first_line(&error))),
-                });
-                Err(error)
-            }
-        }
-    });
+        });
     match (outcome, read) {
-        (Ok(_), Err(error)) => Err(Problem::new(file, "", format!("YAML: {}", first_line(&error)))),
+        (Ok(_), Err(error)) => Err(Problem::new(
+            file,
+            "",
+            format!("YAML: {}", first_line(&error)),
+        )),
         (outcome, _) => outcome,
     }
 }

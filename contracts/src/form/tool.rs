@@ -128,7 +128,11 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
         Some(values) => field::read_all(values, &table.at("fields"), problems),
         None => {
             if !table.has("fields") {
-                problems.add_hint(table.at("fields"), "'fields' is missing", "a tool without input says `fields: []`");
+                problems.add_hint(
+                    table.at("fields"),
+                    "'fields' is missing",
+                    "a tool without input says `fields: []`",
+                );
             }
             (Vec::new(), Vec::new())
         }
@@ -163,7 +167,11 @@ fn verb(table: &Table<'_>, problems: &mut Problems) -> Option<Verb> {
             Some(near) => format!("did you mean '{near}'? verbs: {}", VERBS.join(", ")),
             None => format!("verbs: {}", VERBS.join(", ")),
         };
-        problems.add_hint(table.at("verb"), format!("unknown verb {}", name::quoted(&word)), hint);
+        problems.add_hint(
+            table.at("verb"),
+            format!("unknown verb {}", name::quoted(&word)),
+            hint,
+        );
     }
     verb
 }
@@ -174,7 +182,11 @@ fn text_mode(table: &Table<'_>, problems: &mut Problems) -> Option<TextMode> {
         "json" => TextMode::Json,
         "both" => TextMode::Both,
         _ => {
-            problems.add_hint(table.at("text"), "is not a text mode", "use sentence, json or both");
+            problems.add_hint(
+                table.at("text"),
+                "is not a text mode",
+                "use sentence, json or both",
+            );
             return None;
         }
     };
@@ -183,27 +195,40 @@ fn text_mode(table: &Table<'_>, problems: &mut Problems) -> Option<TextMode> {
 
 /// Reads `limits: { rate, timeout_ms, … }`, with these members alone.
 pub(crate) fn limits(table: &Table<'_>, known: &[&str], problems: &mut Problems) -> Limits {
-    let Some(value) = table.get("limits") else { return Limits::default() };
-    let Some(limits) = Table::new(value, table.at("limits"), problems) else { return Limits::default() };
+    let Some(value) = table.get("limits") else {
+        return Limits::default();
+    };
+    let Some(limits) = Table::new(value, table.at("limits"), problems) else {
+        return Limits::default();
+    };
     limits.check_keys(known, problems);
     let rate = limits.text("rate", 32, problems).and_then(|text| {
         let rate = rate(&text);
         if rate.is_none() {
             let hint = "write calls per time: 10/s, 60/min, 1000/hour or 5000/day";
-            problems.add_hint(limits.at("rate"), format!("{} is not a rate", name::quoted(&text)), hint);
+            problems.add_hint(
+                limits.at("rate"),
+                format!("{} is not a rate", name::quoted(&text)),
+                hint,
+            );
         }
         rate
     });
     Limits {
         rate,
         timeout_ms: limits.count("timeout_ms", 1..=TIMEOUT_MAX_MS, problems),
-        rows_max: limits.count("rows_max", 1..=ROWS_MAX, problems).and_then(|rows| u32::try_from(rows).ok()),
+        rows_max: limits
+            .count("rows_max", 1..=ROWS_MAX, problems)
+            .and_then(|rows| u32::try_from(rows).ok()),
     }
 }
 
 /// Reads `audit: { clear: [field] }`.
 pub(crate) fn audit_clear(table: &Table<'_>, problems: &mut Problems) -> Vec<String> {
-    let Some(audit) = table.get("audit").and_then(|value| Table::new(value, table.at("audit"), problems)) else {
+    let Some(audit) = table
+        .get("audit")
+        .and_then(|value| Table::new(value, table.at("audit"), problems))
+    else {
         return Vec::new();
     };
     audit.check_keys(&["clear"], problems);
@@ -213,7 +238,11 @@ pub(crate) fn audit_clear(table: &Table<'_>, problems: &mut Problems) -> Vec<Str
 /// Returns the calls and the seconds they are counted over: `60/min` is (60, 60).
 pub fn rate(text: &str) -> Option<(u32, u32)> {
     let (count, unit) = text.split_once('/')?;
-    let count: u32 = count.trim().parse().ok().filter(|count| (1..=1_000_000).contains(count))?;
+    let count: u32 = count
+        .trim()
+        .parse()
+        .ok()
+        .filter(|count| (1..=1_000_000).contains(count))?;
     let seconds = match unit.trim() {
         "s" | "sec" | "second" => 1,
         "m" | "min" | "minute" => 60,

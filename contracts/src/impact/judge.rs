@@ -58,7 +58,11 @@ impl Answer {
 }
 
 fn at(path: &str) -> &str {
-    if path.is_empty() { "the arguments" } else { path }
+    if path.is_empty() {
+        "the arguments"
+    } else {
+        path
+    }
 }
 
 fn fails(path: &str, key: &str) -> Answer {
@@ -66,7 +70,10 @@ fn fails(path: &str, key: &str) -> Answer {
 }
 
 fn unknown(path: &str, key: &str) -> Answer {
-    Answer::Unknown(format!("{key} at {} is not told by what was kept", at(path)))
+    Answer::Unknown(format!(
+        "{key} at {} is not told by what was kept",
+        at(path)
+    ))
 }
 
 fn decided(holds: bool, path: &str, key: &str) -> Answer {
@@ -74,11 +81,17 @@ fn decided(holds: bool, path: &str, key: &str) -> Answer {
 }
 
 fn answer(schema: &Value, profile: &Profile, path: &str) -> Answer {
-    let Some(keywords) = schema.as_object() else { return unknown(path, "the schema") };
+    let Some(keywords) = schema.as_object() else {
+        return unknown(path, "the schema");
+    };
     if let Profile::Value(value) = profile {
         return of_value(schema, value, path);
     }
-    Answer::all(keywords.iter().map(|(key, rule)| keyword(schema, key, rule, profile, path)))
+    Answer::all(
+        keywords
+            .iter()
+            .map(|(key, rule)| keyword(schema, key, rule, profile, path)),
+    )
 }
 
 /// Judges a value that was kept as it was.
@@ -87,14 +100,19 @@ fn of_value(schema: &Value, value: &Value, path: &str) -> Answer {
         return unknown(path, "a reference");
     }
     match validate::validator(schema) {
-        Ok(validator) => decided(validator.is_valid(value), path, "the value is no longer allowed"),
+        Ok(validator) => decided(
+            validator.is_valid(value),
+            path,
+            "the value is no longer allowed",
+        ),
         Err(_) => unknown(path, "the schema"),
     }
 }
 
 fn keyword(schema: &Value, key: &str, rule: &Value, profile: &Profile, path: &str) -> Answer {
     match key {
-        "default" | "readOnly" | "writeOnly" | "contentEncoding" | "contentMediaType" | "contentSchema" => Answer::Yes,
+        "default" | "readOnly" | "writeOnly" | "contentEncoding" | "contentMediaType"
+        | "contentSchema" => Answer::Yes,
         key if TEXTS.contains(&key) || key.starts_with("x-") => Answer::Yes,
         "type" => of_type(rule, profile, path),
         "enum" => listed(rule.as_array().map_or(&[], Vec::as_slice), profile, path),
@@ -107,25 +125,39 @@ fn keyword(schema: &Value, key: &str, rule: &Value, profile: &Profile, path: &st
             Answer::No(_) => Answer::Yes,
             Answer::Unknown(_) => unknown(path, "not"),
         },
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => match profile {
-            Profile::Number { .. } | Profile::Unknown => unknown(path, key),
-            _ => Answer::Yes,
-        },
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
+            match profile {
+                Profile::Number { .. } | Profile::Unknown => unknown(path, key),
+                _ => Answer::Yes,
+            }
+        }
         "minLength" | "maxLength" | "pattern" | "format" => match profile {
-            Profile::Text { length, patterns, formats } => text(key, rule, *length, (patterns, formats), path),
+            Profile::Text {
+                length,
+                patterns,
+                formats,
+            } => text(key, rule, *length, (patterns, formats), path),
             Profile::Unknown => unknown(path, key),
             _ => Answer::Yes,
         },
         "items" | "prefixItems" | "minItems" | "maxItems" | "uniqueItems" => match profile {
-            Profile::List { length, unique, items } => list(schema, key, rule, (*length, *unique, items), path),
+            Profile::List {
+                length,
+                unique,
+                items,
+            } => list(schema, key, rule, (*length, *unique, items), path),
             Profile::Unknown => unknown(path, key),
             _ => Answer::Yes,
         },
-        "properties" | "additionalProperties" | "required" | "minProperties" | "maxProperties" => match profile {
-            Profile::Object { members, further } => object(schema, key, rule, (members, *further), path),
-            Profile::Unknown => unknown(path, key),
-            _ => Answer::Yes,
-        },
+        "properties" | "additionalProperties" | "required" | "minProperties" | "maxProperties" => {
+            match profile {
+                Profile::Object { members, further } => {
+                    object(schema, key, rule, (members, *further), path)
+                }
+                Profile::Unknown => unknown(path, key),
+                _ => Answer::Yes,
+            }
+        }
         key => unknown(path, key),
     }
 }
@@ -136,7 +168,10 @@ fn arms(rule: &Value) -> &[Value] {
 
 fn any_of(arms: &[Value], profile: &Profile, path: &str) -> Answer {
     let answers: Vec<Answer> = arms.iter().map(|arm| answer(arm, profile, path)).collect();
-    match (answers.iter().any(Answer::is_yes), answers.iter().all(Answer::is_no)) {
+    match (
+        answers.iter().any(Answer::is_yes),
+        answers.iter().all(Answer::is_no),
+    ) {
         (true, _) => Answer::Yes,
         (false, true) => fails(path, "anyOf"),
         (false, false) => unknown(path, "anyOf"),
@@ -146,7 +181,10 @@ fn any_of(arms: &[Value], profile: &Profile, path: &str) -> Answer {
 fn one_of(arms: &[Value], profile: &Profile, path: &str) -> Answer {
     let answers: Vec<Answer> = arms.iter().map(|arm| answer(arm, profile, path)).collect();
     let met = answers.iter().filter(|answer| answer.is_yes()).count();
-    let open = answers.iter().filter(|answer| !answer.is_yes() && !answer.is_no()).count();
+    let open = answers
+        .iter()
+        .filter(|answer| !answer.is_yes() && !answer.is_no())
+        .count();
     match (met, open) {
         (1, 0) => Answer::Yes,
         (0, 0) | (2.., _) => fails(path, "oneOf"),
@@ -178,8 +216,12 @@ fn of_type(rule: &Value, profile: &Profile, path: &str) -> Answer {
 /// Judges a value against a list. A value that was not kept is refused if no listed one could be it.
 fn listed(values: &[Value], profile: &Profile, path: &str) -> Answer {
     let may_be = |value: &Value| match (value, profile) {
-        (Value::String(text), Profile::Text { length, .. }) => text.chars().count() as u64 == *length,
-        (Value::Number(_), Profile::Number { .. }) | (Value::Object(_), Profile::Object { .. }) => true,
+        (Value::String(text), Profile::Text { length, .. }) => {
+            text.chars().count() as u64 == *length
+        }
+        (Value::Number(_), Profile::Number { .. }) | (Value::Object(_), Profile::Object { .. }) => {
+            true
+        }
         (Value::Array(items), Profile::List { length, .. }) => items.len() as u64 == *length,
         (_, Profile::Unknown) => true,
         _ => false,
@@ -210,17 +252,27 @@ fn text(key: &str, rule: &Value, length: u64, met: (&[String], &[String]), path:
     }
 }
 
-fn list(schema: &Value, key: &str, rule: &Value, found: (u64, bool, &[Profile]), path: &str) -> Answer {
+fn list(
+    schema: &Value,
+    key: &str,
+    rule: &Value,
+    found: (u64, bool, &[Profile]),
+    path: &str,
+) -> Answer {
     let (length, unique, items) = found;
     let inside = |index: usize| format!("{path}/{index}");
-    let prefix = schema.get("prefixItems").map_or(0, |prefix| arms(prefix).len());
+    let prefix = schema
+        .get("prefixItems")
+        .map_or(0, |prefix| arms(prefix).len());
     match key {
         "minItems" | "maxItems" => within(key, rule, length, path),
-        "uniqueItems" if rule == &Value::Bool(true) && !unique => match items.len() as u64 == length {
-            // Equal numbers may be written otherwise, so that only what was found equal is.
-            true => unknown_or_repeated(items, path),
-            false => unknown(path, key),
-        },
+        "uniqueItems" if rule == &Value::Bool(true) && !unique => {
+            match items.len() as u64 == length {
+                // Equal numbers may be written otherwise, so that only what was found equal is.
+                true => unknown_or_repeated(items, path),
+                false => unknown(path, key),
+            }
+        }
         "uniqueItems" => Answer::Yes,
         "prefixItems" => {
             let pairs = arms(rule).iter().zip(items).enumerate();
@@ -261,9 +313,14 @@ fn object(
         path
     };
     match key {
-        "minProperties" | "maxProperties" => within(key, rule, members.len() as u64 + further, path),
+        "minProperties" | "maxProperties" => {
+            within(key, rule, members.len() as u64 + further, path)
+        }
         "required" => {
-            let names = arms(rule).iter().filter_map(Value::as_str).filter(|name| !members.contains_key(*name));
+            let names = arms(rule)
+                .iter()
+                .filter_map(Value::as_str)
+                .filter(|name| !members.contains_key(*name));
             Answer::all(names.map(|name| match further {
                 0 => fails(&inside(name), "required"),
                 _ => unknown(&inside(name), "required"),
@@ -273,15 +330,21 @@ fn object(
             let properties = rule.as_object().into_iter().flatten();
             // A further member may have any of the names.
             let hidden = (further > 0).then(|| unknown(path, key));
-            let known = properties.filter_map(|(name, schema)| Some((name, schema, members.get(name)?)));
-            Answer::all(known.map(|(name, schema, member)| answer(schema, member, &inside(name))).chain(hidden))
+            let known =
+                properties.filter_map(|(name, schema)| Some((name, schema, members.get(name)?)));
+            Answer::all(
+                known
+                    .map(|(name, schema, member)| answer(schema, member, &inside(name)))
+                    .chain(hidden),
+            )
         }
         _ if rule.as_object().is_some_and(serde_json::Map::is_empty) => Answer::Yes,
         _ if schema.get("patternProperties").is_some() => unknown(path, key),
         _ => {
             let named = schema.get("properties");
-            let others =
-                members.iter().filter(|(name, _)| named.is_none_or(|named| named.get(name.as_str()).is_none()));
+            let others = members
+                .iter()
+                .filter(|(name, _)| named.is_none_or(|named| named.get(name.as_str()).is_none()));
             let others = others.map(|(name, member)| answer(rule, member, &inside(name)));
             let hidden = (further > 0).then(|| unknown(path, key));
             Answer::all(others.chain(hidden))

@@ -40,35 +40,66 @@ pub(super) fn of<'d>(document: &'d Document, responses: &'d Value) -> Result<Ans
     }
     successes.sort_by_key(|(status, _)| *status);
     answer.creates = successes.iter().any(|(status, _)| *status == "201");
-    let contents = |response: &'d Value| response.get("content").and_then(Value::as_object).into_iter().flatten();
+    let contents = |response: &'d Value| {
+        response
+            .get("content")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+    };
     let found = successes.iter().find_map(|(_, response)| {
-        let plain = |media: &str| media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let plain = |media: &str| {
+            media
+                .split(';')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_ascii_lowercase()
+        };
         let exact = contents(response).find(|(media, _)| plain(media) == "application/json");
-        let close = || contents(response).find(|(media, _)| plain(media).ends_with("+json") || plain(media) == "*/*");
-        exact.or_else(close).map(|(media, content)| (*response, media, content))
+        let close = || {
+            contents(response)
+                .find(|(media, _)| plain(media).ends_with("+json") || plain(media) == "*/*")
+        };
+        exact
+            .or_else(close)
+            .map(|(media, content)| (*response, media, content))
     });
     let Some((response, media, content)) = found else {
         answer.response = successes.first().map(|(_, response)| *response);
-        let media: Vec<&String> =
-            successes.iter().flat_map(|(_, response)| contents(response)).map(|(media, _)| media).collect();
+        let media: Vec<&String> = successes
+            .iter()
+            .flat_map(|(_, response)| contents(response))
+            .map(|(media, _)| media)
+            .collect();
         answer.untold = media.first().map(|media| (*media).clone());
         return Ok(answer);
     };
     answer.response = Some(response);
-    answer.accept = Some(media.as_str()).filter(|media| !media.starts_with("application/json") && !media.contains('*'));
+    answer.accept = Some(media.as_str())
+        .filter(|media| !media.starts_with("application/json") && !media.contains('*'));
     // There are answers of another kind too, in which these members are missing.
     let alone = successes.len() == 1;
     let schema = document.resolved(content.get("schema").unwrap_or(&Value::Null))?;
     answer.is_list = schema.get("type").is_some_and(|kind| kind == "array");
     let (mut members, mut left) = (Vec::new(), SCHEMAS_MAX);
-    if members_of(document, schema, 0, &mut left, &mut members) && (1..=COLUMNS_MAX).contains(&members.len()) {
+    if members_of(document, schema, 0, &mut left, &mut members)
+        && (1..=COLUMNS_MAX).contains(&members.len())
+    {
         for (name, kind, is_certain) in members {
-            let column = if is_certain && alone { json!({ "type": kind }) } else { kind.into() };
+            let column = if is_certain && alone {
+                json!({ "type": kind })
+            } else {
+                kind.into()
+            };
             answer.returns.insert(name.to_owned(), column);
         }
     } else {
         let name = if answer.is_list { "items" } else { "result" };
-        answer.returns.insert(name.to_owned(), json!({ "type": "json", "nullable": true, "at": "" }));
+        answer.returns.insert(
+            name.to_owned(),
+            json!({ "type": "json", "nullable": true, "at": "" }),
+        );
     }
     Ok(answer)
 }
@@ -82,16 +113,33 @@ fn members_of<'d>(
     left: &mut usize,
     found: &mut Vec<(&'d str, &'static str, bool)>,
 ) -> bool {
-    let Some(members) = schema.as_object().filter(|_| depth < 8) else { return false };
+    let Some(members) = schema.as_object().filter(|_| depth < 8) else {
+        return false;
+    };
     let is_object = members.get("type").is_none_or(|kind| kind == "object");
-    let is_map = members.get("additionalProperties").is_some_and(|rule| rule.is_object() || rule == &Value::Bool(true));
-    let varies =
-        ["oneOf", "anyOf", "if", "patternProperties", "not"].iter().any(|keyword| members.contains_key(*keyword));
-    if !is_object || is_map || varies || members.get("nullable") == Some(&Value::Bool(true)) || !spend(left, members) {
+    let is_map = members
+        .get("additionalProperties")
+        .is_some_and(|rule| rule.is_object() || rule == &Value::Bool(true));
+    let varies = ["oneOf", "anyOf", "if", "patternProperties", "not"]
+        .iter()
+        .any(|keyword| members.contains_key(*keyword));
+    if !is_object
+        || is_map
+        || varies
+        || members.get("nullable") == Some(&Value::Bool(true))
+        || !spend(left, members)
+    {
         return false;
     }
-    for (name, property) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let Ok(property) = document.resolved(property) else { return false };
+    for (name, property) in members
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let Ok(property) = document.resolved(property) else {
+            return false;
+        };
         if name.is_empty() || property.get("writeOnly") == Some(&Value::Bool(true)) {
             continue;
         }
@@ -99,20 +147,32 @@ fn members_of<'d>(
             found.push((name, kind(property), false));
         }
     }
-    for part in members.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+    for part in members
+        .get("allOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         match document.resolved(part) {
             Ok(part) if members_of(document, part, depth + 1, left, found) => {}
             _ => return false,
         }
     }
-    let required = members.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let required = members
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     let required: Vec<&str> = required.collect();
     let properties = members.get("properties").and_then(Value::as_object);
     for (name, kind, is_certain) in found {
         let property = properties.and_then(|properties| properties.get(*name));
-        let may_be_null = property.is_some_and(|property| document.resolved(property).is_ok_and(is_nullable));
+        let may_be_null =
+            property.is_some_and(|property| document.resolved(property).is_ok_and(is_nullable));
         // JSON of any kind may be null.
-        *is_certain |= required.contains(name) && !may_be_null && *kind != "json" && property.is_some();
+        *is_certain |=
+            required.contains(name) && !may_be_null && *kind != "json" && property.is_some();
     }
     true
 }
@@ -120,17 +180,30 @@ fn members_of<'d>(
 fn is_nullable(schema: &Value) -> bool {
     let is_null = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "null");
     schema.get("nullable") == Some(&Value::Bool(true))
-        || schema.get("type").and_then(Value::as_array).is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"))
-        || ["anyOf", "oneOf"]
-            .iter()
-            .any(|union| schema.get(*union).and_then(Value::as_array).is_some_and(|arms| arms.iter().any(is_null)))
-        || schema.get("enum").and_then(Value::as_array).is_some_and(|values| values.contains(&Value::Null))
+        || schema
+            .get("type")
+            .and_then(Value::as_array)
+            .is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"))
+        || ["anyOf", "oneOf"].iter().any(|union| {
+            schema
+                .get(*union)
+                .and_then(Value::as_array)
+                .is_some_and(|arms| arms.iter().any(is_null))
+        })
+        || schema
+            .get("enum")
+            .and_then(Value::as_array)
+            .is_some_and(|values| values.contains(&Value::Null))
 }
 
 /// Returns a column's type; nested values are JSON.
 fn kind(schema: &Value) -> &'static str {
     let kinds: Vec<&str> = match schema.get("type") {
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect(),
+        Some(Value::Array(kinds)) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|kind| *kind != "null")
+            .collect(),
         Some(Value::String(kind)) => vec![kind],
         _ => Vec::new(),
     };

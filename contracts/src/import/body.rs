@@ -36,25 +36,45 @@ pub(super) struct Part<'d> {
 
 /// Returns the first kind of content that can be sent. The error says which kinds there are.
 pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>, String> {
-    let content = body.get("content").and_then(Value::as_object).ok_or("the body says nothing of its content")?;
+    let content = body
+        .get("content")
+        .and_then(Value::as_object)
+        .ok_or("the body says nothing of its content")?;
     let media = |wanted: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| wanted(media));
-    let plain = |media: &str| media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let plain = |media: &str| {
+        media
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase()
+    };
     let found = media(&|media| plain(media) == "application/json")
         .or_else(|| media(&|media| plain(media).ends_with("+json")))
         .or_else(|| media(&|media| matches!(plain(media).as_str(), "*/*" | "application/*")))
         .or_else(|| media(&|media| plain(media) == FORM));
     let Some((media, content)) = found else {
         let names: Vec<&str> = content.keys().map(String::as_str).take(5).collect();
-        return Err(format!("the body is sent as {}, and only JSON and forms are", names.join(" or ")));
+        return Err(format!(
+            "the body is sent as {}, and only JSON and forms are",
+            names.join(" or ")
+        ));
     };
-    let content_type = if media.contains('*') { "application/json" } else { media };
+    let content_type = if media.contains('*') {
+        "application/json"
+    } else {
+        media
+    };
     let mut at = String::from("/content");
     push_pointer(&mut at, media);
     at.push_str("/schema");
     let mut gaps = Vec::new();
     let schema = match content.get("schema") {
         Some(Value::Null) => {
-            gaps.push((at.clone(), "the schema of the body is null: any JSON is taken".to_owned()));
+            gaps.push((
+                at.clone(),
+                "the schema of the body is null: any JSON is taken".to_owned(),
+            ));
             ANYTHING
         }
         schema => schema.unwrap_or(ANYTHING),
@@ -65,20 +85,39 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
     let mut members = Members::new();
     let is_plain = members.collect(document, resolved, 0);
     let is_flat = is_plain && !members.properties.is_empty();
-    members.required.retain(|name| !members.read_only.contains(name));
+    members
+        .required
+        .retain(|name| !members.read_only.contains(name));
     let needs_none = members.required.is_empty();
     // A service that requires an empty object of JSON is sent one.
     if is_plain && !is_flat && members.closed && needs_none && (is_form || !is_required) {
-        return Ok(Body { content_type, parts: Vec::new(), required: is_required, gaps });
+        return Ok(Body {
+            content_type,
+            parts: Vec::new(),
+            required: is_required,
+            gaps,
+        });
     }
     if is_flat && (is_required || is_form || needs_none) {
         let part = |name, schema, at| {
             let required = is_required && members.required.contains(&name);
             let (style, explode) = (None, None);
-            Part { name, place: Place::Body, required, schema, at, description: None, style, explode }
+            Part {
+                name,
+                place: Place::Body,
+                required,
+                schema,
+                at,
+                description: None,
+                style,
+                explode,
+            }
         };
         let is_never_sent = |schema: &Value| document.resolved(schema) == Ok(&Value::Bool(false));
-        let sent = members.properties.iter().filter(|(_, schema)| !is_never_sent(schema));
+        let sent = members
+            .properties
+            .iter()
+            .filter(|(_, schema)| !is_never_sent(schema));
         let told = sent.map(|(name, schema)| {
             let mut at = format!("{at}/properties");
             push_pointer(&mut at, name);
@@ -89,14 +128,24 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
             let at = format!("{at}/required");
             gaps.push((
                 at.clone(),
-                format!("{} is required and has no schema: any value is taken", name::quoted(name)),
+                format!(
+                    "{} is required and has no schema: any value is taken",
+                    name::quoted(name)
+                ),
             ));
             parts.push(part(name, ANYTHING, at));
         }
         if is_form {
-            parts.iter_mut().for_each(|part| encode(part, content, media, &mut gaps));
+            parts
+                .iter_mut()
+                .for_each(|part| encode(part, content, media, &mut gaps));
         }
-        return Ok(Body { content_type, parts, required: is_required, gaps });
+        return Ok(Body {
+            content_type,
+            parts,
+            required: is_required,
+            gaps,
+        });
     }
     if is_form {
         return Err("the body is a form whose fields are not a plain list".to_owned());
@@ -112,17 +161,35 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
         style: None,
         explode: None,
     };
-    Ok(Body { content_type, parts: vec![part], required: is_required, gaps })
+    Ok(Body {
+        content_type,
+        parts: vec![part],
+        required: is_required,
+        gaps,
+    })
 }
 
 /// Takes over how `encoding` writes a member of a form. What it says and no form here can do is a gap.
-fn encode<'d>(part: &mut Part<'d>, content: &'d Value, media: &str, gaps: &mut Vec<(String, String)>) {
-    let Some(encoding) = content.get("encoding").and_then(|encoding| encoding.get(part.name)) else { return };
+fn encode<'d>(
+    part: &mut Part<'d>,
+    content: &'d Value,
+    media: &str,
+    gaps: &mut Vec<(String, String)>,
+) {
+    let Some(encoding) = content
+        .get("encoding")
+        .and_then(|encoding| encoding.get(part.name))
+    else {
+        return;
+    };
     let text = |key: &str| encoding.get(key).and_then(Value::as_str);
     let explode = encoding.get("explode").and_then(Value::as_bool);
     let untold = match (text("style"), explode, text("contentType")) {
         (Some(style), ..) if !QUERY_STYLES.contains(&style) => {
-            format!("the style {} is not known here: lists repeat the name, and objects are JSON", name::quoted(style))
+            format!(
+                "the style {} is not known here: lists repeat the name, and objects are JSON",
+                name::quoted(style)
+            )
         }
         (Some(style), ..) => {
             (part.style, part.explode) = (Some(style), explode);
@@ -161,7 +228,13 @@ struct Members<'d> {
 
 impl<'d> Members<'d> {
     fn new() -> Self {
-        Self { properties: Vec::new(), required: Vec::new(), read_only: Vec::new(), closed: false, left: SCHEMAS_MAX }
+        Self {
+            properties: Vec::new(),
+            required: Vec::new(),
+            read_only: Vec::new(),
+            closed: false,
+            left: SCHEMAS_MAX,
+        }
     }
 
     /// Collects the members of an object that says nothing else; `false` if it says more, or too much.
@@ -181,17 +254,33 @@ impl<'d> Members<'d> {
             "default",
             "discriminator",
         ];
-        let Some(members) = schema.as_object() else { return false };
-        let closes = members.get("additionalProperties").is_none_or(|rule| rule == &Value::Bool(false));
+        let Some(members) = schema.as_object() else {
+            return false;
+        };
+        let closes = members
+            .get("additionalProperties")
+            .is_none_or(|rule| rule == &Value::Bool(false));
         let known = |keyword: &String| {
-            HARMLESS.contains(&keyword.as_str()) || keyword == "additionalProperties" || keyword.starts_with("x-")
+            HARMLESS.contains(&keyword.as_str())
+                || keyword == "additionalProperties"
+                || keyword.starts_with("x-")
         };
         let is_object = members.get("type").is_none_or(|kind| kind == "object");
-        if !closes || !is_object || !members.keys().all(known) || depth > 8 || !spend(&mut self.left, members) {
+        if !closes
+            || !is_object
+            || !members.keys().all(known)
+            || depth > 8
+            || !spend(&mut self.left, members)
+        {
             return false;
         }
         self.closed |= members.contains_key("additionalProperties");
-        for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (name, schema) in members
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             match document.is_read_only(schema) {
                 Ok(true) => {
                     self.read_only.push(name);
@@ -205,16 +294,33 @@ impl<'d> Members<'d> {
             }
             self.properties.push((name, schema));
         }
-        let required = members.get("required").and_then(Value::as_array).into_iter().flatten();
+        let required = members
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         self.required.extend(required.filter_map(Value::as_str));
-        let mut parts = members.get("allOf").and_then(Value::as_array).into_iter().flatten();
-        parts.all(|part| document.resolved(part).is_ok_and(|part| self.collect(document, part, depth + 1)))
+        let mut parts = members
+            .get("allOf")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        parts.all(|part| {
+            document
+                .resolved(part)
+                .is_ok_and(|part| self.collect(document, part, depth + 1))
+        })
     }
 
     /// Returns the names that are required and of which nothing else is said.
     fn untold(&self) -> Vec<&'d str> {
         let is_told = |name: &&str| self.properties.iter().any(|(told, _)| told == name);
-        let mut untold: Vec<&str> = self.required.iter().copied().filter(|name| !is_told(name)).collect();
+        let mut untold: Vec<&str> = self
+            .required
+            .iter()
+            .copied()
+            .filter(|name| !is_told(name))
+            .collect();
         untold.sort_unstable();
         untold.dedup();
         untold

@@ -18,17 +18,27 @@ impl Document {
     pub(super) fn read(file: &str, text: &str) -> Result<Self, Problem> {
         // Documents have bounds that are larger than readers hold exactly.
         let root = form::text::read_any_numbers(file, text)?;
-        let version = root.get("openapi").and_then(Value::as_str).unwrap_or_default();
+        let version = root
+            .get("openapi")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let is_3_0 = match version.split('.').collect::<Vec<_>>().as_slice() {
             ["3", "0", ..] => true,
             ["3", "1", ..] => false,
             _ if root.get("swagger").is_some() => {
-                let problem =
-                    Problem::new(file, "/swagger", "the document is of Swagger 2.0, and 3.0 and 3.1 are read");
+                let problem = Problem::new(
+                    file,
+                    "/swagger",
+                    "the document is of Swagger 2.0, and 3.0 and 3.1 are read",
+                );
                 return Err(problem.hint("convert it, for instance with `npx swagger2openapi`"));
             }
             _ => {
-                let problem = Problem::new(file, "/openapi", "the document does not say that it is OpenAPI 3.0 or 3.1");
+                let problem = Problem::new(
+                    file,
+                    "/openapi",
+                    "the document does not say that it is OpenAPI 3.0 or 3.1",
+                );
                 return Err(problem.hint("it begins with `openapi: 3.1.0`, or with 3.0"));
             }
         };
@@ -43,11 +53,16 @@ impl Document {
     }
 
     pub(super) fn title(&self) -> &str {
-        self.get("info").get("title").and_then(Value::as_str).unwrap_or("api")
+        self.get("info")
+            .get("title")
+            .and_then(Value::as_str)
+            .unwrap_or("api")
     }
 
     pub(super) fn paths(&self) -> &Map<String, Value> {
-        self.get("paths").as_object().expect("checked when it was read")
+        self.get("paths")
+            .as_object()
+            .expect("checked when it was read")
     }
 
     /// Returns remarks about the parts that are of no use for tools that are called.
@@ -58,7 +73,9 @@ impl Document {
             place: "/webhooks".to_owned(),
             operation: String::new(),
             reason: "webhook",
-            message: format!("{count} webhooks are requests to a client, so there is no tool for them"),
+            message: format!(
+                "{count} webhooks are requests to a client, so there is no tool for them"
+            ),
         };
         if count > 0 { vec![remark] } else { Vec::new() }
     }
@@ -66,7 +83,9 @@ impl Document {
     /// Follows references to what they say, as far as it stays in the document.
     pub(super) fn resolved<'d>(&'d self, mut value: &'d Value) -> Result<&'d Value, String> {
         for _ in 0..REFERENCES_MAX {
-            let Some(Value::String(reference)) = value.get("$ref") else { return Ok(value) };
+            let Some(Value::String(reference)) = value.get("$ref") else {
+                return Ok(value);
+            };
             value = self.target(reference)?;
         }
         Err("a reference leads back to itself".to_owned())
@@ -85,7 +104,9 @@ impl Document {
                 .root
                 .pointer(&percent_decoded(pointer))
                 .ok_or_else(|| format!("the reference {shown} leads nowhere")),
-            None => Err(format!("the reference {shown} leads to another document, which is never fetched")),
+            None => Err(format!(
+                "the reference {shown} leads to another document, which is never fetched"
+            )),
         }
     }
 }

@@ -36,7 +36,10 @@ pub(super) fn of(parameter: &Parameter) -> (Value, &'static str) {
         Some(inner) => (inner, parameter.may_be_null),
         None => (whole, false),
     };
-    let plain = inner.as_object().filter(|inner| !has_defs(whole) || inner.len() > 1).and_then(kind);
+    let plain = inner
+        .as_object()
+        .filter(|inner| !has_defs(whole) || inner.len() > 1)
+        .and_then(kind);
     let mut field = Map::from_iter([("name".to_owned(), parameter.field.clone().into())]);
     let param = match plain {
         Some((keys, param)) => {
@@ -56,22 +59,42 @@ pub(super) fn of(parameter: &Parameter) -> (Value, &'static str) {
         field.insert("required".to_owned(), true.into());
     }
     let text = |key: &str| whole.get(key).or_else(|| inner.get(key)).cloned();
-    let mut help =
-        parameter.description.clone().or_else(|| text("description")?.as_str().map(str::to_owned)).unwrap_or_default();
+    let mut help = parameter
+        .description
+        .clone()
+        .or_else(|| text("description")?.as_str().map(str::to_owned))
+        .unwrap_or_default();
     help = sentence(&help, HELP_MAX);
-    if let Some(default) = text("default").filter(|default| !default.is_null() && !default.is_object()) {
-        let stop = if help.is_empty() || help.ends_with(['.', '…', '\n']) { "" } else { "." };
-        help = format!("{help}{stop} Default: {default}.").trim().to_owned();
+    if let Some(default) =
+        text("default").filter(|default| !default.is_null() && !default.is_object())
+    {
+        let stop = if help.is_empty() || help.ends_with(['.', '…', '\n']) {
+            ""
+        } else {
+            "."
+        };
+        help = format!("{help}{stop} Default: {default}.")
+            .trim()
+            .to_owned();
     }
     if !help.is_empty() {
         field.insert("help".to_owned(), help.into());
     }
-    let given = text("examples").and_then(|examples| examples.as_array().cloned()).unwrap_or_default();
-    let examples: Vec<Value> = given.into_iter().chain(parameter.example.clone()).take(3).collect();
+    let given = text("examples")
+        .and_then(|examples| examples.as_array().cloned())
+        .unwrap_or_default();
+    let examples: Vec<Value> = given
+        .into_iter()
+        .chain(parameter.example.clone())
+        .take(3)
+        .collect();
     if !examples.is_empty()
         && let Ok(validator) = validate::validator(whole)
     {
-        let examples: Vec<Value> = examples.into_iter().filter(|example| validator.is_valid(example)).collect();
+        let examples: Vec<Value> = examples
+            .into_iter()
+            .filter(|example| validator.is_valid(example))
+            .collect();
         if !examples.is_empty() {
             field.insert("examples".to_owned(), examples.into());
         }
@@ -85,23 +108,40 @@ fn has_defs(schema: &Value) -> bool {
 
 /// Returns the schema without its texts, which the field has itself.
 fn without_texts(schema: &Value) -> Value {
-    let Value::Object(members) = schema else { return json!({}) };
-    let rules = members.iter().filter(|(keyword, _)| !TEXTS.contains(&keyword.as_str()));
-    Value::Object(rules.map(|(keyword, value)| (keyword.clone(), value.clone())).collect())
+    let Value::Object(members) = schema else {
+        return json!({});
+    };
+    let rules = members
+        .iter()
+        .filter(|(keyword, _)| !TEXTS.contains(&keyword.as_str()));
+    Value::Object(
+        rules
+            .map(|(keyword, value)| (keyword.clone(), value.clone()))
+            .collect(),
+    )
 }
 
 /// Returns a form's type with its own keys, if that says everything the schema says.
 fn kind(schema: &Map<String, Value>) -> Option<(Map<String, Value>, &'static str)> {
     let says_only = |known: &[&str]| {
-        schema.keys().all(|key| key == "type" || known.contains(&key.as_str()) || TEXTS.contains(&key.as_str()))
+        schema.keys().all(|key| {
+            key == "type" || known.contains(&key.as_str()) || TEXTS.contains(&key.as_str())
+        })
     };
-    let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
+    let format = schema
+        .get("format")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let of = |word: &str| Map::from_iter([("type".to_owned(), Value::from(word))]);
     match schema.get("type")?.as_str()? {
         "string" if schema.contains_key("enum") => {
             let choices = schema.get("enum")?.as_array()?;
             let mut seen = std::collections::BTreeSet::new();
-            let is_choice = |choice: &Value| choice.as_str().is_some_and(|text| seen.insert(text.to_owned()));
+            let is_choice = |choice: &Value| {
+                choice
+                    .as_str()
+                    .is_some_and(|text| seen.insert(text.to_owned()))
+            };
             let fits = says_only(&["enum"]) && (1..=CHOICES_MAX).contains(&choices.len());
             (fits && choices.iter().all(is_choice)).then(|| {
                 let mut field = of("dropdown");
@@ -123,21 +163,46 @@ fn kind(schema: &Map<String, Value>) -> Option<(Map<String, Value>, &'static str
             _ if !says_only(&["format", "minLength", "maxLength", "pattern"]) => None,
             _ => {
                 let mut field = of("text");
-                counted(schema, &mut field, [("minLength", "min_length"), ("maxLength", "max_length")], LENGTH_MAX)?;
-                field.extend(schema.get("pattern").map(|pattern| ("pattern".to_owned(), pattern.clone())));
+                counted(
+                    schema,
+                    &mut field,
+                    [("minLength", "min_length"), ("maxLength", "max_length")],
+                    LENGTH_MAX,
+                )?;
+                field.extend(
+                    schema
+                        .get("pattern")
+                        .map(|pattern| ("pattern".to_owned(), pattern.clone())),
+                );
                 Some((field, "string"))
             }
         },
         word @ ("integer" | "number") => {
-            let names = [("minimum", "min"), ("maximum", "max"), ("multipleOf", "step")];
-            let whole = |number: &Value| number.as_f64().is_some_and(|number| number.fract() == 0.0);
+            let names = [
+                ("minimum", "min"),
+                ("maximum", "max"),
+                ("multipleOf", "step"),
+            ];
+            let whole =
+                |number: &Value| number.as_f64().is_some_and(|number| number.fract() == 0.0);
             let fits = says_only(&["format", "minimum", "maximum", "multipleOf"])
-                && names.iter().all(|(bound, _)| word == "number" || schema.get(*bound).is_none_or(whole));
+                && names
+                    .iter()
+                    .all(|(bound, _)| word == "number" || schema.get(*bound).is_none_or(whole));
             fits.then(|| {
                 let mut field = of("number");
-                let bounds = names.iter().filter_map(|(from, to)| Some(((*to).to_owned(), schema.get(*from)?.clone())));
+                let bounds = names
+                    .iter()
+                    .filter_map(|(from, to)| Some(((*to).to_owned(), schema.get(*from)?.clone())));
                 field.extend(bounds);
-                (field, if word == "integer" { "integer" } else { "number" })
+                (
+                    field,
+                    if word == "integer" {
+                        "integer"
+                    } else {
+                        "number"
+                    },
+                )
             })
         }
         "boolean" => says_only(&[]).then(|| (of("checkbox"), "boolean")),
@@ -147,12 +212,20 @@ fn kind(schema: &Map<String, Value>) -> Option<(Map<String, Value>, &'static str
             if matches!(param, "integer" | "number") {
                 items.insert("decimals".to_owned(), (param == "number").into());
             }
-            if let Some(help) = schema.get("items").and_then(|items| items.get("description")) {
+            if let Some(help) = schema
+                .get("items")
+                .and_then(|items| items.get("description"))
+            {
                 items.insert("help".to_owned(), help.clone());
             }
             let mut field = of("list");
             field.insert("of".to_owned(), Value::Object(items));
-            counted(schema, &mut field, [("minItems", "min_items"), ("maxItems", "max_items")], ITEMS_MAX)?;
+            counted(
+                schema,
+                &mut field,
+                [("minItems", "min_items"), ("maxItems", "max_items")],
+                ITEMS_MAX,
+            )?;
             Some((field, "json"))
         }
         _ => None,

@@ -22,8 +22,14 @@ const TITLE_MAX: usize = 200;
 /// Parameters that OpenAPI says to ignore, since others say the same.
 const IGNORED_HEADERS: &[&str] = &["accept", "content-type", "authorization"];
 /// Headers that no caller may set at a connection.
-const RESERVED_HEADERS: &[&str] =
-    &["cookie", "host", "connection", "content-length", "transfer-encoding", "accept-encoding"];
+const RESERVED_HEADERS: &[&str] = &[
+    "cookie",
+    "host",
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "accept-encoding",
+];
 
 /// The styles that the adapter knows in a query and in a form.
 pub(super) const QUERY_STYLES: &[&str] = &["form", "spaceDelimited", "pipeDelimited", "deepObject"];
@@ -77,7 +83,9 @@ pub(super) fn all(
     access: &Access,
     remarks: &mut Vec<Remark>,
 ) -> Vec<Operation> {
-    const METHODS: &[&str] = &["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+    const METHODS: &[&str] = &[
+        "get", "put", "post", "delete", "options", "head", "patch", "trace",
+    ];
     let mut found = Vec::new();
     let mut names = BTreeSet::new();
     let mut seen = 0;
@@ -99,7 +107,11 @@ pub(super) fn all(
             let line = format!("{} {path}", method.to_ascii_uppercase());
             let id = operation.get("operationId").and_then(Value::as_str);
             let tool = tool_name(&snake(id.unwrap_or(&line)), &line, &names);
-            if !is_wanted(wanted, operation, &[&tool, id.unwrap_or(&tool), path, &line]) {
+            if !is_wanted(
+                wanted,
+                operation,
+                &[&tool, id.unwrap_or(&tool), path, &line],
+            ) {
                 continue;
             }
             seen += 1;
@@ -110,8 +122,17 @@ pub(super) fn all(
                 remarks.push(remark(true, "/paths", "", "too-many", why));
                 return found;
             }
-            let source =
-                Source { document, contract, access, path, method, item, operation, place: &place, line: &line };
+            let source = Source {
+                document,
+                contract,
+                access,
+                path,
+                method,
+                item,
+                operation,
+                place: &place,
+                line: &line,
+            };
             match source.read(tool, remarks) {
                 Ok(operation) => {
                     names.insert(operation.tool.clone());
@@ -125,13 +146,36 @@ pub(super) fn all(
 }
 
 fn is_wanted(wanted: &Wanted<'_>, operation: &Value, names: &[&str]) -> bool {
-    let tags = operation.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let tags = operation
+        .get("tags")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     let mut all = names.iter().copied().chain(tags);
-    wanted.only.is_empty() || all.any(|name| wanted.only.iter().any(|pattern| name::matches(pattern, name)))
+    wanted.only.is_empty()
+        || all.any(|name| {
+            wanted
+                .only
+                .iter()
+                .any(|pattern| name::matches(pattern, name))
+        })
 }
 
-fn remark(left_out: bool, place: &str, operation: &str, reason: &'static str, message: String) -> Remark {
-    Remark { left_out, place: place.to_owned(), operation: operation.to_owned(), reason, message }
+fn remark(
+    left_out: bool,
+    place: &str,
+    operation: &str,
+    reason: &'static str,
+    message: String,
+) -> Remark {
+    Remark {
+        left_out,
+        place: place.to_owned(),
+        operation: operation.to_owned(),
+        reason,
+        message,
+    }
 }
 
 impl Operation {
@@ -146,7 +190,9 @@ impl Operation {
     /// Returns the operation as the adapter describes it.
     pub(super) fn shape(&self) -> shape::Operation {
         let kind = |value: &Value| {
-            let word = value.as_str().map_or_else(|| value["type"].clone(), Value::from);
+            let word = value
+                .as_str()
+                .map_or_else(|| value["type"].clone(), Value::from);
             serde_json::from_value::<Type>(word).unwrap_or(Type::Json)
         };
         let params = self.settings["params"].as_object().into_iter().flatten();
@@ -156,7 +202,10 @@ impl Operation {
             required: param["required"] == true,
             description: None,
         });
-        let mut returns = self.settings["returns"].as_object().cloned().unwrap_or_default();
+        let mut returns = self.settings["returns"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
         if self.settings.get("pagination").is_some() {
             returns.insert("next_arguments".to_owned(), "json".into());
         }
@@ -202,11 +251,18 @@ impl<'d> Source<'d> {
             return Err((
                 "method",
                 self.place.to_owned(),
-                format!("{} answers nothing to tell", self.method.to_ascii_uppercase()),
+                format!(
+                    "{} answers nothing to tell",
+                    self.method.to_ascii_uppercase()
+                ),
             ));
         }
         if self.path.contains(['?', '#']) || !self.path.starts_with('/') {
-            return Err(("path", self.place.to_owned(), "the path is no plain path".to_owned()));
+            return Err((
+                "path",
+                self.place.to_owned(),
+                "the path is no plain path".to_owned(),
+            ));
         }
         self.check_server()?;
         let mut noted = Vec::new();
@@ -214,7 +270,8 @@ impl<'d> Source<'d> {
         let mut parameters = self.parameters(&mut taken, &mut noted)?;
         let (content_type, body_required) = self.body(&mut parameters, &mut taken, &mut noted)?;
         let responses = self.operation.get("responses").unwrap_or(&Value::Null);
-        let answer = answer::of(self.document, responses).map_err(|why| ("reference", at("/responses"), why))?;
+        let answer = answer::of(self.document, responses)
+            .map_err(|why| ("reference", at("/responses"), why))?;
         if let Some(media) = &answer.untold {
             let why = format!("the answer is {media}, and only JSON is told");
             if self.method == "get" {
@@ -294,11 +351,16 @@ impl<'d> Source<'d> {
         taken: &mut BTreeSet<String>,
         noted: &mut Vec<Refusal>,
     ) -> Result<(Option<&'d str>, bool), Refusal> {
-        let Some(given) = self.operation.get("requestBody") else { return Ok((None, false)) };
+        let Some(given) = self.operation.get("requestBody") else {
+            return Ok((None, false));
+        };
         let place = format!("{}/requestBody", self.place);
-        let resolved = self.document.resolved(given).map_err(|why| ("reference", place.clone(), why))?;
-        let may_be_left_out =
-            matches!(self.method, "get" | "delete") && resolved.get("required") != Some(&Value::Bool(true));
+        let resolved = self
+            .document
+            .resolved(given)
+            .map_err(|why| ("reference", place.clone(), why))?;
+        let may_be_left_out = matches!(self.method, "get" | "delete")
+            && resolved.get("required") != Some(&Value::Bool(true));
         let body = match body::of(self.document, resolved) {
             Ok(body) if body.parts.is_empty() => return Ok((None, false)),
             Ok(_) if self.method == "get" => Err("a GET with a body is not sent".to_owned()),
@@ -307,7 +369,11 @@ impl<'d> Source<'d> {
         let body = match body {
             Ok(body) => body,
             Err(why) if may_be_left_out => {
-                noted.push(("body", place, format!("the optional body is dropped: {why}")));
+                noted.push((
+                    "body",
+                    place,
+                    format!("the optional body is dropped: {why}"),
+                ));
                 return Ok((None, false));
             }
             Err(why) => return Err(("body", place, why)),
@@ -315,23 +381,38 @@ impl<'d> Source<'d> {
         // Other methods always send a body that has members. A whole one is an argument that is required itself.
         let is_whole = body.parts.iter().any(|part| part.place == Place::WholeBody);
         let body_required = body.required && self.method == "delete" && !is_whole;
-        noted.extend(body.gaps.into_iter().map(|(at, why)| ("schema", format!("{place}{at}"), why)));
+        noted.extend(
+            body.gaps
+                .into_iter()
+                .map(|(at, why)| ("schema", format!("{place}{at}"), why)),
+        );
         for part in body.parts {
             let place = format!("{place}{}", part.at);
             let parameter = self.part(&part, &place, taken, noted);
             parameters.push(parameter.map_err(|why| ("schema", place, why))?);
         }
-        Ok((Some(body.content_type).filter(|media| *media != "application/json"), body_required))
+        Ok((
+            Some(body.content_type).filter(|media| *media != "application/json"),
+            body_required,
+        ))
     }
 
     /// Refuses an operation on another server, which would need a connection of its own.
     fn check_server(&self) -> Result<(), Refusal> {
-        let url = |servers: &Value| servers.get(0).and_then(|server| server.get("url")?.as_str().map(str::to_owned));
-        let own = [self.operation, self.item].iter().find_map(|of| url(of.get("servers")?));
+        let url = |servers: &Value| {
+            servers
+                .get(0)
+                .and_then(|server| server.get("url")?.as_str().map(str::to_owned))
+        };
+        let own = [self.operation, self.item]
+            .iter()
+            .find_map(|of| url(of.get("servers")?));
         match own {
             Some(own) if Some(&own) != url(self.document.get("servers")).as_ref() => {
                 let shown = sentence(&own, 100);
-                let why = format!("it is at a server of its own, {shown}, and a contract has one connection here");
+                let why = format!(
+                    "it is at a server of its own, {shown}, and a contract has one connection here"
+                );
                 Err(("server", format!("{}/servers", self.place), why))
             }
             _ => Ok(()),
@@ -339,10 +420,19 @@ impl<'d> Source<'d> {
     }
 
     fn words(&self) -> (String, String) {
-        let text = |key: &str| self.operation.get(key).and_then(Value::as_str).unwrap_or_default();
+        let text = |key: &str| {
+            self.operation
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let title = sentence(&text("summary").replace(['\n', '\r'], " "), TITLE_MAX);
         let body = sentence(text("description"), DESCRIPTION_MAX);
-        let stop = if title.is_empty() || title.ends_with(['.', '!', '?', '…']) { "" } else { "." };
+        let stop = if title.is_empty() || title.ends_with(['.', '!', '?', '…']) {
+            ""
+        } else {
+            "."
+        };
         let mut description = match (title.is_empty(), body.is_empty()) {
             (_, false) if body.starts_with(&title) => body,
             (false, false) => format!("{title}{stop} {body}"),
@@ -358,21 +448,47 @@ impl<'d> Source<'d> {
     /// Returns the collection of the operation. There is one for each first tag, so that each has a size that people
     /// can read.
     fn collection(&self) -> String {
-        let tag = self.operation.get("tags").and_then(|tags| tags.get(0)?.as_str()).unwrap_or(self.contract);
+        let tag = self
+            .operation
+            .get("tags")
+            .and_then(|tags| tags.get(0)?.as_str())
+            .unwrap_or(self.contract);
         let plain: String = snake(tag).chars().take(64).collect();
-        if plain.is_empty() { "api".to_owned() } else { plain }
+        if plain.is_empty() {
+            "api".to_owned()
+        } else {
+            plain
+        }
     }
 
-    fn parameters(&self, taken: &mut BTreeSet<String>, noted: &mut Vec<Refusal>) -> Result<Vec<Parameter>, Refusal> {
+    fn parameters(
+        &self,
+        taken: &mut BTreeSet<String>,
+        noted: &mut Vec<Refusal>,
+    ) -> Result<Vec<Parameter>, Refusal> {
         let mut found: Vec<(String, &Value)> = Vec::new();
         let mut item_place = self.place.to_owned();
         item_place.truncate(item_place.rfind('/').unwrap_or(0));
-        for (of, place) in [(self.item, item_place.as_str()), (self.operation, self.place)] {
-            for (index, given) in of.get("parameters").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        for (of, place) in [
+            (self.item, item_place.as_str()),
+            (self.operation, self.place),
+        ] {
+            for (index, given) in of
+                .get("parameters")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .enumerate()
+            {
                 let place = format!("{place}/parameters/{index}");
-                let given = self.document.resolved(given).map_err(|why| ("reference", place.clone(), why))?;
+                let given = self
+                    .document
+                    .resolved(given)
+                    .map_err(|why| ("reference", place.clone(), why))?;
                 // An operation's own stands in for the path's.
-                found.retain(|(_, other)| (&other["name"], &other["in"]) != (&given["name"], &given["in"]));
+                found.retain(|(_, other)| {
+                    (&other["name"], &other["in"]) != (&given["name"], &given["in"])
+                });
                 found.push((place, given));
             }
         }
@@ -382,14 +498,22 @@ impl<'d> Source<'d> {
             match self.parameter(given, &place, taken, noted) {
                 Ok(parameter) => parameters.extend(parameter),
                 Err((reason, why)) if required => return Err((reason, place, why)),
-                Err((reason, why)) => noted.push((reason, place, format!("the parameter is dropped: {why}"))),
+                Err((reason, why)) => {
+                    noted.push((reason, place, format!("the parameter is dropped: {why}")))
+                }
             }
         }
         let mut rest = self.path;
         while let Some((_, after)) = rest.split_once('{') {
             let (name, after) = after.split_once('}').unwrap_or((after, ""));
-            if !parameters.iter().any(|parameter| parameter.place == Place::Path && parameter.original == name) {
-                let why = format!("the path has {{{}}}, and no parameter says what it is", sentence(name, 60));
+            if !parameters
+                .iter()
+                .any(|parameter| parameter.place == Place::Path && parameter.original == name)
+            {
+                let why = format!(
+                    "the path has {{{}}}, and no parameter says what it is",
+                    sentence(name, 60)
+                );
                 return Err(("path", self.place.to_owned(), why));
             }
             rest = after;
@@ -405,7 +529,11 @@ impl<'d> Source<'d> {
         taken: &mut BTreeSet<String>,
         noted: &mut Vec<Refusal>,
     ) -> Result<Option<Parameter>, (&'static str, String)> {
-        let original = given.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let original = given
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
         let position = match given.get("in").and_then(Value::as_str) {
             Some("path") if !self.path.contains(&format!("{{{original}}}")) => return Ok(None),
             Some("path") => Place::Path,
@@ -420,8 +548,15 @@ impl<'d> Source<'d> {
                 }
                 Place::Header
             }
-            Some("cookie") => return Err(("parameter", "cookies are the connection's own".to_owned())),
-            other => return Err(("parameter", format!("nothing is sent in {}", other.unwrap_or("no place")))),
+            Some("cookie") => {
+                return Err(("parameter", "cookies are the connection's own".to_owned()));
+            }
+            other => {
+                return Err((
+                    "parameter",
+                    format!("nothing is sent in {}", other.unwrap_or("no place")),
+                ));
+            }
         };
         if original.is_empty() {
             return Err(("parameter", "it has no name".to_owned()));
@@ -429,26 +564,41 @@ impl<'d> Source<'d> {
         if position == Place::Query && self.access.sends_query(&original) {
             return Ok(None);
         }
-        let content = given.get("content").and_then(Value::as_object).and_then(|content| content.iter().next());
+        let content = given
+            .get("content")
+            .and_then(Value::as_object)
+            .and_then(|content| content.iter().next());
         let (schema, is_json) = match content {
             Some((media, content)) if media.ends_with("json") => (content.get("schema"), true),
             Some((media, _)) => return Err(("parameter", format!("it is written as {media}"))),
             None => (given.get("schema"), false),
         };
         let style = given.get("style").and_then(Value::as_str);
-        let default = if position == Place::Query { "form" } else { "simple" };
+        let default = if position == Place::Query {
+            "form"
+        } else {
+            "simple"
+        };
         let known: &[&str] = match position {
             Place::Query => QUERY_STYLES,
             _ => &["simple"],
         };
         let style = style.unwrap_or(default);
         if !is_json && !known.contains(&style) {
-            return Err(("parameter", format!("the style {} is not known here", sentence(style, 40))));
+            return Err((
+                "parameter",
+                format!("the style {} is not known here", sentence(style, 40)),
+            ));
         }
         const TEXT: &str = "string";
-        let lifted =
-            schema::lift(self.document, schema.unwrap_or(&json!({ "type": TEXT }))).map_err(|why| ("schema", why))?;
-        noted.extend(lifted.dropped.into_iter().map(|(reason, why)| (reason, place.to_owned(), why)));
+        let lifted = schema::lift(self.document, schema.unwrap_or(&json!({ "type": TEXT })))
+            .map_err(|why| ("schema", why))?;
+        noted.extend(
+            lifted
+                .dropped
+                .into_iter()
+                .map(|(reason, why)| (reason, place.to_owned(), why)),
+        );
         let mut schema = match lifted.schema {
             Value::Bool(false) => return Err(("schema", "no value is taken".to_owned())),
             Value::Bool(true) => json!({}),
@@ -456,7 +606,9 @@ impl<'d> Source<'d> {
         };
         // A parameter without a type takes anything; it is sent as text.
         if schema.get("type").is_none()
-            && ["$ref", "anyOf", "oneOf", "allOf", "enum", "const"].iter().all(|key| schema.get(*key).is_none())
+            && ["$ref", "anyOf", "oneOf", "allOf", "enum", "const"]
+                .iter()
+                .all(|key| schema.get(*key).is_none())
         {
             schema["type"] = TEXT.into();
         }
@@ -481,10 +633,19 @@ impl<'d> Source<'d> {
             place: position,
             required: position == Place::Path || given.get("required") == Some(&Value::Bool(true)),
             may_be_null: false,
-            description: given.get("description").and_then(Value::as_str).map(str::to_owned),
-            example: given.get("example").filter(|example| schema::can_be_shown(example)).cloned(),
+            description: given
+                .get("description")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            example: given
+                .get("example")
+                .filter(|example| schema::can_be_shown(example))
+                .cloned(),
             style: (!is_json && !is_single).then(|| style.to_owned()),
-            explode: given.get("explode").and_then(Value::as_bool).filter(|_| !is_json && !is_single),
+            explode: given
+                .get("explode")
+                .and_then(Value::as_bool)
+                .filter(|_| !is_json && !is_single),
             original,
             schema,
         }))
@@ -498,7 +659,12 @@ impl<'d> Source<'d> {
         noted: &mut Vec<Refusal>,
     ) -> Result<Parameter, String> {
         let lifted = schema::lift(self.document, part.schema)?;
-        noted.extend(lifted.dropped.into_iter().map(|(reason, why)| (reason, place.to_owned(), why)));
+        noted.extend(
+            lifted
+                .dropped
+                .into_iter()
+                .map(|(reason, why)| (reason, place.to_owned(), why)),
+        );
         let field = match taken.contains(part.name) {
             true => field_name(&format!("body_{}", part.name), taken),
             false => field_name(part.name, taken),
@@ -522,7 +688,10 @@ impl<'d> Source<'d> {
 
 /// Returns `true` if every value is one text or number, so that no style matters.
 fn is_single(schema: &Value) -> bool {
-    matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "number" | "boolean"))
+    matches!(
+        schema.get("type").and_then(Value::as_str),
+        Some("string" | "integer" | "number" | "boolean")
+    )
 }
 
 impl Parameter {
@@ -542,8 +711,15 @@ impl Parameter {
         if self.original != self.field {
             settings.insert("as".to_owned(), self.original.clone().into());
         }
-        settings.extend(self.style.as_ref().map(|style| ("style".to_owned(), style.clone().into())));
-        settings.extend(self.explode.map(|explode| ("explode".to_owned(), explode.into())));
+        settings.extend(
+            self.style
+                .as_ref()
+                .map(|style| ("style".to_owned(), style.clone().into())),
+        );
+        settings.extend(
+            self.explode
+                .map(|explode| ("explode".to_owned(), explode.into())),
+        );
         Value::Object(settings)
     }
 }

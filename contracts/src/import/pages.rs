@@ -15,7 +15,9 @@ pub(super) struct Pages {
     pub(super) records: Option<String>,
 }
 
-const POSITIONS: &[&str] = &["page", "cursor", "after", "before", "since", "offset", "start"];
+const POSITIONS: &[&str] = &[
+    "page", "cursor", "after", "before", "since", "offset", "start",
+];
 const SIZES: &[&str] = &["per_page", "page_size", "limit", "size"];
 
 pub(super) fn of(
@@ -25,13 +27,21 @@ pub(super) fn of(
     parameters: &[Parameter],
 ) -> Option<Pages> {
     let own = |wanted: &str| {
-        let is_meant = |parameter: &&Parameter| parameter.place == Place::Query && parameter.original == wanted;
+        let is_meant = |parameter: &&Parameter| {
+            parameter.place == Place::Query && parameter.original == wanted
+        };
         parameters.iter().find(is_meant)
     };
     speakeasy(operation, &own)
         .or_else(|| fern(operation, &own))
         .or_else(|| {
-            linked(operation, document.resolved(response?.get("links")?.as_object()?.values().next()?).ok()?, &own)
+            linked(
+                operation,
+                document
+                    .resolved(response?.get("links")?.as_object()?.values().next()?)
+                    .ok()?,
+                &own,
+            )
         })
         .or_else(|| header(response?, &own))
 }
@@ -40,14 +50,24 @@ type Own<'p> = dyn Fn(&str) -> Option<&'p Parameter> + 'p;
 
 /// Recognizes a response that has `Link: <…>; rel="next"`.
 fn header(response: &Value, own: &Own<'_>) -> Option<Pages> {
-    response.get("headers")?.as_object()?.keys().find(|name| name.eq_ignore_ascii_case("link"))?;
+    response
+        .get("headers")?
+        .as_object()?
+        .keys()
+        .find(|name| name.eq_ignore_ascii_case("link"))?;
     POSITIONS.iter().find_map(|name| own(name))?;
-    let size = SIZES.iter().find_map(|name| own(name)).map(|size| size.field.as_str());
+    let size = SIZES
+        .iter()
+        .find_map(|name| own(name))
+        .map(|size| size.field.as_str());
     let mut pagination = json!({ "style": "link" });
     if let Some(size) = size {
         pagination["size"] = size.into();
     }
-    Some(Pages { pagination, records: None })
+    Some(Pages {
+        pagination,
+        records: None,
+    })
 }
 
 /// Recognizes a link from the response back to the operation, with a value out of the answer.
@@ -58,7 +78,10 @@ fn linked(operation: &Value, link: &Value, own: &Own<'_>) -> Option<Pages> {
     let (name, value) = link.get("parameters")?.as_object()?.iter().next()?;
     let pointer = value.as_str()?.strip_prefix("$response.body#")?;
     let cursor = own(name.strip_prefix("query.").unwrap_or(name))?;
-    Some(Pages { pagination: json!({ "style": "cursor", "cursor": cursor.field, "next": pointer }), records: None })
+    Some(Pages {
+        pagination: json!({ "style": "cursor", "cursor": cursor.field, "next": pointer }),
+        records: None,
+    })
 }
 
 /// Reads `x-speakeasy-pagination: { type, inputs: [{ name, in, type }], outputs: { results, nextCursor } }`.
@@ -73,7 +96,9 @@ fn speakeasy(operation: &Value, own: &Own<'_>) -> Option<Pages> {
     let output = |name: &str| json_path(said.get("outputs")?.get(name)?.as_str()?);
     let records = output("results");
     let pagination = match (input("cursor"), input("page"), input("offset")) {
-        (Some(cursor), ..) => json!({ "style": "cursor", "cursor": cursor.field, "next": output("nextCursor")? }),
+        (Some(cursor), ..) => {
+            json!({ "style": "cursor", "cursor": cursor.field, "next": output("nextCursor")? })
+        }
         (_, Some(page), _) => {
             let mut pagination = json!({ "style": "page", "page": page.field });
             if let Some(size) = input("limit") {
@@ -81,10 +106,15 @@ fn speakeasy(operation: &Value, own: &Own<'_>) -> Option<Pages> {
             }
             pagination
         }
-        (.., Some(offset)) => json!({ "style": "offset", "offset": offset.field, "limit": input("limit")?.field }),
+        (.., Some(offset)) => {
+            json!({ "style": "offset", "offset": offset.field, "limit": input("limit")?.field })
+        }
         _ => return None,
     };
-    Some(Pages { pagination, records })
+    Some(Pages {
+        pagination,
+        records,
+    })
 }
 
 /// Reads `x-fern-pagination: { cursor: $request.cursor, next_cursor: $response.next, results: $response.data }`, or the
@@ -94,12 +124,17 @@ fn fern(operation: &Value, own: &Own<'_>) -> Option<Pages> {
     let request = |name: &str| own(said.get(name)?.as_str()?.strip_prefix("$request.")?);
     let response = |name: &str| json_path(&said.get(name)?.as_str()?.replacen("$response", "$", 1));
     let pagination = match (request("cursor"), request("offset")) {
-        (Some(cursor), _) => json!({ "style": "cursor", "cursor": cursor.field, "next": response("next_cursor")? }),
+        (Some(cursor), _) => {
+            json!({ "style": "cursor", "cursor": cursor.field, "next": response("next_cursor")? })
+        }
         // Fern's `offset` is the number of a page.
         (_, Some(page)) => json!({ "style": "page", "page": page.field }),
         _ => return None,
     };
-    Some(Pages { pagination, records: response("results") })
+    Some(Pages {
+        pagination,
+        records: response("results"),
+    })
 }
 
 /// Rewrites `$.meta.next` as `/meta/next`.
@@ -109,6 +144,9 @@ fn json_path(path: &str) -> Option<String> {
     if steps.contains(['[', '*', '(']) {
         return None;
     }
-    steps.split('.').filter(|step| !step.is_empty()).for_each(|step| push_pointer(&mut pointer, step));
+    steps
+        .split('.')
+        .filter(|step| !step.is_empty())
+        .for_each(|step| push_pointer(&mut pointer, step));
     Some(pointer)
 }

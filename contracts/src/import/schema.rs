@@ -40,8 +40,20 @@ const KEPT: &[&str] = &[
     "contentMediaType",
     "deprecated",
 ];
-const NUMERIC: &[&str] = &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
-const REFUSED: &[&str] = &["$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef"];
+const NUMERIC: &[&str] = &[
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+];
+const REFUSED: &[&str] = &[
+    "$id",
+    "$anchor",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$recursiveRef",
+];
 
 /// A lifted schema, with what was dropped from it on the way: the kind of each, and a sentence.
 pub(super) struct Lifted {
@@ -60,7 +72,8 @@ pub(super) fn lift(document: &Document, schema: &Value) -> Result<Lifted, String
         left_in_parts: PARTS_MAX,
         dropped: Vec::new(),
     };
-    let start = match document.is_3_0 || schema.as_object().is_some_and(|schema| schema.len() == 1) {
+    let start = match document.is_3_0 || schema.as_object().is_some_and(|schema| schema.len() == 1)
+    {
         true => document.resolved(schema)?,
         false => schema,
     };
@@ -75,13 +88,22 @@ pub(super) fn lift(document: &Document, schema: &Value) -> Result<Lifted, String
         members.insert("$defs".to_owned(), Value::Object(lifter.defs));
     }
     upstream::plain_types(&mut lifted);
-    Ok(Lifted { schema: lifted, dropped: lifter.dropped })
+    Ok(Lifted {
+        schema: lifted,
+        dropped: lifter.dropped,
+    })
 }
 
 /// Takes the schema of an object, with the names in it, from what may still be looked at. Returns `false` if that is less.
 pub(super) fn spend(left: &mut usize, members: &Map<String, Value>) -> bool {
-    let properties = members.get("properties").and_then(Value::as_object).map_or(0, Map::len);
-    let required = members.get("required").and_then(Value::as_array).map_or(0, Vec::len);
+    let properties = members
+        .get("properties")
+        .and_then(Value::as_object)
+        .map_or(0, Map::len);
+    let required = members
+        .get("required")
+        .and_then(Value::as_array)
+        .map_or(0, Vec::len);
     let spent = left.checked_sub(1 + properties + required);
     *left = spent.unwrap_or(0);
     spent.is_some()
@@ -94,12 +116,24 @@ fn read_only_in_parts(
     left: &mut usize,
     found: &mut Vec<String>,
 ) -> Result<(), String> {
-    for part in members.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-        let Value::Object(part) = document.resolved(part)? else { continue };
+    for part in members
+        .get("allOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let Value::Object(part) = document.resolved(part)? else {
+            continue;
+        };
         if !spend(left, part) {
             return Ok(());
         }
-        for (name, schema) in part.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (name, schema) in part
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             if document.is_read_only(schema)? {
                 found.push(name.clone());
             }
@@ -128,8 +162,16 @@ impl Lifter<'_> {
     }
 
     /// Lifts a schema that is part of an `allOf`: what a client does not send of the whole it does not send of the part.
-    fn part(&mut self, schema: &Value, depth: usize, unsent_of_whole: &[String]) -> Result<Value, String> {
-        self.left = self.left.checked_sub(1).ok_or("the schema with all that it refers to is too large")?;
+    fn part(
+        &mut self,
+        schema: &Value,
+        depth: usize,
+        unsent_of_whole: &[String],
+    ) -> Result<Value, String> {
+        self.left = self
+            .left
+            .checked_sub(1)
+            .ok_or("the schema with all that it refers to is too large")?;
         if depth > DEPTH_MAX {
             return Err("the schema is nested too deeply".to_owned());
         }
@@ -138,7 +180,10 @@ impl Lifter<'_> {
             Value::Object(members) => members,
             _ => return Err("a schema is no object".to_owned()),
         };
-        if let Some(keyword) = REFUSED.iter().find(|keyword| members.contains_key(**keyword)) {
+        if let Some(keyword) = REFUSED
+            .iter()
+            .find(|keyword| members.contains_key(**keyword))
+        {
             return Err(format!("a schema has `{keyword}`, which is not read"));
         }
         let mut lifted = Map::new();
@@ -154,7 +199,9 @@ impl Lifter<'_> {
         for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != "$ref") {
             self.keyword(keyword, value, &unsent, depth, &mut lifted)?;
         }
-        let names = |schema: &Map<String, Value>| schema.get("patternProperties")?.as_object().map(Map::len);
+        let names = |schema: &Map<String, Value>| {
+            schema.get("patternProperties")?.as_object().map(Map::len)
+        };
         if names(members) > names(&lifted) {
             // The members whose pattern was dropped would be refused as others.
             lifted.shift_remove("additionalProperties");
@@ -180,7 +227,9 @@ impl Lifter<'_> {
         let kept = match keyword {
             "required" => {
                 let names = value.as_array().into_iter().flatten();
-                let names: Vec<&Value> = names.filter(|name| unsent.iter().all(|unsent| **name != **unsent)).collect();
+                let names: Vec<&Value> = names
+                    .filter(|name| unsent.iter().all(|unsent| **name != **unsent))
+                    .collect();
                 (!names.is_empty()).then(|| json!(names))
             }
             "properties" => {
@@ -193,7 +242,11 @@ impl Lifter<'_> {
                 Some(Value::Object(properties))
             }
             "description" | "title" => value.as_str().map(|text| sentence(text, TEXT_MAX).into()),
-            "pattern" => value.as_str().map(|pattern| self.pattern(pattern)).transpose()?.flatten(),
+            "pattern" => value
+                .as_str()
+                .map(|pattern| self.pattern(pattern))
+                .transpose()?
+                .flatten(),
             "default" => can_be_shown(value).then(|| value.clone()),
             "example" => (self.document.is_3_0 && can_be_shown(value))
                 .then(|| {
@@ -207,11 +260,14 @@ impl Lifter<'_> {
             // References find these by their place in the document.
             "$defs" | "definitions" => None,
             "exclusiveMinimum" | "exclusiveMaximum" if value.is_boolean() => None,
-            keyword if NUMERIC.contains(&keyword) => {
-                value.as_f64().filter(|number| number.abs() <= json::INTEGER_MAX as f64).map(|_| value.clone())
-            }
+            keyword if NUMERIC.contains(&keyword) => value
+                .as_f64()
+                .filter(|number| number.abs() <= json::INTEGER_MAX as f64)
+                .map(|_| value.clone()),
             "enum" | "const" if !json::is_exact(value) => {
-                return Err("a schema names a number that is too large to be sent exactly".to_owned());
+                return Err(
+                    "a schema names a number that is too large to be sent exactly".to_owned(),
+                );
             }
             // A length or count beyond what readers hold exactly bounds nothing.
             keyword if KEPT.contains(&keyword) => json::is_exact(value).then(|| value.clone()),
@@ -228,7 +284,12 @@ impl Lifter<'_> {
                 }
                 (Inside::Schemas, Value::Array(schemas)) => {
                     let unsent = if keyword == "allOf" { unsent } else { &[] };
-                    Some(schemas.iter().map(|schema| self.part(schema, depth + 1, unsent)).collect::<Result<_, _>>()?)
+                    Some(
+                        schemas
+                            .iter()
+                            .map(|schema| self.part(schema, depth + 1, unsent))
+                            .collect::<Result<_, _>>()?,
+                    )
                 }
                 (Inside::Schemas, schema) => Some(self.schema(schema, depth + 1)?),
                 // `discriminator`, `xml`, extensions: nothing that a value is held against.
@@ -247,19 +308,31 @@ impl Lifter<'_> {
         let mut unsent = Vec::new();
         read_only_in_parts(self.document, members, &mut self.left_in_parts, &mut unsent)?;
         let required = |name: &str| {
-            members.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|one| one == name))
+            members
+                .get("required")
+                .and_then(Value::as_array)
+                .is_some_and(|names| names.iter().any(|one| one == name))
         };
-        for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (name, schema) in members
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             if self.document.is_read_only(schema)? {
                 unsent.push(name.clone());
             } else if !name::is_field(name) {
                 let shown = name::quoted(name);
                 if required(name) {
-                    return Err(format!("it must have a member {shown}, whose name some models' interfaces refuse"));
+                    return Err(format!(
+                        "it must have a member {shown}, whose name some models' interfaces refuse"
+                    ));
                 }
                 self.dropped.push((
                     "member-name",
-                    format!("the member {shown} is left out: some models' interfaces refuse its name"),
+                    format!(
+                        "the member {shown} is left out: some models' interfaces refuse its name"
+                    ),
                 ));
                 unsent.push(name.clone());
             }
@@ -277,7 +350,10 @@ impl Lifter<'_> {
             (false, _) => "does not run in linear time",
         };
         let shown: String = pattern.chars().take(60).collect();
-        self.dropped.push(("pattern", format!("the pattern `{shown}` {fault}; the service alone checks it")));
+        self.dropped.push((
+            "pattern",
+            format!("the pattern `{shown}` {fault}; the service alone checks it"),
+        ));
         Ok(None)
     }
 
@@ -289,13 +365,26 @@ impl Lifter<'_> {
         let last = reference.rsplit('/').next().unwrap_or_default();
         let plain: String = last
             .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' })
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || "_.-".contains(c) {
+                    c
+                } else {
+                    '_'
+                }
+            })
             .take(60)
             .collect();
-        let plain = if plain.is_empty() { "schema".to_owned() } else { plain };
+        let plain = if plain.is_empty() {
+            "schema".to_owned()
+        } else {
+            plain
+        };
         let others = (2..).map(|number| format!("{plain}_{number}"));
         let is_free = |name: &String| !self.names.values().any(|taken| taken == name);
-        let name = std::iter::once(plain.clone()).chain(others).find(is_free).expect("numbers do not end");
+        let name = std::iter::once(plain.clone())
+            .chain(others)
+            .find(is_free)
+            .expect("numbers do not end");
         self.names.insert(reference.to_owned(), name.clone());
         self.open.push((name.clone(), reference.to_owned()));
         format!("#/$defs/{name}")
@@ -304,7 +393,10 @@ impl Lifter<'_> {
 
 /// Rewrites exclusive bounds of 3.0, which has booleans beside the bounds.
 fn exclusive(members: &Map<String, Value>, lifted: &mut Map<String, Value>) {
-    for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+    for (bound, exclusive) in [
+        ("minimum", "exclusiveMinimum"),
+        ("maximum", "exclusiveMaximum"),
+    ] {
         if members.get(exclusive) == Some(&Value::Bool(true))
             && let Some(value) = lifted.shift_remove(bound)
         {
@@ -317,7 +409,11 @@ fn exclusive(members: &Map<String, Value>, lifted: &mut Map<String, Value>) {
 fn or_null(mut schema: Map<String, Value>) -> Value {
     let mut outer = Map::new();
     for text in ["title", "description", "default", "examples"] {
-        outer.extend(schema.shift_remove(text).map(|value| (text.to_owned(), value)));
+        outer.extend(
+            schema
+                .shift_remove(text)
+                .map(|value| (text.to_owned(), value)),
+        );
     }
     if let Some(Value::Array(values)) = schema.get_mut("enum") {
         values.retain(|value| !value.is_null());

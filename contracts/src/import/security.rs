@@ -31,11 +31,14 @@ impl How {
     /// Returns `true` if both set the same header, cookie or part of the query. Cookies share their header.
     fn sets_the_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Header { name: one, .. }, Self::Header { name: other, .. }) => one.eq_ignore_ascii_case(other),
-            (Self::Header { name, .. }, Self::Cookie(_)) | (Self::Cookie(_), Self::Header { name, .. }) => {
-                name.eq_ignore_ascii_case("cookie")
+            (Self::Header { name: one, .. }, Self::Header { name: other, .. }) => {
+                one.eq_ignore_ascii_case(other)
             }
-            (Self::Query(one), Self::Query(other)) | (Self::Cookie(one), Self::Cookie(other)) => one == other,
+            (Self::Header { name, .. }, Self::Cookie(_))
+            | (Self::Cookie(_), Self::Header { name, .. }) => name.eq_ignore_ascii_case("cookie"),
+            (Self::Query(one), Self::Query(other)) | (Self::Cookie(one), Self::Cookie(other)) => {
+                one == other
+            }
             _ => false,
         }
     }
@@ -50,37 +53,63 @@ impl Access {
     }
 
     pub(super) fn sends_query(&self, wanted: &str) -> bool {
-        self.schemes.iter().any(|scheme| matches!(&scheme.how, How::Query(name) if name == wanted))
+        self.schemes
+            .iter()
+            .any(|scheme| matches!(&scheme.how, How::Query(name) if name == wanted))
     }
 
     /// Returns the first way in that an operation asks for, if the connection has none that it takes.
     pub(super) fn lacks(&self, document: &Document, operation: &Value) -> Option<String> {
-        let asked = operation.get("security").unwrap_or_else(|| document.get("security"));
+        let asked = operation
+            .get("security")
+            .unwrap_or_else(|| document.get("security"));
         let ways: Vec<Vec<&String>> = ways(asked);
-        let has = |way: &Vec<&String>| way.iter().all(|name| self.schemes.iter().any(|scheme| scheme.name == **name));
+        let has = |way: &Vec<&String>| {
+            way.iter()
+                .all(|name| self.schemes.iter().any(|scheme| scheme.name == **name))
+        };
         match ways.iter().any(has) || ways.is_empty() {
             true => None,
-            false => Some(ways[0].iter().map(|name| name::quoted(name)).collect::<Vec<_>>().join(" and ")),
+            false => Some(
+                ways[0]
+                    .iter()
+                    .map(|name| name::quoted(name))
+                    .collect::<Vec<_>>()
+                    .join(" and "),
+            ),
         }
     }
 }
 
 fn ways(asked: &Value) -> Vec<Vec<&String>> {
-    asked.as_array().into_iter().flatten().filter_map(Value::as_object).map(|way| way.keys().collect()).collect()
+    asked
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object)
+        .map(|way| way.keys().collect())
+        .collect()
 }
 
 /// Chooses the first way in that the document asks for as a whole, else one that an operation asks for, else one that
 /// it declares.
 pub(super) fn choose(document: &Document, remarks: &mut Vec<Remark>) -> Access {
-    let declared = document.get("components").get("securitySchemes").and_then(Value::as_object);
-    let Some(declared) = declared else { return Access::default() };
+    let declared = document
+        .get("components")
+        .get("securitySchemes")
+        .and_then(Value::as_object);
+    let Some(declared) = declared else {
+        return Access::default();
+    };
     let of_operations = document
         .paths()
         .values()
         .filter_map(Value::as_object)
         .flat_map(|item| item.values())
         .filter_map(|operation| operation.get("security"));
-    let asked = std::iter::once(document.get("security")).chain(of_operations).flat_map(ways);
+    let asked = std::iter::once(document.get("security"))
+        .chain(of_operations)
+        .flat_map(ways);
     let each = declared.keys().map(|name| vec![name]);
     let read = |name: &String| scheme(name, document.resolved(declared.get(name)?).ok()?);
     let found = asked
@@ -95,58 +124,102 @@ pub(super) fn choose(document: &Document, remarks: &mut Vec<Remark>) -> Access {
             place: "/components/securitySchemes".to_owned(),
             operation: String::new(),
             reason: "security",
-            message: "no security scheme of the document is one that headers or a query can carry".to_owned(),
+            message: "no security scheme of the document is one that headers or a query can carry"
+                .to_owned(),
         });
     }
     let is_chosen = |name: &&String| schemes.iter().any(|scheme| scheme.name == **name);
-    let others = declared.keys().filter(|name| !is_chosen(name)).map(|name| name::quoted(name)).take(20).collect();
+    let others = declared
+        .keys()
+        .filter(|name| !is_chosen(name))
+        .map(|name| name::quoted(name))
+        .take(20)
+        .collect();
     Access { schemes, others }
 }
 
 /// Returns `false` if a way in sets one header, cookie or part of the query twice, which no request can.
 fn can_be_sent_together(schemes: &[Scheme]) -> bool {
-    schemes
-        .iter()
-        .enumerate()
-        .all(|(index, scheme)| schemes[..index].iter().all(|other| !scheme.how.sets_the_same(&other.how)))
+    schemes.iter().enumerate().all(|(index, scheme)| {
+        schemes[..index]
+            .iter()
+            .all(|other| !scheme.how.sets_the_same(&other.how))
+    })
 }
 
 fn scheme(name: &str, scheme: &Value) -> Option<Scheme> {
     let text = |key: &str| scheme.get(key).and_then(Value::as_str).unwrap_or_default();
-    let authorization = |value| How::Header { name: "Authorization".to_owned(), value };
-    let is_token = |name: &str| {
-        !name.is_empty() && name.len() <= 100 && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(&c))
+    let authorization = |value| How::Header {
+        name: "Authorization".to_owned(),
+        value,
     };
-    let how = match (text("type"), text("scheme").to_ascii_lowercase().as_str(), text("in")) {
+    let is_token = |name: &str| {
+        !name.is_empty()
+            && name.len() <= 100
+            && name
+                .bytes()
+                .all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(&c))
+    };
+    let how = match (
+        text("type"),
+        text("scheme").to_ascii_lowercase().as_str(),
+        text("in"),
+    ) {
         ("http", "bearer", _) | ("oauth2" | "openIdConnect", ..) => authorization("Bearer "),
         ("http", "basic", _) => authorization("Basic "),
         ("apiKey", _, place) if is_token(text("name")) => match place {
-            "header" => How::Header { name: text("name").to_owned(), value: "" },
+            "header" => How::Header {
+                name: text("name").to_owned(),
+                value: "",
+            },
             "query" => How::Query(text("name").to_owned()),
             "cookie" => How::Cookie(text("name").to_owned()),
             _ => return None,
         },
         _ => return None,
     };
-    Some(Scheme { name: name.to_owned(), how })
+    Some(Scheme {
+        name: name.to_owned(),
+        how,
+    })
 }
 
 /// Returns the first server, with the defaults of its variables.
-pub(super) fn base(document: &Document, fetched: Option<&str>, remarks: &mut Vec<Remark>) -> String {
+pub(super) fn base(
+    document: &Document,
+    fetched: Option<&str>,
+    remarks: &mut Vec<Remark>,
+) -> String {
     const UNKNOWN: &str = "https://service.example";
     let server = document.get("servers").get(0);
-    let mut url = server.and_then(|server| server.get("url")?.as_str()).unwrap_or("/").to_owned();
-    for (name, variable) in server.and_then(|server| server.get("variables")?.as_object()).into_iter().flatten() {
-        let default = variable.get("default").and_then(Value::as_str).unwrap_or_default();
+    let mut url = server
+        .and_then(|server| server.get("url")?.as_str())
+        .unwrap_or("/")
+        .to_owned();
+    for (name, variable) in server
+        .and_then(|server| server.get("variables")?.as_object())
+        .into_iter()
+        .flatten()
+    {
+        let default = variable
+            .get("default")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         url = url.replace(&format!("{{{name}}}"), default);
     }
-    let absolute = match (url.starts_with("http://") || url.starts_with("https://"), fetched) {
+    let absolute = match (
+        url.starts_with("http://") || url.starts_with("https://"),
+        fetched,
+    ) {
         (true, _) => Some(url.clone()),
         (false, Some(fetched)) => below(fetched, &url),
         _ => None,
     };
-    let plain =
-        |url: &String| url.chars().all(|c| c.is_ascii_graphic() && !"\"\\{}<>|^`?#".contains(c)) && url.len() <= 500;
+    let plain = |url: &String| {
+        url.chars()
+            .all(|c| c.is_ascii_graphic() && !"\"\\{}<>|^`?#".contains(c))
+            && url.len() <= 500
+    };
     match absolute.filter(plain) {
         Some(url) => url.trim_end_matches('/').to_owned(),
         None => {
@@ -175,8 +248,13 @@ fn below(fetched: &str, url: &str) -> Option<String> {
     match url.strip_prefix('/') {
         Some(url) => Some(format!("{scheme}://{host}/{url}")),
         None => {
-            let folder = path.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
-            Some(format!("{scheme}://{host}/{folder}{}", url.trim_start_matches("./")))
+            let folder = path
+                .rsplit_once('/')
+                .map_or(String::new(), |(folder, _)| format!("{folder}/"));
+            Some(format!(
+                "{scheme}://{host}/{folder}{}",
+                url.trim_start_matches("./")
+            ))
         }
     }
 }
@@ -185,8 +263,21 @@ fn below(fetched: &str, url: &str) -> Option<String> {
 /// plain characters.
 pub(super) fn connection(name: &str, base: &str, access: &Access, writes: bool) -> String {
     let variable = |scheme: &Scheme| {
-        let words = format!("{name}_{}", if access.schemes.len() > 1 { scheme.name.as_str() } else { "secret" });
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        let words = format!(
+            "{name}_{}",
+            if access.schemes.len() > 1 {
+                scheme.name.as_str()
+            } else {
+                "secret"
+            }
+        );
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        };
         words.chars().map(plain).collect::<String>()
     };
     let mut base = base.to_owned();
@@ -195,7 +286,9 @@ pub(super) fn connection(name: &str, base: &str, access: &Access, writes: bool) 
     for scheme in &access.schemes {
         let variable = variable(scheme);
         match &scheme.how {
-            How::Header { name, value } => headers.push(format!("\"{name}\" = \"{value}${{env:{variable}}}\"")),
+            How::Header { name, value } => {
+                headers.push(format!("\"{name}\" = \"{value}${{env:{variable}}}\""))
+            }
             How::Cookie(name) => cookies.push(format!("{name}=${{env:{variable}}}")),
             How::Query(name) => {
                 let before = if base.contains('?') { '&' } else { '?' };
@@ -203,25 +296,44 @@ pub(super) fn connection(name: &str, base: &str, access: &Access, writes: bool) 
             }
         }
         let what = match &scheme.how {
-            How::Header { value: "Basic ", .. } => "the base64 of `name:password`",
-            How::Header { value: "Bearer ", .. } => "a token",
+            How::Header {
+                value: "Basic ", ..
+            } => "the base64 of `name:password`",
+            How::Header {
+                value: "Bearer ", ..
+            } => "a token",
             _ => "a key",
         };
-        let _ = writeln!(text, "# {variable}: {what}, as the document's scheme {} says.", name::quoted(&scheme.name));
+        let _ = writeln!(
+            text,
+            "# {variable}: {what}, as the document's scheme {} says.",
+            name::quoted(&scheme.name)
+        );
     }
     if !cookies.is_empty() {
         headers.push(format!("\"Cookie\" = \"{}\"", cookies.join("; ")));
     }
     if !access.others.is_empty() {
-        let _ = writeln!(text, "# The document has other schemes too: {}.", access.others.join(", "));
+        let _ = writeln!(
+            text,
+            "# The document has other schemes too: {}.",
+            access.others.join(", ")
+        );
     }
-    let _ = writeln!(text, "[connections.{name}]\nkind = \"http\"\nbase_url = \"{base}\"");
+    let _ = writeln!(
+        text,
+        "[connections.{name}]\nkind = \"http\"\nbase_url = \"{base}\""
+    );
     if !headers.is_empty() {
         let _ = writeln!(text, "headers = {{ {} }}", headers.join(", "));
     }
     if writes {
         text.push_str("write = true\n");
     }
-    let _ = write!(text, "\n[plugins.rest.grants]\n{name} = \"{}\"\n", if writes { "write" } else { "read" });
+    let _ = write!(
+        text,
+        "\n[plugins.rest.grants]\n{name} = \"{}\"\n",
+        if writes { "write" } else { "read" }
+    );
     text
 }

@@ -11,9 +11,17 @@ const NAME_MAX: usize = 64;
 /// Writes `GitHub v3 REST API` as `github-v3-rest-api`.
 pub(super) fn contract_name(title: &str) -> String {
     let words = snake(title).replace('_', "-");
-    let name: String = words.trim_start_matches(|first: char| !first.is_ascii_lowercase()).chars().take(32).collect();
+    let name: String = words
+        .trim_start_matches(|first: char| !first.is_ascii_lowercase())
+        .chars()
+        .take(32)
+        .collect();
     let name = name.trim_end_matches('-');
-    if name.is_empty() { "api".to_owned() } else { name.to_owned() }
+    if name.is_empty() {
+        "api".to_owned()
+    } else {
+        name.to_owned()
+    }
 }
 
 /// Writes `issues/listForRepo` as `issues_list_for_repo`.
@@ -48,7 +56,11 @@ pub(super) fn snake(name: &str) -> String {
 /// that it is the same each time.
 pub(super) fn tool_name(wanted: &str, whole: &str, taken: &BTreeSet<String>) -> String {
     let marked = |length: usize| {
-        let digest: String = Sha256::digest(whole).iter().take(3).map(|byte| format!("{byte:02x}")).collect();
+        let digest: String = Sha256::digest(whole)
+            .iter()
+            .take(3)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let cut: String = wanted.chars().take(length).collect();
         format!("{}_{digest}", cut.trim_end_matches('_'))
     };
@@ -60,11 +72,18 @@ pub(super) fn tool_name(wanted: &str, whole: &str, taken: &BTreeSet<String>) -> 
 
 /// Makes a field's name that no other field has.
 pub(super) fn field_name(wanted: &str, taken: &BTreeSet<String>) -> String {
-    let plain = if name::is_field(wanted) { wanted.to_owned() } else { name::plain_field(wanted) };
+    let plain = if name::is_field(wanted) {
+        wanted.to_owned()
+    } else {
+        name::plain_field(wanted)
+    };
     let free = |candidate: &String| !taken.contains(candidate);
     let cut: String = plain.chars().take(NAME_MAX - 4).collect();
     let others = (2..).map(|number| format!("{cut}_{number}"));
-    std::iter::once(plain).chain(others).find(free).expect("numbers do not end")
+    std::iter::once(plain)
+        .chain(others)
+        .find(free)
+        .expect("numbers do not end")
 }
 
 /// Returns what a reader sees of a text: no control or invisible characters, no comments, at most `most` characters,
@@ -77,14 +96,19 @@ pub(super) fn sentence(text: &str, most: usize) -> String {
         rest = comment.split_once("-->").map_or("", |(_, after)| after);
     }
     shown.push_str(rest);
-    let shown: String =
-        shown.chars().filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || name::is_invisible(*c))).collect();
+    let shown: String = shown
+        .chars()
+        .filter(|c| matches!(c, '\n' | '\t') || !(c.is_control() || name::is_invisible(*c)))
+        .collect();
     let shown = shown.trim();
     if shown.chars().count() <= most {
         return shown.to_owned();
     }
     let cut: String = shown.chars().take(most).collect();
-    let ends = [". ", ".\n", "\n\n"].iter().filter_map(|end| Some(cut.rfind(end)? + 1)).max();
+    let ends = [". ", ".\n", "\n\n"]
+        .iter()
+        .filter_map(|end| Some(cut.rfind(end)? + 1))
+        .max();
     match ends.filter(|end| *end > most / 3) {
         Some(end) => cut[..end].trim_end().to_owned(),
         None => {
@@ -126,7 +150,10 @@ mod tests {
     #[test]
     fn sentences_are_cut_at_their_end() {
         assert_eq!(sentence("a<!-- ignore --> b\u{200b}\u{7}", 10), "a b");
-        assert_eq!(sentence("One sentence. Another one that is long.", 20), "One sentence.");
+        assert_eq!(
+            sentence("One sentence. Another one that is long.", 20),
+            "One sentence."
+        );
         assert_eq!(sentence(&"y".repeat(30), 10), format!("{}…", "y".repeat(9)));
     }
 }

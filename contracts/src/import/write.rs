@@ -16,7 +16,13 @@ pub(super) struct Head<'d> {
 }
 
 pub(super) fn contract(head: &Head<'_>, operations: &[Operation]) -> String {
-    let info = |key: &str| head.document.get("info").get(key).and_then(Value::as_str).unwrap_or_default();
+    let info = |key: &str| {
+        head.document
+            .get("info")
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let mut text = String::new();
     let _ = writeln!(text, "contract: {}", head.name);
     let title = sentence(&info("title").replace(['\n', '\r'], " "), 200);
@@ -29,17 +35,32 @@ pub(super) fn contract(head: &Head<'_>, operations: &[Operation]) -> String {
     }
     let mut collections: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
     for operation in operations {
-        collections.entry(&operation.collection).or_default().push(operation);
+        collections
+            .entry(&operation.collection)
+            .or_default()
+            .push(operation);
     }
     text.push_str("collections:\n");
     for (name, operations) in collections {
         let _ = writeln!(text, "  {}:\n    adapter: rest", scalar(name));
-        if operations.iter().any(|operation| operation.effect != Effect::Read) {
+        if operations
+            .iter()
+            .any(|operation| operation.effect != Effect::Read)
+        {
             text.push_str("    write: true\n");
         }
-        let _ = writeln!(text, "    settings:\n      connection: {}\n      operations:", scalar(head.name));
+        let _ = writeln!(
+            text,
+            "    settings:\n      connection: {}\n      operations:",
+            scalar(head.name)
+        );
         for operation in operations {
-            let _ = writeln!(text, "        {}: {}", scalar(&operation.tool), flow(&operation.settings));
+            let _ = writeln!(
+                text,
+                "        {}: {}",
+                scalar(&operation.tool),
+                flow(&operation.settings)
+            );
         }
     }
     text.push_str("tools:\n");
@@ -49,7 +70,11 @@ pub(super) fn contract(head: &Head<'_>, operations: &[Operation]) -> String {
             let _ = writeln!(text, "    title: {}", scalar(&operation.title));
         }
         let _ = writeln!(text, "    description: {}", scalar(&operation.description));
-        let _ = writeln!(text, "    verb: call\n    collection: {}", scalar(&operation.collection));
+        let _ = writeln!(
+            text,
+            "    verb: call\n    collection: {}",
+            scalar(&operation.collection)
+        );
         let _ = writeln!(text, "    operation: {}", scalar(&operation.tool));
         match operation.fields.is_empty() {
             true => text.push_str("    fields: []\n"),

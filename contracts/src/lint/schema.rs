@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::{
-    ENUM_IN_PROSE, Findings, LIST_ITEMS, OUTPUT_ROOT, PARAMETER_NAME, PARAMETER_REPEATS, PARAMETER_UNDESCRIBED,
-    PATTERN_DIALECT, SCHEMA_DIALECT, SCHEMA_REFERENCE, SCHEMA_ROOT, Shown, wording,
+    ENUM_IN_PROSE, Findings, LIST_ITEMS, OUTPUT_ROOT, PARAMETER_NAME, PARAMETER_REPEATS,
+    PARAMETER_UNDESCRIBED, PATTERN_DIALECT, SCHEMA_DIALECT, SCHEMA_REFERENCE, SCHEMA_ROOT, Shown,
+    wording,
 };
 use crate::{
     compile::DIALECT,
@@ -27,24 +28,41 @@ pub(super) fn check(tool: &Shown<'_>, findings: &mut Findings) {
         check_references(schema, &mut add);
         check_patterns(schema, &mut add);
     }
-    parameters(tool.input, "", &mut |field, own_name, schema| check_parameter(field, own_name, schema, &mut add));
+    parameters(tool.input, "", &mut |field, own_name, schema| {
+        check_parameter(field, own_name, schema, &mut add)
+    });
 }
 
 pub(super) fn joined(field: &str, member: &str) -> String {
-    if field.is_empty() { member.to_owned() } else { format!("{field}.{member}") }
+    if field.is_empty() {
+        member.to_owned()
+    } else {
+        format!("{field}.{member}")
+    }
 }
 
 type Add<'a> = dyn FnMut(&str, &'static super::Rule, String) + 'a;
 
 fn check_root(tool: &Shown<'_>, add: &mut Add<'_>) {
     if tool.input["type"] != "object" {
-        add("", SCHEMA_ROOT, "the input is not said to be an object".to_owned());
+        add(
+            "",
+            SCHEMA_ROOT,
+            "the input is not said to be an object".to_owned(),
+        );
     }
-    if let Some(key) = ALTERNATIVES.iter().find(|key| tool.input.get(key).is_some()) {
+    if let Some(key) = ALTERNATIVES
+        .iter()
+        .find(|key| tool.input.get(key).is_some())
+    {
         add("", SCHEMA_ROOT, format!("the input has {key} at its root"));
     }
     if tool.output.is_some_and(|output| output["type"] != "object") {
-        add("", OUTPUT_ROOT, "the output is not said to be an object".to_owned());
+        add(
+            "",
+            OUTPUT_ROOT,
+            "the output is not said to be an object".to_owned(),
+        );
     }
 }
 
@@ -52,16 +70,26 @@ fn check_dialect(schema: &Value, add: &mut Add<'_>) {
     if let Some(dialect) = schema["$schema"].as_str()
         && dialect.trim_end_matches('#') != DIALECT
     {
-        add("", SCHEMA_DIALECT, format!("the schema is of the dialect {}", name::quoted(dialect)));
+        add(
+            "",
+            SCHEMA_DIALECT,
+            format!("the schema is of the dialect {}", name::quoted(dialect)),
+        );
     }
 }
 
 /// Finds references that lead elsewhere. A member of `properties` may be called `$ref` and is no reference.
 fn check_references(schema: &Value, add: &mut Add<'_>) {
     each_schema(schema, &mut |schema| {
-        let reference = ["$ref", "$dynamicRef"].iter().find_map(|key| schema[*key].as_str());
+        let reference = ["$ref", "$dynamicRef"]
+            .iter()
+            .find_map(|key| schema[*key].as_str());
         if let Some(reference) = reference.filter(|reference| !reference.starts_with('#')) {
-            add("", SCHEMA_REFERENCE, format!("the schema refers to {}", name::quoted(reference)));
+            add(
+                "",
+                SCHEMA_REFERENCE,
+                format!("the schema refers to {}", name::quoted(reference)),
+            );
         }
     });
 }
@@ -69,10 +97,21 @@ fn check_references(schema: &Value, add: &mut Add<'_>) {
 /// Finds patterns of another language's dialect, those for names included.
 fn check_patterns(schema: &Value, add: &mut Add<'_>) {
     each_schema(schema, &mut |schema| {
-        let of_names = schema["patternProperties"].as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+        let of_names = schema["patternProperties"]
+            .as_object()
+            .into_iter()
+            .flat_map(Map::keys)
+            .map(String::as_str);
         for pattern in schema["pattern"].as_str().into_iter().chain(of_names) {
             if !validate::is_pattern(pattern) {
-                add("", PATTERN_DIALECT, format!("the pattern {} is not of JSON Schema", name::quoted(pattern)));
+                add(
+                    "",
+                    PATTERN_DIALECT,
+                    format!(
+                        "the pattern {} is not of JSON Schema",
+                        name::quoted(pattern)
+                    ),
+                );
             }
         }
     });
@@ -83,7 +122,9 @@ fn check_patterns(schema: &Value, add: &mut Add<'_>) {
 fn each_schema(root: &Value, found: &mut dyn FnMut(&Value)) {
     let (mut known, mut next) = (HashSet::new(), vec![root]);
     while let Some(schema) = next.pop() {
-        let Value::Object(members) = schema else { continue };
+        let Value::Object(members) = schema else {
+            continue;
+        };
         if !known.insert(std::ptr::from_ref(schema)) {
             continue;
         }
@@ -112,13 +153,19 @@ fn parameters(schema: &Value, field: &str, found: &mut dyn FnMut(&str, &str, &Va
                 }
             }
             ("$defs" | "definitions", _, Value::Object(definitions)) => {
-                definitions.iter().for_each(|(name, inner)| parameters(inner, &joined(field, name), found));
+                definitions
+                    .iter()
+                    .for_each(|(name, inner)| parameters(inner, &joined(field, name), found));
             }
             (_, Inside::Named, Value::Object(schemas)) => {
-                schemas.values().for_each(|inner| parameters(inner, field, found));
+                schemas
+                    .values()
+                    .for_each(|inner| parameters(inner, field, found));
             }
             (_, Inside::Schemas, Value::Array(schemas)) => {
-                schemas.iter().for_each(|inner| parameters(inner, field, found));
+                schemas
+                    .iter()
+                    .for_each(|inner| parameters(inner, field, found));
             }
             (_, Inside::Schemas, inner) => parameters(inner, field, found),
             _ => {}
@@ -137,7 +184,9 @@ pub(super) fn unusable_names(input: &Value, found: &mut dyn FnMut(&str)) {
 
 /// Returns `true` for a field of type file, whose members the compiler wrote.
 fn is_file(schema: &Value) -> bool {
-    schema["properties"].as_object().is_some_and(|members| members.keys().eq(["id", "mime_type"]))
+    schema["properties"]
+        .as_object()
+        .is_some_and(|members| members.keys().eq(["id", "mime_type"]))
 }
 
 fn check_parameter(field: &str, own_name: &str, schema: &Value, add: &mut Add<'_>) {
@@ -145,47 +194,92 @@ fn check_parameter(field: &str, own_name: &str, schema: &Value, add: &mut Add<'_
         add(
             field,
             PARAMETER_NAME,
-            format!("the parameter {} has a name that not every client takes", name::quoted(own_name)),
+            format!(
+                "the parameter {} has a name that not every client takes",
+                name::quoted(own_name)
+            ),
         );
     }
-    let is_list =
-        schema["type"] == "array" || schema["type"].as_array().is_some_and(|types| types.contains(&"array".into()));
-    if is_list && ["items", "prefixItems"].iter().all(|key| schema.get(key).is_none()) {
-        add(field, LIST_ITEMS, "the list does not say what is in it".to_owned());
+    let is_list = schema["type"] == "array"
+        || schema["type"]
+            .as_array()
+            .is_some_and(|types| types.contains(&"array".into()));
+    if is_list
+        && ["items", "prefixItems"]
+            .iter()
+            .all(|key| schema.get(key).is_none())
+    {
+        add(
+            field,
+            LIST_ITEMS,
+            "the list does not say what is in it".to_owned(),
+        );
     }
     let description = schema["description"].as_str().unwrap_or_default().trim();
     if description.is_empty() {
         let is_told = |schema: &Value| {
-            TOLD.iter()
-                .any(|key| schema[*key].as_str().is_some_and(|text| !text.trim().is_empty()) || schema[*key].is_array())
+            TOLD.iter().any(|key| {
+                schema[*key]
+                    .as_str()
+                    .is_some_and(|text| !text.trim().is_empty())
+                    || schema[*key].is_array()
+            })
         };
-        let inside = ALTERNATIVES.iter().filter_map(|key| schema[*key].as_array()).flatten().chain(schema.get("items"));
+        let inside = ALTERNATIVES
+            .iter()
+            .filter_map(|key| schema[*key].as_array())
+            .flatten()
+            .chain(schema.get("items"));
         if !is_told(schema) && schema.get("const").is_none() && !inside.into_iter().any(is_told) {
-            add(field, PARAMETER_UNDESCRIBED, "nothing says what the parameter is".to_owned());
+            add(
+                field,
+                PARAMETER_UNDESCRIBED,
+                "nothing says what the parameter is".to_owned(),
+            );
         }
     } else if wording::repeats(description, own_name) {
-        add(field, PARAMETER_REPEATS, "the description only says the name again".to_owned());
+        add(
+            field,
+            PARAMETER_REPEATS,
+            "the description only says the name again".to_owned(),
+        );
     }
-    let is_open =
-        ["enum", "const", "pattern", "format", "oneOf", "anyOf", "$ref"].iter().all(|key| schema.get(key).is_none());
+    let is_open = [
+        "enum", "const", "pattern", "format", "oneOf", "anyOf", "$ref",
+    ]
+    .iter()
+    .all(|key| schema.get(key).is_none());
     if is_open
         && schema["type"] == "string"
         && let Some(values) = listed_values(description)
     {
-        add(field, ENUM_IN_PROSE, format!("the description lists the values: {}", name::quoted(values)));
+        add(
+            field,
+            ENUM_IN_PROSE,
+            format!("the description lists the values: {}", name::quoted(values)),
+        );
     }
 }
 
 /// Returns the list of allowed values in a description: `one of: a, b`, `one of a, b or c`, `'a' or 'b'`, `a|b|c`.
 fn listed_values(description: &str) -> Option<&str> {
-    const SAYS_SO: &[&str] =
-        &["allowed values", "valid values", "possible values", "accepted values", "valid options", "allowed options"];
+    const SAYS_SO: &[&str] = &[
+        "allowed values",
+        "valid values",
+        "possible values",
+        "accepted values",
+        "valid options",
+        "allowed options",
+    ];
     let small = description.to_ascii_lowercase();
     let from = |at: usize| description.get(at..);
     if let Some(at) = SAYS_SO.iter().find_map(|said| small.find(said)) {
         return from(at);
     }
-    let begins_list = |rest: &str| rest.trim_start().starts_with([':', '\'', '"', '`', '(', '[']);
+    let begins_list = |rest: &str| {
+        rest.trim_start()
+            .starts_with([':', '\'', '"', '`', '(', '['])
+    };
     let is_list = |rest: &str| begins_list(rest) || is_list_of_words(rest);
     // And not `none of`.
     let is_word = |at: usize| !small[..at].ends_with(char::is_alphanumeric);
@@ -194,19 +288,32 @@ fn listed_values(description: &str) -> Option<&str> {
         return from(at);
     }
     let is_alternatives = |word: &&str| {
-        let parts: Vec<&str> = word.trim_matches(|next: char| !next.is_alphanumeric()).split('|').collect();
+        let parts: Vec<&str> = word
+            .trim_matches(|next: char| !next.is_alphanumeric())
+            .split('|')
+            .collect();
         parts.len() >= 3
             && parts.iter().all(|part| {
-                !part.is_empty() && part.chars().all(|next| next.is_alphanumeric() || matches!(next, '_' | '-'))
+                !part.is_empty()
+                    && part
+                        .chars()
+                        .all(|next| next.is_alphanumeric() || matches!(next, '_' | '-'))
             })
     };
-    description.split_whitespace().find(is_alternatives).or_else(|| quoted_choice(description))
+    description
+        .split_whitespace()
+        .find(is_alternatives)
+        .or_else(|| quoted_choice(description))
 }
 
 /// Returns `true` for `open, pending or closed` up to the end of the sentence.
 fn is_list_of_words(rest: &str) -> bool {
     let sentence = rest.split(['.', ';', '\n']).next().unwrap_or_default();
-    let words = sentence.split(',').flat_map(|part| part.split(" or ")).map(str::trim).filter(|part| !part.is_empty());
+    let words = sentence
+        .split(',')
+        .flat_map(|part| part.split(" or "))
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
     let words: Vec<&str> = words.collect();
     words.len() >= 3 && !words.iter().any(|word| word.contains(char::is_whitespace))
 }
@@ -217,12 +324,23 @@ fn quoted_choice(description: &str) -> Option<&str> {
     /// The characters before the first value in which that is said.
     const EXAMPLES_WITHIN: usize = 24;
     ['\'', '"', '`'].into_iter().find_map(|quote| {
-        let (at, _) = description.match_indices(&format!("{quote} or {quote}")).next()?;
+        let (at, _) = description
+            .match_indices(&format!("{quote} or {quote}"))
+            .next()?;
         let start = description[..at].rfind(quote)?;
         let word = &description[start + 1..at];
-        let before: String = description[..start].chars().rev().take(EXAMPLES_WITHIN).collect();
-        let before = before.chars().rev().collect::<String>().to_ascii_lowercase();
+        let before: String = description[..start]
+            .chars()
+            .rev()
+            .take(EXAMPLES_WITHIN)
+            .collect();
+        let before = before
+            .chars()
+            .rev()
+            .collect::<String>()
+            .to_ascii_lowercase();
         let is_example = EXAMPLES.iter().any(|said| before.contains(said));
-        (!word.is_empty() && !word.contains(char::is_whitespace) && !is_example).then(|| &description[start..])
+        (!word.is_empty() && !word.contains(char::is_whitespace) && !is_example)
+            .then(|| &description[start..])
     })
 }

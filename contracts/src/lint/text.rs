@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    CONTROL_CHARACTERS, ENCODED_BLOCK, Findings, HIDDEN_TEXT, LOOKALIKE_LETTERS, MODEL_ORDERS, Shown, wording::words,
+    CONTROL_CHARACTERS, ENCODED_BLOCK, Findings, HIDDEN_TEXT, LOOKALIKE_LETTERS, MODEL_ORDERS,
+    Shown, wording::words,
 };
 use crate::name;
 
@@ -30,7 +31,13 @@ const TAGS: &[&str] = &[
 ];
 
 /// Files that a poisoned description asks for, and no honest one.
-const FILES: &[&str] = &["id_rsa", "id_ed25519", "claude_desktop_config.json", ".cursor/mcp.json", "/etc/shadow"];
+const FILES: &[&str] = &[
+    "id_rsa",
+    "id_ed25519",
+    "claude_desktop_config.json",
+    ".cursor/mcp.json",
+    "/etc/shadow",
+];
 
 /// Words in a row; `a|b` is either, `?` may be left out.
 const ORDERS: &[&str] = &[
@@ -49,7 +56,10 @@ const ORDERS: &[&str] = &[
 /// Checks every text of the tool, wherever in its schemas it is.
 pub(super) fn check(tool: &Shown<'_>, whole: &Value, findings: &mut Findings) {
     texts(whole, "", "", false, &mut |field, key, text| {
-        let place = Place { tool: Some(tool.name), field };
+        let place = Place {
+            tool: Some(tool.name),
+            field,
+        };
         place.check_seen(text, findings);
         place.check_orders(text, findings);
         if matches!(key, "description" | "title") {
@@ -71,15 +81,33 @@ pub(super) fn check_words(tool: Option<&str>, text: &str, findings: &mut Finding
 
 /// Visits every text. `found` gets the property that a text is about, the key that it stands under (empty if it is
 /// itself a key), and the text.
-fn texts(value: &Value, field: &str, key: &str, is_properties: bool, found: &mut dyn FnMut(&str, &str, &str)) {
+fn texts(
+    value: &Value,
+    field: &str,
+    key: &str,
+    is_properties: bool,
+    found: &mut dyn FnMut(&str, &str, &str),
+) {
     match value {
         Value::String(text) => found(field, key, text),
-        Value::Array(items) => items.iter().for_each(|item| texts(item, field, key, false, found)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| texts(item, field, key, false, found)),
         Value::Object(members) => {
             for (member, value) in members {
-                let inner = if is_properties { super::schema::joined(field, member) } else { field.to_owned() };
+                let inner = if is_properties {
+                    super::schema::joined(field, member)
+                } else {
+                    field.to_owned()
+                };
                 found(&inner, "", member);
-                texts(value, &inner, member, !is_properties && member == "properties", found);
+                texts(
+                    value,
+                    &inner,
+                    member,
+                    !is_properties && member == "properties",
+                    found,
+                );
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -94,10 +122,18 @@ struct Place<'p> {
 impl Place<'_> {
     fn check_seen(&self, text: &str, findings: &mut Findings) {
         let tags: String = text.chars().filter_map(tagged).collect();
-        let hidden = text.char_indices().find(|(at, character)| is_hidden(text, *at, *character));
+        let hidden = text
+            .char_indices()
+            .find(|(at, character)| is_hidden(text, *at, *character));
         let message = match (tags.is_empty(), hidden) {
-            (false, _) => Some(format!("hides a text in Unicode tags: {}", name::quoted(&tags))),
-            (true, Some((_, character))) => Some(format!("has the invisible character U+{:04X}", u32::from(character))),
+            (false, _) => Some(format!(
+                "hides a text in Unicode tags: {}",
+                name::quoted(&tags)
+            )),
+            (true, Some((_, character))) => Some(format!(
+                "has the invisible character U+{:04X}",
+                u32::from(character)
+            )),
             (true, None) if text.contains("<!--") => {
                 Some("has an HTML comment, which is not shown where it is rendered".to_owned())
             }
@@ -106,9 +142,15 @@ impl Place<'_> {
         if let Some(message) = message {
             findings.add(self.tool, self.field, HIDDEN_TEXT, message);
         }
-        let control = text.chars().find(|character| character.is_control() && !matches!(character, '\n' | '\t' | '\r'));
+        let control = text
+            .chars()
+            .find(|character| character.is_control() && !matches!(character, '\n' | '\t' | '\r'));
         if let Some(character) = control {
-            let what = if matches!(character, '\u{1b}' | '\u{9b}') { "terminal escape" } else { "control character" };
+            let what = if matches!(character, '\u{1b}' | '\u{9b}') {
+                "terminal escape"
+            } else {
+                "control character"
+            };
             let message = format!("has the {what} U+{:04X}", u32::from(character));
             findings.add(self.tool, self.field, CONTROL_CHARACTERS, message);
         }
@@ -116,29 +158,46 @@ impl Place<'_> {
 
     fn check_orders(&self, text: &str, findings: &mut Findings) {
         let small = text.to_lowercase();
-        let named = TAGS.iter().chain(FILES).find(|mark| small.contains(*mark)).map(|mark| (*mark).to_owned());
+        let named = TAGS
+            .iter()
+            .chain(FILES)
+            .find(|mark| small.contains(*mark))
+            .map(|mark| (*mark).to_owned());
         let words = words(text);
         let order = named.or_else(|| ORDERS.iter().find_map(|order| found_in(order, &words)));
         if let Some(order) = order {
-            let message = format!("speaks to the model behind the user's back: {}", name::quoted(&order));
+            let message = format!(
+                "speaks to the model behind the user's back: {}",
+                name::quoted(&order)
+            );
             findings.add(self.tool, self.field, MODEL_ORDERS, message);
         }
     }
 
     fn check_block(&self, text: &str, findings: &mut Findings) {
-        let is_inside = |character: char| character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '=');
-        let block = text.split(|character| !is_inside(character)).find(|block| is_base64(block));
+        let is_inside = |character: char| {
+            character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '=')
+        };
+        let block = text
+            .split(|character| !is_inside(character))
+            .find(|block| is_base64(block));
         if let Some(block) = block {
-            let message = format!("has {} characters of base64: {}", block.len(), name::quoted(&block[..24]));
+            let message = format!(
+                "has {} characters of base64: {}",
+                block.len(),
+                name::quoted(&block[..24])
+            );
             findings.add(self.tool, self.field, ENCODED_BLOCK, message);
         }
     }
 
     fn check_letters(&self, text: &str, findings: &mut Findings) {
-        let word = text.split(|character: char| !character.is_alphanumeric()).find(|word| {
-            word.chars().any(|letter| letter.is_ascii_alphabetic())
-                && word.chars().any(|letter| CYRILLIC.contains(&letter))
-        });
+        let word = text
+            .split(|character: char| !character.is_alphanumeric())
+            .find(|word| {
+                word.chars().any(|letter| letter.is_ascii_alphabetic())
+                    && word.chars().any(|letter| CYRILLIC.contains(&letter))
+            });
         if let Some(word) = word {
             let message = format!("mixes Latin and Cyrillic letters in {}", name::quoted(word));
             findings.add(self.tool, self.field, LOOKALIKE_LETTERS, message);
@@ -148,8 +207,8 @@ impl Place<'_> {
 
 /// Cyrillic letters that look like Latin ones.
 const CYRILLIC: &[char] = &[
-    'а', 'е', 'о', 'р', 'с', 'у', 'х', 'і', 'ј', 'ѕ', 'һ', 'А', 'В', 'Е', 'К', 'М', 'Н', 'О', 'Р', 'С', 'Т', 'Х', 'І',
-    'Ј', 'Ѕ',
+    'а', 'е', 'о', 'р', 'с', 'у', 'х', 'і', 'ј', 'ѕ', 'һ', 'А', 'В', 'Е', 'К', 'М', 'Н', 'О', 'Р',
+    'С', 'Т', 'Х', 'І', 'Ј', 'Ѕ',
 ];
 
 /// Returns the character that a tag character stands for.
@@ -168,7 +227,9 @@ fn is_hidden(text: &str, at: usize, character: char) -> bool {
     let before = text[..at].chars().next_back();
     let after = text[at + character.len_utf8()..].chars().next();
     let joins = matches!(character, '\u{200c}' | '\u{200d}')
-        && [before, after].iter().all(|near| near.is_some_and(|near| !near.is_ascii()));
+        && [before, after]
+            .iter()
+            .all(|near| near.is_some_and(|near| !near.is_ascii()));
     !joins
 }
 
@@ -185,15 +246,24 @@ fn is_base64(block: &str) -> bool {
 /// Returns the words that follow the order, if there are any.
 fn found_in(order: &str, words: &[String]) -> Option<String> {
     let steps: Vec<&str> = order.split_whitespace().collect();
-    let length = (0..words.len()).find_map(|start| Some((start, matched(&steps, &words[start..])?)));
+    let length =
+        (0..words.len()).find_map(|start| Some((start, matched(&steps, &words[start..])?)));
     length.map(|(start, count)| words[start..start + count].join(" "))
 }
 
 /// Returns how many words the steps match, from the first on.
 fn matched(steps: &[&str], words: &[String]) -> Option<usize> {
-    let Some((step, rest)) = steps.split_first() else { return Some(0) };
-    let (is_optional, step) = step.strip_prefix('?').map_or((false, *step), |step| (true, step));
-    let taken = words.first().filter(|word| step.split('|').any(|known| known == word.as_str()));
-    let further = taken.and_then(|_| matched(rest, &words[1..])).map(|count| count + 1);
+    let Some((step, rest)) = steps.split_first() else {
+        return Some(0);
+    };
+    let (is_optional, step) = step
+        .strip_prefix('?')
+        .map_or((false, *step), |step| (true, step));
+    let taken = words
+        .first()
+        .filter(|word| step.split('|').any(|known| known == word.as_str()));
+    let further = taken
+        .and_then(|_| matched(rest, &words[1..]))
+        .map(|count| count + 1);
     further.or_else(|| matched(rest, words).filter(|_| is_optional))
 }

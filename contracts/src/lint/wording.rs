@@ -1,8 +1,9 @@
 //! Names and descriptions: what comes back for which input, in words that help to choose.
 
 use super::{
-    DESCRIPTION_LONG, DESCRIPTION_MISSING, DESCRIPTION_OPENING, DESCRIPTION_REPEATS, DESCRIPTION_RESULT,
-    DESCRIPTION_SHORT, Findings, IMPLEMENTATION_WORD, NAME_INVALID, NAME_LONG, NAME_VAGUE, Shown, VERSION_WORD,
+    DESCRIPTION_LONG, DESCRIPTION_MISSING, DESCRIPTION_OPENING, DESCRIPTION_REPEATS,
+    DESCRIPTION_RESULT, DESCRIPTION_SHORT, Findings, IMPLEMENTATION_WORD, NAME_INVALID, NAME_LONG,
+    NAME_VAGUE, Shown, VERSION_WORD,
 };
 use crate::name;
 
@@ -64,7 +65,20 @@ const IMPLEMENTATION: &[&str] = &[
 
 /// First words that put off saying what it does, and what must follow the shorter ones.
 const OPENINGS: &[(&str, &[&str])] = &[
-    ("this", &["tool", "function", "method", "endpoint", "operation", "is", "will", "allows", "can"]),
+    (
+        "this",
+        &[
+            "tool",
+            "function",
+            "method",
+            "endpoint",
+            "operation",
+            "is",
+            "will",
+            "allows",
+            "can",
+        ],
+    ),
     ("use", &["this", "it", "when", "to"]),
     ("used", &["to", "for"]),
     ("tool", &["to", "for", "that", "which"]),
@@ -75,17 +89,22 @@ const OPENINGS: &[(&str, &[&str])] = &[
 ];
 
 /// The words that names of reading tools begin with.
-const READING: &[&str] = &["count", "find", "get", "list", "lookup", "read", "search", "show"];
+const READING: &[&str] = &[
+    "count", "find", "get", "list", "lookup", "read", "search", "show",
+];
 
 /// Beginnings of words that say that something comes back.
 const ANSWERS: &[&str] = &[
-    "answer", "calculat", "check", "comput", "count", "describ", "display", "download", "estimat", "extract", "fetch",
-    "find", "generat", "get", "give", "list", "look", "output", "produc", "provid", "quer", "read", "report", "resolv",
-    "result", "retriev", "return", "search", "see", "show", "summar", "tell", "translat", "view", "yield",
+    "answer", "calculat", "check", "comput", "count", "describ", "display", "download", "estimat",
+    "extract", "fetch", "find", "generat", "get", "give", "list", "look", "output", "produc",
+    "provid", "quer", "read", "report", "resolv", "result", "retriev", "return", "search", "see",
+    "show", "summar", "tell", "translat", "view", "yield",
 ];
 
 /// Words that say nothing by themselves.
-const SMALL: &[&str] = &["a", "an", "and", "by", "for", "from", "in", "of", "on", "the", "to", "with"];
+const SMALL: &[&str] = &[
+    "a", "an", "and", "by", "for", "from", "in", "of", "on", "the", "to", "with",
+];
 
 pub(super) fn check(tool: &Shown<'_>, findings: &mut Findings) {
     check_name(tool, findings);
@@ -96,15 +115,22 @@ pub(super) fn check(tool: &Shown<'_>, findings: &mut Findings) {
 /// Returns the words in small letters, without punctuation; `don't` is one word.
 pub(super) fn words(text: &str) -> Vec<String> {
     let joined = text.replace(['\'', '’'], "").to_lowercase();
-    joined.split(|next: char| !next.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    joined
+        .split(|next: char| !next.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns `true` if the text repeats the name and says nothing more.
 pub(super) fn repeats(text: &str, name: &str) -> bool {
     let telling = |words: Vec<String>| {
         let stem = |word: String| word.strip_suffix('s').map_or(word.clone(), str::to_owned);
-        let mut telling: Vec<String> =
-            words.into_iter().filter(|word| !SMALL.contains(&word.as_str())).map(stem).collect();
+        let mut telling: Vec<String> = words
+            .into_iter()
+            .filter(|word| !SMALL.contains(&word.as_str()))
+            .map(stem)
+            .collect();
         telling.sort_unstable();
         telling.dedup();
         telling
@@ -121,9 +147,21 @@ fn check_name(tool: &Shown<'_>, findings: &mut Findings) {
         findings.add(Some(tool.name), "", NAME_LONG, message);
     }
     let words = name::words(tool.name);
-    let bare: Vec<&str> = words.iter().map(|word| word.trim_end_matches(|next: char| next.is_ascii_digit())).collect();
-    if !bare.is_empty() && bare.iter().all(|word| word.is_empty() || VAGUE.contains(word)) {
-        findings.add(Some(tool.name), "", NAME_VAGUE, "the name does not say what is done to what".to_owned());
+    let bare: Vec<&str> = words
+        .iter()
+        .map(|word| word.trim_end_matches(|next: char| next.is_ascii_digit()))
+        .collect();
+    if !bare.is_empty()
+        && bare
+            .iter()
+            .all(|word| word.is_empty() || VAGUE.contains(word))
+    {
+        findings.add(
+            Some(tool.name),
+            "",
+            NAME_VAGUE,
+            "the name does not say what is done to what".to_owned(),
+        );
     }
 }
 
@@ -132,11 +170,15 @@ fn check_description(tool: &Shown<'_>, findings: &mut Findings) {
     let spaced = words.iter().all(|word| word.is_ascii());
     let (rule, message) = match words.len() {
         0 => (DESCRIPTION_MISSING, "there is no description".to_owned()),
-        _ if repeats(tool.description, tool.name) => {
-            (DESCRIPTION_REPEATS, "the description only says the name again".to_owned())
-        }
+        _ if repeats(tool.description, tool.name) => (
+            DESCRIPTION_REPEATS,
+            "the description only says the name again".to_owned(),
+        ),
         // Some scripts write no spaces.
-        count if count < WORDS_MIN && spaced => (DESCRIPTION_SHORT, format!("the description has {count} words")),
+        count if count < WORDS_MIN && spaced => (
+            DESCRIPTION_SHORT,
+            format!("the description has {count} words"),
+        ),
         _ => return check_long(tool, &words, findings),
     };
     findings.add(Some(tool.name), "", rule, message);
@@ -145,17 +187,31 @@ fn check_description(tool: &Shown<'_>, findings: &mut Findings) {
 fn check_long(tool: &Shown<'_>, words: &[String], findings: &mut Findings) {
     let characters = tool.description.chars().count();
     if characters > CHARACTERS_MAX {
-        findings.add(Some(tool.name), "", DESCRIPTION_LONG, format!("the description has {characters} characters"));
+        findings.add(
+            Some(tool.name),
+            "",
+            DESCRIPTION_LONG,
+            format!("the description has {characters} characters"),
+        );
     }
     let second = words.get(1).map_or("", String::as_str);
-    let opening =
-        OPENINGS.iter().any(|(first, next)| words[0] == *first && (next.is_empty() || next.contains(&second)));
+    let opening = OPENINGS
+        .iter()
+        .any(|(first, next)| words[0] == *first && (next.is_empty() || next.contains(&second)));
     if opening {
-        let message = format!("the description begins with {}", name::quoted(&format!("{} {second}", words[0])));
+        let message = format!(
+            "the description begins with {}",
+            name::quoted(&format!("{} {second}", words[0]))
+        );
         findings.add(Some(tool.name), "", DESCRIPTION_OPENING, message);
     }
-    let reads = tool.is_reading || name::words(tool.name).iter().any(|word| READING.contains(&word.as_str()));
-    let answers = words.iter().any(|word| ANSWERS.iter().any(|start| word.starts_with(start)));
+    let reads = tool.is_reading
+        || name::words(tool.name)
+            .iter()
+            .any(|word| READING.contains(&word.as_str()));
+    let answers = words
+        .iter()
+        .any(|word| ANSWERS.iter().any(|start| word.starts_with(start)));
     if reads && !answers && words.iter().all(|word| word.is_ascii()) {
         findings.add(
             Some(tool.name),
@@ -171,22 +227,43 @@ fn check_words(tool: &Shown<'_>, findings: &mut Findings) {
     about.extend(tool.title.map(words).unwrap_or_default());
     let said = words(tool.description);
     let built = said.iter().enumerate().find(|(at, word)| {
-        let is_key = said.get(at + 1).is_some_and(|next| next.starts_with("key") || next.starts_with("token"));
+        let is_key = said
+            .get(at + 1)
+            .is_some_and(|next| next.starts_with("key") || next.starts_with("token"));
         let stem = word.trim_end_matches('s');
         IMPLEMENTATION.contains(&word.as_str())
             && !is_key
-            && !about.iter().any(|known| known.trim_end_matches('s') == stem)
+            && !about
+                .iter()
+                .any(|known| known.trim_end_matches('s') == stem)
     });
     if let Some((_, word)) = built {
-        let message = format!("the description says {}, which is about how it is built", name::quoted(word));
+        let message = format!(
+            "the description says {}, which is about how it is built",
+            name::quoted(word)
+        );
         findings.add(Some(tool.name), "", IMPLEMENTATION_WORD, message);
     }
     let number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit()) && !word.is_empty();
     let version = |word: &String| word.strip_prefix('v').is_some_and(number);
     let said_twice = |pair: &[String]| pair[0] == "version" && number(&pair[1]);
-    if let Some(word) = name::words(tool.name).iter().chain(&said).find(|word| version(word)) {
-        findings.add(Some(tool.name), "", VERSION_WORD, format!("it names the version {}", name::quoted(word)));
+    if let Some(word) = name::words(tool.name)
+        .iter()
+        .chain(&said)
+        .find(|word| version(word))
+    {
+        findings.add(
+            Some(tool.name),
+            "",
+            VERSION_WORD,
+            format!("it names the version {}", name::quoted(word)),
+        );
     } else if let Some(pair) = said.windows(2).find(|pair| said_twice(pair)) {
-        findings.add(Some(tool.name), "", VERSION_WORD, format!("it names the version {}", name::quoted(&pair[1])));
+        findings.add(
+            Some(tool.name),
+            "",
+            VERSION_WORD,
+            format!("it names the version {}", name::quoted(&pair[1])),
+        );
     }
 }

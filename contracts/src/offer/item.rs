@@ -91,50 +91,110 @@ pub(super) fn item(kind: Kind, members: &Members<'_>, note: &mut dyn FnMut(Strin
     let title = members.text("title");
     let (title, fallback, detail) = match kind {
         Kind::Tool => {
-            let annotations = members.object("annotations").and_then(|raw| Members::read(raw.get()).ok());
+            let annotations = members
+                .object("annotations")
+                .and_then(|raw| Members::read(raw.get()).ok());
             let title = title.or_else(|| annotations?.text("title"));
-            let input = members.raw("inputSchema").map(|raw| schema_of(raw, "inputSchema")).unwrap_or_default();
-            let output = members.raw("outputSchema").map(|raw| schema_of(raw, "outputSchema"));
-            (title, "tool", Detail::Tool { input, output, ui: ui(members) })
+            let input = members
+                .raw("inputSchema")
+                .map(|raw| schema_of(raw, "inputSchema"))
+                .unwrap_or_default();
+            let output = members
+                .raw("outputSchema")
+                .map(|raw| schema_of(raw, "outputSchema"));
+            (
+                title,
+                "tool",
+                Detail::Tool {
+                    input,
+                    output,
+                    ui: ui(members),
+                },
+            )
         }
         Kind::Resource => {
             let (uri, mime_type) = (members.text("uri"), members.text("mimeType"));
             let size = members.number("size").map(ToOwned::to_owned);
-            (title, "resource", Detail::Resource { uri, mime_type, size, ui: ui(members) })
+            (
+                title,
+                "resource",
+                Detail::Resource {
+                    uri,
+                    mime_type,
+                    size,
+                    ui: ui(members),
+                },
+            )
         }
         Kind::ResourceTemplate => {
             let (uri_template, mime_type) = (members.text("uriTemplate"), members.text("mimeType"));
-            (title, "resource-template", Detail::ResourceTemplate { uri_template, mime_type })
+            (
+                title,
+                "resource-template",
+                Detail::ResourceTemplate {
+                    uri_template,
+                    mime_type,
+                },
+            )
         }
-        Kind::Prompt => (title, "prompt", Detail::Prompt { input: prompt_input(members, note) }),
+        Kind::Prompt => (
+            title,
+            "prompt",
+            Detail::Prompt {
+                input: prompt_input(members, note),
+            },
+        ),
     };
     let meta = Annotated {
         icons: kept(members.array("icons"), "icons", note),
         annotations: kept(members.object("annotations"), "annotations", note),
         meta: kept(members.object("_meta"), "_meta", note),
     };
-    let execution = kept(members.object("execution").filter(|_| kind == Kind::Tool), "execution", note);
+    let execution = kept(
+        members.object("execution").filter(|_| kind == Kind::Tool),
+        "execution",
+        note,
+    );
     if members.text("name").is_none() {
         note(format!("the item has no name; it is called `{fallback}`"));
     }
     let name = members.text("name").unwrap_or_else(|| fallback.to_owned());
-    Item { kind, name, title, description: members.text("description"), meta, detail, execution }
+    Item {
+        kind,
+        name,
+        title,
+        description: members.text("description"),
+        meta,
+        detail,
+        execution,
+    }
 }
 
 fn schema_of(raw: &RawValue, name: &str) -> Schema {
     if !raw.get().starts_with('{') {
-        return Schema { json: None, error: Some(format!("`{name}` is not an object")) };
+        return Schema {
+            json: None,
+            error: Some(format!("`{name}` is not an object")),
+        };
     }
     let error = schema::check(raw.get(), &schema::Bounds::default()).err();
     let mut is_kept = true;
     let json = kept(Some(raw), name, &mut |_| is_kept = false);
-    let error = error.map(|error| if is_kept { error } else { format!("{error}; it is left out") });
+    let error = error.map(|error| {
+        if is_kept {
+            error
+        } else {
+            format!("{error}; it is left out")
+        }
+    });
     Schema { json, error }
 }
 
 /// Returns the arguments of a prompt as an open object. Arguments are texts, but a server may leave that unsaid.
 fn prompt_input(prompt: &Members<'_>, note: &mut dyn FnMut(String)) -> Schema {
-    let Some(arguments) = prompt.array("arguments") else { return Schema::default() };
+    let Some(arguments) = prompt.array("arguments") else {
+        return Schema::default();
+    };
     let arguments: Vec<&RawValue> = serde_json::from_str(arguments.get()).unwrap_or_default();
     let mut properties = serde_json::Map::new();
     let mut required: Vec<String> = Vec::new();
@@ -149,7 +209,11 @@ fn prompt_input(prompt: &Members<'_>, note: &mut dyn FnMut(String)) -> Schema {
         };
         let mut property = serde_json::Map::new();
         for text in ["title", "description"] {
-            property.extend(argument.text(text).map(|value| (text.to_owned(), value.into())));
+            property.extend(
+                argument
+                    .text(text)
+                    .map(|value| (text.to_owned(), value.into())),
+            );
         }
         if argument.boolean("required") == Some(true) && !required.contains(&name) {
             required.push(name.clone());
@@ -169,7 +233,9 @@ fn prompt_input(prompt: &Members<'_>, note: &mut dyn FnMut(String)) -> Schema {
 /// flat `ui/resourceUri` that tools carry for older hosts.
 fn ui(item: &Members<'_>) -> Option<Ui> {
     let meta = Members::read(item.object("_meta")?.get()).ok()?;
-    let nested = meta.object("ui").and_then(|ui| Members::read(ui.get()).ok());
+    let nested = meta
+        .object("ui")
+        .and_then(|ui| Members::read(ui.get()).ok());
     let is = |raw: &&RawValue, starts: &[char]| raw.get().starts_with(starts);
     let known: [(&'static str, &[char]); 6] = [
         ("resourceUri", &['"']),
@@ -181,8 +247,14 @@ fn ui(item: &Members<'_>) -> Option<Ui> {
     ];
     let mut members = Vec::new();
     for (name, starts) in known {
-        let nested = nested.as_ref().and_then(|ui| ui.raw(name)).filter(|raw| is(raw, starts));
-        let flat = || meta.raw("ui/resourceUri").filter(|raw| name == "resourceUri" && is(raw, starts));
+        let nested = nested
+            .as_ref()
+            .and_then(|ui| ui.raw(name))
+            .filter(|raw| is(raw, starts));
+        let flat = || {
+            meta.raw("ui/resourceUri")
+                .filter(|raw| name == "resourceUri" && is(raw, starts))
+        };
         let found = kept(nested.or_else(flat), name, &mut |_| {});
         members.extend(found.map(|raw| (name, raw)));
     }
@@ -191,7 +263,10 @@ fn ui(item: &Members<'_>) -> Option<Ui> {
 
 impl Ui {
     pub fn get(&self, name: &str) -> Option<&RawValue> {
-        self.0.iter().find(|(known, _)| *known == name).map(|(_, raw)| &**raw)
+        self.0
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, raw)| &**raw)
     }
 }
 

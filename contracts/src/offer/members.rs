@@ -19,14 +19,23 @@ impl<'t> Members<'t> {
         let members = json.deserialize_any(MembersVisitor).map_err(|error| {
             // A list's item has no lines of its own that anybody could look at.
             let message = error.to_string();
-            message.split(" at line ").next().unwrap_or(&message).to_owned()
+            message
+                .split(" at line ")
+                .next()
+                .unwrap_or(&message)
+                .to_owned()
         })?;
-        json.end().map_err(|_| "something follows the object".to_owned())?;
+        json.end()
+            .map_err(|_| "something follows the object".to_owned())?;
         Ok(Self { members })
     }
 
     pub(super) fn raw(&self, name: &str) -> Option<&'t RawValue> {
-        self.members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
+        self.members
+            .iter()
+            .rev()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| *value)
     }
 
     pub(super) fn object(&self, name: &str) -> Option<&'t RawValue> {
@@ -38,7 +47,11 @@ impl<'t> Members<'t> {
     }
 
     pub(super) fn number(&self, name: &str) -> Option<&'t RawValue> {
-        self.raw(name).filter(|value| value.get().starts_with(|first: char| first == '-' || first.is_ascii_digit()))
+        self.raw(name).filter(|value| {
+            value
+                .get()
+                .starts_with(|first: char| first == '-' || first.is_ascii_digit())
+        })
     }
 
     pub(super) fn boolean(&self, name: &str) -> Option<bool> {
@@ -56,7 +69,8 @@ impl<'t> Members<'t> {
     /// Returns the first name that is given twice.
     pub(super) fn repeated(&self) -> Option<&str> {
         let names = self.members.iter().enumerate();
-        let mut again = names.filter(|(at, (name, _))| self.members[..*at].iter().any(|(before, _)| before == name));
+        let mut again = names
+            .filter(|(at, (name, _))| self.members[..*at].iter().any(|(before, _)| before == name));
         again.next().map(|(_, (name, _))| name.as_str())
     }
 }
@@ -74,7 +88,9 @@ impl<'t> Visitor<'t> for MembersVisitor {
         let mut members = Vec::new();
         while let Some(member) = map.next_entry()? {
             if members.len() == MEMBERS_MAX {
-                return Err(serde::de::Error::custom(format!("an object has more than {MEMBERS_MAX} members")));
+                return Err(serde::de::Error::custom(format!(
+                    "an object has more than {MEMBERS_MAX} members"
+                )));
             }
             members.push(member);
         }

@@ -15,13 +15,19 @@ pub(crate) fn check(pattern: &str, chars_max: usize) -> Result<(), String> {
         return Err(format!("is longer than {chars_max} characters"));
     }
     let plain = without_lookaround(pattern);
-    match regex_syntax::ParserBuilder::new().nest_limit(100).build().parse(&plain) {
-        Ok(hir) if is_ambiguous(&hir) => {
-            Err("repeats a repetition; engines that backtrack can take exponential time over it".to_owned())
-        }
-        Err(_) if has_back_reference(pattern) => {
-            Err("has a back reference; engines that backtrack can take exponential time over it".to_owned())
-        }
+    match regex_syntax::ParserBuilder::new()
+        .nest_limit(100)
+        .build()
+        .parse(&plain)
+    {
+        Ok(hir) if is_ambiguous(&hir) => Err(
+            "repeats a repetition; engines that backtrack can take exponential time over it"
+                .to_owned(),
+        ),
+        Err(_) if has_back_reference(pattern) => Err(
+            "has a back reference; engines that backtrack can take exponential time over it"
+                .to_owned(),
+        ),
         // An invalid expression is refused where the schema is compiled.
         _ => Ok(()),
     }
@@ -74,7 +80,9 @@ fn characters_of_loops(hir: &Hir) -> ClassUnicode {
         HirKind::Repetition(inner) => taken = characters_of_loops(&inner.sub),
         HirKind::Capture(capture) => taken = characters_of_loops(&capture.sub),
         HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-            parts.iter().for_each(|part| taken.union(&characters_of_loops(part)));
+            parts
+                .iter()
+                .for_each(|part| taken.union(&characters_of_loops(part)));
         }
         _ => {}
     }
@@ -106,14 +114,17 @@ fn is_separated(round: &Hir, taken: &ClassUnicode) -> bool {
     match round.kind() {
         HirKind::Capture(capture) => is_separated(&capture.sub, taken),
         HirKind::Alternation(rounds) => rounds.iter().all(|round| is_separated(round, taken)),
-        HirKind::Concat(parts) => [parts.first(), parts.last()].into_iter().flatten().any(|part| {
-            let mut ends = match part.kind() {
-                HirKind::Literal(_) | HirKind::Class(_) => characters(part),
-                _ => return false,
-            };
-            ends.intersect(taken);
-            ends.ranges().is_empty()
-        }),
+        HirKind::Concat(parts) => [parts.first(), parts.last()]
+            .into_iter()
+            .flatten()
+            .any(|part| {
+                let mut ends = match part.kind() {
+                    HirKind::Literal(_) | HirKind::Class(_) => characters(part),
+                    _ => return false,
+                };
+                ends.intersect(taken);
+                ends.ranges().is_empty()
+            }),
         _ => false,
     }
 }

@@ -22,25 +22,43 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { bytes_max: 100 * 1024, depth_max: 32, pattern_max: 1000 }
+        Self {
+            bytes_max: 100 * 1024,
+            depth_max: 32,
+            pattern_max: 1000,
+        }
     }
 }
 
 /// Checks a schema. The error says why it is refused, in one sentence that names the place.
 pub fn check(text: &str, bounds: &Bounds) -> Result<(), String> {
     if text.len() > bounds.bytes_max {
-        return Err(format!("the schema has {} bytes, and at most {} are accepted", text.len(), bounds.bytes_max));
+        return Err(format!(
+            "the schema has {} bytes, and at most {} are accepted",
+            text.len(),
+            bounds.bytes_max
+        ));
     }
     if depth(text) > bounds.depth_max {
-        return Err(format!("the schema nests deeper than {} levels", bounds.depth_max));
+        return Err(format!(
+            "the schema nests deeper than {} levels",
+            bounds.depth_max
+        ));
     }
     let value = read(text)?;
     let mut ids = BTreeSet::new();
     visit(&value, &mut String::new(), &mut |schema, _| {
-        ids.extend(schema.get("$id").and_then(Value::as_str).map(|id| id.trim_end_matches('#').to_owned()));
+        ids.extend(
+            schema
+                .get("$id")
+                .and_then(Value::as_str)
+                .map(|id| id.trim_end_matches('#').to_owned()),
+        );
         Ok(())
     })?;
-    visit(&value, &mut String::new(), &mut |schema, place| judge(schema, place, &ids, bounds))?;
+    visit(&value, &mut String::new(), &mut |schema, place| {
+        judge(schema, place, &ids, bounds)
+    })?;
     compile(&value)
 }
 
@@ -48,7 +66,12 @@ pub fn check(text: &str, bounds: &Bounds) -> Result<(), String> {
 /// no harm there.
 fn read(text: &str) -> Result<Value, String> {
     let (value, faults) = json::read_all(text);
-    match (value, faults.iter().find(|fault| fault.fault != Fault::NumberOutOfRange)) {
+    match (
+        value,
+        faults
+            .iter()
+            .find(|fault| fault.fault != Fault::NumberOutOfRange),
+    ) {
         (_, Some(fault)) if fault.path.is_empty() => Err(fault.message.clone()),
         (_, Some(fault)) => Err(format!("{} at {}", fault.message, fault.path)),
         (Some(value), None) => Ok(value),
@@ -56,9 +79,16 @@ fn read(text: &str) -> Result<Value, String> {
     }
 }
 
-fn judge(schema: &Value, place: &str, ids: &BTreeSet<String>, bounds: &Bounds) -> Result<(), String> {
+fn judge(
+    schema: &Value,
+    place: &str,
+    ids: &BTreeSet<String>,
+    bounds: &Bounds,
+) -> Result<(), String> {
     for keyword in ["$ref", "$dynamicRef", "$recursiveRef"] {
-        let Some(target) = schema.get(keyword).and_then(Value::as_str) else { continue };
+        let Some(target) = schema.get(keyword).and_then(Value::as_str) else {
+            continue;
+        };
         let document = target.split('#').next().unwrap_or_default();
         if !document.is_empty() && !ids.contains(document) {
             let shown: String = target.chars().take(100).collect();
@@ -67,9 +97,18 @@ fn judge(schema: &Value, place: &str, ids: &BTreeSet<String>, bounds: &Bounds) -
             ));
         }
     }
-    let patterns = schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
+    let patterns = schema
+        .get("patternProperties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     let patterns = patterns.map(|(pattern, _)| pattern.as_str());
-    for found in schema.get("pattern").and_then(Value::as_str).into_iter().chain(patterns) {
+    for found in schema
+        .get("pattern")
+        .and_then(Value::as_str)
+        .into_iter()
+        .chain(patterns)
+    {
         let shown: String = found.chars().take(60).collect();
         pattern::check(found, bounds.pattern_max).map_err(|why| {
             let place = if place.is_empty() { "the root" } else { place };
@@ -85,7 +124,9 @@ fn visit(
     place: &mut String,
     judge: &mut dyn FnMut(&Value, &str) -> Result<(), String>,
 ) -> Result<(), String> {
-    let Value::Object(members) = schema else { return Ok(()) };
+    let Value::Object(members) = schema else {
+        return Ok(());
+    };
     judge(schema, place)?;
     for (keyword, value) in members {
         let length = place.len();
@@ -118,11 +159,19 @@ fn visit(
 /// Compiles the schema in its own dialect, or in 2020-12 if it names none. Patterns may look around, as those of
 /// JavaScript do.
 fn compile(schema: &Value) -> Result<(), String> {
-    let patterns = jsonschema::PatternOptions::fancy_regex().size_limit(1 << 20).dfa_size_limit(1 << 20);
-    let options = jsonschema::options().with_pattern_options(patterns).offline();
+    let patterns = jsonschema::PatternOptions::fancy_regex()
+        .size_limit(1 << 20)
+        .dfa_size_limit(1 << 20);
+    let options = jsonschema::options()
+        .with_pattern_options(patterns)
+        .offline();
     options.build(schema).map(drop).map_err(|error| {
         let place = error.instance_path().to_string();
         let message: String = error.masked().to_string().chars().take(300).collect();
-        if place.is_empty() { message } else { format!("{message} at {place}") }
+        if place.is_empty() {
+            message
+        } else {
+            format!("{message} at {place}")
+        }
     })
 }

@@ -26,12 +26,20 @@ impl Type {
             kind: field.kind,
             nullable: field.nullable,
             members: field.fields.iter().map(members).collect(),
-            items: field.items.as_deref().map(|items| Box::new(Self::of(items))),
+            items: field
+                .items
+                .as_deref()
+                .map(|items| Box::new(Self::of(items))),
         }
     }
 
     pub(super) fn anything() -> Self {
-        Self { kind: shape::Type::Json, nullable: true, members: Vec::new(), items: None }
+        Self {
+            kind: shape::Type::Json,
+            nullable: true,
+            members: Vec::new(),
+            items: None,
+        }
     }
 }
 
@@ -71,11 +79,17 @@ pub(super) struct ValueSeed<'c, 'o> {
 
 impl<'c> ValueSeed<'c, '_> {
     fn mistyped<E: serde::de::Error>(&self, found: &str) -> E {
-        self.walk.fail(Fault::Other(format!("expected {}, found {found}", self.kind.kind.word())))
+        self.walk.fail(Fault::Other(format!(
+            "expected {}, found {found}",
+            self.kind.kind.word()
+        )))
     }
 
     fn refused<E: serde::de::Error>(&self, reason: &str) -> E {
-        self.walk.fail(Fault::Other(format!("expected {}: {reason}", self.kind.kind.word())))
+        self.walk.fail(Fault::Other(format!(
+            "expected {}: {reason}",
+            self.kind.kind.word()
+        )))
     }
 
     fn deeper<E: serde::de::Error>(&self) -> Result<usize, E> {
@@ -88,11 +102,12 @@ impl<'c> ValueSeed<'c, '_> {
     fn is_text<E: serde::de::Error>(&self, value: &str) -> Result<(), E> {
         use shape::Type as T;
         match self.kind.kind {
-            T::String | T::Decimal | T::Date | T::Datetime | T::Json => match values::is_text_of(self.kind.kind, value)
-            {
-                true => Ok(()),
-                false => Err(self.refused("a text of another form")),
-            },
+            T::String | T::Decimal | T::Date | T::Datetime | T::Json => {
+                match values::is_text_of(self.kind.kind, value) {
+                    true => Ok(()),
+                    false => Err(self.refused("a text of another form")),
+                }
+            }
             _ => Err(self.mistyped("a text")),
         }
     }
@@ -103,7 +118,9 @@ impl<'c> ValueSeed<'c, '_> {
                 self.out.extend_from_slice(number.to_string().as_bytes());
                 Ok(())
             }
-            shape::Type::Integer | shape::Type::Json => Err(self.refused("an integer outside ±(2^53−1)")),
+            shape::Type::Integer | shape::Type::Json => {
+                Err(self.refused("an integer outside ±(2^53−1)"))
+            }
             shape::Type::Number => {
                 write_number(self.out, number as f64);
                 Ok(())
@@ -141,7 +158,8 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<(), E> {
         match self.kind.kind {
             shape::Type::Boolean | shape::Type::Json => {
-                self.out.extend_from_slice(if value { b"true" } else { b"false" });
+                self.out
+                    .extend_from_slice(if value { b"true" } else { b"false" });
                 Ok(())
             }
             _ => Err(self.mistyped("a boolean")),
@@ -207,8 +225,16 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
             if index > 0 {
                 out.push(b',');
             }
-            let seed = ValueSeed { kind, walk, out: &mut *out, depth };
-            if walk.at(access.next_element_seed(seed), || index.to_string())?.is_none() {
+            let seed = ValueSeed {
+                kind,
+                walk,
+                out: &mut *out,
+                depth,
+            };
+            if walk
+                .at(access.next_element_seed(seed), || index.to_string())?
+                .is_none()
+            {
                 out.truncate(before);
                 out.push(b']');
                 return Ok(());
@@ -237,12 +263,19 @@ impl ValueSeed<'_, '_> {
             let twice = match members.iter().position(|(name, ..)| *name == key) {
                 Some(position) => {
                     let mut out = Vec::new();
-                    let seed = ValueSeed { kind: &members[position].2, walk: self.walk, out: &mut out, depth };
-                    self.walk.at(access.next_value_seed(seed), || key.to_string())?;
+                    let seed = ValueSeed {
+                        kind: &members[position].2,
+                        walk: self.walk,
+                        out: &mut out,
+                        depth,
+                    };
+                    self.walk
+                        .at(access.next_value_seed(seed), || key.to_string())?;
                     found[position].replace(out).is_some()
                 }
                 None => {
-                    self.walk.at(access.next_value::<IgnoredAny>(), || key.to_string())?;
+                    self.walk
+                        .at(access.next_value::<IgnoredAny>(), || key.to_string())?;
                     !others.insert(key.to_string())
                 }
             };
@@ -259,7 +292,9 @@ impl ValueSeed<'_, '_> {
             self.out.extend_from_slice(prefix);
             match value {
                 Some(value) => self.out.extend_from_slice(&value),
-                None if kind.nullable || kind.kind == shape::Type::Json => self.out.extend_from_slice(b"null"),
+                None if kind.nullable || kind.kind == shape::Type::Json => {
+                    self.out.extend_from_slice(b"null")
+                }
                 None => {
                     let fault = self.refused("a member is missing");
                     return self.walk.at(Err(fault), || name.clone());
@@ -281,7 +316,12 @@ impl ValueSeed<'_, '_> {
             }
             write_text(self.out, &key);
             self.out.push(b':');
-            let seed = ValueSeed { kind: &anything, walk: self.walk, out: &mut *self.out, depth };
+            let seed = ValueSeed {
+                kind: &anything,
+                walk: self.walk,
+                out: &mut *self.out,
+                depth,
+            };
             self.walk.at(access.next_value_seed(seed), || key.clone())?;
             if seen.contains(&key) {
                 let fault = self.refused("a member is there twice");

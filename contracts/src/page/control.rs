@@ -21,10 +21,22 @@ pub(super) fn members(root: &Value, object: &Value, path: &str, depth: usize) ->
     }
 }
 
-fn member(root: &Value, name: &str, property: &Value, path: &str, required: bool, depth: usize) -> Markup {
+fn member(
+    root: &Value,
+    name: &str,
+    property: &Value,
+    path: &str,
+    required: bool,
+    depth: usize,
+) -> Markup {
     let rule = rule(root, property);
-    let label = rule["title"].as_str().or_else(|| property["title"].as_str()).unwrap_or(name);
-    let help = property["description"].as_str().or_else(|| rule["description"].as_str());
+    let label = rule["title"]
+        .as_str()
+        .or_else(|| property["title"].as_str())
+        .unwrap_or(name);
+    let help = property["description"]
+        .as_str()
+        .or_else(|| rule["description"].as_str());
     let default = property.get("default").or_else(|| rule.get("default"));
     match rule["type"].as_str() {
         Some("object") if depth < DEPTH_MAX && properties(rule).next().is_some() => html! {
@@ -35,7 +47,14 @@ fn member(root: &Value, name: &str, property: &Value, path: &str, required: bool
             }
         },
         Some("array") if depth < DEPTH_MAX && rule["items"].is_object() => {
-            let item = member(root, "", &rule["items"], &format!("{path}/*"), true, depth + 1);
+            let item = member(
+                root,
+                "",
+                &rule["items"],
+                &format!("{path}/*"),
+                true,
+                depth + 1,
+            );
             html! {
                 fieldset data-kind="array" data-name=(name) data-path=(path) data-required[required]
                     data-least=[rule["minItems"].as_u64()] data-most=[rule["maxItems"].as_u64()] {
@@ -95,8 +114,10 @@ fn scalar(
             }
         },
         Some(kind @ ("integer" | "number")) => {
-            let step =
-                rule.get("multipleOf").map_or_else(|| if kind == "integer" { "1" } else { "any" }.to_owned(), plain);
+            let step = rule.get("multipleOf").map_or_else(
+                || if kind == "integer" { "1" } else { "any" }.to_owned(),
+                plain,
+            );
             let bound = |key| rule.get(key).map(plain);
             html! {
                 input id=(id) type="number" step=(step) min=[bound("minimum")] max=[bound("maximum")] value=[value]
@@ -110,7 +131,9 @@ fn scalar(
                 Some("uri") => "url",
                 _ => "text",
             };
-            let is_long = rule["maxLength"].as_u64().is_some_and(|length| length > 200);
+            let is_long = rule["maxLength"]
+                .as_u64()
+                .is_some_and(|length| length > 200);
             html! {
                 @if is_long && rule.get("pattern").is_none() {
                     textarea id=(id) rows="4" minlength=[rule["minLength"].as_u64()] maxlength=[rule["maxLength"].as_u64()]
@@ -149,7 +172,10 @@ fn rule<'s>(root: &'s Value, property: &'s Value) -> &'s Value {
 /// Makes a pattern that matches whole texts, as browsers do; a schema's pattern matches any part.
 fn whole(pattern: &str) -> String {
     match (pattern.strip_prefix('^'), pattern.strip_suffix('$')) {
-        (Some(_), Some(_)) => pattern.trim_start_matches('^').trim_end_matches('$').to_owned(),
+        (Some(_), Some(_)) => pattern
+            .trim_start_matches('^')
+            .trim_end_matches('$')
+            .to_owned(),
         (Some(open), None) => format!("{open}.*"),
         (None, Some(open)) => format!(".*{open}"),
         (None, None) => format!(".*(?:{pattern}).*"),
@@ -161,7 +187,9 @@ fn id(path: &str, what: &str) -> String {
 }
 
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn mark(required: bool) -> Markup {

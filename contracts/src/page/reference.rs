@@ -102,7 +102,11 @@ fn kind(root: &Value, schema: &Value) -> String {
         word => word.to_owned(),
     };
     if let Some(values) = schema["enum"].as_array() {
-        return values.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
+        return values
+            .iter()
+            .map(Value::to_string)
+            .collect::<Vec<_>>()
+            .join(" | ");
     }
     match &schema["type"] {
         Value::String(kind) if kind == "array" => match &schema["items"] {
@@ -112,7 +116,12 @@ fn kind(root: &Value, schema: &Value) -> String {
             _ => "list".to_owned(),
         },
         Value::String(kind) => word(kind),
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).map(word).collect::<Vec<_>>().join(" or "),
+        Value::Array(kinds) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .map(word)
+            .collect::<Vec<_>>()
+            .join(" or "),
         _ => "JSON".to_owned(),
     }
 }
@@ -134,7 +143,12 @@ fn bounds(rule: &Value) -> Vec<String> {
     let rule = rule.as_object().unwrap_or(&none);
     let said = |(keyword, words): &(&str, &str)| {
         let value = rule.get(*keyword)?;
-        Some(format!("{words} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        Some(format!(
+            "{words} {}",
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        ))
     };
     WORDS.iter().filter_map(said).collect()
 }
@@ -160,8 +174,14 @@ mod tests {
         for (schema, words) in [
             (json!({ "type": "string" }), "text"),
             (json!({ "$ref": "#/$defs/Day" }), "date"),
-            (json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }] }), "integer or null"),
-            (json!({ "type": "array", "items": { "type": "number" } }), "list of number"),
+            (
+                json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }] }),
+                "integer or null",
+            ),
+            (
+                json!({ "type": "array", "items": { "type": "number" } }),
+                "list of number",
+            ),
             (json!({ "type": ["string", "null"] }), "text or null"),
             (json!({ "enum": ["a", 1] }), "\"a\" | 1"),
             (json!({ "oneOf": [{}, {}] }), "JSON"),

@@ -14,9 +14,8 @@ pub(crate) enum Inside {
 
 pub(crate) fn inside(keyword: &str) -> Inside {
     match keyword {
-        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies" => {
-            Inside::Named
-        }
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+        | "dependencies" => Inside::Named,
         "items"
         | "prefixItems"
         | "additionalItems"

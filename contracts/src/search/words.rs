@@ -19,16 +19,29 @@ pub(super) struct Words {
 
 impl Default for Words {
     fn default() -> Self {
-        Self { empty: EMPTY.split_whitespace().collect(), stemmer: Stemmer::create(Algorithm::English) }
+        Self {
+            empty: EMPTY.split_whitespace().collect(),
+            stemmer: Stemmer::create(Algorithm::English),
+        }
     }
 }
 
 impl Tokenizer for Words {
     fn tokenize(&self, text: &str) -> Vec<String> {
-        let plain = if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(deunicode(text)) };
-        let parts = plain.split(|char: char| !char.is_ascii_alphanumeric()).flat_map(humps);
-        let words = parts.map(str::to_ascii_lowercase).filter(|word| !self.empty.contains(&**word));
-        words.map(|word| self.stemmer.stem(&word).into_owned()).collect()
+        let plain = if text.is_ascii() {
+            Cow::Borrowed(text)
+        } else {
+            Cow::Owned(deunicode(text))
+        };
+        let parts = plain
+            .split(|char: char| !char.is_ascii_alphanumeric())
+            .flat_map(humps);
+        let words = parts
+            .map(str::to_ascii_lowercase)
+            .filter(|word| !self.empty.contains(&**word));
+        words
+            .map(|word| self.stemmer.stem(&word).into_owned())
+            .collect()
     }
 }
 
@@ -62,7 +75,11 @@ mod tests {
             ("what is it", ""),
             ("\u{0} \u{202e}…", ""),
         ] {
-            assert_eq!(Words::default().tokenize(text).join(" "), expected, "{text}");
+            assert_eq!(
+                Words::default().tokenize(text).join(" "),
+                expected,
+                "{text}"
+            );
         }
     }
 }

@@ -51,7 +51,8 @@ impl TextFormat {
             ("date", &self.date),
             ("datetime", &self.datetime),
         ];
-        keys.into_iter().filter_map(|(key, value)| Some((key, value.as_deref()?)))
+        keys.into_iter()
+            .filter_map(|(key, value)| Some((key, value.as_deref()?)))
     }
 
     /// Returns the type that the keys stand for, if the contract names none.
@@ -74,7 +75,13 @@ impl TextFormat {
                 _ => (is_number, "number, decimal or integer"),
             };
             if !fits {
-                wrong.push((key, format!("is for columns of type {of}, and this one is {}", kind.word())));
+                wrong.push((
+                    key,
+                    format!(
+                        "is for columns of type {of}, and this one is {}",
+                        kind.word()
+                    ),
+                ));
                 continue;
             }
             let checked = match key {
@@ -117,14 +124,22 @@ fn check_pattern(pattern: &str, with_time: bool) -> Result<(), String> {
             part = rest.next();
         }
         let known = if with_time { "dmbBYyHIMSp" } else { "dmbBYy" };
-        let known = if unpadded { known.replace(['b', 'B', 'Y', 'y', 'p'], "") } else { known.to_owned() };
+        let known = if unpadded {
+            known.replace(['b', 'B', 'Y', 'y', 'p'], "")
+        } else {
+            known.to_owned()
+        };
         match part {
             Some(part) if known.contains(part) => seen.push(part),
             _ => {
                 let dash = if unpadded { "-" } else { "" };
                 let part = format!("%{dash}{}", part.map(String::from).unwrap_or_default());
                 let all: Vec<String> = known.chars().map(|part| format!("%{dash}{part}")).collect();
-                return Err(format!("has the unknown part {}; known ones: {}", name::quoted(&part), all.join(" ")));
+                return Err(format!(
+                    "has the unknown part {}; known ones: {}",
+                    name::quoted(&part),
+                    all.join(" ")
+                ));
             }
         }
     }
@@ -180,6 +195,9 @@ mod tests {
             let refused = check_pattern(pattern, with_time).expect_err(pattern);
             assert!(refused.contains(wrong), "{pattern}: {refused}");
         }
-        assert!(check_pattern(&"%d/%m/%Y ".repeat(5), false).is_err_and(|message| message.contains("longer")));
+        assert!(
+            check_pattern(&"%d/%m/%Y ".repeat(5), false)
+                .is_err_and(|message| message.contains("longer"))
+        );
     }
 }

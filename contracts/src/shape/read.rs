@@ -6,8 +6,17 @@ use super::{Capabilities, Shape};
 use crate::json;
 
 /// Every comparison there is, in the order messages tell them.
-pub const COMPARISONS: &[&str] =
-    &["equals", "not-equals", "one-of", "at-least", "at-most", "contains", "contains-ci", "starts-with", "is-empty"];
+pub const COMPARISONS: &[&str] = &[
+    "equals",
+    "not-equals",
+    "one-of",
+    "at-least",
+    "at-most",
+    "contains",
+    "contains-ci",
+    "starts-with",
+    "is-empty",
+];
 
 /// Larger descriptions are refused: no source has them.
 const BYTES_MAX: usize = 4 << 20;
@@ -34,18 +43,27 @@ impl Capabilities {
         Self {
             read: true,
             write: all_verbs(),
-            matches: [("*".to_owned(), COMPARISONS.iter().map(|&word| word.to_owned()).collect())].into(),
+            matches: [(
+                "*".to_owned(),
+                COMPARISONS.iter().map(|&word| word.to_owned()).collect(),
+            )]
+            .into(),
             order: vec!["*".to_owned()],
             ..Self::default()
         }
     }
 
     pub fn compares(&self, column: &str) -> &[String] {
-        self.matches.get(column).or_else(|| self.matches.get("*")).map_or(&[], Vec::as_slice)
+        self.matches
+            .get(column)
+            .or_else(|| self.matches.get("*"))
+            .map_or(&[], Vec::as_slice)
     }
 
     pub fn orders(&self, column: &str) -> bool {
-        self.order.iter().any(|entry| entry == "*" || entry == column)
+        self.order
+            .iter()
+            .any(|entry| entry == "*" || entry == column)
     }
 }
 

@@ -18,7 +18,9 @@ impl Shape {
             }
         }
         if self.capabilities.guarded_write && !live.capabilities.guarded_write {
-            reasons.push("updates and deletes can no longer be held to conditions beside the key".to_owned());
+            reasons.push(
+                "updates and deletes can no longer be held to conditions beside the key".to_owned(),
+            );
         }
         match reasons.is_empty() {
             true => Ok(()),
@@ -27,10 +29,19 @@ impl Shape {
     }
 }
 
-fn compare(recorded: &Field, live: &Field, nullable_agreed: bool, path: &str, reasons: &mut Vec<String>) {
+fn compare(
+    recorded: &Field,
+    live: &Field,
+    nullable_agreed: bool,
+    path: &str,
+    reasons: &mut Vec<String>,
+) {
     if !narrower(live.kind, recorded.kind) {
         let (was, now) = (recorded.kind.word(), live.kind.word());
-        reasons.push(format!("column {} was {was} and is now {now}", name::quoted(path)));
+        reasons.push(format!(
+            "column {} was {was} and is now {now}",
+            name::quoted(path)
+        ));
         return;
     }
     if recorded.kind == Type::Json {
@@ -49,7 +60,10 @@ fn compare(recorded: &Field, live: &Field, nullable_agreed: bool, path: &str, re
     if let Some(items) = &recorded.items {
         match &live.items {
             Some(found) => compare(items, found, false, &format!("{path}[]"), reasons),
-            None => reasons.push(format!("the items of column {} are no longer typed", name::quoted(path))),
+            None => reasons.push(format!(
+                "the items of column {} are no longer typed",
+                name::quoted(path)
+            )),
         }
     }
 }

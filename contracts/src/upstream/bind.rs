@@ -10,15 +10,26 @@ const TANGLED: [&str; 5] = ["not", "if", "then", "else", "dependentSchemas"];
 /// Takes the argument out of the root's properties. `root` has no reference at its root.
 pub(super) fn bind(root: &mut Value, argument: &str, value: &Value) -> Result<(), String> {
     let whole = root.clone();
-    let Value::Object(members) = root else { return Err(unknown(argument, &whole)) };
+    let Value::Object(members) = root else {
+        return Err(unknown(argument, &whole));
+    };
     let shown = name::quoted(argument);
-    let Some(own) = properties(&whole).into_iter().find(|(name, _)| *name == argument).map(|(_, schema)| schema) else {
+    let Some(own) = properties(&whole)
+        .into_iter()
+        .find(|(name, _)| *name == argument)
+        .map(|(_, schema)| schema)
+    else {
         return Err(unknown(argument, &whole));
     };
     // The alternatives say themselves which of them the value chooses.
-    let in_root = members.get("properties").and_then(|properties| properties.get(argument)).is_some();
+    let in_root = members
+        .get("properties")
+        .and_then(|properties| properties.get(argument))
+        .is_some();
     if in_root && !fits(value, own, &whole) {
-        return Err(format!("the value that is set does not fit the schema of the argument {shown}"));
+        return Err(format!(
+            "the value that is set does not fit the schema of the argument {shown}"
+        ));
     }
     drop_argument(members, argument, value, &whole)?.then_some(()).ok_or_else(|| {
         format!("the value that is set for {shown} fits none of the alternatives at the root of the input")
@@ -32,10 +43,16 @@ fn drop_argument(
     value: &Value,
     root: &Value,
 ) -> Result<bool, String> {
-    let is_about_it = |keyword: &&&str| members.get(**keyword).is_some_and(|rule| mentions(rule, argument));
+    let is_about_it = |keyword: &&&str| {
+        members
+            .get(**keyword)
+            .is_some_and(|rule| mentions(rule, argument))
+    };
     if let Some(tangled) = TANGLED.iter().find(is_about_it) {
         let shown = name::quoted(argument);
-        return Err(format!("the argument {shown} cannot be set, since `{tangled}` in the input is about it"));
+        return Err(format!(
+            "the argument {shown} cannot be set, since `{tangled}` in the input is about it"
+        ));
     }
     if let Some(Value::Object(properties)) = members.get_mut("properties")
         && let Some(schema) = properties.shift_remove(argument)
@@ -51,7 +68,9 @@ fn drop_argument(
     }
     if let Some(Value::Object(mut dependent)) = members.shift_remove("dependentRequired") {
         if let Some(Value::Array(names)) = dependent.shift_remove(argument) {
-            let required = members.entry("required").or_insert_with(|| Value::Array(Vec::new()));
+            let required = members
+                .entry("required")
+                .or_insert_with(|| Value::Array(Vec::new()));
             if let Value::Array(required) = required {
                 required.extend(names.into_iter().filter(|name| name != argument));
                 let mut once = Vec::new();
@@ -82,9 +101,16 @@ fn drop_argument(
 
 /// Takes the argument out of every alternative, and leaves out those that its value does not choose. Returns `false` if
 /// nothing that has the value is left.
-fn drop_in_arms(members: &mut Map<String, Value>, argument: &str, value: &Value, root: &Value) -> Result<bool, String> {
+fn drop_in_arms(
+    members: &mut Map<String, Value>,
+    argument: &str,
+    value: &Value,
+    root: &Value,
+) -> Result<bool, String> {
     for keyword in ["allOf", "anyOf", "oneOf"] {
-        let Some(Value::Array(arms)) = members.get_mut(keyword) else { continue };
+        let Some(Value::Array(arms)) = members.get_mut(keyword) else {
+            continue;
+        };
         let before = arms.len();
         let mut chosen = Vec::new();
         for mut arm in std::mem::take(arms) {
@@ -97,13 +123,19 @@ fn drop_in_arms(members: &mut Map<String, Value>, argument: &str, value: &Value,
                 chosen.push(arm);
             }
         }
-        let is_possible = if keyword == "allOf" { chosen.len() == before } else { !chosen.is_empty() };
+        let is_possible = if keyword == "allOf" {
+            chosen.len() == before
+        } else {
+            !chosen.is_empty()
+        };
         if !is_possible {
             return Ok(false);
         }
         if chosen.len() == 1 && before > 1 {
             members.shift_remove(keyword);
-            chosen.into_iter().for_each(|arm| add_to_all_of(members, arm));
+            chosen
+                .into_iter()
+                .for_each(|arm| add_to_all_of(members, arm));
         } else {
             *arms = chosen;
         }
@@ -125,11 +157,20 @@ pub(super) fn write_out_reference(schema: &mut Value, root: &Value) {
 pub(super) fn inline(schema: &mut Value, root: &Value) {
     // A chain of references is short, or leads in a circle.
     for _ in 0..32 {
-        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return };
-        let Some(Value::Object(target)) = json::referred(root, reference) else { return };
-        let Value::Object(members) = &*schema else { return };
+        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else {
+            return;
+        };
+        let Some(Value::Object(target)) = json::referred(root, reference) else {
+            return;
+        };
+        let Value::Object(members) = &*schema else {
+            return;
+        };
         let texts = ["title", "description", "default", "examples", "$comment"];
-        if members.keys().any(|keyword| keyword != "$ref" && !texts.contains(&keyword.as_str())) {
+        if members
+            .keys()
+            .any(|keyword| keyword != "$ref" && !texts.contains(&keyword.as_str()))
+        {
             return;
         }
         let mut inlined = target.clone();
@@ -152,10 +193,20 @@ pub(super) fn properties(root: &Value) -> Vec<(&str, &Value)> {
         if visited > 1_000 {
             break;
         }
-        let own = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let own = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
         found.extend(own.map(|(name, schema)| (name.as_str(), schema)));
         for keyword in ["allOf", "anyOf", "oneOf"] {
-            open.extend(schema.get(keyword).and_then(Value::as_array).into_iter().flatten());
+            open.extend(
+                schema
+                    .get(keyword)
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten(),
+            );
         }
         let reference = schema.get("$ref").and_then(Value::as_str);
         open.extend(reference.and_then(|reference| json::referred(root, reference)));
@@ -167,13 +218,18 @@ fn unknown(argument: &str, root: &Value) -> String {
     let names: Vec<&str> = properties(root).into_iter().map(|(name, _)| name).collect();
     let shown = name::quoted(argument);
     match name::nearest(argument, names.iter().copied()) {
-        Some(near) => format!("the tool has no argument {shown} to set; it has {}", name::quoted(near)),
+        Some(near) => format!(
+            "the tool has no argument {shown} to set; it has {}",
+            name::quoted(near)
+        ),
         None => format!("the tool has no argument {shown} to set"),
     }
 }
 
 fn fits(value: &Value, schema: &Value, root: &Value) -> bool {
-    let Value::Object(members) = schema else { return schema != &Value::Bool(false) };
+    let Value::Object(members) = schema else {
+        return schema != &Value::Bool(false);
+    };
     let mut alone = members.clone();
     for keyword in ["$defs", "definitions"] {
         if let Some(schemas) = root.get(keyword) {
@@ -188,7 +244,9 @@ fn mentions(rule: &Value, argument: &str) -> bool {
     match rule {
         Value::String(text) => text == argument,
         Value::Array(rules) => rules.iter().any(|rule| mentions(rule, argument)),
-        Value::Object(members) => members.iter().any(|(name, rule)| name == argument || mentions(rule, argument)),
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, rule)| name == argument || mentions(rule, argument)),
         _ => false,
     }
 }

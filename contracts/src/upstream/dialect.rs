@@ -17,9 +17,23 @@ use crate::{
 /// References into places that hold no schemas by themselves; each becomes a schema under `$defs`.
 const LIFTED_MAX: usize = 1_000;
 /// The keywords of old dialects that may stand beside a `$ref` without a meaning for validity.
-const TEXTS: &[&str] =
-    &["title", "description", "default", "examples", "$comment", "readOnly", "writeOnly", "deprecated"];
-const BOUNDS: &[&str] = &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+const TEXTS: &[&str] = &[
+    "title",
+    "description",
+    "default",
+    "examples",
+    "$comment",
+    "readOnly",
+    "writeOnly",
+    "deprecated",
+];
+const BOUNDS: &[&str] = &[
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Dialect {
@@ -32,9 +46,14 @@ enum Dialect {
 
 impl Dialect {
     fn of(schema: &Value) -> Result<Self, String> {
-        let Some(stated) = schema.get("$schema") else { return Ok(Self::Draft2020) };
+        let Some(stated) = schema.get("$schema") else {
+            return Ok(Self::Draft2020);
+        };
         let stated = stated.as_str().unwrap_or_default();
-        let known = stated.trim_end_matches('#').split_once("://").map(|(_, dialect)| dialect);
+        let known = stated
+            .trim_end_matches('#')
+            .split_once("://")
+            .map(|(_, dialect)| dialect);
         match known {
             Some("json-schema.org/draft-04/schema") => Ok(Self::Draft4),
             Some("json-schema.org/draft-06/schema") => Ok(Self::Draft6),
@@ -69,7 +88,10 @@ pub(super) fn translate(schema: &Value) -> Result<Value, String> {
     let mut translator = Translator {
         root: schema,
         dialect,
-        resources: vec![Resource { id: String::new(), pointer: String::new() }],
+        resources: vec![Resource {
+            id: String::new(),
+            pointer: String::new(),
+        }],
         anchors: BTreeMap::new(),
         dynamic: BTreeMap::new(),
         moved: BTreeMap::new(),
@@ -82,8 +104,12 @@ pub(super) fn translate(schema: &Value) -> Result<Value, String> {
     translator.scan(schema, "", 0);
     let mut translated = translator.schema(schema, "", "", 0)?;
     translator.lift(&mut translated)?;
-    if dialect == Dialect::Draft2019 && translator.has_contains && translator.has_unevaluated_items {
-        return Err("`contains` beside `unevaluatedItems` means something else in 2019-09 than in 2020-12".to_owned());
+    if dialect == Dialect::Draft2019 && translator.has_contains && translator.has_unevaluated_items
+    {
+        return Err(
+            "`contains` beside `unevaluatedItems` means something else in 2019-09 than in 2020-12"
+                .to_owned(),
+        );
     }
     point(&mut translated, &translator.moved);
     if let (Some(_), Value::Object(members)) = (schema.get("$schema"), &mut translated) {
@@ -122,28 +148,45 @@ struct Translator<'s> {
 impl Translator<'_> {
     /// Finds identifiers and anchors.
     fn scan(&mut self, schema: &Value, pointer: &str, resource: usize) {
-        let Value::Object(members) = schema else { return };
+        let Value::Object(members) = schema else {
+            return;
+        };
         let mut resource = resource;
         let overridden = self.dialect <= Dialect::Draft7 && members.contains_key("$ref");
-        let id = members.get(if self.dialect == Dialect::Draft4 { "id" } else { "$id" }).and_then(Value::as_str);
+        let id = members
+            .get(if self.dialect == Dialect::Draft4 {
+                "id"
+            } else {
+                "$id"
+            })
+            .and_then(Value::as_str);
         if let Some(id) = id.filter(|_| !overridden) {
             match id.strip_prefix('#') {
                 Some(anchor) if self.dialect <= Dialect::Draft7 && !anchor.is_empty() => {
-                    self.anchors.insert((resource, anchor.to_owned()), pointer.to_owned());
+                    self.anchors
+                        .insert((resource, anchor.to_owned()), pointer.to_owned());
                 }
                 _ => {
                     let id = joined(&self.resources[resource].id, id);
                     if pointer.is_empty() {
                         self.resources[0].id = id;
                     } else {
-                        self.resources.push(Resource { id, pointer: pointer.to_owned() });
+                        self.resources.push(Resource {
+                            id,
+                            pointer: pointer.to_owned(),
+                        });
                         resource = self.resources.len() - 1;
                     }
                 }
             }
         }
         self.has_recursive_anchor |= members.get("$recursiveAnchor") == Some(&Value::Bool(true));
-        let anchor = |keyword: &str| members.get(keyword).and_then(Value::as_str).map(str::to_owned);
+        let anchor = |keyword: &str| {
+            members
+                .get(keyword)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
         if self.dialect >= Dialect::Draft2019
             && let Some(name) = anchor("$anchor")
         {
@@ -152,18 +195,25 @@ impl Translator<'_> {
         if self.dialect == Dialect::Draft2020
             && let Some(name) = anchor("$dynamicAnchor")
         {
-            self.dynamic.entry(name.clone()).or_default().push(pointer.to_owned());
+            self.dynamic
+                .entry(name.clone())
+                .or_default()
+                .push(pointer.to_owned());
             self.anchors.insert((resource, name), pointer.to_owned());
         }
         for (keyword, value) in members {
             let at = below(pointer, keyword);
             match (inside(keyword), value) {
                 (Inside::Named, Value::Object(schemas)) => {
-                    schemas.iter().for_each(|(name, schema)| self.scan(schema, &below(&at, name), resource));
+                    schemas
+                        .iter()
+                        .for_each(|(name, schema)| self.scan(schema, &below(&at, name), resource));
                 }
                 (Inside::Schemas, Value::Array(schemas)) => {
                     let schemas = schemas.iter().enumerate();
-                    schemas.for_each(|(index, schema)| self.scan(schema, &format!("{at}/{index}"), resource));
+                    schemas.for_each(|(index, schema)| {
+                        self.scan(schema, &format!("{at}/{index}"), resource)
+                    });
                 }
                 (Inside::Schemas, schema) => self.scan(schema, &at, resource),
                 _ => {}
@@ -171,23 +221,39 @@ impl Translator<'_> {
         }
     }
 
-    fn schema(&mut self, schema: &Value, old: &str, new: &str, resource: usize) -> Result<Value, String> {
+    fn schema(
+        &mut self,
+        schema: &Value,
+        old: &str,
+        new: &str,
+        resource: usize,
+    ) -> Result<Value, String> {
         if !self.lifted.contains(old) {
             self.moved.insert(old.to_owned(), new.to_owned());
         }
-        let Value::Object(members) = schema else { return Ok(schema.clone()) };
-        let own = self.resources.iter().position(|resource| resource.pointer == old);
+        let Value::Object(members) = schema else {
+            return Ok(schema.clone());
+        };
+        let own = self
+            .resources
+            .iter()
+            .position(|resource| resource.pointer == old);
         let resource = own.unwrap_or(resource);
-        let overridden = self.dialect <= Dialect::Draft7 && members.get("$ref").is_some_and(Value::is_string);
+        let overridden =
+            self.dialect <= Dialect::Draft7 && members.get("$ref").is_some_and(Value::is_string);
         let mut out = Map::new();
         // `dependencies` joins the keywords that took its place, and comes after them.
-        let joins = ["dependentRequired", "dependentSchemas"].iter().any(|keyword| members.contains_key(*keyword));
-        let (last, first): (Vec<_>, Vec<_>) =
-            members.iter().partition(|(keyword, _)| joins && *keyword == "dependencies");
+        let joins = ["dependentRequired", "dependentSchemas"]
+            .iter()
+            .any(|keyword| members.contains_key(*keyword));
+        let (last, first): (Vec<_>, Vec<_>) = members
+            .iter()
+            .partition(|(keyword, _)| joins && *keyword == "dependencies");
         for (keyword, value) in first.into_iter().chain(last) {
             let keyword = keyword.as_str();
-            let is_ignored =
-                overridden && !TEXTS.contains(&keyword) && !["$ref", "definitions", "$defs"].contains(&keyword);
+            let is_ignored = overridden
+                && !TEXTS.contains(&keyword)
+                && !["$ref", "definitions", "$defs"].contains(&keyword);
             if is_ignored || Dialect::since(keyword) > self.dialect {
                 continue;
             }
@@ -214,22 +280,35 @@ impl Translator<'_> {
             "$ref" => self.refer(&self.resolved(value, resource)?, out),
             "$dynamicRef" if self.dialect == Dialect::Draft2020 => {
                 let target = self.resolved(value, resource)?;
-                let anchor = value.as_str().and_then(|reference| reference.split_once('#')).map(|(_, name)| name);
-                let is_one = anchor.and_then(|name| self.dynamic.get(name)).is_none_or(|places| places.len() == 1);
+                let anchor = value
+                    .as_str()
+                    .and_then(|reference| reference.split_once('#'))
+                    .map(|(_, name)| name);
+                let is_one = anchor
+                    .and_then(|name| self.dynamic.get(name))
+                    .is_none_or(|places| places.len() == 1);
                 if !is_one {
-                    return Err(format!("`$dynamicRef` at {at} may mean one of several schemas"));
+                    return Err(format!(
+                        "`$dynamicRef` at {at} may mean one of several schemas"
+                    ));
                 }
                 self.refer(&target, out);
             }
             "$recursiveRef" if self.dialect == Dialect::Draft2019 => {
                 if self.resources.len() > 1 && self.has_recursive_anchor {
-                    return Err(format!("`$recursiveRef` at {at} may mean one of several schemas"));
+                    return Err(format!(
+                        "`$recursiveRef` at {at} may mean one of several schemas"
+                    ));
                 }
                 self.refer(&self.resolved(value, resource)?, out);
             }
             "$dynamicRef" | "$recursiveRef" | "additionalItems" => {}
             "definitions" | "$defs" => {
-                let to = if self.dialect == Dialect::Draft2020 { keyword } else { "$defs" };
+                let to = if self.dialect == Dialect::Draft2020 {
+                    keyword
+                } else {
+                    "$defs"
+                };
                 self.named(value, (&at, new), to, resource, out)?;
             }
             "properties" | "patternProperties" | "dependentSchemas" => {
@@ -240,15 +319,27 @@ impl Translator<'_> {
                 let items = self.listed(value, &at, &below(new, "prefixItems"), resource)?;
                 out.insert("prefixItems".to_owned(), items);
                 if let Some(rest) = members.get("additionalItems") {
-                    let rest = self.schema(rest, &below(old, "additionalItems"), &below(new, "items"), resource)?;
+                    let rest = self.schema(
+                        rest,
+                        &below(old, "additionalItems"),
+                        &below(new, "items"),
+                        resource,
+                    )?;
                     out.insert("items".to_owned(), rest);
                 }
             }
             "minimum" | "maximum" if self.dialect == Dialect::Draft4 => {
-                let exclusive = if keyword == "minimum" { "exclusiveMinimum" } else { "exclusiveMaximum" };
+                let exclusive = if keyword == "minimum" {
+                    "exclusiveMinimum"
+                } else {
+                    "exclusiveMaximum"
+                };
                 let is_exclusive = members.get(exclusive) == Some(&Value::Bool(true));
                 if !is_no_bound(keyword, value) {
-                    out.insert(if is_exclusive { exclusive } else { keyword }.to_owned(), value.clone());
+                    out.insert(
+                        if is_exclusive { exclusive } else { keyword }.to_owned(),
+                        value.clone(),
+                    );
                 }
             }
             "exclusiveMinimum" | "exclusiveMaximum" if self.dialect == Dialect::Draft4 => {}
@@ -280,12 +371,19 @@ impl Translator<'_> {
         resource: usize,
         out: &mut Map<String, Value>,
     ) -> Result<(), String> {
-        let Value::Object(schemas) = value else { return Ok(()) };
+        let Value::Object(schemas) = value else {
+            return Ok(());
+        };
         for (name, schema) in schemas {
             let there = out.entry(to).or_insert_with(|| Value::Object(Map::new()));
             // `definitions` and `$defs` may both have it.
             let free = free_name(name, there);
-            let translated = self.schema(schema, &below(old, name), &below(&below(new, to), &free), resource)?;
+            let translated = self.schema(
+                schema,
+                &below(old, name),
+                &below(&below(new, to), &free),
+                resource,
+            )?;
             if let Some(Value::Object(there)) = out.get_mut(to) {
                 there.insert(free, translated);
             }
@@ -296,10 +394,23 @@ impl Translator<'_> {
         Ok(())
     }
 
-    fn listed(&mut self, value: &Value, old: &str, new: &str, resource: usize) -> Result<Value, String> {
+    fn listed(
+        &mut self,
+        value: &Value,
+        old: &str,
+        new: &str,
+        resource: usize,
+    ) -> Result<Value, String> {
         let schemas = value.as_array().into_iter().flatten().enumerate();
         schemas
-            .map(|(index, schema)| self.schema(schema, &format!("{old}/{index}"), &format!("{new}/{index}"), resource))
+            .map(|(index, schema)| {
+                self.schema(
+                    schema,
+                    &format!("{old}/{index}"),
+                    &format!("{new}/{index}"),
+                    resource,
+                )
+            })
             .collect()
     }
 
@@ -314,20 +425,33 @@ impl Translator<'_> {
         let mut schemas = Map::new();
         for (name, dependency) in value.as_object().into_iter().flatten() {
             if dependency.is_array() {
-                let names = out.entry("dependentRequired").or_insert_with(|| Value::Object(Map::new()));
+                let names = out
+                    .entry("dependentRequired")
+                    .or_insert_with(|| Value::Object(Map::new()));
                 if names.get(name).is_some_and(|other| other != dependency) {
-                    return Err(format!("{} is in `dependencies` and in `dependentRequired`", name::quoted(name)));
+                    return Err(format!(
+                        "{} is in `dependencies` and in `dependentRequired`",
+                        name::quoted(name)
+                    ));
                 }
                 names[name] = dependency.clone();
             } else {
                 let to = below(&below(new, "dependentSchemas"), name);
-                schemas.insert(name.clone(), self.schema(dependency, &below(old, name), &to, resource)?);
+                schemas.insert(
+                    name.clone(),
+                    self.schema(dependency, &below(old, name), &to, resource)?,
+                );
             }
         }
         for (name, schema) in schemas {
-            let there = out.entry("dependentSchemas").or_insert_with(|| Value::Object(Map::new()));
+            let there = out
+                .entry("dependentSchemas")
+                .or_insert_with(|| Value::Object(Map::new()));
             if there.get(&name).is_some() {
-                return Err(format!("{} is in `dependencies` and in `dependentSchemas`", name::quoted(&name)));
+                return Err(format!(
+                    "{} is in `dependencies` and in `dependentSchemas`",
+                    name::quoted(&name)
+                ));
             }
             there[&name] = schema;
         }
@@ -349,49 +473,85 @@ impl Translator<'_> {
             true => resource,
             false => {
                 let full = joined(&self.resources[resource].id, document);
-                let is_meant =
-                    |resource: &Resource| !resource.id.is_empty() && [&full, document].contains(&resource.id.as_str());
+                let is_meant = |resource: &Resource| {
+                    !resource.id.is_empty() && [&full, document].contains(&resource.id.as_str())
+                };
                 let found = self.resources.iter().position(is_meant);
-                found.ok_or_else(|| format!("`$ref` names another document ({}), which is never fetched", shown()))?
+                found.ok_or_else(|| {
+                    format!(
+                        "`$ref` names another document ({}), which is never fetched",
+                        shown()
+                    )
+                })?
             }
         };
         let base = &self.resources[resource].pointer;
         let fragment = json::percent_decoded(fragment);
         if fragment.is_empty() || fragment.starts_with('/') {
             let mut pointer = base.clone();
-            json::pointer_tokens(&fragment).iter().for_each(|token| push_pointer(&mut pointer, token));
+            json::pointer_tokens(&fragment)
+                .iter()
+                .for_each(|token| push_pointer(&mut pointer, token));
             return match self.root.pointer(&pointer) {
                 Some(Value::Object(_) | Value::Bool(_)) => Ok(pointer),
                 _ => Err(format!("`$ref` leads to no schema: {}", shown())),
             };
         }
         let anchor = self.anchors.get(&(resource, fragment));
-        anchor.cloned().ok_or_else(|| format!("`$ref` leads to no schema: {}", shown()))
+        anchor
+            .cloned()
+            .ok_or_else(|| format!("`$ref` leads to no schema: {}", shown()))
     }
 
     /// Returns `true` if references can go on to name this place: a definition at the root stays where it is, and what is
     /// published may have any other schema elsewhere, or not at all.
     fn is_steady(&self, pointer: &str) -> bool {
         self.moved.get(pointer).is_some_and(|now| {
-            let definition = now.strip_prefix("/$defs/").or_else(|| now.strip_prefix("/definitions/"));
+            let definition = now
+                .strip_prefix("/$defs/")
+                .or_else(|| now.strip_prefix("/definitions/"));
             // What a reference in a document inside this one means depends on its place.
-            now.is_empty() || definition.is_some_and(|name| !name.contains('/')) || self.resources.len() > 1
+            now.is_empty()
+                || definition.is_some_and(|name| !name.contains('/'))
+                || self.resources.len() > 1
         })
     }
 
     /// Makes definitions of schemas in other places, such as `#/components/schemas/Pet` or `#/properties/first`.
     fn lift(&mut self, translated: &mut Value) -> Result<(), String> {
-        while let Some(pointer) = self.wanted.iter().find(|pointer| !self.is_steady(pointer)).cloned() {
+        while let Some(pointer) = self
+            .wanted
+            .iter()
+            .find(|pointer| !self.is_steady(pointer))
+            .cloned()
+        {
             if self.lifted.len() >= LIFTED_MAX {
-                return Err(format!("more than {LIFTED_MAX} references lead to places outside of `$defs`"));
+                return Err(format!(
+                    "more than {LIFTED_MAX} references lead to places outside of `$defs`"
+                ));
             }
             let Some(schema) = self.root.pointer(&pointer).cloned() else {
-                return Err(format!("`$ref` leads to no schema: {}", name::quoted(&pointer)));
+                return Err(format!(
+                    "`$ref` leads to no schema: {}",
+                    name::quoted(&pointer)
+                ));
             };
-            let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '_' };
-            let last = json::pointer_tokens(&pointer).last().map(|token| token.chars().map(plain).collect::<String>());
-            let Value::Object(root) = &mut *translated else { return Ok(()) };
-            let definitions = root.entry("$defs").or_insert_with(|| Value::Object(Map::new()));
+            let plain = |character: char| {
+                if character.is_ascii_alphanumeric() {
+                    character
+                } else {
+                    '_'
+                }
+            };
+            let last = json::pointer_tokens(&pointer)
+                .last()
+                .map(|token| token.chars().map(plain).collect::<String>());
+            let Value::Object(root) = &mut *translated else {
+                return Ok(());
+            };
+            let definitions = root
+                .entry("$defs")
+                .or_insert_with(|| Value::Object(Map::new()));
             let free = free_name(last.as_deref().unwrap_or("schema"), definitions);
             // The place is reserved before anything inside asks for one.
             definitions[&free] = Value::Bool(true);
@@ -401,7 +561,10 @@ impl Translator<'_> {
             }
             self.lifted.insert(pointer.clone());
             let schema = self.schema(&schema, &pointer, &place, 0)?;
-            if let Some(definition) = translated.pointer_mut("/$defs").and_then(|all| all.get_mut(&free)) {
+            if let Some(definition) = translated
+                .pointer_mut("/$defs")
+                .and_then(|all| all.get_mut(&free))
+            {
                 *definition = schema;
             }
         }
@@ -411,7 +574,9 @@ impl Translator<'_> {
 
 /// Turns references that hold a pointer of the original into pointers of the translation.
 fn point(schema: &mut Value, moved: &BTreeMap<String, String>) {
-    let Value::Object(members) = schema else { return };
+    let Value::Object(members) = schema else {
+        return;
+    };
     if let Some(Value::String(target)) = members.get_mut("$ref")
         && let Some(now) = moved.get(target.as_str())
     {
@@ -427,15 +592,21 @@ fn below(pointer: &str, token: &str) -> String {
 }
 
 fn free_name(wanted: &str, taken: &Value) -> String {
-    let mut names = std::iter::once(wanted.to_owned()).chain((2..).map(|number| format!("{wanted}_{number}")));
-    names.find(|name| taken.get(name).is_none()).expect("there are infinitely many names")
+    let mut names =
+        std::iter::once(wanted.to_owned()).chain((2..).map(|number| format!("{wanted}_{number}")));
+    names
+        .find(|name| taken.get(name).is_none())
+        .expect("there are infinitely many names")
 }
 
 /// Resolves a reference to a document as another one sees it.
 fn joined(base: &str, reference: &str) -> String {
     let reference = reference.trim_end_matches('#');
     let is_absolute = reference.split_once(':').is_some_and(|(scheme, _)| {
-        !scheme.is_empty() && scheme.chars().all(|next| next.is_ascii_alphanumeric() || "+-.".contains(next))
+        !scheme.is_empty()
+            && scheme
+                .chars()
+                .all(|next| next.is_ascii_alphanumeric() || "+-.".contains(next))
     });
     match base.rfind('/') {
         Some(end) if !is_absolute => format!("{}{reference}", &base[..=end]),
@@ -445,7 +616,9 @@ fn joined(base: &str, reference: &str) -> String {
 
 /// Returns `true` for a bound beyond the integers that our readers take: it holds for every value.
 fn is_no_bound(keyword: &str, value: &Value) -> bool {
-    let Some(bound) = value.as_f64() else { return false };
+    let Some(bound) = value.as_f64() else {
+        return false;
+    };
     match keyword {
         "maximum" | "exclusiveMaximum" => bound > json::INTEGER_MAX as f64,
         "minimum" | "exclusiveMinimum" => bound < -(json::INTEGER_MAX as f64),

@@ -44,7 +44,10 @@ pub fn resources(upstream: &Upstream<'_>, document: &str) -> Result<LiveResource
     let offer = offered::read(upstream.name, document).map_err(|problem| vec![problem])?;
     let mut compiler = Compiler::new(upstream);
     let resources = compiler.resources(&offer);
-    Ok(LiveResources { resources, left_out: compiler.left_out })
+    Ok(LiveResources {
+        resources,
+        left_out: compiler.left_out,
+    })
 }
 
 /// Everything of an offer that is no tool.
@@ -60,7 +63,12 @@ pub(crate) fn items(upstream: &Upstream<'_>, document: &str) -> Result<Items, Pr
     let offer = offered::read(upstream.name, document)?;
     let mut compiler = Compiler::new(upstream);
     let (prompts, resources) = (compiler.prompts(&offer), compiler.resources(&offer));
-    Ok(Items { prompts, resources, templates: compiler.templates(&offer), left_out: compiler.left_out })
+    Ok(Items {
+        prompts,
+        resources,
+        templates: compiler.templates(&offer),
+        left_out: compiler.left_out,
+    })
 }
 
 impl Compiler<'_> {
@@ -70,7 +78,10 @@ impl Compiler<'_> {
             let name = name::prefixed(&compiler.prefix, &plain_name(&item.name));
             name::check_tool(&name).map_err(|message| Refused::new("/name", message))?;
             if !names.insert(name.clone()) {
-                return Err(Refused::new("/name", format!("the name {} is taken", name::quoted(&name))));
+                return Err(Refused::new(
+                    "/name",
+                    format!("the name {} is taken", name::quoted(&name)),
+                ));
             }
             if let Some(error) = &item.input.error {
                 return Err(Refused::new("/detail/input", error.as_str()));
@@ -128,7 +139,11 @@ impl Compiler<'_> {
     ) -> Vec<Arc<T>> {
         let mut compiled = Vec::new();
         for item in offer.items.iter().filter(|item| item.kind == kind) {
-            if self.upstream.overlay.is_some_and(|overlay| !overlay.takes(&item.name)) {
+            if self
+                .upstream
+                .overlay
+                .is_some_and(|overlay| !overlay.takes(&item.name))
+            {
                 continue;
             }
             match compile(self, item) {
@@ -141,9 +156,13 @@ impl Compiler<'_> {
 }
 
 fn arguments(item: &Offered) -> Vec<PromptArgument> {
-    let Some(schema) = &item.input.json else { return Vec::new() };
+    let Some(schema) = &item.input.json else {
+        return Vec::new();
+    };
     let is_required = |name: &str| {
-        schema["required"].as_array().is_some_and(|required| required.iter().any(|required| required == name))
+        schema["required"]
+            .as_array()
+            .is_some_and(|required| required.iter().any(|required| required == name))
     };
     let arguments = schema["properties"].as_object().into_iter().flatten();
     let arguments = arguments.map(|(name, argument)| {
@@ -168,22 +187,38 @@ fn own_uri(item: &Offered, known: &mut BTreeSet<String>) -> Result<String, Refus
     }
     match known.insert(uri.clone()) {
         true => Ok(uri),
-        false => Err(Refused::new("/detail", "the server lists its URI twice; the first one counts")),
+        false => Err(Refused::new(
+            "/detail",
+            "the server lists its URI twice; the first one counts",
+        )),
     }
 }
 
 /// Checks that the item is within the bounds and that nothing in it is meant for the model alone. The rules for tools
 /// look at every text of an entry.
 fn check(item: &Offered, entry: &Value) -> Result<(), Refused> {
-    for (text, max) in [(&item.title, TITLE_MAX), (&item.description, DESCRIPTION_MAX)] {
+    for (text, max) in [
+        (&item.title, TITLE_MAX),
+        (&item.description, DESCRIPTION_MAX),
+    ] {
         if text.as_ref().is_some_and(|text| text.chars().count() > max) {
-            return Err(Refused::new("", format!("its title or description has more than {max} characters")));
+            return Err(Refused::new(
+                "",
+                format!("its title or description has more than {max} characters"),
+            ));
         }
     }
-    let mut shown = json!({ "name": "item", "description": "", "inputSchema": { "type": "object" } });
+    let mut shown =
+        json!({ "name": "item", "description": "", "inputSchema": { "type": "object" } });
     shown["entry"] = entry.clone();
-    match lint::lint(&[shown]).into_iter().find(|finding| finding.level == Level::Error) {
+    match lint::lint(&[shown])
+        .into_iter()
+        .find(|finding| finding.level == Level::Error)
+    {
         None => Ok(()),
-        Some(finding) => Err(Refused::new("", format!("{}: {}", finding.rule, finding.message))),
+        Some(finding) => Err(Refused::new(
+            "",
+            format!("{}: {}", finding.rule, finding.message),
+        )),
     }
 }

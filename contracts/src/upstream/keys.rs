@@ -21,7 +21,12 @@ const PARTS_MAX: usize = 2_000;
 pub(super) fn publish(schema: &mut Value) -> Result<BTreeMap<String, String>, String> {
     let mut names = Names::default();
     names.collect(schema);
-    let refused: Vec<String> = names.properties.iter().filter(|name| !name::is_field(name)).cloned().collect();
+    let refused: Vec<String> = names
+        .properties
+        .iter()
+        .filter(|name| !name::is_field(name))
+        .cloned()
+        .collect();
     if refused.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -35,7 +40,10 @@ pub(super) fn publish(schema: &mut Value) -> Result<BTreeMap<String, String>, St
     let original = schema.clone();
     check(schema, &published)?;
     rename(schema, &original, &published);
-    Ok(published.into_iter().map(|(own, safe)| (safe, own)).collect())
+    Ok(published
+        .into_iter()
+        .map(|(own, safe)| (safe, own))
+        .collect())
 }
 
 /// Returns the arguments that the published schema takes, as their maker names them.
@@ -68,13 +76,39 @@ impl Names {
     }
 
     fn within(&mut self, schema: &Value, known: &mut BTreeSet<String>) {
-        let Value::Object(members) = schema else { return };
-        let keys = |keyword: &str| members.get(keyword).and_then(Value::as_object).into_iter().flat_map(Map::keys);
-        self.properties.extend(keys("properties").filter(|name| known.insert((*name).clone())).cloned());
-        self.mentioned.extend(keys("dependentSchemas").chain(keys("dependentRequired")).cloned());
-        let dependent = members.get("dependentRequired").and_then(Value::as_object).into_iter().flat_map(Map::values);
+        let Value::Object(members) = schema else {
+            return;
+        };
+        let keys = |keyword: &str| {
+            members
+                .get(keyword)
+                .and_then(Value::as_object)
+                .into_iter()
+                .flat_map(Map::keys)
+        };
+        self.properties.extend(
+            keys("properties")
+                .filter(|name| known.insert((*name).clone()))
+                .cloned(),
+        );
+        self.mentioned.extend(
+            keys("dependentSchemas")
+                .chain(keys("dependentRequired"))
+                .cloned(),
+        );
+        let dependent = members
+            .get("dependentRequired")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flat_map(Map::values);
         for list in members.get("required").into_iter().chain(dependent) {
-            self.mentioned.extend(list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+            self.mentioned.extend(
+                list.as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned),
+            );
         }
         each_inside(members, &mut |schema| self.within(schema, known));
     }
@@ -87,34 +121,57 @@ fn free_name(wanted: &str, taken: &BTreeSet<String>) -> String {
         number += 1;
         let end = format!("_{number}");
         // Safe names are ASCII.
-        name = format!("{}{end}", &wanted[..wanted.len().min(name::FIELD_LENGTH_MAX - end.len())]);
+        name = format!(
+            "{}{end}",
+            &wanted[..wanted.len().min(name::FIELD_LENGTH_MAX - end.len())]
+        );
     }
     name
 }
 
 /// Refuses schemas that look at names by themselves, since they would see other names.
 fn check(schema: &Value, published: &BTreeMap<String, String>) -> Result<(), String> {
-    let Value::Object(members) = schema else { return Ok(()) };
-    let one = published.keys().next().map(|own| name::quoted(own)).unwrap_or_default();
+    let Value::Object(members) = schema else {
+        return Ok(());
+    };
+    let one = published
+        .keys()
+        .next()
+        .map(|own| name::quoted(own))
+        .unwrap_or_default();
     if let Some(Value::Object(patterns)) = members.get("patternProperties") {
         for pattern in patterns.keys() {
             let meant = jsonschema_pattern(pattern)?;
             for (own, safe) in published {
                 if meant(own) || meant(safe) {
                     let own = name::quoted(own);
-                    return Err(format!("clients refuse the name {own}, and `patternProperties` is about such names"));
+                    return Err(format!(
+                        "clients refuse the name {own}, and `patternProperties` is about such names"
+                    ));
                 }
             }
         }
     }
-    if members.get("propertyNames").is_some_and(|names| !is_any_name(names)) {
-        return Err(format!("clients refuse the name {one}, and `propertyNames` is about all names"));
+    if members
+        .get("propertyNames")
+        .is_some_and(|names| !is_any_name(names))
+    {
+        return Err(format!(
+            "clients refuse the name {one}, and `propertyNames` is about all names"
+        ));
     }
-    let values =
-        members.get("const").into_iter().chain(members.get("enum").and_then(Value::as_array).into_iter().flatten());
+    let values = members.get("const").into_iter().chain(
+        members
+            .get("enum")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten(),
+    );
     for value in values {
         if names_one(value, published) {
-            return Err(format!("clients refuse a name such as {one}, and a `const` or `enum` has it in its values"));
+            return Err(format!(
+                "clients refuse a name such as {one}, and a `const` or `enum` has it in its values"
+            ));
         }
     }
     let mut outcome = Ok(());
@@ -136,16 +193,18 @@ fn jsonschema_pattern(pattern: &str) -> Result<impl Fn(&str) -> bool, String> {
 fn is_any_name(names: &Value) -> bool {
     match names {
         Value::Bool(any) => *any,
-        Value::Object(members) => members.iter().all(|(keyword, value)| keyword == "type" && value == "string"),
+        Value::Object(members) => members
+            .iter()
+            .all(|(keyword, value)| keyword == "type" && value == "string"),
         _ => false,
     }
 }
 
 fn names_one(value: &Value, published: &BTreeMap<String, String>) -> bool {
     match value {
-        Value::Object(members) => {
-            members.iter().any(|(name, value)| published.contains_key(name) || names_one(value, published))
-        }
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| published.contains_key(name) || names_one(value, published)),
         Value::Array(values) => values.iter().any(|value| names_one(value, published)),
         _ => false,
     }
@@ -154,18 +213,30 @@ fn names_one(value: &Value, published: &BTreeMap<String, String>) -> bool {
 /// Renames the properties of a schema. `original` is the root before anything was renamed: example values are renamed
 /// as it says.
 fn rename(schema: &mut Value, original: &Value, published: &BTreeMap<String, String>) {
-    let Value::Object(members) = &mut *schema else { return };
-    let renaming = Renaming { root: original, names: published };
+    let Value::Object(members) = &mut *schema else {
+        return;
+    };
+    let renaming = Renaming {
+        root: original,
+        names: published,
+    };
     if members.contains_key("default") || members.contains_key("examples") {
         let own = Value::Object(members.clone());
         if let Some(default) = members.get_mut("default") {
             renaming.within(&[&own], default);
         }
         if let Some(Value::Array(examples)) = members.get_mut("examples") {
-            examples.iter_mut().for_each(|example| renaming.within(&[&own], example));
+            examples
+                .iter_mut()
+                .for_each(|example| renaming.within(&[&own], example));
         }
     }
-    let renamed = |name: &str| published.get(name).cloned().unwrap_or_else(|| name.to_owned());
+    let renamed = |name: &str| {
+        published
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| name.to_owned())
+    };
     let rename_all = |names: &mut Value| {
         for name in names.as_array_mut().into_iter().flatten() {
             if let Some(safe) = name.as_str().and_then(|name| published.get(name)) {
@@ -176,11 +247,17 @@ fn rename(schema: &mut Value, original: &Value, published: &BTreeMap<String, Str
     for (keyword, value) in members.iter_mut() {
         match (keyword.as_str(), value) {
             ("properties" | "dependentSchemas", Value::Object(schemas)) => {
-                *schemas = std::mem::take(schemas).into_iter().map(|(name, schema)| (renamed(&name), schema)).collect();
+                *schemas = std::mem::take(schemas)
+                    .into_iter()
+                    .map(|(name, schema)| (renamed(&name), schema))
+                    .collect();
             }
             ("dependentRequired", Value::Object(names)) => {
                 names.values_mut().for_each(&rename_all);
-                *names = std::mem::take(names).into_iter().map(|(name, names)| (renamed(&name), names)).collect();
+                *names = std::mem::take(names)
+                    .into_iter()
+                    .map(|(name, names)| (renamed(&name), names))
+                    .collect();
             }
             ("required", names) => rename_all(names),
             ("$ref", Value::String(target)) => *target = pointed(target, published),
@@ -192,7 +269,9 @@ fn rename(schema: &mut Value, original: &Value, published: &BTreeMap<String, Str
 
 /// Renames the properties that a pointer goes through.
 fn pointed(target: &str, published: &BTreeMap<String, String>) -> String {
-    let Some(pointer) = target.strip_prefix('#') else { return target.to_owned() };
+    let Some(pointer) = target.strip_prefix('#') else {
+        return target.to_owned();
+    };
     let pointer = json::percent_decoded(pointer);
     let mut now = String::new();
     let mut is_name = None;
@@ -205,8 +284,8 @@ fn pointed(target: &str, published: &BTreeMap<String, String>) -> String {
             }
             None => {
                 push_pointer(&mut now, &token);
-                is_name =
-                    (inside(&token) == Inside::Named).then(|| ["properties", "dependentSchemas"].contains(&&*token));
+                is_name = (inside(&token) == Inside::Named)
+                    .then(|| ["properties", "dependentSchemas"].contains(&&*token));
             }
         }
     }
@@ -227,9 +306,16 @@ impl Renaming<'_> {
                 let parts = self.parts(schemas);
                 let mut renamed = Map::new();
                 for (name, mut member) in std::mem::take(members) {
-                    let inner: Vec<&Value> = parts.iter().flat_map(|part| of_member(part, &name)).collect();
+                    let inner: Vec<&Value> = parts
+                        .iter()
+                        .flat_map(|part| of_member(part, &name))
+                        .collect();
                     self.within(&inner, &mut member);
-                    match self.names.get(&name).filter(|_| parts.iter().any(|part| is_named(part, &name))) {
+                    match self
+                        .names
+                        .get(&name)
+                        .filter(|_| parts.iter().any(|part| is_named(part, &name)))
+                    {
                         Some(other) => _ = renamed.insert(other.clone(), member),
                         // A member that no schema names gives way to one that has its name.
                         None => _ = renamed.entry(name).or_insert(member),
@@ -240,7 +326,8 @@ impl Renaming<'_> {
             Value::Array(items) => {
                 let parts = self.parts(schemas);
                 for (index, item) in items.iter_mut().enumerate() {
-                    let inner: Vec<&Value> = parts.iter().flat_map(|part| of_item(part, index)).collect();
+                    let inner: Vec<&Value> =
+                        parts.iter().flat_map(|part| of_item(part, index)).collect();
                     self.within(&inner, item);
                 }
             }
@@ -254,7 +341,9 @@ impl Renaming<'_> {
         let mut open = schemas.to_vec();
         let mut seen: HashSet<*const Value> = HashSet::new();
         while let Some(schema) = open.pop() {
-            let Value::Object(members) = schema else { continue };
+            let Value::Object(members) = schema else {
+                continue;
+            };
             if parts.len() == PARTS_MAX || !seen.insert(std::ptr::from_ref(schema)) {
                 continue;
             }
@@ -262,32 +351,77 @@ impl Renaming<'_> {
             let reference = members.get("$ref").and_then(Value::as_str);
             open.extend(reference.and_then(|reference| json::referred(self.root, reference)));
             for keyword in ["allOf", "anyOf", "oneOf"] {
-                open.extend(members.get(keyword).and_then(Value::as_array).into_iter().flatten());
+                open.extend(
+                    members
+                        .get(keyword)
+                        .and_then(Value::as_array)
+                        .into_iter()
+                        .flatten(),
+                );
             }
-            open.extend(["if", "then", "else"].iter().filter_map(|keyword| members.get(*keyword)));
-            open.extend(members.get("dependentSchemas").and_then(Value::as_object).into_iter().flat_map(Map::values));
+            open.extend(
+                ["if", "then", "else"]
+                    .iter()
+                    .filter_map(|keyword| members.get(*keyword)),
+            );
+            open.extend(
+                members
+                    .get("dependentSchemas")
+                    .and_then(Value::as_object)
+                    .into_iter()
+                    .flat_map(Map::values),
+            );
         }
         parts
     }
 }
 
 fn is_named(part: &Map<String, Value>, name: &str) -> bool {
-    let is_in = |names: &Value| names.as_array().is_some_and(|names| names.iter().any(|listed| listed == name));
-    let has = |keyword: &str| part.get(keyword).is_some_and(|names| names.get(name).is_some());
-    ["properties", "dependentSchemas", "dependentRequired"].into_iter().any(has)
+    let is_in = |names: &Value| {
+        names
+            .as_array()
+            .is_some_and(|names| names.iter().any(|listed| listed == name))
+    };
+    let has = |keyword: &str| {
+        part.get(keyword)
+            .is_some_and(|names| names.get(name).is_some())
+    };
+    ["properties", "dependentSchemas", "dependentRequired"]
+        .into_iter()
+        .any(has)
         || part.get("required").is_some_and(is_in)
-        || part.get("dependentRequired").and_then(Value::as_object).is_some_and(|names| names.values().any(is_in))
+        || part
+            .get("dependentRequired")
+            .and_then(Value::as_object)
+            .is_some_and(|names| names.values().any(is_in))
 }
 
 fn of_member<'s>(part: &'s Map<String, Value>, name: &str) -> Vec<&'s Value> {
-    let property = part.get("properties").and_then(|properties| properties.get(name));
-    let patterns = part.get("patternProperties").and_then(Value::as_object).into_iter().flat_map(Map::values);
-    let rest = ["additionalProperties", "unevaluatedProperties"].into_iter().filter_map(|keyword| part.get(keyword));
-    property.into_iter().chain(patterns).chain(rest.filter(|_| property.is_none())).collect()
+    let property = part
+        .get("properties")
+        .and_then(|properties| properties.get(name));
+    let patterns = part
+        .get("patternProperties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::values);
+    let rest = ["additionalProperties", "unevaluatedProperties"]
+        .into_iter()
+        .filter_map(|keyword| part.get(keyword));
+    property
+        .into_iter()
+        .chain(patterns)
+        .chain(rest.filter(|_| property.is_none()))
+        .collect()
 }
 
 fn of_item(part: &Map<String, Value>, index: usize) -> Vec<&Value> {
-    let placed = part.get("prefixItems").and_then(|items| items.get(index)).or_else(|| part.get("items"));
-    let any = ["contains", "unevaluatedItems"].into_iter().filter_map(|keyword| part.get(keyword));
+    let placed = part
+        .get("prefixItems")
+        .and_then(|items| items.get(index))
+        .or_else(|| part.get("items"));
+    let any = ["contains", "unevaluatedItems"]
+        .into_iter()
+        .filter_map(|keyword| part.get(keyword));
     placed.into_iter().chain(any).collect()
 }

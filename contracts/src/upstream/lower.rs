@@ -25,10 +25,25 @@ const TEXTS: &[&str] = &[
     "$schema",
 ];
 /// Keywords that hold the same value to further schemas.
-const APPLIED: &[&str] = &["$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
-const NUMERIC: &[&str] = &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
-const OF_TEXTS: &[&str] =
-    &["minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType", "contentSchema"];
+const APPLIED: &[&str] = &[
+    "$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else",
+];
+const NUMERIC: &[&str] = &[
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+];
+const OF_TEXTS: &[&str] = &[
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+];
 const OF_LISTS: &[&str] = &[
     "items",
     "prefixItems",
@@ -73,7 +88,9 @@ pub(super) fn root(schema: &mut Value, lowered: &mut Lowered) -> Result<(), Stri
         *schema = json!({});
     }
     let whole = schema.clone();
-    let Value::Object(members) = schema else { return Err("the input takes nothing".to_owned()) };
+    let Value::Object(members) = schema else {
+        return Err("the input takes nothing".to_owned());
+    };
     if members.contains_key("$ref") {
         refer_from_root(members, &whole);
         lowered.tell("the reference at the root of the input is written out");
@@ -97,8 +114,10 @@ pub(super) fn root(schema: &mut Value, lowered: &mut Lowered) -> Result<(), Stri
 fn refer_from_root(members: &mut Map<String, Value>, whole: &Value) {
     let shared = ["$defs", "definitions", "$schema"];
     let mut own: Map<String, Value> = members.clone();
-    let kept: Map<String, Value> =
-        shared.iter().filter_map(|keyword| Some(((*keyword).to_owned(), own.shift_remove(*keyword)?))).collect();
+    let kept: Map<String, Value> = shared
+        .iter()
+        .filter_map(|keyword| Some(((*keyword).to_owned(), own.shift_remove(*keyword)?)))
+        .collect();
     let mut alone = Value::Object(own);
     write_out_reference(&mut alone, whole);
     if let Value::Object(alone) = alone {
@@ -112,21 +131,32 @@ fn refer_from_root(members: &mut Map<String, Value>, whole: &Value) {
 
 /// Lists of types become alternatives, lists say that they hold anything where they say nothing.
 pub(super) fn inside(schema: &mut Value, lowered: &mut Lowered) {
-    let Value::Object(members) = schema else { return };
+    let Value::Object(members) = schema else {
+        return;
+    };
     each_inside_mut(members, &mut |schema| inside(schema, lowered));
     if let Some(Value::Object(properties)) = members.get_mut("properties") {
-        for property in properties.values_mut().filter(|property| **property == Value::Bool(true)) {
+        for property in properties
+            .values_mut()
+            .filter(|property| **property == Value::Bool(true))
+        {
             *property = json!({});
             lowered.tell("properties that may be anything are written `{}`");
         }
     }
     if let Some(Value::Array(kinds)) = members.get("type") {
-        let kinds: Vec<String> = kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let kinds: Vec<String> = kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
         *members = alternatives(members, &kinds);
         lowered.tell("lists of types are written as `anyOf`");
     }
     if members.get("type").is_some_and(|kind| kind == "array")
-        && !["items", "prefixItems", "unevaluatedItems"].iter().any(|keyword| members.contains_key(*keyword))
+        && !["items", "prefixItems", "unevaluatedItems"]
+            .iter()
+            .any(|keyword| members.contains_key(*keyword))
     {
         members.insert("items".to_owned(), json!({}));
         lowered.tell("lists that do not say what is in them have `\"items\": {}`");
@@ -138,7 +168,9 @@ fn alternatives(members: &Map<String, Value>, kinds: &[String]) -> Map<String, V
     let mut outer = Map::new();
     let mut rules = Map::new();
     for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != "type") {
-        let of_one_type = [NUMERIC, OF_TEXTS, OF_LISTS, OF_OBJECTS].iter().any(|of| of.contains(&keyword.as_str()));
+        let of_one_type = [NUMERIC, OF_TEXTS, OF_LISTS, OF_OBJECTS]
+            .iter()
+            .any(|of| of.contains(&keyword.as_str()));
         match of_one_type || ["enum", "const"].contains(&keyword.as_str()) {
             true => rules.insert(keyword.clone(), value.clone()),
             false => outer.insert(keyword.clone(), value.clone()),
@@ -146,11 +178,16 @@ fn alternatives(members: &Map<String, Value>, kinds: &[String]) -> Map<String, V
     }
     // These keywords depend on the keywords beside them.
     let is_tangled = APPLIED.iter().any(|keyword| outer.contains_key(*keyword))
-        && ["unevaluatedProperties", "unevaluatedItems"].iter().any(|keyword| rules.contains_key(*keyword));
+        && ["unevaluatedProperties", "unevaluatedItems"]
+            .iter()
+            .any(|keyword| rules.contains_key(*keyword));
     if is_tangled {
         outer.extend(std::mem::take(&mut rules));
     }
-    let arms: Vec<Value> = kinds.iter().filter_map(|kind| arm(kind, kinds, &rules)).collect();
+    let arms: Vec<Value> = kinds
+        .iter()
+        .filter_map(|kind| arm(kind, kinds, &rules))
+        .collect();
     let arms = match arms.as_slice() {
         [Value::Object(only)] => {
             outer.extend(only.clone());
@@ -182,7 +219,11 @@ fn arm(kind: &str, kinds: &[String], rules: &Map<String, Value>) -> Option<Value
         "string" => value.is_string(),
         "array" => value.is_array(),
         "object" => value.is_object(),
-        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        "integer" => {
+            value.is_i64()
+                || value.is_u64()
+                || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+        }
         _ => value.is_number(),
     };
     // Every integer is a number.
@@ -193,7 +234,11 @@ fn arm(kind: &str, kinds: &[String], rules: &Map<String, Value>) -> Option<Value
     for (keyword, value) in rules {
         match (keyword.as_str(), value) {
             ("enum", Value::Array(values)) => {
-                let values: Vec<Value> = values.iter().filter(|value| is_of(value)).cloned().collect();
+                let values: Vec<Value> = values
+                    .iter()
+                    .filter(|value| is_of(value))
+                    .cloned()
+                    .collect();
                 if values.is_empty() {
                     return None;
                 }
@@ -204,7 +249,9 @@ fn arm(kind: &str, kinds: &[String], rules: &Map<String, Value>) -> Option<Value
             }
             ("const", value) if !is_of(value) => return None,
             ("const", value) => _ = arm.insert("const".to_owned(), value.clone()),
-            (keyword, value) if about.contains(&keyword) => _ = arm.insert(keyword.to_owned(), value.clone()),
+            (keyword, value) if about.contains(&keyword) => {
+                _ = arm.insert(keyword.to_owned(), value.clone())
+            }
             _ => {}
         }
     }
@@ -214,8 +261,13 @@ fn arm(kind: &str, kinds: &[String], rules: &Map<String, Value>) -> Option<Value
 /// Returns the input without `allOf`, `anyOf` and `oneOf` at its root, and whether it takes more than before; `None` if
 /// it has none of these.
 pub(super) fn plain_root(schema: &Value) -> Option<(Value, bool)> {
-    let Value::Object(members) = schema else { return None };
-    if !["allOf", "anyOf", "oneOf"].iter().any(|keyword| members.contains_key(*keyword)) {
+    let Value::Object(members) = schema else {
+        return None;
+    };
+    if !["allOf", "anyOf", "oneOf"]
+        .iter()
+        .any(|keyword| members.contains_key(*keyword))
+    {
         return None;
     }
     let all = all_of(members, schema, 0);
@@ -227,7 +279,10 @@ pub(super) fn plain_root(schema: &Value) -> Option<(Value, bool)> {
             _ => _ = plain.insert(keyword.clone(), value.clone()),
         }
     }
-    let mut at = plain.keys().position(|keyword| keyword == "type").map_or(0, |at| at + 1);
+    let mut at = plain
+        .keys()
+        .position(|keyword| keyword == "type")
+        .map_or(0, |at| at + 1);
     let mut put = |keyword: &str, value: Value| {
         plain.shift_insert(at, keyword.to_owned(), value);
         at += 1;
@@ -251,8 +306,14 @@ pub(super) fn has_few_alternatives(root: &Value) -> bool {
         *left -= 1;
         let reference = schema.get("$ref").and_then(Value::as_str);
         let target = reference.and_then(|reference| crate::json::referred(root, reference));
-        let arms = ["allOf", "anyOf", "oneOf"].iter().filter_map(|keyword| schema.get(*keyword)?.as_array()).flatten();
-        target.into_iter().chain(arms).all(|schema| count(schema, root, left))
+        let arms = ["allOf", "anyOf", "oneOf"]
+            .iter()
+            .filter_map(|keyword| schema.get(*keyword)?.as_array())
+            .flatten();
+        target
+            .into_iter()
+            .chain(arms)
+            .all(|schema| count(schema, root, left))
     }
     let mut left = ALTERNATIVES_MAX;
     count(root, root, &mut left)
@@ -270,7 +331,11 @@ struct Members {
 
 fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> Members {
     let mut all = Members {
-        properties: schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default(),
+        properties: schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default(),
         required: texts(schema.get("required")),
         is_closed: ["additionalProperties", "unevaluatedProperties"]
             .iter()
@@ -279,16 +344,26 @@ fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> Members {
         is_exact: true,
     };
     let says_rest = |schema: &Map<String, Value>| {
-        ["additionalProperties", "unevaluatedProperties", "patternProperties"]
-            .iter()
-            .any(|keyword| schema.contains_key(*keyword))
+        [
+            "additionalProperties",
+            "unevaluatedProperties",
+            "patternProperties",
+        ]
+        .iter()
+        .any(|keyword| schema.contains_key(*keyword))
     };
     for arm in arms(schema, "allOf", root) {
         let known = ["type", "properties", "required"];
-        let is_plain = arm.keys().all(|keyword| known.contains(&keyword.as_str()) || TEXTS.contains(&keyword.as_str()));
+        let is_plain = arm
+            .keys()
+            .all(|keyword| known.contains(&keyword.as_str()) || TEXTS.contains(&keyword.as_str()));
         let is_object = arm.get("type").is_none_or(|kind| kind == "object");
         all.is_exact &= is_plain && is_object && !says_rest(schema);
-        let arm = if depth < 8 { all_of(&arm, root, depth + 1) } else { Members::anything() };
+        let arm = if depth < 8 {
+            all_of(&arm, root, depth + 1)
+        } else {
+            Members::anything()
+        };
         all.is_exact &= arm.is_exact;
         all.is_closed |= arm.is_closed;
         for (name, property) in arm.properties {
@@ -306,7 +381,13 @@ fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> Members {
             continue;
         }
         all.is_exact = false;
-        let arms = arms.iter().map(|arm| if depth < 8 { all_of(arm, root, depth + 1) } else { Members::anything() });
+        let arms = arms.iter().map(|arm| {
+            if depth < 8 {
+                all_of(arm, root, depth + 1)
+            } else {
+                Members::anything()
+            }
+        });
         let any = arms.reduce(either).unwrap_or_else(Members::anything);
         all.is_closed |= any.is_closed;
         for (name, property) in any.properties {
@@ -331,7 +412,12 @@ fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> Members {
 
 impl Members {
     fn anything() -> Self {
-        Self { properties: Map::new(), required: Vec::new(), is_closed: false, is_exact: false }
+        Self {
+            properties: Map::new(),
+            required: Vec::new(),
+            is_closed: false,
+            is_exact: false,
+        }
     }
 }
 
@@ -349,7 +435,11 @@ fn either(one: Members, other: Members) -> Members {
     }
     Members {
         properties,
-        required: one.required.into_iter().filter(|name| other.required.contains(name)).collect(),
+        required: one
+            .required
+            .into_iter()
+            .filter(|name| other.required.contains(name))
+            .collect(),
         is_closed: one.is_closed && other.is_closed,
         is_exact: false,
     }
@@ -370,7 +460,9 @@ fn either_value(one: &Value, other: &Value) -> Value {
         return Value::Object(both);
     }
     let arms = |schema: &Value| match schema {
-        Value::Object(members) if members.len() == 1 => members.get("anyOf").and_then(Value::as_array).cloned(),
+        Value::Object(members) if members.len() == 1 => {
+            members.get("anyOf").and_then(Value::as_array).cloned()
+        }
         _ => None,
     };
     let mut all = arms(one).unwrap_or_else(|| vec![one.clone()]);
@@ -390,12 +482,18 @@ fn listed(schema: &Value) -> Option<(Vec<Value>, Map<String, Value>)> {
         (None, Some(Value::Array(values))) => values,
         _ => return None,
     };
-    rest.retain(|keyword, _| !["title", "description", "default", "examples"].contains(&keyword.as_str()));
+    rest.retain(|keyword, _| {
+        !["title", "description", "default", "examples"].contains(&keyword.as_str())
+    });
     Some((values, rest))
 }
 
 fn arms(schema: &Map<String, Value>, keyword: &str, root: &Value) -> Vec<Map<String, Value>> {
-    let arms = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
+    let arms = schema
+        .get(keyword)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     arms.map(|arm| {
         let mut arm = arm.clone();
         inline(&mut arm, root);
@@ -408,20 +506,34 @@ fn arms(schema: &Map<String, Value>, keyword: &str, root: &Value) -> Vec<Map<Str
 }
 
 fn texts(list: Option<&Value>) -> Vec<String> {
-    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    list.and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns `true` if every value of an output schema is an object, as lists may publish it.
 pub(super) fn is_object(schema: &Value, root: &Value, depth: usize) -> bool {
-    const OBJECTS: [&str; 4] = ["properties", "required", "additionalProperties", "patternProperties"];
-    let Value::Object(members) = schema else { return false };
+    const OBJECTS: [&str; 4] = [
+        "properties",
+        "required",
+        "additionalProperties",
+        "patternProperties",
+    ];
+    let Value::Object(members) = schema else {
+        return false;
+    };
     match members.get("type") {
         Some(kind) => return kind == "object",
         None if depth > 8 => return false,
         None => {}
     }
     let of = |keyword: &str| members.get(keyword).and_then(Value::as_array);
-    let every = |arms: &Vec<Value>| !arms.is_empty() && arms.iter().all(|arm| is_object(arm, root, depth + 1));
+    let every = |arms: &Vec<Value>| {
+        !arms.is_empty() && arms.iter().all(|arm| is_object(arm, root, depth + 1))
+    };
     let reference = members.get("$ref").and_then(Value::as_str);
     let target = reference.and_then(|reference| crate::json::referred(root, reference));
     target.is_some_and(|target| is_object(target, root, depth + 1))

@@ -41,17 +41,33 @@ pub(super) fn read(file: &str, text: &str) -> Result<Offer, Problem> {
     let hint = "give a document as `weir extract` or `weir compose` prints it";
     let (value, faults) = json::read_all(text);
     let Some(value) = value else {
-        let (place, message) = faults.into_iter().next().map(|fault| (fault.path, fault.message)).unwrap_or_default();
+        let (place, message) = faults
+            .into_iter()
+            .next()
+            .map(|fault| (fault.path, fault.message))
+            .unwrap_or_default();
         return Err(Problem::new(file, place, format!("JSON: {message}")).hint(hint));
     };
     let Some(Value::Array(items)) = value.get("items") else {
         return Err(Problem::new(file, "", "the document has no list of items").hint(hint));
     };
-    let items = items.iter().enumerate().filter_map(|(index, item)| offered(index, item)).collect();
-    let instructions = value.pointer("/server/instructions").and_then(Value::as_str).map(str::to_owned);
+    let items = items
+        .iter()
+        .enumerate()
+        .filter_map(|(index, item)| offered(index, item))
+        .collect();
+    let instructions = value
+        .pointer("/server/instructions")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     let resources = value.pointer("/server/capabilities/resources");
-    let has_resources = resources.is_some_and(|resources| !resources.is_null() && resources != &Value::Bool(false));
-    Ok(Offer { instructions, has_resources, items })
+    let has_resources =
+        resources.is_some_and(|resources| !resources.is_null() && resources != &Value::Bool(false));
+    Ok(Offer {
+        instructions,
+        has_resources,
+        items,
+    })
 }
 
 fn offered(index: usize, item: &Value) -> Option<Offered> {
@@ -75,21 +91,39 @@ fn offered(index: usize, item: &Value) -> Option<Offered> {
         ("execution", item.get("execution")),
         ("_meta", meta("_meta")),
     ];
-    let uri = detail("uri").or(detail("uriTemplate")).and_then(Value::as_str).map(str::to_owned);
+    let uri = detail("uri")
+        .or(detail("uriTemplate"))
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     Some(Offered {
         place: format!("/items/{index}"),
         kind,
         name: text("name")?,
         title: text("title"),
         description: text("description"),
-        annotations: meta("annotations").and_then(Value::as_object).cloned().unwrap_or_default(),
-        listed: kept.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.clone()))).collect(),
-        input: item.pointer("/detail/input").map(schema).unwrap_or_default(),
+        annotations: meta("annotations")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default(),
+        listed: kept
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?.clone())))
+            .collect(),
+        input: item
+            .pointer("/detail/input")
+            .map(schema)
+            .unwrap_or_default(),
         output: item.pointer("/detail/output").map(schema),
         uri,
     })
 }
 
 fn schema(detail: &Value) -> Schema {
-    Schema { json: detail.get("json").cloned(), error: detail.get("error").and_then(Value::as_str).map(str::to_owned) }
+    Schema {
+        json: detail.get("json").cloned(),
+        error: detail
+            .get("error")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+    }
 }

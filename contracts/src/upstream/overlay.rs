@@ -89,21 +89,42 @@ impl Overlay {
 
     /// Returns `true` if an item of that name is taken.
     pub(super) fn takes(&self, item: &str) -> bool {
-        let is_meant = |patterns: &[String]| patterns.iter().any(|pattern| name::matches(pattern, item));
+        let is_meant =
+            |patterns: &[String]| patterns.iter().any(|pattern| name::matches(pattern, item));
         is_meant(&self.take) && !is_meant(&self.leave)
     }
 }
 
 fn overlay(file: &str, table: &Table<'_>, problems: &mut Problems) -> Overlay {
-    const KEYS: &[&str] =
-        &["contract", "upstream", "title", "description", "instructions", "prefix", "take", "leave", "tools"];
+    const KEYS: &[&str] = &[
+        "contract",
+        "upstream",
+        "title",
+        "description",
+        "instructions",
+        "prefix",
+        "take",
+        "leave",
+        "tools",
+    ];
     if table.has("plugin") {
-        let hint = "`[plugins.NAME]` in the configuration has `prefix`, `tools`, `limits` and `audit`";
-        problems.add_hint("/plugin", "an overlay is for an upstream server, not for a plugin", hint);
+        let hint =
+            "`[plugins.NAME]` in the configuration has `prefix`, `tools`, `limits` and `audit`";
+        problems.add_hint(
+            "/plugin",
+            "an overlay is for an upstream server, not for a plugin",
+            hint,
+        );
     }
-    let known: Vec<&str> = KEYS.iter().copied().chain(table.has("plugin").then_some("plugin")).collect();
+    let known: Vec<&str> = KEYS
+        .iter()
+        .copied()
+        .chain(table.has("plugin").then_some("plugin"))
+        .collect();
     table.check_keys(&known, problems);
-    let contract = table.required_text("contract", problems).unwrap_or_default();
+    let contract = table
+        .required_text("contract", problems)
+        .unwrap_or_default();
     if !contract.is_empty()
         && let Err(message) = name::check_contract(&contract)
     {
@@ -111,13 +132,18 @@ fn overlay(file: &str, table: &Table<'_>, problems: &mut Problems) -> Overlay {
     }
     let upstream = match table.has("plugin") {
         true => String::new(),
-        false => table.required_text("upstream", problems).unwrap_or_default(),
+        false => table
+            .required_text("upstream", problems)
+            .unwrap_or_default(),
     };
     let prefix = table.text("prefix", table::TITLE_MAX, problems);
     if let Some(prefix) = prefix.as_ref().filter(|prefix| !prefix.is_empty())
         && !name::is_tool(prefix)
     {
-        problems.add("/prefix", "the prefix is not made of A-Z, a-z, 0-9, '_' and '-'");
+        problems.add(
+            "/prefix",
+            "the prefix is not made of A-Z, a-z, 0-9, '_' and '-'",
+        );
     }
     Overlay {
         file: file.to_owned(),
@@ -137,7 +163,8 @@ fn patterns(table: &Table<'_>, key: &str, problems: &mut Problems) -> Option<Vec
     let patterns = table.names(key, problems)?;
     for (index, pattern) in patterns.iter().enumerate() {
         if pattern.is_empty() || pattern.len() > PATTERN_MAX {
-            let message = format!("a pattern has 1 to {PATTERN_MAX} characters, such as `delete_*`");
+            let message =
+                format!("a pattern has 1 to {PATTERN_MAX} characters, such as `delete_*`");
             problems.add(format!("{}/{index}", table.at(key)), message);
         }
     }
@@ -145,17 +172,25 @@ fn patterns(table: &Table<'_>, key: &str, problems: &mut Problems) -> Option<Vec
 }
 
 fn tools(table: &Table<'_>, problems: &mut Problems) -> Vec<ToolOverlay> {
-    let Some(entries) = table.list("tools", problems) else { return Vec::new() };
+    let Some(entries) = table.list("tools", problems) else {
+        return Vec::new();
+    };
     let entries = problems.bounded("/tools", entries, TOOLS_MAX, "tools");
     let mut tools: Vec<ToolOverlay> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let place = format!("/tools/{index}");
-        let Some(tool) = Table::new(entry, place.clone(), problems).map(|entry| tool(&entry, problems)) else {
+        let Some(tool) =
+            Table::new(entry, place.clone(), problems).map(|entry| tool(&entry, problems))
+        else {
             continue;
         };
         if !tool.from.is_empty() && tools.iter().any(|other| other.from == tool.from) {
             let message = format!("the tool {} is there twice", name::quoted(&tool.from));
-            problems.add_hint(format!("{place}/from"), message, "say everything about it in one entry");
+            problems.add_hint(
+                format!("{place}/from"),
+                message,
+                "say everything about it in one entry",
+            );
         }
         tools.push(tool);
     }
@@ -163,7 +198,16 @@ fn tools(table: &Table<'_>, problems: &mut Problems) -> Vec<ToolOverlay> {
 }
 
 fn tool(table: &Table<'_>, problems: &mut Problems) -> ToolOverlay {
-    const KEYS: &[&str] = &["from", "tool", "title", "description", "set", "limits", "output", "audit"];
+    const KEYS: &[&str] = &[
+        "from",
+        "tool",
+        "title",
+        "description",
+        "set",
+        "limits",
+        "output",
+        "audit",
+    ];
     table.check_keys(KEYS, problems);
     let from = table.required_text("from", problems).unwrap_or_default();
     let tool = table.text("tool", table::TITLE_MAX, problems);
@@ -182,7 +226,10 @@ fn tool(table: &Table<'_>, problems: &mut Problems) -> ToolOverlay {
         set,
         limits: {
             let limits = limits(table, &["rate", "timeout_ms"], problems);
-            Limits { rate: limits.rate, timeout_ms: limits.timeout_ms }
+            Limits {
+                rate: limits.rate,
+                timeout_ms: limits.timeout_ms,
+            }
         },
         drops_output: drops_output(table, problems),
         clear: audit_clear(table, problems),
@@ -195,8 +242,15 @@ fn drops_output(table: &Table<'_>, problems: &mut Problems) -> bool {
         None => false,
         Some("drop") => true,
         Some(other) => {
-            let message = format!("{} is nothing that can be done with an output schema", name::quoted(other));
-            problems.add_hint(table.at("output"), message, "write `output: drop`, or nothing");
+            let message = format!(
+                "{} is nothing that can be done with an output schema",
+                name::quoted(other)
+            );
+            problems.add_hint(
+                table.at("output"),
+                message,
+                "write `output: drop`, or nothing",
+            );
             false
         }
     }

@@ -17,11 +17,16 @@ pub(super) fn leave_out(root: &Value, value: &mut Value) -> bool {
 }
 
 fn within(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool {
-    let Some(schema) = schema::of_container(root, schema).filter(|_| depth <= json::DEPTH_MAX) else { return false };
+    let Some(schema) = schema::of_container(root, schema).filter(|_| depth <= json::DEPTH_MAX)
+    else {
+        return false;
+    };
     match value {
         Value::Object(members) => of_object(root, schema, members, depth),
         Value::Array(items) => match schema.get("items") {
-            Some(of) => items.iter_mut().fold(false, |found, item| within(root, of, item, depth + 1) | found),
+            Some(of) => items.iter_mut().fold(false, |found, item| {
+                within(root, of, item, depth + 1) | found
+            }),
             None => false,
         },
         _ => false,
@@ -35,7 +40,8 @@ fn of_object(root: &Value, schema: &Value, members: &mut Map<String, Value>, dep
     push_arms(root, schema, &mut arms);
     let may_be_null = |(part, property): (&Value, &Value), name: &str| {
         let required = part.get("required").and_then(Value::as_array);
-        let is_required = required.is_some_and(|required| required.iter().any(|required| required == name));
+        let is_required =
+            required.is_some_and(|required| required.iter().any(|required| required == name));
         is_required || schema::allows_null(root, property, 0)
     };
     let before = members.len();
@@ -43,8 +49,12 @@ fn of_object(root: &Value, schema: &Value, members: &mut Map<String, Value>, dep
     members.retain(|name, member| {
         let own = property(schema, name);
         let arms = arms.iter().copied().filter(|_| own.is_none());
-        let mut naming = own.into_iter().chain(arms.filter_map(|part| property(part, name)));
-        let Some(first) = naming.next() else { return true };
+        let mut naming = own
+            .into_iter()
+            .chain(arms.filter_map(|part| property(part, name)));
+        let Some(first) = naming.next() else {
+            return true;
+        };
         if member.is_null() {
             return may_be_null(first, name) || naming.any(|one| may_be_null(one, name));
         }
@@ -65,8 +75,16 @@ fn property<'s>(schema: &'s Value, name: &str) -> Option<(&'s Value, &'s Value)>
 /// Adds every schema that the same value is held against beside `schema`, or may be.
 fn push_arms<'s>(root: &'s Value, schema: &'s Value, arms: &mut Vec<&'s Value>) {
     for keyword in ["allOf", "anyOf", "oneOf"] {
-        for arm in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
-            let Some(arm) = schema::of_container(root, arm).filter(|_| arms.len() < ARMS_MAX) else { continue };
+        for arm in schema
+            .get(keyword)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let Some(arm) = schema::of_container(root, arm).filter(|_| arms.len() < ARMS_MAX)
+            else {
+                continue;
+            };
             arms.push(arm);
             push_arms(root, arm, arms);
         }

@@ -41,7 +41,12 @@ impl<'s> Exemplified<'s> {
             return build(self.root, part).map(Stated::from); // perhaps a constant of ours, and quickly made
         }
         let place = std::ptr::from_ref(part).addr();
-        let built = || self.examples.built.lock().unwrap_or_else(PoisonError::into_inner);
+        let built = || {
+            self.examples
+                .built
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
         if let Some(known) = built().get(&place) {
             return known.clone();
         }
@@ -114,29 +119,51 @@ impl<'s> Maker<'s> {
             Value::Bool(false) => return None,
             other => other,
         };
-        let merged = Merged { parts: parts(self.root, schema) };
+        let merged = Merged {
+            parts: parts(self.root, schema),
+        };
         if let Some(value) = merged.get("const") {
             return (nth == 0).then(|| value.clone());
         }
         if let Some(Value::Array(values)) = merged.get("enum") {
             let allowed = |value: &&Value| {
-                merged.all("enum").all(|other| other.as_array().is_some_and(|all| all.contains(value)))
+                merged
+                    .all("enum")
+                    .all(|other| other.as_array().is_some_and(|all| all.contains(value)))
             };
-            let mut named: Vec<&Value> = values.iter().filter(|value| !value.is_null()).filter(allowed).collect();
-            named.extend(values.iter().filter(|value| value.is_null()).filter(allowed));
+            let mut named: Vec<&Value> = values
+                .iter()
+                .filter(|value| !value.is_null())
+                .filter(allowed)
+                .collect();
+            named.extend(
+                values
+                    .iter()
+                    .filter(|value| value.is_null())
+                    .filter(allowed),
+            );
             return named.get(nth).map(|&value| value.clone());
         }
-        let given = merged
-            .get("default")
-            .into_iter()
-            .chain(merged.get("examples").and_then(Value::as_array).into_iter().flatten());
+        let given = merged.get("default").into_iter().chain(
+            merged
+                .get("examples")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten(),
+        );
         if nth == 0
-            && let Some(value) = given.into_iter().find(|value| !value.is_null() && satisfies(self.root, schema, value))
+            && let Some(value) = given
+                .into_iter()
+                .find(|value| !value.is_null() && satisfies(self.root, schema, value))
         {
             return Some(value.clone());
         }
         for key in ["anyOf", "oneOf"] {
-            let branches = merged.get(key).and_then(Value::as_array).into_iter().flatten();
+            let branches = merged
+                .get(key)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
             let made = branches
                 .filter_map(|branch| self.alternative(schema, branch, nth, depth))
                 .find(|value| satisfies(self.root, schema, value));
@@ -145,8 +172,13 @@ impl<'s> Maker<'s> {
             }
         }
         let made = self.of_type(self.type_of(&merged), &merged, nth, depth);
-        let Some(Value::Array(words)) = merged.get("type") else { return made };
-        if made.as_ref().is_some_and(|made| words.len() < 2 || satisfies(self.root, schema, made)) {
+        let Some(Value::Array(words)) = merged.get("type") else {
+            return made;
+        };
+        if made
+            .as_ref()
+            .is_some_and(|made| words.len() < 2 || satisfies(self.root, schema, made))
+        {
             return made;
         }
         let others = words.iter().filter_map(Value::as_str);
@@ -156,8 +188,16 @@ impl<'s> Maker<'s> {
     }
 
     /// Makes a value of one alternative together with what stands beside it.
-    fn alternative(&self, schema: &'s Value, branch: &'s Value, nth: usize, depth: usize) -> Option<Value> {
-        let mut merged = Merged { parts: parts(self.root, branch) };
+    fn alternative(
+        &self,
+        schema: &'s Value,
+        branch: &'s Value,
+        nth: usize,
+        depth: usize,
+    ) -> Option<Value> {
+        let mut merged = Merged {
+            parts: parts(self.root, branch),
+        };
         merged.parts.extend(parts(self.root, schema));
         let enumerated = merged.get("const").is_some() || merged.get("enum").is_some();
         let nested = resolve(self.root, branch)
@@ -171,19 +211,56 @@ impl<'s> Maker<'s> {
     fn type_of(&self, merged: &Merged<'s>) -> &'s str {
         let first = |value: &'s Value| match value {
             Value::String(word) => Some(word.as_str()),
-            Value::Array(words) => words.iter().filter_map(Value::as_str).find(|word| *word != "null").or(Some("null")),
+            Value::Array(words) => words
+                .iter()
+                .filter_map(Value::as_str)
+                .find(|word| *word != "null")
+                .or(Some("null")),
             _ => None,
         };
         let stated: Vec<&str> = merged.all("type").filter_map(first).collect();
-        if let Some(word) = stated.iter().find(|word| **word == "integer").or(stated.first()) {
+        if let Some(word) = stated
+            .iter()
+            .find(|word| **word == "integer")
+            .or(stated.first())
+        {
             return word;
         }
         let hints = [
-            ("object", ["properties", "required", "minProperties", "additionalProperties"].as_slice()),
-            ("array", &["items", "prefixItems", "minItems", "uniqueItems", "contains"]),
-            ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
+            (
+                "object",
+                [
+                    "properties",
+                    "required",
+                    "minProperties",
+                    "additionalProperties",
+                ]
+                .as_slice(),
+            ),
+            (
+                "array",
+                &[
+                    "items",
+                    "prefixItems",
+                    "minItems",
+                    "uniqueItems",
+                    "contains",
+                ],
+            ),
+            (
+                "number",
+                &[
+                    "minimum",
+                    "maximum",
+                    "exclusiveMinimum",
+                    "exclusiveMaximum",
+                    "multipleOf",
+                ],
+            ),
         ];
-        let hinted = hints.iter().find(|(_, keys)| keys.iter().any(|key| merged.get(key).is_some()));
+        let hinted = hints
+            .iter()
+            .find(|(_, keys)| keys.iter().any(|key| merged.get(key).is_some()));
         hinted.map_or("string", |(word, _)| word)
     }
 
@@ -211,23 +288,36 @@ impl<'s> Maker<'s> {
     }
 
     fn list(&self, merged: &Merged<'s>, nth: usize, depth: usize) -> Option<Value> {
-        let prefix: Vec<&Value> = merged.get("prefixItems").and_then(Value::as_array).into_iter().flatten().collect();
+        let prefix: Vec<&Value> = merged
+            .get("prefixItems")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .collect();
         let least = merged.most("minItems").unwrap_or(0.0) as u64;
         let contains = merged.get("contains");
         let least = least.max(u64::from(contains.is_some())).max(nth as u64);
-        let most = merged.least("maxItems").map_or(ITEMS_MAX, |most| most as u64);
+        let most = merged
+            .least("maxItems")
+            .map_or(ITEMS_MAX, |most| most as u64);
         // One item shows more than none.
         let count = least.max(1).min(most);
         if count > ITEMS_MAX {
             return None;
         }
-        let unique = merged.all("uniqueItems").any(|flag| flag == &Value::Bool(true));
+        let unique = merged
+            .all("uniqueItems")
+            .any(|flag| flag == &Value::Bool(true));
         let mut items = Vec::new();
         for index in 0..count as usize {
             let made = match (prefix.get(index), contains, merged.get("items")) {
                 (Some(schema), _, _) => self.value(schema, 0, depth + 1),
-                (None, Some(schema), _) if index == prefix.len() => self.value(schema, 0, depth + 1),
-                (None, _, Some(schema)) => self.value(schema, if unique { index } else { 0 }, depth + 1),
+                (None, Some(schema), _) if index == prefix.len() => {
+                    self.value(schema, 0, depth + 1)
+                }
+                (None, _, Some(schema)) => {
+                    self.value(schema, if unique { index } else { 0 }, depth + 1)
+                }
                 (None, _, None) => Some(any(index)),
             };
             match made {
@@ -240,10 +330,18 @@ impl<'s> Maker<'s> {
     }
 
     fn object(&self, merged: &Merged<'s>, nth: usize, depth: usize) -> Option<Value> {
-        let property = |name: &str| merged.all("properties").find_map(|properties| properties.get(name));
+        let property = |name: &str| {
+            merged
+                .all("properties")
+                .find_map(|properties| properties.get(name))
+        };
         let mut made = Map::new();
-        let names: Vec<&str> =
-            merged.all("required").filter_map(Value::as_array).flatten().filter_map(Value::as_str).collect();
+        let names: Vec<&str> = merged
+            .all("required")
+            .filter_map(Value::as_array)
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         // The schema's own order first, so that an example reads like the form.
         let mut ordered: Vec<&str> = merged
             .all("properties")
@@ -261,7 +359,10 @@ impl<'s> Maker<'s> {
             made.insert(name.to_owned(), value);
         }
         let least = merged.most("minProperties").unwrap_or(0.0) as usize;
-        let optional = merged.all("properties").filter_map(Value::as_object).flatten();
+        let optional = merged
+            .all("properties")
+            .filter_map(Value::as_object)
+            .flatten();
         for (name, schema) in optional {
             if made.len() >= least {
                 break;
@@ -273,7 +374,10 @@ impl<'s> Maker<'s> {
             }
         }
         let mut spare = 0;
-        while made.len() < least && spare < 100 && merged.get("additionalProperties") != Some(&Value::Bool(false)) {
+        while made.len() < least
+            && spare < 100
+            && merged.get("additionalProperties") != Some(&Value::Bool(false))
+        {
             spare += 1;
             made.insert(format!("example{spare}"), any(0));
         }
@@ -282,7 +386,10 @@ impl<'s> Maker<'s> {
 }
 
 fn number(merged: &Merged<'_>, whole: bool, nth: usize) -> Option<Value> {
-    let step = merged.get("multipleOf").and_then(Value::as_f64).filter(|step| *step > 0.0);
+    let step = merged
+        .get("multipleOf")
+        .and_then(Value::as_f64)
+        .filter(|step| *step > 0.0);
     let unit = step.unwrap_or(1.0);
     let least = merged.most("minimum");
     let most = merged.least("maximum");
@@ -300,7 +407,11 @@ fn number(merged: &Merged<'_>, whole: bool, nth: usize) -> Option<Value> {
     let mut candidates: Vec<f64> = Vec::new();
     // Multiples first, upwards from the lower bound or downwards from the upper one.
     let from = |start: f64, direction: f64| {
-        let first = if direction > 0.0 { (start / unit).ceil() } else { (start / unit).floor() };
+        let first = if direction > 0.0 {
+            (start / unit).ceil()
+        } else {
+            (start / unit).floor()
+        };
         (0..1_000 + nth).map(move |index| (first + direction * index as f64) * unit)
     };
     match (low, high) {
@@ -311,11 +422,16 @@ fn number(merged: &Merged<'_>, whole: bool, nth: usize) -> Option<Value> {
     if step.is_none() && !whole {
         if let (Some(low), Some(high)) = (low, high) {
             candidates.extend([low, high, low + (high - low) / 2.0]);
-            candidates.extend((1..=nth + 1).map(|index| low + (high - low) * index as f64 / (nth + 2) as f64));
+            candidates.extend(
+                (1..=nth + 1).map(|index| low + (high - low) * index as f64 / (nth + 2) as f64),
+            );
         }
         candidates.extend(low.into_iter().chain(high));
     }
-    let value = candidates.into_iter().filter(|value| fits(*value)).nth(nth)?;
+    let value = candidates
+        .into_iter()
+        .filter(|value| fits(*value))
+        .nth(nth)?;
     match json::canonical(tidy(value)) {
         Some(number) if !whole || number.is_i64() || number.is_u64() => Some(Value::Number(number)),
         _ => Number::from_f64(value).map(Value::Number),
@@ -325,10 +441,18 @@ fn number(merged: &Merged<'_>, whole: bool, nth: usize) -> Option<Value> {
 /// Rounds 3 × 0.1 to 0.3.
 fn tidy(value: f64) -> f64 {
     let short: f64 = format!("{value:.12}").parse().unwrap_or(value);
-    if (short - value).abs() <= value.abs() * 1e-14 { short } else { value }
+    if (short - value).abs() <= value.abs() * 1e-14 {
+        short
+    } else {
+        value
+    }
 }
 
 /// Returns a value for a schema that takes anything.
 fn any(nth: usize) -> Value {
-    if nth == 0 { "example".into() } else { format!("example{}", nth + 1).into() }
+    if nth == 0 {
+        "example".into()
+    } else {
+        format!("example{}", nth + 1).into()
+    }
 }

@@ -53,10 +53,14 @@ impl<'s> Context<'s> {
                 push_pointer(&mut path, name);
                 found.push(ArgumentError::from(self.once(failure, path, |path| {
                     let owner = self.owner(failure);
-                    let property = owner.and_then(|owner| owner.get("properties")).and_then(|all| all.get(name));
-                    let property = property.or_else(|| schema::at_instance(self.schema.root, &path));
+                    let property = owner
+                        .and_then(|owner| owner.get("properties"))
+                        .and_then(|all| all.get(name));
+                    let property =
+                        property.or_else(|| schema::at_instance(self.schema.root, &path));
                     let mut violation = Violation::at(path, "missing_required");
-                    violation.constraint = property.and_then(|property| self.constraint(property, CONSTRAINTS));
+                    violation.constraint =
+                        property.and_then(|property| self.constraint(property, CONSTRAINTS));
                     violation.example = match property {
                         Some(property) => self.schema.example(property),
                         None => self.schema.example(&Value::Bool(true)),
@@ -64,7 +68,8 @@ impl<'s> Context<'s> {
                     violation
                 })));
             }
-            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            Kind::AdditionalProperties { unexpected }
+            | Kind::UnevaluatedProperties { unexpected } => {
                 for name in unexpected.iter().take(super::ERRORS_MAX) {
                     let mut path = path.clone();
                     push_pointer(&mut path, name);
@@ -77,8 +82,14 @@ impl<'s> Context<'s> {
                 found.push(self.ranked(Violation::at(path, "unknown_argument")).into());
             }
             Kind::FalseSchema => {
-                let in_object = json::pointer_tokens(&path).last().is_some_and(|token| token.parse::<usize>().is_err());
-                let reason = if in_object { "unknown_argument" } else { "not_allowed" };
+                let in_object = json::pointer_tokens(&path)
+                    .last()
+                    .is_some_and(|token| token.parse::<usize>().is_err());
+                let reason = if in_object {
+                    "unknown_argument"
+                } else {
+                    "not_allowed"
+                };
                 found.push(self.ranked(Violation::at(path, reason)).into());
             }
             Kind::MinProperties { limit } => self.too_few(failure, path, *limit, found),
@@ -124,25 +135,45 @@ impl<'s> Context<'s> {
     }
 
     fn ranked(self, violation: Violation) -> Violation {
-        Violation { rank: rank(self.schema.root, &violation.path), ..violation }
+        Violation {
+            rank: rank(self.schema.root, &violation.path),
+            ..violation
+        }
     }
 
     /// Reports too few members by naming members that could be added. An example for the whole would replace what is
     /// right, such as the key of the record to change.
-    fn too_few(self, failure: &ValidationError<'_>, path: String, least: u64, found: &mut Vec<ArgumentError>) {
+    fn too_few(
+        self,
+        failure: &ValidationError<'_>,
+        path: String,
+        least: u64,
+        found: &mut Vec<ArgumentError>,
+    ) {
         let owner = self.owner(failure);
         let constraint = Some(Stated::from(json!({ "minProperties": least })));
         let present = failure.instance().as_object();
         let has = |name: &str| present.is_some_and(|present| present.contains_key(name));
-        let properties = owner.and_then(|owner| owner.get("properties")).and_then(Value::as_object);
-        let required = owner.and_then(|owner| owner.get("required")).and_then(Value::as_array);
-        let required: Vec<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+        let properties = owner
+            .and_then(|owner| owner.get("properties"))
+            .and_then(Value::as_object);
+        let required = owner
+            .and_then(|owner| owner.get("required"))
+            .and_then(Value::as_array);
+        let required: Vec<&str> = required
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         // Missing required members are reported on their own.
         let coming = required.iter().filter(|name| !has(name)).count();
         let missing = (least as usize).saturating_sub(present.map_or(0, Map::len) + coming);
-        let absent =
-            properties.into_iter().flatten().filter(|(name, _)| !required.contains(&name.as_str()) && !has(name));
-        let additions = absent.filter_map(|(name, property)| Some((name, self.schema.example(property)?)));
+        let absent = properties
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| !required.contains(&name.as_str()) && !has(name));
+        let additions =
+            absent.filter_map(|(name, property)| Some((name, self.schema.example(property)?)));
         let additions: Vec<_> = additions.take(missing.min(super::ERRORS_MAX)).collect();
         if additions.len() < missing {
             let mut violation = Violation::at(path, "too_few_properties");
@@ -171,7 +202,9 @@ impl<'s> Context<'s> {
     /// Returns an example that fits everything known about the place, or at least the part that failed.
     fn example_for(self, path: &str, owner: Option<&'s Value>) -> Option<Stated> {
         let whole = schema::at_instance(self.schema.root, path);
-        whole.and_then(|part| self.schema.example(part)).or_else(|| self.schema.example(owner?))
+        whole
+            .and_then(|part| self.schema.example(part))
+            .or_else(|| self.schema.example(owner?))
     }
 
     /// Returns the violated rule. A value that may be null has one rule, with `null` among its types and its values.
@@ -208,18 +241,24 @@ impl<'s> Context<'s> {
     ) {
         let owner = self.owner(failure);
         let is_type_error = |error: &ValidationError<'_>| {
-            matches!(error.kind(), Kind::Type { .. }) && error.instance_path() == failure.instance_path()
+            matches!(error.kind(), Kind::Type { .. })
+                && error.instance_path() == failure.instance_path()
         };
-        let fitting: Vec<&Vec<ValidationError<'static>>> =
-            branches.iter().filter(|branch| !branch.iter().any(is_type_error)).collect();
+        let fitting: Vec<&Vec<ValidationError<'static>>> = branches
+            .iter()
+            .filter(|branch| !branch.iter().any(is_type_error))
+            .collect();
         let at_root = path.is_empty();
         match fitting[..] {
             [] if !branches.is_empty() => {
                 let keyword = failure.kind().keyword();
-                let schemas = owner.and_then(|owner| owner.get(keyword)).and_then(Value::as_array);
+                let schemas = owner
+                    .and_then(|owner| owner.get(keyword))
+                    .and_then(Value::as_array);
                 let mut types: Vec<Value> = Vec::new();
                 for stated in schemas.into_iter().flatten() {
-                    let stated = schema::resolve(self.schema.root, stated).and_then(|schema| schema.get("type"));
+                    let stated = schema::resolve(self.schema.root, stated)
+                        .and_then(|schema| schema.get("type"));
                     match stated {
                         Some(Value::Array(words)) => types.extend(words.iter().cloned()),
                         Some(word) => types.push(word.clone()),
@@ -244,7 +283,9 @@ impl<'s> Context<'s> {
             _ => {
                 let keyword = failure.kind().keyword();
                 let mut violation = Violation::at(path, "no_match");
-                let schemas = owner.and_then(|owner| owner.get(keyword)).and_then(Value::as_array);
+                let schemas = owner
+                    .and_then(|owner| owner.get(keyword))
+                    .and_then(Value::as_array);
                 let alternatives: Vec<Value> = schemas
                     .into_iter()
                     .flatten()
@@ -267,12 +308,19 @@ fn rank(root: &Value, path: &str) -> Rank {
     let mut positions = Vec::with_capacity(tokens.len() + 1);
     let mut here = schema::of_container(root, root);
     for token in &tokens {
-        let properties = here.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-        positions.push(match (properties.and_then(|all| all.keys().position(|name| name == token)), token.parse()) {
-            (Some(position), _) => position,
-            (None, Ok(index)) => index,
-            (None, Err(_)) => usize::MAX,
-        });
+        let properties = here
+            .and_then(|schema| schema.get("properties"))
+            .and_then(Value::as_object);
+        positions.push(
+            match (
+                properties.and_then(|all| all.keys().position(|name| name == token)),
+                token.parse(),
+            ) {
+                (Some(position), _) => position,
+                (None, Ok(index)) => index,
+                (None, Err(_)) => usize::MAX,
+            },
+        );
         here = here.and_then(|schema| {
             let inner = match properties.and_then(|all| all.get(&**token)) {
                 Some(property) => property,
@@ -282,7 +330,10 @@ fn rank(root: &Value, path: &str) -> Rank {
         });
     }
     positions.push(usize::MAX);
-    Rank { is_whole: tokens.is_empty(), positions }
+    Rank {
+        is_whole: tokens.is_empty(),
+        positions,
+    }
 }
 
 /// Returns the reason and the keywords to show, for failures of one value at one keyword.
@@ -293,15 +344,16 @@ fn simple(kind: &Kind) -> (&'static str, &'static [&'static str]) {
         Kind::Type { .. } => ("wrong_type", CONSTRAINTS),
         Kind::Enum { .. } => ("not_in_enum", &["enum"]),
         Kind::Constant { .. } => ("not_in_enum", &["const"]),
-        Kind::Minimum { .. } | Kind::Maximum { .. } | Kind::ExclusiveMinimum { .. } | Kind::ExclusiveMaximum { .. } => {
-            ("out_of_range", RANGE)
-        }
+        Kind::Minimum { .. }
+        | Kind::Maximum { .. }
+        | Kind::ExclusiveMinimum { .. }
+        | Kind::ExclusiveMaximum { .. } => ("out_of_range", RANGE),
         Kind::MultipleOf { .. } => ("not_multiple", &["multipleOf"]),
         Kind::MinLength { .. } => ("too_short", &["minLength", "maxLength"]),
         Kind::MaxLength { .. } => ("too_long", &["minLength", "maxLength"]),
-        Kind::Pattern { .. } | Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => {
-            ("pattern_mismatch", &["pattern"])
-        }
+        Kind::Pattern { .. }
+        | Kind::BacktrackLimitExceeded { .. }
+        | Kind::RegexEngineFailure { .. } => ("pattern_mismatch", &["pattern"]),
         Kind::Format { .. } => ("bad_format", &["format"]),
         Kind::ContentEncoding { .. } | Kind::ContentMediaType { .. } | Kind::FromUtf8 { .. } => {
             ("bad_format", &["contentEncoding", "contentMediaType"])

@@ -17,7 +17,12 @@ const VALUES_MAX: usize = 10_000;
 const ROUNDS_MAX: usize = 4;
 
 /// Adds to `errors` (what the reader found) everything that the schema finds.
-pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value, errors: &mut Vec<ArgumentError>) {
+pub(super) fn complete(
+    validator: &Validator,
+    context: Context<'_>,
+    sent: Value,
+    errors: &mut Vec<ArgumentError>,
+) {
     let schema = context.schema;
     let mut tried = sent;
     let large = values(&tried, VALUES_MAX) > VALUES_MAX;
@@ -33,22 +38,31 @@ pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value,
         if found.is_empty() {
             return;
         }
-        let renamed: Vec<Renamed> =
-            (0..found.len()).filter_map(|at| Renamed::new(schema.root, &mut tried, &mut found, at)).collect();
+        let renamed: Vec<Renamed> = (0..found.len())
+            .filter_map(|at| Renamed::new(schema.root, &mut tried, &mut found, at))
+            .collect();
         // An example is about to take the place of some; the others fit if everything does.
-        let (hidden, renamed): (Vec<_>, Vec<_>) =
-            renamed.into_iter().partition(|renamed| found.iter().any(|error| error.path == renamed.path));
+        let (hidden, renamed): (Vec<_>, Vec<_>) = renamed
+            .into_iter()
+            .partition(|renamed| found.iter().any(|error| error.path == renamed.path));
         if !large {
-            hidden.iter().for_each(|renamed| renamed.check(validator, &mut tried, &mut found));
+            hidden
+                .iter()
+                .for_each(|renamed| renamed.check(validator, &mut tried, &mut found));
         }
         found.iter().for_each(|error| apply(&mut tried, error));
         let repaired = validator.is_valid(&tried);
         if !repaired && !large {
-            renamed.iter().for_each(|renamed| renamed.check(validator, &mut tried, &mut found));
+            renamed
+                .iter()
+                .for_each(|renamed| renamed.check(validator, &mut tried, &mut found));
         }
         // An error that was reported before, with an example that did not help, gets the new example.
         for error in found {
-            match errors.iter_mut().find(|other| other.path == error.path && other.reason == error.reason) {
+            match errors
+                .iter_mut()
+                .find(|other| other.path == error.path && other.reason == error.reason)
+            {
                 Some(other) => *other = error,
                 None => errors.push(error),
             }
@@ -64,7 +78,10 @@ pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value,
         return;
     }
     // Too much is wrong, or it depends on too much: the last word is one whole example.
-    if let Some(whole) = schema.example(schema.root).filter(|whole| validator.is_valid(whole)) {
+    if let Some(whole) = schema
+        .example(schema.root)
+        .filter(|whole| validator.is_valid(whole))
+    {
         errors.truncate(ERRORS_MAX - 1);
         let mut violation = Violation::at(String::new(), "no_match");
         violation.example = Some(whole);
@@ -85,7 +102,10 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     for token in &tokens {
         let next = match place {
             Value::Object(map) => map.get_mut(&**token),
-            Value::Array(items) => token.parse::<usize>().ok().and_then(|index| items.get_mut(index)),
+            Value::Array(items) => token
+                .parse::<usize>()
+                .ok()
+                .and_then(|index| items.get_mut(index)),
             _ => None,
         };
         match next {
@@ -95,16 +115,21 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     }
     match place {
         Value::Object(map) => {
-            let Some(example) = &error.example else { return };
+            let Some(example) = &error.example else {
+                return;
+            };
             match map.get_mut(&*last) {
                 Some(value) => *value = Value::clone(example),
                 None => drop(map.insert(last.into_owned(), Value::clone(example))),
             }
         }
         Value::Array(items) => {
-            if let (Some(example), Some(item)) =
-                (&error.example, last.parse::<usize>().ok().and_then(|index| items.get_mut(index)))
-            {
+            if let (Some(example), Some(item)) = (
+                &error.example,
+                last.parse::<usize>()
+                    .ok()
+                    .and_then(|index| items.get_mut(index)),
+            ) {
                 *item = Value::clone(example);
             }
         }
@@ -129,13 +154,22 @@ fn values(value: &Value, most: usize) -> usize {
 
 /// Returns everything the validator finds, in the order of the schema, one error per place and reason; for `large`
 /// arguments it returns the first failure.
-fn failures(validator: &Validator, context: Context<'_>, arguments: &Value, large: bool) -> Vec<ArgumentError> {
+fn failures(
+    validator: &Validator,
+    context: Context<'_>,
+    arguments: &Value,
+    large: bool,
+) -> Vec<ArgumentError> {
     let mut found: Vec<ArgumentError> = Vec::new();
     let (first, all): (Option<ValidationError<'_>>, _) = match large {
         true => (validator.validate(arguments).err(), None),
         false => (None, Some(validator.iter_errors(arguments))),
     };
-    for failure in first.into_iter().chain(all.into_iter().flatten()).take(FAILURES_MAX) {
+    for failure in first
+        .into_iter()
+        .chain(all.into_iter().flatten())
+        .take(FAILURES_MAX)
+    {
         context.errors(&failure, &mut found);
         if found.len() >= FAILURES_MAX {
             break;
@@ -145,7 +179,9 @@ fn failures(validator: &Validator, context: Context<'_>, arguments: &Value, larg
     while at < found.len() {
         let error = &found[at];
         let others = |others: &[ArgumentError], reason| {
-            others.iter().any(|other| other.reason == reason && other.path == error.path)
+            others
+                .iter()
+                .any(|other| other.reason == reason && other.path == error.path)
         };
         let twice = others(&found[..at], error.reason);
         // A value of the wrong type violates everything else too; only the type is worth telling.
@@ -171,28 +207,47 @@ struct Renamed {
 
 impl Renamed {
     /// Takes an unknown argument out, and puts it back under the nearest name that is free.
-    fn new(root: &Value, arguments: &mut Value, found: &mut [ArgumentError], at: usize) -> Option<Self> {
-        let error = found.get_mut(at).filter(|error| error.reason == "unknown_argument")?;
+    fn new(
+        root: &Value,
+        arguments: &mut Value,
+        found: &mut [ArgumentError],
+        at: usize,
+    ) -> Option<Self> {
+        let error = found
+            .get_mut(at)
+            .filter(|error| error.reason == "unknown_argument")?;
         let (parent, _) = error.path.rsplit_once('/')?;
         let siblings = arguments.pointer_mut(parent)?.as_object_mut()?;
         let tokens = json::pointer_tokens(&error.path);
         let value = siblings.shift_remove(&**tokens.last()?)?;
         let schema = schema::of_container(root, schema::at_instance(root, parent)?)?;
-        let named = schema::parts(root, schema).into_iter().filter_map(|part| part.get("properties")?.as_object());
-        let free = named.flat_map(Map::keys).map(String::as_str).filter(|name| !siblings.contains_key(*name));
+        let named = schema::parts(root, schema)
+            .into_iter()
+            .filter_map(|part| part.get("properties")?.as_object());
+        let free = named
+            .flat_map(Map::keys)
+            .map(String::as_str)
+            .filter(|name| !siblings.contains_key(*name));
         let name = name::nearest(tokens.last()?, free)?.to_owned();
         siblings.insert(name.clone(), value);
         let parent = parent.to_owned();
         let mut path = parent.clone();
         push_pointer(&mut path, &name);
         error.suggestion = Some(name.clone());
-        Some(Self { at, parent, name, path })
+        Some(Self {
+            at,
+            parent,
+            name,
+            path,
+        })
     }
 
     /// Leaves the argument out when its value does not fit the name.
     fn check(&self, validator: &Validator, arguments: &mut Value, found: &mut [ArgumentError]) {
-        let is_there =
-            |path: &str| path.strip_prefix(&*self.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let is_there = |path: &str| {
+            path.strip_prefix(&*self.path)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
         let mut failures = validator.iter_errors(arguments).take(FAILURES_MAX);
         let fits = failures.all(|failure| !is_there(failure.instance_path().as_str()));
         drop(failures);

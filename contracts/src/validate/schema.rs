@@ -17,7 +17,9 @@ pub(super) fn check(schema: &Value) -> Result<(), String> {
         return Err("a JSON Schema is an object or a boolean".to_owned());
     }
     if let Some(dialect) = schema.get("$schema") {
-        let known = dialect.as_str().is_some_and(|dialect| dialect.trim_end_matches('#') == DIALECT);
+        let known = dialect
+            .as_str()
+            .is_some_and(|dialect| dialect.trim_end_matches('#') == DIALECT);
         if !known {
             let shown: String = dialect.to_string().chars().take(200).collect();
             return Err(format!("unsupported dialect {shown}: only {DIALECT} is"));
@@ -31,7 +33,9 @@ pub(super) fn check(schema: &Value) -> Result<(), String> {
 /// Follows `$ref` to what it says, as far as it stays in the document.
 pub(super) fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> Option<&'s Value> {
     for _ in 0..REFERENCES_MAX {
-        let Some(Value::String(reference)) = schema.get("$ref") else { return Some(schema) };
+        let Some(Value::String(reference)) = schema.get("$ref") else {
+            return Some(schema);
+        };
         schema = target(root, reference)?;
     }
     None
@@ -48,12 +52,18 @@ pub(super) fn of_container<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s
 
 /// Returns `true` if `null` is valid, or if that is not easily told.
 pub(super) fn allows_null(root: &Value, schema: &Value, depth: usize) -> bool {
-    let Some(Value::Object(rules)) = resolve(root, schema) else { return schema != &Value::Bool(false) };
+    let Some(Value::Object(rules)) = resolve(root, schema) else {
+        return schema != &Value::Bool(false);
+    };
     if depth > DEPTH_MAX {
         return true;
     }
     let arms = |rule: &Value| -> Vec<bool> {
-        rule.as_array().into_iter().flatten().map(|arm| allows_null(root, arm, depth + 1)).collect()
+        rule.as_array()
+            .into_iter()
+            .flatten()
+            .map(|arm| allows_null(root, arm, depth + 1))
+            .collect()
     };
     rules.iter().all(|(key, rule)| match (key.as_str(), rule) {
         ("type", Value::String(word)) => word == "null",
@@ -71,7 +81,10 @@ pub(super) fn at_instance<'s>(root: &'s Value, pointer: &str) -> Option<&'s Valu
     let mut schema = resolve(root, root)?;
     for token in json::pointer_tokens(pointer) {
         schema = of_container(root, schema)?;
-        let next = match schema.get("properties").and_then(|properties| properties.get(&*token)) {
+        let next = match schema
+            .get("properties")
+            .and_then(|properties| properties.get(&*token))
+        {
             Some(property) => property,
             None => match token.parse::<usize>() {
                 Ok(index) => match schema.get("prefixItems").and_then(|items| items.get(index)) {
@@ -135,14 +148,22 @@ fn identified<'s>(schema: &'s Value, address: &str, depth: usize) -> Option<&'s 
     }
     let is_meant = |id: &str| {
         let id = id.trim_end_matches('#');
-        id == address || id.strip_suffix(address).is_some_and(|front| front.ends_with('/')) || address.ends_with(id)
+        id == address
+            || id
+                .strip_suffix(address)
+                .is_some_and(|front| front.ends_with('/'))
+            || address.ends_with(id)
     };
     match schema {
         Value::Object(map) => match map.get("$id") {
             Some(Value::String(id)) if is_meant(id) => Some(schema),
-            _ => map.values().find_map(|inner| identified(inner, address, depth + 1)),
+            _ => map
+                .values()
+                .find_map(|inner| identified(inner, address, depth + 1)),
         },
-        Value::Array(items) => items.iter().find_map(|inner| identified(inner, address, depth + 1)),
+        Value::Array(items) => items
+            .iter()
+            .find_map(|inner| identified(inner, address, depth + 1)),
         _ => None,
     }
 }
@@ -153,20 +174,28 @@ fn anchored<'s>(schema: &'s Value, name: &str, depth: usize) -> Option<&'s Value
     }
     match schema {
         Value::Object(map) => {
-            let is_here = ["$anchor", "$dynamicAnchor"].iter().any(|key| map.get(*key).is_some_and(|it| it == name));
+            let is_here = ["$anchor", "$dynamicAnchor"]
+                .iter()
+                .any(|key| map.get(*key).is_some_and(|it| it == name));
             if is_here {
                 return Some(schema);
             }
-            map.values().find_map(|inner| anchored(inner, name, depth + 1))
+            map.values()
+                .find_map(|inner| anchored(inner, name, depth + 1))
         }
-        Value::Array(items) => items.iter().find_map(|inner| anchored(inner, name, depth + 1)),
+        Value::Array(items) => items
+            .iter()
+            .find_map(|inner| anchored(inner, name, depth + 1)),
         _ => None,
     }
 }
 
 fn bounded(schema: &Value, depth: usize, bytes: &mut usize) -> Result<(), String> {
     if depth > DEPTH_MAX * 2 {
-        return Err(format!("the schema is nested deeper than {} levels", DEPTH_MAX * 2));
+        return Err(format!(
+            "the schema is nested deeper than {} levels",
+            DEPTH_MAX * 2
+        ));
     }
     *bytes += 8;
     match schema {
@@ -176,12 +205,17 @@ fn bounded(schema: &Value, depth: usize, bytes: &mut usize) -> Result<(), String
                 bounded(inner, depth + 1, bytes)?;
             }
         }
-        Value::Array(items) => items.iter().try_for_each(|inner| bounded(inner, depth + 1, bytes))?,
+        Value::Array(items) => items
+            .iter()
+            .try_for_each(|inner| bounded(inner, depth + 1, bytes))?,
         Value::String(text) => *bytes += text.len(),
         _ => {}
     }
     match *bytes > SCHEMA_BYTES_MAX {
-        true => Err(format!("the schema is larger than {} MiB", SCHEMA_BYTES_MAX >> 20)),
+        true => Err(format!(
+            "the schema is larger than {} MiB",
+            SCHEMA_BYTES_MAX >> 20
+        )),
         false => Ok(()),
     }
 }
@@ -210,7 +244,11 @@ fn in_circle(root: &Value, start: &Value) -> bool {
         let Value::Object(map) = schema else { continue };
         let mut next = Vec::new();
         for key in ["$ref", "$dynamicRef"] {
-            next.extend(map.get(key).and_then(Value::as_str).and_then(|reference| target(root, reference)));
+            next.extend(
+                map.get(key)
+                    .and_then(Value::as_str)
+                    .and_then(|reference| target(root, reference)),
+            );
         }
         for key in ["allOf", "anyOf", "oneOf"] {
             next.extend(map.get(key).and_then(Value::as_array).into_iter().flatten());

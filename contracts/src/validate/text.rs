@@ -27,7 +27,11 @@ impl InvalidArguments {
         match self.errors.as_slice() {
             [] => "Invalid arguments.".to_owned(),
             [only] => format!("Invalid arguments: {}.", only.sentence()),
-            [first, more @ ..] => format!("Invalid arguments: {} ({} more).", first.sentence(), more.len()),
+            [first, more @ ..] => format!(
+                "Invalid arguments: {} ({} more).",
+                first.sentence(),
+                more.len()
+            ),
         }
     }
 
@@ -53,9 +57,12 @@ impl ArgumentError {
     /// Returns what is wrong, without the final stop and without any value that was sent.
     fn sentence(&self) -> Cow<'_, str> {
         match &self.suggestion {
-            Some(near) if self.reason == "unknown_argument" => {
-                format!("{}; did you mean '{}'", self.violation.sentence(), shown(near)).into()
-            }
+            Some(near) if self.reason == "unknown_argument" => format!(
+                "{}; did you mean '{}'",
+                self.violation.sentence(),
+                shown(near)
+            )
+            .into(),
             _ => self.violation.sentence().into(),
         }
     }
@@ -78,10 +85,11 @@ impl ArgumentError {
 
 impl Violation {
     fn sentence(&self) -> &str {
-        self.sentence.get_or_init(|| match json::pointer_tokens(&self.path) {
-            tokens if tokens.is_empty() => format!("the arguments {}", self.phrase()),
-            tokens => format!("'{}' {}", shown(&tokens.join(".")), self.phrase()),
-        })
+        self.sentence
+            .get_or_init(|| match json::pointer_tokens(&self.path) {
+                tokens if tokens.is_empty() => format!("the arguments {}", self.phrase()),
+                tokens => format!("'{}' {}", shown(&tokens.join(".")), self.phrase()),
+            })
     }
 
     /// Returns the place, what is wrong and what is allowed.
@@ -115,10 +123,19 @@ impl Violation {
                 None => "is not one of the allowed values".to_owned(),
             },
             "out_of_range" => format!("must be {}", self.bounds().join(" and ")),
-            "bad_format" => format!("must be a valid {}", said("format").unwrap_or_else(|| "text".to_owned())),
-            "too_long" => format!("may have at most {}", counted(&said("maxLength").unwrap_or_default(), "character")),
+            "bad_format" => format!(
+                "must be a valid {}",
+                said("format").unwrap_or_else(|| "text".to_owned())
+            ),
+            "too_long" => format!(
+                "may have at most {}",
+                counted(&said("maxLength").unwrap_or_default(), "character")
+            ),
             "too_short" => {
-                format!("must have at least {}", counted(&said("minLength").unwrap_or_default(), "character"))
+                format!(
+                    "must have at least {}",
+                    counted(&said("minLength").unwrap_or_default(), "character")
+                )
             }
             "pattern_mismatch" => format!("must match {}", said("pattern").unwrap_or_default()),
             "too_many_items" => match said("maxItems") {
@@ -131,7 +148,10 @@ impl Violation {
             },
             "missing_item" => "lacks an item".to_owned(),
             "not_unique" => "has an item twice".to_owned(),
-            "not_multiple" => format!("must be a multiple of {}", said("multipleOf").unwrap_or_default()),
+            "not_multiple" => format!(
+                "must be a multiple of {}",
+                said("multipleOf").unwrap_or_default()
+            ),
             "too_few_properties" => {
                 let least = said("minProperties").unwrap_or_default();
                 match self.path.is_empty() {
@@ -142,9 +162,14 @@ impl Violation {
             "too_many_properties" => "has too many members".to_owned(),
             "ambiguous_match" => "fits more than one alternative".to_owned(),
             "set_and_cleared" => {
-                let set = self.constraint.as_ref().and_then(|constraint| constraint.pointer("/items/not/enum"));
+                let set = self
+                    .constraint
+                    .as_ref()
+                    .and_then(|constraint| constraint.pointer("/items/not/enum"));
                 let set = set.map(|names| shown(&plain(names))).unwrap_or_default();
-                format!("names {set}, which has a value in the same call: give it a value or name it, not both")
+                format!(
+                    "names {set}, which has a value in the same call: give it a value or name it, not both"
+                )
             }
             "not_allowed" => "is not allowed".to_owned(),
             "duplicate_key" => "is there twice".to_owned(),
@@ -161,11 +186,17 @@ impl Violation {
     /// Returns the values and types that would do, as far as the alternatives are told apart by them.
     fn alternatives(&self) -> Option<String> {
         let constraint = self.constraint.as_ref()?;
-        let schemas = ["anyOf", "oneOf"].iter().find_map(|key| constraint.get(*key)?.as_array())?;
+        let schemas = ["anyOf", "oneOf"]
+            .iter()
+            .find_map(|key| constraint.get(*key)?.as_array())?;
         let mut all: Vec<String> = Vec::new();
         for schema in schemas {
-            let named = schema.get("const").or_else(|| schema.get("enum")).map(plain);
-            let one = named.or_else(|| Some(format!("a value of type {}", plain(schema.get("type")?))))?;
+            let named = schema
+                .get("const")
+                .or_else(|| schema.get("enum"))
+                .map(plain);
+            let one = named
+                .or_else(|| Some(format!("a value of type {}", plain(schema.get("type")?))))?;
             if !all.contains(&one) {
                 all.push(one);
             }
@@ -177,9 +208,12 @@ impl Violation {
 
     /// Returns the rules that a value must meet beside its type. If the value is missing, its type is among them.
     fn rules(&self) -> String {
-        let said = |key: &str, before: &str, after: &str| Some(format!("{before}{}{after}", self.said(key)?));
-        let number =
-            |key: &str, before: &str, what: &str| Some(format!("{before} {}", counted(&self.said(key)?, what)));
+        let said = |key: &str, before: &str, after: &str| {
+            Some(format!("{before}{}{after}", self.said(key)?))
+        };
+        let number = |key: &str, before: &str, what: &str| {
+            Some(format!("{before} {}", counted(&self.said(key)?, what)))
+        };
         let types = self.types().filter(|_| self.reason == "missing_required");
         let listed = self.said("enum").or_else(|| self.said("const"));
         let rules = [types, listed.map(|values| format!("one of {values}"))]
@@ -193,7 +227,9 @@ impl Violation {
             said("format", "a valid ", ""),
             number("minItems", "at least", "item"),
             number("maxItems", "at most", "item"),
-            self.said("uniqueItems").filter(|flag| flag == "true").map(|_| "no item twice".to_owned()),
+            self.said("uniqueItems")
+                .filter(|flag| flag == "true")
+                .map(|_| "no item twice".to_owned()),
         ]);
         rules.flatten().collect::<Vec<_>>().join(", ")
     }
@@ -209,7 +245,9 @@ impl Violation {
             ("maximum", "at most"),
             ("exclusiveMaximum", "less than"),
         ];
-        keys.iter().filter_map(|(key, words)| Some(format!("{words} {}", self.said(key)?))).collect()
+        keys.iter()
+            .filter_map(|(key, words)| Some(format!("{words} {}", self.said(key)?)))
+            .collect()
     }
 
     /// Returns a part of the constraint as it is shown.
@@ -224,7 +262,11 @@ fn plain(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) => {
             let shown: Vec<String> = items.iter().take(VALUES_MAX).map(plain).collect();
-            let more = if items.len() > VALUES_MAX { ", …" } else { "" };
+            let more = if items.len() > VALUES_MAX {
+                ", …"
+            } else {
+                ""
+            };
             format!("{}{more}", shown.join(", "))
         }
         other => other.to_string(),
@@ -236,11 +278,18 @@ fn shown(text: &str) -> String {
     if text.len() <= SHOWN_MAX && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.to_owned();
     }
-    let mut shown: String = text.chars().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
+    let mut shown: String = text
+        .chars()
+        .take(SHOWN_MAX)
+        .flat_map(char::escape_debug)
+        .collect();
     if text.chars().count() > SHOWN_MAX {
         shown.push('…');
     }
-    shown.replace("\\'", "'").replace("\\\"", "\"").replace("\\\\", "\\")
+    shown
+        .replace("\\'", "'")
+        .replace("\\\"", "\"")
+        .replace("\\\\", "\\")
 }
 
 /// Returns a JSON string in which nothing is invisible; a long one is cut.

@@ -81,7 +81,11 @@ impl ViolationCache {
     }
 
     pub(super) fn keep(&self, keyword: &str, violation: &Arc<Violation>) {
-        let stated = violation.constraint.iter().chain(&violation.example).map(|stated| 5 * stated.0.text.get().len());
+        let stated = violation
+            .constraint
+            .iter()
+            .chain(&violation.example)
+            .map(|stated| 5 * stated.0.text.get().len());
         let bytes = keyword.len() + 6 * violation.path.len() + 1_000 + stated.sum::<usize>();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.bytes + bytes <= BYTES_MAX {
@@ -97,7 +101,11 @@ impl ViolationCache {
 
 impl Violation {
     pub(super) fn at(path: String, reason: &'static str) -> Self {
-        let field = json::pointer_tokens(&path).into_iter().next().unwrap_or_default().into_owned();
+        let field = json::pointer_tokens(&path)
+            .into_iter()
+            .next()
+            .unwrap_or_default()
+            .into_owned();
         Self {
             field,
             path,
@@ -126,7 +134,10 @@ impl From<Violation> for ArgumentError {
 
 impl From<Arc<Violation>> for ArgumentError {
     fn from(violation: Arc<Violation>) -> Self {
-        Self { violation, suggestion: None }
+        Self {
+            violation,
+            suggestion: None,
+        }
     }
 }
 

@@ -27,7 +27,9 @@ pub(crate) fn pair(tape: &mut Tape<'_>) -> (Value, Value, Vec<Value>) {
         let other = draw(tape);
         let mut keys: Vec<String> = new.keys().chain(other.keys()).cloned().collect();
         keys.dedup();
-        let Some(key) = keys.get(tape.below(keys.len().max(1))) else { continue };
+        let Some(key) = keys.get(tape.below(keys.len().max(1))) else {
+            continue;
+        };
         match other.get(key) {
             Some(value) => drop(new.insert(key.clone(), value.clone())),
             None => drop(new.shift_remove(key)),
@@ -47,7 +49,14 @@ fn some(tape: &mut Tape<'_>, keywords: &[(&str, &[Value])]) -> Map<String, Value
 }
 
 fn number(tape: &mut Tape<'_>) -> Map<String, Value> {
-    let bounds = [json!(0), json!(0.5), json!(1), json!(1.5), json!(2), json!(2.5)];
+    let bounds = [
+        json!(0),
+        json!(0.5),
+        json!(1),
+        json!(1.5),
+        json!(2),
+        json!(2.5),
+    ];
     let steps = [json!(0.5), json!(1), json!(1.5), json!(2), json!(3)];
     let mut map = some(
         tape,
@@ -59,22 +68,34 @@ fn number(tape: &mut Tape<'_>) -> Map<String, Value> {
             ("multipleOf", &steps),
         ],
     );
-    let words =
-        [json!("integer"), json!("integer"), json!("number"), json!(["integer", "null"]), json!(["number", "string"])];
+    let words = [
+        json!("integer"),
+        json!("integer"),
+        json!("number"),
+        json!(["integer", "null"]),
+        json!(["number", "string"]),
+    ];
     map.insert("type".into(), tape.pick(&words).clone());
     map
 }
 
 fn numbers() -> Vec<Value> {
-    let mut values: Vec<Value> = (-4..=16).map(|quarter| json!(f64::from(quarter) / 4.0)).collect();
+    let mut values: Vec<Value> = (-4..=16)
+        .map(|quarter| json!(f64::from(quarter) / 4.0))
+        .collect();
     values.extend((-1..=6).map(Value::from));
     values.extend([Value::Null, json!("a")]);
     values
 }
 
 fn object(tape: &mut Tape<'_>) -> Map<String, Value> {
-    let inner =
-        [json!({}), json!({ "type": "integer" }), json!({ "type": "string" }), json!(false), json!({ "const": 1 })];
+    let inner = [
+        json!({}),
+        json!({ "type": "integer" }),
+        json!({ "type": "string" }),
+        json!(false),
+        json!({ "const": 1 }),
+    ];
     let mut properties = Map::new();
     for name in ["a", "ab", "b"] {
         if tape.one_in(2) {
@@ -89,8 +110,10 @@ fn object(tape: &mut Tape<'_>) -> Map<String, Value> {
         json!([{ "required": ["a"] }]),
         json!([{ "properties": { "ab": {} } }]),
     ];
-    let unions =
-        [json!([{ "properties": { "b": {} } }]), json!([{ "properties": { "a": {} } }, { "required": ["b"] }])];
+    let unions = [
+        json!([{ "properties": { "b": {} } }]),
+        json!([{ "properties": { "a": {} } }, { "required": ["b"] }]),
+    ];
     let patterns = [json!({ "^a": { "type": "integer" } }), json!({ "b$": {} })];
     let mut map = some(
         tape,
@@ -103,11 +126,21 @@ fn object(tape: &mut Tape<'_>) -> Map<String, Value> {
             ("patternProperties", &patterns),
             ("minProperties", &[json!(0), json!(1), json!(2)]),
             ("maxProperties", &[json!(1), json!(2)]),
-            ("propertyNames", &[json!({ "maxLength": 1 }), json!({ "minLength": 2 })]),
+            (
+                "propertyNames",
+                &[json!({ "maxLength": 1 }), json!({ "minLength": 2 })],
+            ),
         ],
     );
     if tape.one_in(4) {
-        map.extend(some(tape, &[("allOf", &parts), ("anyOf", &unions), ("unevaluatedProperties", &[json!(false)])]));
+        map.extend(some(
+            tape,
+            &[
+                ("allOf", &parts),
+                ("anyOf", &unions),
+                ("unevaluatedProperties", &[json!(false)]),
+            ],
+        ));
     }
     map
 }
@@ -120,8 +153,9 @@ fn objects() -> Vec<Value> {
             for b in &inner {
                 for c in [None, Some(json!(2))] {
                     let members = [("a", a), ("ab", ab), ("b", b), ("c", &c)];
-                    let members =
-                        members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
+                    let members = members
+                        .into_iter()
+                        .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
                     values.push(Value::Object(members.collect()));
                 }
             }
@@ -131,8 +165,17 @@ fn objects() -> Vec<Value> {
 }
 
 fn list(tape: &mut Tape<'_>) -> Map<String, Value> {
-    let inner = [json!({}), json!({ "type": "integer" }), json!(false), json!({ "const": 1 })];
-    let prefixes = [json!([{ "type": "integer" }]), json!([{}]), json!([{}, { "type": "integer" }])];
+    let inner = [
+        json!({}),
+        json!({ "type": "integer" }),
+        json!(false),
+        json!({ "const": 1 }),
+    ];
+    let prefixes = [
+        json!([{ "type": "integer" }]),
+        json!([{}]),
+        json!([{}, { "type": "integer" }]),
+    ];
     let mut map = some(
         tape,
         &[
@@ -141,11 +184,20 @@ fn list(tape: &mut Tape<'_>) -> Map<String, Value> {
             ("minItems", &[json!(0), json!(1), json!(2)]),
             ("maxItems", &[json!(1), json!(2)]),
             ("uniqueItems", &[json!(true), json!(false)]),
-            ("contains", &[json!({ "const": 1 }), json!({ "type": "string" })]),
+            (
+                "contains",
+                &[json!({ "const": 1 }), json!({ "type": "string" })],
+            ),
         ],
     );
     if tape.one_in(4) {
-        map.extend(some(tape, &[("unevaluatedItems", &[json!(false)]), ("minContains", &[json!(0), json!(2)])]));
+        map.extend(some(
+            tape,
+            &[
+                ("unevaluatedItems", &[json!(false)]),
+                ("minContains", &[json!(0), json!(2)]),
+            ],
+        ));
     }
     map
 }
@@ -173,15 +225,32 @@ fn text(tape: &mut Tape<'_>) -> Map<String, Value> {
             ("maxLength", &[json!(1), json!(2), json!(2.0)]),
             ("pattern", &[json!("^a"), json!("b$")]),
             ("format", &[json!("date"), json!("email")]),
-            ("enum", &[json!(["a", "b"]), json!(["a", null]), json!(["ab", "abc", 1])]),
+            (
+                "enum",
+                &[
+                    json!(["a", "b"]),
+                    json!(["a", null]),
+                    json!(["ab", "abc", 1]),
+                ],
+            ),
             ("const", &[json!("a"), json!(null)]),
         ],
     )
 }
 
 fn texts() -> Vec<Value> {
-    let mut values: Vec<Value> =
-        ["", "a", "b", "ab", "ba", "abc", "2024-01-31", "a@example.com"].map(Value::from).to_vec();
+    let mut values: Vec<Value> = [
+        "",
+        "a",
+        "b",
+        "ab",
+        "ba",
+        "abc",
+        "2024-01-31",
+        "a@example.com",
+    ]
+    .map(Value::from)
+    .to_vec();
     values.extend([json!(null), json!(1), json!([])]);
     values
 }
@@ -204,13 +273,19 @@ fn union(tape: &mut Tape<'_>) -> Map<String, Value> {
         json!({ "type": "object", "properties": { "b": { "const": "y" }, "a": { "const": 1 } }, "required": ["b"] }),
         json!({ "type": "object", "properties": { "b": { "const": "x" }, "a": { "type": "integer" } } }),
     ];
-    let chosen: Vec<Value> = (0..=tape.below(3)).map(|_| tape.pick(&arms).clone()).collect();
+    let chosen: Vec<Value> = (0..=tape.below(3))
+        .map(|_| tape.pick(&arms).clone())
+        .collect();
     let key = *tape.pick(&["anyOf", "oneOf"]);
     let mut map = Map::from_iter([(key.to_owned(), Value::Array(chosen))]);
     if tape.one_in(4) {
         map.extend(some(
             tape,
-            &[("minimum", &[json!(1), json!(2)]), ("minLength", &[json!(1), json!(2)]), ("required", &[json!(["a"])])],
+            &[
+                ("minimum", &[json!(1), json!(2)]),
+                ("minLength", &[json!(1), json!(2)]),
+                ("required", &[json!(["a"])]),
+            ],
         ));
     }
     map

@@ -71,16 +71,33 @@ proptest! {
 }
 
 fn check_judgement(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), TestCaseError> {
-    let (Some(valid_old), Some(valid_new)) = (validator(old), validator(new)) else { return Ok(()) };
-    for value in values::near(tape, old, new).into_iter().filter(|value| valid_old.is_valid(value)) {
-        let Value::Object(arguments) = &value else { continue };
+    let (Some(valid_old), Some(valid_new)) = (validator(old), validator(new)) else {
+        return Ok(());
+    };
+    for value in values::near(tape, old, new)
+        .into_iter()
+        .filter(|value| valid_old.is_valid(value))
+    {
+        let Value::Object(arguments) = &value else {
+            continue;
+        };
         let kept = serde_json::to_string(&profile(old, arguments)).expect("plain data");
         let kept: Profile = serde_json::from_str(&kept).expect("a profile");
         let is_valid = valid_new.is_valid(&value);
         match judge(new, &kept) {
-            Verdict::Passes => prop_assert!(is_valid, "{} fails\n{}\n{}\n{:?}", value, old, new, kept),
+            Verdict::Passes => {
+                prop_assert!(is_valid, "{} fails\n{}\n{}\n{:?}", value, old, new, kept)
+            }
             Verdict::Fails { why } => {
-                prop_assert!(!is_valid, "{} passes, {}\n{}\n{}\n{:?}", value, why, old, new, kept)
+                prop_assert!(
+                    !is_valid,
+                    "{} passes, {}\n{}\n{}\n{:?}",
+                    value,
+                    why,
+                    old,
+                    new,
+                    kept
+                )
             }
             Verdict::CannotTell { .. } => {}
         }
@@ -91,7 +108,14 @@ fn check_judgement(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), 
 fn input_schema(fields: &[Value]) -> Option<Value> {
     let form = json!({ "tool": "t", "fields": fields });
     let source = form::read("-", &form.to_string()).ok()?;
-    Some(compile(&source, &BTreeMap::new()).ok()?.tools.first()?.input_schema.value())
+    Some(
+        compile(&source, &BTreeMap::new())
+            .ok()?
+            .tools
+            .first()?
+            .input_schema
+            .value(),
+    )
 }
 
 fn check(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), TestCaseError> {
@@ -99,10 +123,19 @@ fn check(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), TestCaseEr
 }
 
 fn check_values(values: &[Value], old: &Value, new: &Value) -> Result<(), TestCaseError> {
-    let (Some(valid_old), Some(valid_new)) = (validator(old), validator(new)) else { return Ok(()) };
+    let (Some(valid_old), Some(valid_new)) = (validator(old), validator(new)) else {
+        return Ok(());
+    };
     for side in [Side::Input, Side::Output] {
         let diff = diff_schemas(old, new, side);
-        prop_assert_eq!(diff.class, diff.items.iter().map(|item| item.class).max().unwrap_or(Class::Identical));
+        prop_assert_eq!(
+            diff.class,
+            diff.items
+                .iter()
+                .map(|item| item.class)
+                .max()
+                .unwrap_or(Class::Identical)
+        );
         prop_assert_eq!(diff.breaking, diff.class >= Class::Undecided);
         let (source, target) = match side {
             Side::Input => (&valid_old, &valid_new),
@@ -118,11 +151,21 @@ fn check_values(values: &[Value], old: &Value, new: &Value) -> Result<(), TestCa
         }
         for value in values {
             let contradicts = match diff.class {
-                Class::Identical | Class::Cosmetic => source.is_valid(value) != target.is_valid(value),
+                Class::Identical | Class::Cosmetic => {
+                    source.is_valid(value) != target.is_valid(value)
+                }
                 Class::Compatible => source.is_valid(value) && !target.is_valid(value),
                 Class::Review | Class::Undecided | Class::Breaking => false,
             };
-            prop_assert!(!contradicts, "{:?}: {} contradicts\n{}\n{}\n{:#?}", side, value, old, new, diff);
+            prop_assert!(
+                !contradicts,
+                "{:?}: {} contradicts\n{}\n{}\n{:#?}",
+                side,
+                value,
+                old,
+                new,
+                diff
+            );
         }
     }
     Ok(())

@@ -7,7 +7,9 @@ use super::tape::Tape;
 const NAMES: &[&str] = &["a", "b", "name", "names", "kind"];
 const PATTERNS: &[&str] = &["^a", "^[a-b]+$", "b$", "^\\d*$"];
 const FORMATS: &[&str] = &["date", "email", "uri", "date-time", "ipv4"];
-const WORDS: &[&str] = &["string", "integer", "number", "boolean", "null", "array", "object"];
+const WORDS: &[&str] = &[
+    "string", "integer", "number", "boolean", "null", "array", "object",
+];
 
 /// Returns any JSON Schema 2020-12, most of it of the kind that people and compilers write.
 pub(crate) fn schema(tape: &mut Tape<'_>, depth: usize) -> Value {
@@ -109,15 +111,42 @@ const KEYS: &[&str] = &[
 
 fn typed(tape: &mut Tape<'_>, map: &mut Map<String, Value>, depth: usize) {
     let word = *tape.pick(WORDS);
-    map.insert("type".into(), if tape.one_in(5) { json!([word, tape.pick(WORDS)]) } else { json!(word) });
+    map.insert(
+        "type".into(),
+        if tape.one_in(5) {
+            json!([word, tape.pick(WORDS)])
+        } else {
+            json!(word)
+        },
+    );
     if let Some(Value::Array(words)) = map.get_mut("type") {
         words.dedup();
     }
     let keys: &[&str] = match word {
-        "integer" | "number" => &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"],
+        "integer" | "number" => &[
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "multipleOf",
+        ],
         "string" => &["minLength", "maxLength", "pattern", "format"],
-        "array" => &["items", "items", "minItems", "maxItems", "uniqueItems", "prefixItems"],
-        "object" => &["properties", "properties", "required", "additionalProperties", "minProperties", "maxProperties"],
+        "array" => &[
+            "items",
+            "items",
+            "minItems",
+            "maxItems",
+            "uniqueItems",
+            "prefixItems",
+        ],
+        "object" => &[
+            "properties",
+            "properties",
+            "required",
+            "additionalProperties",
+            "minProperties",
+            "maxProperties",
+        ],
         _ => return,
     };
     for _ in 0..=tape.below(4) {
@@ -128,7 +157,18 @@ fn typed(tape: &mut Tape<'_>, map: &mut Map<String, Value>, depth: usize) {
 
 fn set(tape: &mut Tape<'_>, map: &mut Map<String, Value>, key: &str, depth: usize) {
     let inner = depth.saturating_sub(1);
-    if depth == 0 && !["type", "enum", "const", "minimum", "maximum", "minLength", "required"].contains(&key) {
+    if depth == 0
+        && ![
+            "type",
+            "enum",
+            "const",
+            "minimum",
+            "maximum",
+            "minLength",
+            "required",
+        ]
+        .contains(&key)
+    {
         return;
     }
     let value = match key {
@@ -136,9 +176,17 @@ fn set(tape: &mut Tape<'_>, map: &mut Map<String, Value>, key: &str, depth: usiz
         "enum" => enumeration(tape),
         "const" | "default" => constant(tape),
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => number(tape),
-        "multipleOf" => {
-            tape.pick(&[json!(1), json!(2), json!(3), json!(0.5), json!(1.5), json!(6), json!(0.1)]).clone()
-        }
+        "multipleOf" => tape
+            .pick(&[
+                json!(1),
+                json!(2),
+                json!(3),
+                json!(0.5),
+                json!(1.5),
+                json!(6),
+                json!(0.1),
+            ])
+            .clone(),
         "minLength" | "minItems" | "minProperties" => json!(tape.below(3)),
         "maxLength" | "maxItems" | "maxProperties" => json!(tape.below(4)),
         "pattern" => json!(tape.pick(PATTERNS)),
@@ -151,15 +199,18 @@ fn set(tape: &mut Tape<'_>, map: &mut Map<String, Value>, key: &str, depth: usiz
             json!(names)
         }
         "properties" => {
-            let members = (0..=tape.below(3)).map(|_| ((*tape.pick(NAMES)).to_owned(), schema(tape, inner)));
+            let members =
+                (0..=tape.below(3)).map(|_| ((*tape.pick(NAMES)).to_owned(), schema(tape, inner)));
             Value::Object(members.collect())
         }
         "patternProperties" => json!({ *tape.pick(PATTERNS): schema(tape, inner) }),
-        "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems" => match tape.below(4) {
-            0 => schema(tape, inner),
-            1 => json!(true),
-            _ => json!(false),
-        },
+        "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems" => {
+            match tape.below(4) {
+                0 => schema(tape, inner),
+                1 => json!(true),
+                _ => json!(false),
+            }
+        }
         "dependentRequired" => json!({ *tape.pick(NAMES): [tape.pick(NAMES)] }),
         "dependentSchemas" => json!({ *tape.pick(NAMES): schema(tape, inner) }),
         "prefixItems" => Value::Array((0..=tape.below(2)).map(|_| schema(tape, inner)).collect()),
@@ -175,9 +226,17 @@ fn set(tape: &mut Tape<'_>, map: &mut Map<String, Value>, key: &str, depth: usiz
 fn union(tape: &mut Tape<'_>, map: &mut Map<String, Value>, depth: usize) {
     let key = *tape.pick(&["anyOf", "oneOf"]);
     let arms: Vec<Value> = match tape.below(3) {
-        0 => ["a", "b"].iter().map(|kind| discriminated(tape, kind, depth.saturating_sub(1))).collect(),
-        1 => vec![schema(tape, depth.saturating_sub(1)), json!({ "type": "null" })],
-        _ => (0..=tape.below(3)).map(|_| schema(tape, depth.saturating_sub(1))).collect(),
+        0 => ["a", "b"]
+            .iter()
+            .map(|kind| discriminated(tape, kind, depth.saturating_sub(1)))
+            .collect(),
+        1 => vec![
+            schema(tape, depth.saturating_sub(1)),
+            json!({ "type": "null" }),
+        ],
+        _ => (0..=tape.below(3))
+            .map(|_| schema(tape, depth.saturating_sub(1)))
+            .collect(),
     };
     map.insert(key.into(), Value::Array(arms));
 }
@@ -221,29 +280,65 @@ fn constant(tape: &mut Tape<'_>) -> Value {
 }
 
 fn number(tape: &mut Tape<'_>) -> Value {
-    tape.pick(&[json!(0), json!(1), json!(2), json!(3), json!(1.0), json!(0.5), json!(1.5), json!(-1), json!(2.5)])
-        .clone()
+    tape.pick(&[
+        json!(0),
+        json!(1),
+        json!(2),
+        json!(3),
+        json!(1.0),
+        json!(0.5),
+        json!(1.5),
+        json!(-1),
+        json!(2.5),
+    ])
+    .clone()
 }
 
 /// Returns every schema inside, by its pointer.
 fn places(schema: &Value) -> Vec<String> {
     let mut places = vec![String::new()];
-    let Value::Object(map) = schema else { return places };
+    let Value::Object(map) = schema else {
+        return places;
+    };
     for (key, value) in map {
         match (key.as_str(), value) {
-            ("properties" | "$defs" | "patternProperties" | "dependentSchemas", Value::Object(members)) => {
+            (
+                "properties" | "$defs" | "patternProperties" | "dependentSchemas",
+                Value::Object(members),
+            ) => {
                 for (name, inner) in members {
                     let name = name.replace('~', "~0").replace('/', "~1");
-                    places.extend(self::places(inner).into_iter().map(|place| format!("/{key}/{name}{place}")));
+                    places.extend(
+                        self::places(inner)
+                            .into_iter()
+                            .map(|place| format!("/{key}/{name}{place}")),
+                    );
                 }
             }
             ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(arms)) => {
                 for (index, inner) in arms.iter().enumerate() {
-                    places.extend(self::places(inner).into_iter().map(|place| format!("/{key}/{index}{place}")));
+                    places.extend(
+                        self::places(inner)
+                            .into_iter()
+                            .map(|place| format!("/{key}/{index}{place}")),
+                    );
                 }
             }
-            ("items" | "additionalProperties" | "not" | "if" | "then" | "contains" | "propertyNames", inner) => {
-                places.extend(self::places(inner).into_iter().map(|place| format!("/{key}{place}")));
+            (
+                "items"
+                | "additionalProperties"
+                | "not"
+                | "if"
+                | "then"
+                | "contains"
+                | "propertyNames",
+                inner,
+            ) => {
+                places.extend(
+                    self::places(inner)
+                        .into_iter()
+                        .map(|place| format!("/{key}{place}")),
+                );
             }
             _ => {}
         }
@@ -283,7 +378,10 @@ fn change(tape: &mut Tape<'_>, schema: &mut Value) {
             let key = *tape.pick(&["anyOf", "oneOf", "allOf"]);
             *schema = json!({ key: [inner] });
             if key != "allOf" && tape.one_in(2) {
-                schema[key].as_array_mut().expect("a list").push(json!({ "type": "null" }));
+                schema[key]
+                    .as_array_mut()
+                    .expect("a list")
+                    .push(json!({ "type": "null" }));
             }
         }
         _ => *schema = self::schema(tape, 1),
@@ -291,7 +389,11 @@ fn change(tape: &mut Tape<'_>, schema: &mut Value) {
 }
 
 fn change_list(tape: &mut Tape<'_>, map: &mut Map<String, Value>) {
-    let lists: Vec<String> = map.iter().filter(|(_, value)| value.is_array()).map(|(key, _)| key.clone()).collect();
+    let lists: Vec<String> = map
+        .iter()
+        .filter(|(_, value)| value.is_array())
+        .map(|(key, _)| key.clone())
+        .collect();
     if lists.is_empty() {
         return;
     }
@@ -302,7 +404,9 @@ fn change_list(tape: &mut Tape<'_>, map: &mut Map<String, Value>) {
         "type" => json!(tape.pick(WORDS)),
         _ => schema(tape, 1),
     };
-    let Some(Value::Array(items)) = map.get_mut(&key) else { return };
+    let Some(Value::Array(items)) = map.get_mut(&key) else {
+        return;
+    };
     match tape.below(3) {
         0 if items.len() > 1 => drop(items.remove(tape.below(items.len()))),
         1 => items.reverse(),
@@ -313,7 +417,9 @@ fn change_list(tape: &mut Tape<'_>, map: &mut Map<String, Value>) {
 
 fn change_members(tape: &mut Tape<'_>, map: &mut Map<String, Value>) {
     let added = schema(tape, 1);
-    let Some(Value::Object(members)) = map.get_mut("properties") else { return };
+    let Some(Value::Object(members)) = map.get_mut("properties") else {
+        return;
+    };
     match tape.below(3) {
         0 if !members.is_empty() => {
             let names: Vec<String> = members.keys().cloned().collect();
@@ -332,12 +438,27 @@ fn change_members(tape: &mut Tape<'_>, map: &mut Map<String, Value>) {
 }
 
 fn change_number(tape: &mut Tape<'_>, map: &mut Map<String, Value>) {
-    let numbers: Vec<String> = map.iter().filter(|(_, value)| value.is_u64()).map(|(key, _)| key.clone()).collect();
+    let numbers: Vec<String> = map
+        .iter()
+        .filter(|(_, value)| value.is_u64())
+        .map(|(key, _)| key.clone())
+        .collect();
     if !numbers.is_empty() {
         let key = tape.pick(&numbers).clone();
         let value = map[&key].as_u64().unwrap_or_default();
-        let near = if tape.one_in(2) { value + 1 } else { value.saturating_sub(1) };
-        map.insert(key.clone(), if key == "multipleOf" { json!(near.max(1)) } else { json!(near) });
+        let near = if tape.one_in(2) {
+            value + 1
+        } else {
+            value.saturating_sub(1)
+        };
+        map.insert(
+            key.clone(),
+            if key == "multipleOf" {
+                json!(near.max(1))
+            } else {
+                json!(near)
+            },
+        );
     }
 }
 
@@ -363,10 +484,13 @@ pub(crate) fn form(tape: &mut Tape<'_>, depth: usize) -> Vec<Value> {
 
 /// Returns what only a schema can say, with definitions that are called alike and differ.
 fn in_a_field(tape: &mut Tape<'_>) -> Value {
-    let leaf = |tape: &mut Tape<'_>| json!({ "type": tape.pick(&["string", "integer", "boolean"]) });
+    let leaf =
+        |tape: &mut Tape<'_>| json!({ "type": tape.pick(&["string", "integer", "boolean"]) });
     let (one, other) = (leaf(tape), leaf(tape));
     match tape.below(4) {
-        0 => json!({ "oneOf": [one, { "type": "array", "items": other, "maxItems": tape.below(3) }] }),
+        0 => {
+            json!({ "oneOf": [one, { "type": "array", "items": other, "maxItems": tape.below(3) }] })
+        }
         1 => json!({ "$ref": "#/$defs/Item", "$defs": { "Item": one } }),
         2 => json!({
             "type": "object",
@@ -380,14 +504,22 @@ fn in_a_field(tape: &mut Tape<'_>) -> Value {
 
 fn field(tape: &mut Tape<'_>, depth: usize) -> Value {
     let mut field = match tape.below(if depth > 0 { 12 } else { 10 }) {
-        0 => json!({ "type": "text", "min_length": tape.below(3), "max_length": 2 + tape.below(3) }),
+        0 => {
+            json!({ "type": "text", "min_length": tape.below(3), "max_length": 2 + tape.below(3) })
+        }
         1 => json!({ "type": "text", "pattern": tape.pick(PATTERNS) }),
-        2 => json!({ "type": tape.pick(&["email", "url", "date", "datetime", "multiline", "file"]) }),
+        2 => {
+            json!({ "type": tape.pick(&["email", "url", "date", "datetime", "multiline", "file"]) })
+        }
         3 => json!({ "type": "number", "min": number(tape) }),
         4 => json!({ "type": "number", "max": number(tape), "decimals": true }),
-        5 => json!({ "type": "number", "step": tape.pick(&[json!(1), json!(2), json!(3), json!(0.5)]) }),
+        5 => {
+            json!({ "type": "number", "step": tape.pick(&[json!(1), json!(2), json!(3), json!(0.5)]) })
+        }
         6 => json!({ "type": "dropdown", "choices": choices(tape) }),
-        7 => json!({ "type": "multi-choice", "choices": choices(tape), "max_items": 1 + tape.below(3) }),
+        7 => {
+            json!({ "type": "multi-choice", "choices": choices(tape), "max_items": 1 + tape.below(3) })
+        }
         8 => json!({ "type": "checkbox" }),
         9 => json!({ "type": "json", "schema": in_a_field(tape) }),
         10 => json!({ "type": "record", "fields": form(tape, depth - 1) }),
@@ -413,7 +545,9 @@ fn field(tape: &mut Tape<'_>, depth: usize) -> Value {
 }
 
 fn choices(tape: &mut Tape<'_>) -> Vec<&'static str> {
-    let mut choices: Vec<&str> = (0..=tape.below(3)).map(|_| *tape.pick(&["open", "opened", "closed", "b"])).collect();
+    let mut choices: Vec<&str> = (0..=tape.below(3))
+        .map(|_| *tape.pick(&["open", "opened", "closed", "b"]))
+        .collect();
     choices.sort_unstable();
     choices.dedup();
     choices
@@ -429,7 +563,10 @@ pub(crate) fn changed_form(tape: &mut Tape<'_>, fields: &[Value]) -> Vec<Value> 
             (1, Some(field)) => {
                 let changed = &mut fields[index];
                 changed["required"] = json!(field["required"] != true);
-                changed.as_object_mut().expect("a field").shift_remove("default");
+                changed
+                    .as_object_mut()
+                    .expect("a field")
+                    .shift_remove("default");
             }
             (2, Some(field)) => fields[index]["nullable"] = json!(field["nullable"] != true),
             (3, Some(field)) => {
@@ -440,7 +577,11 @@ pub(crate) fn changed_form(tape: &mut Tape<'_>, fields: &[Value]) -> Vec<Value> 
             (4, Some(mut field)) => {
                 for key in ["min", "max", "min_length", "max_length", "max_items"] {
                     if let Some(value) = field.get(key).and_then(Value::as_i64) {
-                        field[key] = json!(if tape.one_in(2) { value + 1 } else { (value - 1).max(0) });
+                        field[key] = json!(if tape.one_in(2) {
+                            value + 1
+                        } else {
+                            (value - 1).max(0)
+                        });
                     }
                 }
                 if field.get("choices").is_some() {

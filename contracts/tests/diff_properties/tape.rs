@@ -13,12 +13,16 @@ pub(crate) struct Tape<'t> {
 
 impl<'t> Tape<'t> {
     pub(crate) fn new(numbers: &'t [u16]) -> Self {
-        Self { numbers: numbers.iter() }
+        Self {
+            numbers: numbers.iter(),
+        }
     }
 
     /// Returns one of `0..count`.
     pub(crate) fn below(&mut self, count: usize) -> usize {
-        self.numbers.next().map_or(0, |number| usize::from(*number) % count)
+        self.numbers
+            .next()
+            .map_or(0, |number| usize::from(*number) % count)
     }
 
     pub(crate) fn one_in(&mut self, count: usize) -> bool {

@@ -17,7 +17,13 @@ impl Listed {
     /// Returns the text that is searched.
     pub(crate) fn text(&self) -> String {
         let (name, title, description) = (&*self.name, self.title.as_deref(), &*self.description);
-        Entry { name, title, description, input: &self.input }.text()
+        Entry {
+            name,
+            title,
+            description,
+            input: &self.input,
+        }
+        .text()
     }
 }
 
@@ -45,12 +51,18 @@ pub(crate) fn service(number: usize) -> String {
 pub(crate) fn tools() -> Vec<Listed> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut tools = Vec::new();
-    let mut files: Vec<_> = fs::read_dir(here.join("../tests/fixtures/extracted")).expect("a folder").collect();
+    let mut files: Vec<_> = fs::read_dir(here.join("../tests/fixtures/extracted"))
+        .expect("a folder")
+        .collect();
     files.sort_by_key(|file| file.as_ref().expect("a file").path());
     for file in files {
         let text = fs::read_to_string(file.expect("a file").path()).expect("a text");
         let document: Value = serde_json::from_str(&text).expect("JSON");
-        let items = document["items"].as_array().expect("items").iter().filter(|item| item["type"] == "tool");
+        let items = document["items"]
+            .as_array()
+            .expect("items")
+            .iter()
+            .filter(|item| item["type"] == "tool");
         tools.extend(items.map(|item| Listed {
             name: item["name"].as_str().expect("a name").to_owned(),
             title: item["title"].as_str().map(str::to_owned),
@@ -61,7 +73,8 @@ pub(crate) fn tools() -> Vec<Listed> {
     for sample in ["airports", "desk", "weather"] {
         let file = format!("{sample}.yaml");
         let text = fs::read_to_string(here.join("samples").join(&file)).expect("a sample");
-        let document: Value = serde_json::from_value(serde_saphyr::from_str(&text).expect("YAML")).expect("JSON");
+        let document: Value =
+            serde_json::from_value(serde_saphyr::from_str(&text).expect("YAML")).expect("JSON");
         for tool in document["tools"].as_array().expect("tools") {
             let fields = tool["fields"].as_array().into_iter().flatten();
             let properties = fields.map(|field| {
@@ -71,7 +84,10 @@ pub(crate) fn tools() -> Vec<Listed> {
             tools.push(Listed {
                 name: tool["tool"].as_str().expect("a name").to_owned(),
                 title: tool["title"].as_str().map(str::to_owned),
-                description: tool["description"].as_str().expect("a description").to_owned(),
+                description: tool["description"]
+                    .as_str()
+                    .expect("a description")
+                    .to_owned(),
                 input: json!({ "properties": properties.collect::<serde_json::Map<_, _>>() }),
             });
         }

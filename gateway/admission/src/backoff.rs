@@ -74,11 +74,18 @@ impl Backoff {
         called: &'a Arc<str>,
         now: Instant,
     ) -> Result<Attempt<'a>, BackedOff> {
-        let mut attempt = Attempt { backoff: self, tenant, called, trial: false };
+        let mut attempt = Attempt {
+            backoff: self,
+            tenant,
+            called,
+            trial: false,
+        };
         if self.count.load(Ordering::Relaxed) > 0
             && let Some(failing) = self.lock().get_mut(&attempt.who())
         {
-            let left = failing.wait().saturating_sub(now.saturating_duration_since(failing.last));
+            let left = failing
+                .wait()
+                .saturating_sub(now.saturating_duration_since(failing.last));
             if failing.trial || !left.is_zero() {
                 return Err(backed_off(left.max(WAIT_MIN)));
             }
@@ -91,7 +98,10 @@ impl Backoff {
     /// Callers and what they call that are told to wait.
     pub fn waiting(&self, now: Instant) -> usize {
         let failing = self.lock();
-        failing.values().filter(|failing| failing.trial || failing.last + failing.wait() > now).count()
+        failing
+            .values()
+            .filter(|failing| failing.trial || failing.last + failing.wait() > now)
+            .count()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Who, Failing>> {
@@ -109,7 +119,10 @@ impl Attempt<'_> {
     }
 
     fn who(&self) -> Who {
-        Who { tenant: Arc::clone(self.tenant), called: Arc::clone(self.called) }
+        Who {
+            tenant: Arc::clone(self.tenant),
+            called: Arc::clone(self.called),
+        }
     }
 
     fn failed(&self, now: Instant) {
@@ -121,7 +134,11 @@ impl Attempt<'_> {
                 return;
             }
         }
-        let failing = all.entry(who).or_insert(Failing { in_a_row: 0, last: now, trial: false });
+        let failing = all.entry(who).or_insert(Failing {
+            in_a_row: 0,
+            last: now,
+            trial: false,
+        });
         // A call that ran before the wait began is no news.
         if failing.in_a_row < FAILURES_MAX || self.trial {
             failing.in_a_row += 1;
@@ -160,7 +177,9 @@ impl Failing {
 }
 
 fn backed_off(wait: Duration) -> BackedOff {
-    BackedOff { retry_after_ms: u32::try_from(wait.as_millis()).unwrap_or(u32::MAX) }
+    BackedOff {
+        retry_after_ms: u32::try_from(wait.as_millis()).unwrap_or(u32::MAX),
+    }
 }
 
 #[cfg(test)]
@@ -177,11 +196,17 @@ mod tests {
 
     impl Calls {
         fn new() -> Self {
-            Self { backoff: Backoff::default(), now: Instant::now(), names: [Arc::from("one"), Arc::from("two")] }
+            Self {
+                backoff: Backoff::default(),
+                now: Instant::now(),
+                names: [Arc::from("one"), Arc::from("two")],
+            }
         }
 
         fn attempt(&self, tenant: usize, called: usize) -> Result<Attempt<'_>, u32> {
-            let attempt = self.backoff.attempt(&self.names[tenant], &self.names[called], self.now);
+            let attempt = self
+                .backoff
+                .attempt(&self.names[tenant], &self.names[called], self.now);
             attempt.map_err(|wait| wait.retry_after_ms)
         }
 
@@ -242,7 +267,9 @@ mod tests {
     #[test]
     fn what_ran_before_the_wait_began_does_not_lengthen_it() {
         let calls = Calls::new();
-        let beside: Vec<_> = (0..20).map(|_| calls.attempt(0, 0).expect("nothing has failed")).collect();
+        let beside: Vec<_> = (0..20)
+            .map(|_| calls.attempt(0, 0).expect("nothing has failed"))
+            .collect();
         for attempt in beside {
             attempt.ended(End::Failed, calls.now);
         }

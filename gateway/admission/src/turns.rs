@@ -43,7 +43,9 @@ pub struct Overloaded {
 }
 
 impl Overloaded {
-    pub const NOW: Self = Self { retry_after_ms: RETRY_AFTER_MS };
+    pub const NOW: Self = Self {
+        retry_after_ms: RETRY_AFTER_MS,
+    };
 }
 
 impl Turns {
@@ -65,12 +67,17 @@ impl Turns {
                 // Only the map holds these: nobody runs or waits.
                 tenants.retain(|_, own| Arc::strong_count(own) > 1);
             }
-            let own = tenants.entry(Arc::clone(tenant)).or_insert_with(|| Arc::new(Semaphore::new(self.tenant_max)));
+            let own = tenants
+                .entry(Arc::clone(tenant))
+                .or_insert_with(|| Arc::new(Semaphore::new(self.tenant_max)));
             Arc::clone(own)
         };
         let all = Arc::clone(&self.all);
         // One of the two alone is given back at once: whoever waits holds nothing that another could run with.
-        let both = Arc::clone(&own).try_acquire_owned().ok().zip(Arc::clone(&all).try_acquire_owned().ok());
+        let both = Arc::clone(&own)
+            .try_acquire_owned()
+            .ok()
+            .zip(Arc::clone(&all).try_acquire_owned().ok());
         let _permits = match both {
             Some(both) => both,
             None => self.wait(own, all).await?,
@@ -89,7 +96,11 @@ impl Turns {
             let all = all.acquire_owned().await;
             own.ok().zip(all.ok())
         };
-        tokio::time::timeout(WAIT, turn).await.ok().flatten().ok_or(Overloaded::NOW)
+        tokio::time::timeout(WAIT, turn)
+            .await
+            .ok()
+            .flatten()
+            .ok_or(Overloaded::NOW)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Arc<Semaphore>, RandomState>> {
@@ -102,7 +113,11 @@ struct Waiting<'a>(&'a AtomicUsize);
 impl<'a> Waiting<'a> {
     fn enter(waiting: &'a AtomicUsize, max: usize) -> Option<Self> {
         let entered = Self(waiting);
-        if waiting.fetch_add(1, Ordering::Relaxed) < max { Some(entered) } else { None }
+        if waiting.fetch_add(1, Ordering::Relaxed) < max {
+            Some(entered)
+        } else {
+            None
+        }
     }
 }
 
@@ -120,9 +135,15 @@ mod tests {
     async fn one_tenant_cannot_take_every_turn() {
         let turns = Arc::new(Turns::new(4, 2));
         let (one, two): (Arc<str>, Arc<str>) = (Arc::from("one"), Arc::from("two"));
-        let _held = [turns.take(&one).await.unwrap(), turns.take(&one).await.unwrap()];
+        let _held = [
+            turns.take(&one).await.unwrap(),
+            turns.take(&one).await.unwrap(),
+        ];
         assert!(matches!(turns.take(&one).await, Err(Overloaded { .. })));
-        turns.take(&two).await.expect("the other tenant has its own turn");
+        turns
+            .take(&two)
+            .await
+            .expect("the other tenant has its own turn");
     }
 
     #[tokio::test]
@@ -146,14 +167,27 @@ mod tests {
         let held = turns.take(&Arc::from("one")).await.unwrap();
         let two: Arc<str> = Arc::from("two");
         let mut waiting = std::pin::pin!(turns.take(&two));
-        assert!(tokio::time::timeout(WAIT / 10, waiting.as_mut()).await.is_err(), "it waits");
+        assert!(
+            tokio::time::timeout(WAIT / 10, waiting.as_mut())
+                .await
+                .is_err(),
+            "it waits"
+        );
         drop(held);
         waiting.await.expect("its turn has come");
         let turns = Turns::new(2, 1);
         let _held = turns.take(&two).await.unwrap();
         let mut waiting = std::pin::pin!(turns.take(&two));
-        assert!(tokio::time::timeout(WAIT / 10, waiting.as_mut()).await.is_err(), "it waits for its own turn");
-        turns.take(&Arc::from("one")).await.expect("the other turn is free meanwhile");
+        assert!(
+            tokio::time::timeout(WAIT / 10, waiting.as_mut())
+                .await
+                .is_err(),
+            "it waits for its own turn"
+        );
+        turns
+            .take(&Arc::from("one"))
+            .await
+            .expect("the other turn is free meanwhile");
     }
 
     #[tokio::test]

@@ -19,19 +19,40 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = env::args().skip(1);
     let folder = PathBuf::from(arguments.next().ok_or("usage: append FOLDER [THREADS]")?);
     let threads: usize = arguments.next().map_or(Ok(1), |threads| threads.parse())?;
-    let trail = Trail::open(&folder, Settings { process: "bench".into(), ..Settings::default() })?;
+    let trail = Trail::open(
+        &folder,
+        Settings {
+            process: "bench".into(),
+            ..Settings::default()
+        },
+    )?;
     let began = Instant::now();
     let mut times: Vec<Duration> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(|| append(&trail, RECORDS / threads))).collect();
-        threads.into_iter().flat_map(|thread| thread.join().expect("no append panics")).collect()
+        let threads: Vec<_> = (0..threads)
+            .map(|_| scope.spawn(|| append(&trail, RECORDS / threads)))
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("no append panics"))
+            .collect()
     });
     let total = began.elapsed();
     let bytes = trail.health().bytes / trail.health().records;
     times.sort();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
     let rate = times.len() as f64 / total.as_secs_f64();
-    writeln!(stdout(), "{threads} threads, {bytes} bytes a record: {rate:.0} records/s")?;
-    writeln!(stdout(), "p50 {:?}  p99 {:?}  p99.9 {:?}  max {:?}", at(0.5), at(0.99), at(0.999), at(1.0))?;
+    writeln!(
+        stdout(),
+        "{threads} threads, {bytes} bytes a record: {rate:.0} records/s"
+    )?;
+    writeln!(
+        stdout(),
+        "p50 {:?}  p99 {:?}  p99.9 {:?}  max {:?}",
+        at(0.5),
+        at(0.99),
+        at(0.999),
+        at(1.0)
+    )?;
     Ok(())
 }
 
@@ -52,7 +73,12 @@ fn append(trail: &Trail, count: usize) -> Vec<Duration> {
         item: None,
         plugin: Some("7c1f0d5ad7b2b3b8f0b6a4e7f6f0b6a4e7f6f0b6a4e7f6f0b6a4e7f6f0b6a4e7"),
     };
-    let event = Event::Call(Call { about, outcome: Outcome::Ok, code: None, ms: 1.234 });
+    let event = Event::Call(Call {
+        about,
+        outcome: Outcome::Ok,
+        code: None,
+        ms: 1.234,
+    });
     let one = |_| {
         let began = Instant::now();
         trail.append(&event).expect("the folder can be written");

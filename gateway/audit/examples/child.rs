@@ -28,14 +28,22 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Writes as fast as it can, until it is killed. A receipt is printed once it is given.
 fn write(folder: &Path) -> Result<(), Box<dyn Error>> {
-    let small = Settings { segment_max_bytes: 32 << 10, fsync: Fsync::Off, ..settings() };
+    let small = Settings {
+        segment_max_bytes: 32 << 10,
+        fsync: Fsync::Off,
+        ..settings()
+    };
     let trail = Trail::open(folder, small)?;
     let clear = json!({ "note": "x".repeat(900) }).as_object().cloned();
     let on_and_on = || {
         loop {
-            let Event::Call(mut event) = call("c_00") else { unreachable!("a call") };
+            let Event::Call(mut event) = call("c_00") else {
+                unreachable!("a call")
+            };
             event.about.clear = clear.as_ref();
-            let receipt = trail.append(&Event::Call(event)).expect("the folder can be written");
+            let receipt = trail
+                .append(&Event::Call(event))
+                .expect("the folder can be written");
             let line = format!("receipt {receipt}\n");
             stdout().write_all(line.as_bytes()).expect("someone reads");
         }
@@ -61,17 +69,34 @@ fn fill(folder: &Path) -> Result<(), Box<dyn Error>> {
     };
     assert!(matches!(error, AuditError::Write(_)), "{error}");
     let health = trail.health();
-    assert!(health.failing && health.failures == 1 && health.last_error.is_some(), "{health:?}");
-    assert!(trail.append(&call("c_01")).is_err(), "there is still no room");
+    assert!(
+        health.failing && health.failures == 1 && health.last_error.is_some(),
+        "{health:?}"
+    );
+    assert!(
+        trail.append(&call("c_01")).is_err(),
+        "there is still no room"
+    );
     let report = check_whole(folder, &receipts);
-    assert_eq!(report.warnings_count, 0, "half a line was taken back: {report}");
+    assert_eq!(
+        report.warnings_count, 0,
+        "half a line was taken back: {report}"
+    );
 
     // Room for some of those that are written together: each is told what came of it.
     limit_files_to(Some(22_000))?;
-    let entries: Vec<_> = (0..20).map(|_| trail.enter(&call("c_02")).expect("it has a place")).collect();
+    let entries: Vec<_> = (0..20)
+        .map(|_| trail.enter(&call("c_02")).expect("it has a place"))
+        .collect();
     let outcomes: Vec<_> = entries.into_iter().map(Entry::written).collect();
-    let fitted = outcomes.iter().take_while(|outcome| outcome.is_ok()).count();
-    assert!((1..20).contains(&fitted) && outcomes[fitted..].iter().all(Result::is_err), "{outcomes:?}");
+    let fitted = outcomes
+        .iter()
+        .take_while(|outcome| outcome.is_ok())
+        .count();
+    assert!(
+        (1..20).contains(&fitted) && outcomes[fitted..].iter().all(Result::is_err),
+        "{outcomes:?}"
+    );
     receipts.extend(outcomes.into_iter().filter_map(Result::ok));
     check_whole(folder, &receipts);
 
@@ -87,5 +112,11 @@ fn fill(folder: &Path) -> Result<(), Box<dyn Error>> {
 /// Limits the length of each file of this process, over all its threads.
 fn limit_files_to(bytes: Option<u64>) -> Result<(), rustix::io::Errno> {
     let maximum = getrlimit(Resource::Fsize).maximum;
-    setrlimit(Resource::Fsize, Rlimit { current: bytes.or(maximum), maximum })
+    setrlimit(
+        Resource::Fsize,
+        Rlimit {
+            current: bytes.or(maximum),
+            maximum,
+        },
+    )
 }

@@ -7,7 +7,13 @@ use weir_audit::{Receipt, command};
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let mut arguments = env::args().skip(1);
     let folder = PathBuf::from(arguments.next().ok_or("usage: verify FOLDER [RECEIPT…]")?);
-    let receipts = arguments.map(|text| text.parse()).collect::<Result<Vec<Receipt>, _>>()?;
+    let receipts = arguments
+        .map(|text| text.parse())
+        .collect::<Result<Vec<Receipt>, _>>()?;
     let whole = command::verify(&folder, &receipts, false, &mut stdout())?;
-    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if whole {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

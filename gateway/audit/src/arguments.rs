@@ -25,15 +25,24 @@ impl ArgumentsKey {
         if !path.exists() {
             make_key(&path)?;
         }
-        let invalid = |what: &str| Error::new(ErrorKind::InvalidData, format!("{}: {what}", path.display()));
+        let invalid = |what: &str| {
+            Error::new(
+                ErrorKind::InvalidData,
+                format!("{}: {what}", path.display()),
+            )
+        };
         if fs::metadata(&path)?.permissions().mode() & 0o077 != 0 {
-            return Err(invalid("others can read this key; chmod 600 it, or delete it for a new one"));
+            return Err(invalid(
+                "others can read this key; chmod 600 it, or delete it for a new one",
+            ));
         }
         let key = fs::read(&path)?;
         if key.len() != KEY_BYTES {
             return Err(invalid("this is not a key; delete it for a new one"));
         }
-        Ok(Self(Hmac::new_from_slice(&key).expect("HMAC takes a key of any length")))
+        Ok(Self(
+            Hmac::new_from_slice(&key).expect("HMAC takes a key of any length"),
+        ))
     }
 
     /// Returns the HMAC-SHA256 of the arguments as they are handed to the adapter, in 64 hex digits.

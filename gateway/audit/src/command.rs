@@ -13,24 +13,35 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    AuditError, Filter, Format, Receipt, ReceiptStatus, Record, Report, export::export as write_export, read,
-    tail as read_tail,
+    AuditError, Filter, Format, Receipt, ReceiptStatus, Record, Report,
+    export::export as write_export, read, tail as read_tail,
 };
 
 /// The time between two looks of `tail`.
 const POLL: Duration = Duration::from_millis(200);
 
 /// Runs `weir audit verify`: writes the report as text or JSON, and returns `true` if nothing was found.
-pub fn verify(folder: &Path, receipts: &[Receipt], json: bool, out: &mut dyn Write) -> Result<bool, AuditError> {
+pub fn verify(
+    folder: &Path,
+    receipts: &[Receipt],
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<bool, AuditError> {
     let mut report = crate::verify(folder, receipts)?;
     if report.chains == 0 {
         let why = "there is no trail in it; it is the folder `audit` in the state folder, with a folder for each process that \
                    wrote";
-        return Err(failed(folder, "verified", io::Error::new(ErrorKind::NotFound, why)));
+        return Err(failed(
+            folder,
+            "verified",
+            io::Error::new(ErrorKind::NotFound, why),
+        ));
     }
     let found = records_of(folder, &report).map_err(|source| failed(folder, "read", source))?;
     for check in &mut report.receipts {
-        let record = found.iter().find(|record| record.receipt() == check.receipt);
+        let record = found
+            .iter()
+            .find(|record| record.receipt() == check.receipt);
         check.record = record.map(|record| record.members.clone());
     }
     let write = |out: &mut dyn Write| {
@@ -39,7 +50,9 @@ pub fn verify(folder: &Path, receipts: &[Receipt], json: bool, out: &mut dyn Wri
                 .map_err(io::Error::from)
                 .and_then(|()| writeln!(out));
         }
-        found.iter().try_for_each(|record| print(record, false, out))?;
+        found
+            .iter()
+            .try_for_each(|record| print(record, false, out))?;
         write!(out, "{report}")
     };
     ended(write(out)).map_err(|source| failed(folder, "reported on", source))?;
@@ -48,17 +61,32 @@ pub fn verify(folder: &Path, receipts: &[Receipt], json: bool, out: &mut dyn Wri
 
 /// Returns the records that receipts are of: what they prove.
 fn records_of(folder: &Path, report: &Report) -> io::Result<Vec<Record>> {
-    let present: Vec<&Receipt> =
-        report.receipts.iter().filter(|it| it.status == ReceiptStatus::Present).map(|it| &it.receipt).collect();
+    let present: Vec<&Receipt> = report
+        .receipts
+        .iter()
+        .filter(|it| it.status == ReceiptStatus::Present)
+        .map(|it| &it.receipt)
+        .collect();
     if present.is_empty() {
         return Ok(Vec::new());
     }
     let records = read(folder, Filter::default())?;
-    records.filter(|record| record.as_ref().map_or(true, |record| present.contains(&&record.receipt()))).collect()
+    records
+        .filter(|record| {
+            record
+                .as_ref()
+                .map_or(true, |record| present.contains(&&record.receipt()))
+        })
+        .collect()
 }
 
 /// Runs `weir audit query`: writes the records that match, oldest first.
-pub fn query(folder: &Path, filter: Filter, json: bool, out: &mut dyn Write) -> Result<(), AuditError> {
+pub fn query(
+    folder: &Path,
+    filter: Filter,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<(), AuditError> {
     let run = || read(folder, filter)?.try_for_each(|record| print(&record?, json, out));
     ended(run()).map_err(|source| failed(folder, "read", source))
 }
@@ -75,14 +103,17 @@ pub fn tail(
 ) -> Result<(), AuditError> {
     let run = || {
         let (last, mut more) = read_tail(folder, filter, count)?;
-        last.iter().try_for_each(|record| print(record, json, out))?;
+        last.iter()
+            .try_for_each(|record| print(record, json, out))?;
         out.flush()?;
         if !follow {
             return Ok(());
         }
         loop {
             thread::sleep(POLL);
-            more.poll()?.iter().try_for_each(|record| print(record, json, out))?;
+            more.poll()?
+                .iter()
+                .try_for_each(|record| print(record, json, out))?;
             out.flush()?;
         }
     };
@@ -91,13 +122,22 @@ pub fn tail(
 
 /// Runs `weir audit export`: writes JSON lines or CSV. Returns how many records there were, or zero if their reader has
 /// gone.
-pub fn export(folder: &Path, filter: Filter, format: Format, out: &mut dyn Write) -> Result<u64, AuditError> {
+pub fn export(
+    folder: &Path,
+    filter: Filter,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<u64, AuditError> {
     let exported = read(folder, filter).and_then(|records| write_export(records, format, out));
     ended(exported).map_err(|source| failed(folder, "exported", source))
 }
 
 fn failed(folder: &Path, what: &'static str, source: io::Error) -> AuditError {
-    AuditError::Folder { what, folder: folder.to_owned(), source }
+    AuditError::Folder {
+        what,
+        folder: folder.to_owned(),
+        source,
+    }
 }
 
 /// Turns a broken pipe into success, since whoever reads may stop reading.
@@ -112,9 +152,18 @@ fn print(record: &Record, json: bool, out: &mut dyn Write) -> io::Result<()> {
     if json {
         return writeln!(out, "{}", record.line);
     }
-    write!(out, "{} {:7}", record.text("time").unwrap_or_default(), record.text("kind").unwrap_or_default())?;
+    write!(
+        out,
+        "{} {:7}",
+        record.text("time").unwrap_or_default(),
+        record.text("kind").unwrap_or_default()
+    )?;
     let is_shown = |name: &str| !matches!(name, "seq" | "time" | "kind" | "prev" | "hash");
-    let mut members: Vec<_> = record.members.iter().filter(|(name, _)| is_shown(name)).collect();
+    let mut members: Vec<_> = record
+        .members
+        .iter()
+        .filter(|(name, _)| is_shown(name))
+        .collect();
     members.sort_by_key(|(name, value)| rank(name, value));
     for (name, value) in members {
         write!(out, " {}={}", plain(name), shown(value))?;
@@ -123,12 +172,16 @@ fn print(record: &Record, json: bool, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The members that a line of text begins with: how it ended, and who did what.
-const FIRST: [&str; 10] = ["outcome", "code", "act", "subject", "agent", "tenant", "tool", "contract", "by", "ms"];
+const FIRST: [&str; 10] = [
+    "outcome", "code", "act", "subject", "agent", "tenant", "tool", "contract", "by", "ms",
+];
 
 /// Returns the place of a member in a line of text: digests, which nobody reads, come last.
 fn rank(name: &str, value: &Value) -> usize {
     const DIGEST_CHARS: usize = 64;
-    let is_digest = |text: &str| text.len() == DIGEST_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_digest = |text: &str| {
+        text.len() == DIGEST_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
     match FIRST.iter().position(|first| *first == name) {
         Some(place) => place,
         None if value.as_str().is_some_and(is_digest) => FIRST.len() + 1,
@@ -140,19 +193,31 @@ fn rank(name: &str, value: &Value) -> usize {
 /// escapes.
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) if !text.is_empty() && plain(text) == *text && !text.contains(['"', '\'']) => text.clone(),
+        Value::String(text)
+            if !text.is_empty() && plain(text) == *text && !text.contains(['"', '\'']) =>
+        {
+            text.clone()
+        }
         value => plain_json(&value.to_string()),
     }
 }
 
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if is_plain(c) { c } else { '\u{fffd}' }).collect()
+    text.chars()
+        .map(|c| if is_plain(c) { c } else { '\u{fffd}' })
+        .collect()
 }
 
 /// Escapes the characters that JSON leaves alone: control characters beyond ASCII, and those that turn the line around.
 fn plain_json(json: &str) -> String {
     json.chars()
-        .map(|c| if c == ' ' || is_plain(c) { c.to_string() } else { format!("\\u{{{:x}}}", c as u32) })
+        .map(|c| {
+            if c == ' ' || is_plain(c) {
+                c.to_string()
+            } else {
+                format!("\\u{{{:x}}}", c as u32)
+            }
+        })
         .collect()
 }
 

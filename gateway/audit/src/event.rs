@@ -35,34 +35,58 @@ pub struct About<'a> {
     #[serde(serialize_with = "name")]
     pub tenant: &'a str,
     /// `None` when no such tool exists for this caller: the name is then the caller's text.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub tool: Option<&'a str>,
     /// The kind of item that was asked for, if it is no tool: `prompt` or `resource`, and then `tool` is its name.
     #[serde(rename = "item", skip_serializing_if = "Option::is_none")]
     pub item: Option<&'static str>,
     /// `name@version`.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub contract: Option<&'a str>,
     /// The digest from [`ArgumentsKey::digest`](crate::ArgumentsKey::digest).
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub arguments_digest: Option<&'a str>,
     /// The arguments that the contract lists to be recorded in clear, by name.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "values_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "values_if_any"
+    )]
     pub clear: Option<&'a Map<String, Value>>,
     /// W3C `traceparent`.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub trace: Option<&'a str>,
     /// `http`, `stdio`, `cli`.
     #[serde(serialize_with = "name")]
     pub transport: &'a str,
     /// The version of the protocol spoken.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub protocol: Option<&'a str>,
     /// sha256 of the plugin that ran it.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub plugin: Option<&'a str>,
     /// The other server that the tool belongs to, by its name in the configuration.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub upstream: Option<&'a str>,
 }
 
@@ -72,7 +96,10 @@ pub struct Call<'a> {
     pub about: About<'a>,
     pub outcome: Outcome,
     /// The error code of the answer, from the gateway's table.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub code: Option<&'a str>,
     /// The time from the opening of the record to its end, to the microsecond.
     pub ms: f64,
@@ -115,17 +142,32 @@ pub struct Intent<'a> {
 pub struct Refused<'a> {
     pub what: RefusedWhat,
     /// The endpoint or route, or the method.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub place: Option<&'a str>,
     /// Public id of the key that was shown, when it has one. Never the key.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub key_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub agent: Option<&'a str>,
     /// The caller's network address.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub address: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "text_if_any"
+    )]
     pub reason: Option<&'a str>,
     /// The number of refusals that this record stands for. Those of more than one say only what they have in common.
     pub count: u64,
@@ -150,12 +192,18 @@ pub struct Admin<'a> {
     #[serde(serialize_with = "name")]
     pub subject: &'a str,
     /// The exact change that was approved, or the digest of the plugin.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
     pub fingerprint: Option<&'a str>,
     /// The author of the change: an approver, an administrator's key id, `cli`, `file`.
     #[serde(serialize_with = "name")]
     pub by: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "values_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "values_if_any"
+    )]
     pub detail: Option<&'a Map<String, Value>>,
 }
 
@@ -206,8 +254,13 @@ fn shortened(text: &str, max_chars: usize) -> std::borrow::Cow<'_, str> {
     }
 }
 
-fn values_if_any<S: Serializer>(values: &Option<&Map<String, Value>>, to: S) -> Result<S::Ok, S::Error> {
-    let Some(values) = values else { return to.serialize_none() };
+fn values_if_any<S: Serializer>(
+    values: &Option<&Map<String, Value>>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    let Some(values) = values else {
+        return to.serialize_none();
+    };
     let mut map = to.serialize_map(None)?;
     for (key, value) in values.iter().take(CLEAR_FIELDS_MAX) {
         let key = shortened(key, NAME_MAX_CHARS);

@@ -61,7 +61,10 @@ pub fn export(
     }
 }
 
-fn json_lines(records: impl Iterator<Item = io::Result<Record>>, out: &mut dyn Write) -> io::Result<u64> {
+fn json_lines(
+    records: impl Iterator<Item = io::Result<Record>>,
+    out: &mut dyn Write,
+) -> io::Result<u64> {
     let mut count = 0;
     for record in records {
         writeln!(out, "{}", record?.line)?;
@@ -73,7 +76,12 @@ fn json_lines(records: impl Iterator<Item = io::Result<Record>>, out: &mut dyn W
 
 fn csv(records: impl Iterator<Item = io::Result<Record>>, out: &mut dyn Write) -> csv::Result<u64> {
     let mut csv = csv::Writer::from_writer(out);
-    csv.write_record(["time", "chain", "seq"].iter().chain(COLUMNS).chain(&["more", "hash"]))?;
+    csv.write_record(
+        ["time", "chain", "seq"]
+            .iter()
+            .chain(COLUMNS)
+            .chain(&["more", "hash"]),
+    )?;
     let mut count = 0;
     for record in records {
         let record = record?;
@@ -81,12 +89,26 @@ fn csv(records: impl Iterator<Item = io::Result<Record>>, out: &mut dyn Write) -
         csv.write_field(record.chain.as_str())?;
         csv.write_field(record.seq.to_string())?;
         for column in COLUMNS {
-            csv.write_field(record.members.get(*column).map_or("".into(), cell).as_bytes())?;
+            csv.write_field(
+                record
+                    .members
+                    .get(*column)
+                    .map_or("".into(), cell)
+                    .as_bytes(),
+            )?;
         }
         let known = |member: &str| COLUMNS.contains(&member) || CHAINED.contains(&member);
-        let more: serde_json::Map<_, _> =
-            record.members.iter().filter(|(name, _)| !known(name)).map(|(k, v)| (k.clone(), v.clone())).collect();
-        csv.write_field(if more.is_empty() { String::new() } else { Value::Object(more).to_string() })?;
+        let more: serde_json::Map<_, _> = record
+            .members
+            .iter()
+            .filter(|(name, _)| !known(name))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        csv.write_field(if more.is_empty() {
+            String::new()
+        } else {
+            Value::Object(more).to_string()
+        })?;
         csv.write_field(record.hash.to_string())?;
         csv.write_record(None::<&[u8]>)?;
         count += 1;
@@ -98,7 +120,9 @@ fn csv(records: impl Iterator<Item = io::Result<Record>>, out: &mut dyn Write) -
 /// Writes a value as a cell, so that what a caller sent cannot become a formula in the spreadsheet of whoever reads it.
 fn cell(value: &Value) -> Cow<'_, str> {
     match value {
-        Value::String(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => format!("'{text}").into(),
+        Value::String(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => {
+            format!("'{text}").into()
+        }
         Value::String(text) => text.into(),
         value => value.to_string().into(),
     }

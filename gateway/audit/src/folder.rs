@@ -42,7 +42,9 @@ impl ChainName {
         let mut random = [0; 4];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         let now = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-        Ok(Self(format!("{now}-{}-{}", std::process::id(), hex::encode(random)).into()))
+        Ok(Self(
+            format!("{now}-{}-{}", std::process::id(), hex::encode(random)).into(),
+        ))
     }
 
     pub fn as_str(&self) -> &str {
@@ -57,11 +59,19 @@ impl FromStr for ChainName {
         let mut parts = text.split('-');
         let mut part = || parts.next().unwrap_or_default();
         let (utc, pid, random) = (part(), part(), part());
-        let time = utc.len() == 16 && utc.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'T' | b'Z'));
+        let time = utc.len() == 16
+            && utc
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || matches!(byte, b'T' | b'Z'));
         let pid = !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
-        let random = random.len() == 8 && random.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let random = random.len() == 8
+            && random
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let whole = parts.next().is_none() && text.len() <= NAME_MAX_BYTES;
-        (time && pid && random && whole).then(|| Self(text.into())).ok_or(NotAChainName)
+        (time && pid && random && whole)
+            .then(|| Self(text.into()))
+            .ok_or(NotAChainName)
     }
 }
 
@@ -85,7 +95,9 @@ impl Serialize for ChainName {
 
 impl<'de> Deserialize<'de> for ChainName {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        std::borrow::Cow::<str>::deserialize(from)?.parse().map_err(D::Error::custom)
+        std::borrow::Cow::<str>::deserialize(from)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 
@@ -168,7 +180,14 @@ pub(crate) struct Opening {
 impl Opening {
     /// Creates an opening that says nothing about other chains.
     pub(crate) fn new(chain: ChainName, segment: u32) -> Self {
-        Self { chain, segment, heads: Vec::new(), repaired: Vec::new(), removed: Vec::new(), horizon: None }
+        Self {
+            chain,
+            segment,
+            heads: Vec::new(),
+            repaired: Vec::new(),
+            removed: Vec::new(),
+            horizon: None,
+        }
     }
 }
 
@@ -236,13 +255,18 @@ impl First {
 
 impl Survey {
     pub(crate) fn take(folder: &Path) -> io::Result<Self> {
-        let mut survey = Self { chains: Vec::new(), denied: Vec::new() };
+        let mut survey = Self {
+            chains: Vec::new(),
+            denied: Vec::new(),
+        };
         for (name, path) in chains(folder)? {
             match ChainView::look(name, path.clone()) {
                 Ok(chain) => survey.chains.push(chain),
                 // A chain that goes away while we look was removed by its age; that is stated elsewhere.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) if error.kind() == ErrorKind::PermissionDenied => survey.denied.push(path),
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                    survey.denied.push(path)
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -252,7 +276,10 @@ impl Survey {
     /// Says in the log what cannot be read, and so is not part of the answer.
     pub(crate) fn warn(&self) {
         for chain in &self.denied {
-            tracing::warn!("{} cannot be read by this user: its records are left out", chain.display());
+            tracing::warn!(
+                "{} cannot be read by this user: its records are left out",
+                chain.display()
+            );
         }
     }
 
@@ -266,9 +293,18 @@ impl Survey {
         let others = self.chains.iter().filter(|chain| Some(&chain.name) != own);
         let heads = others.filter_map(|chain| {
             let last = chain.last?;
-            Some(Head { chain: chain.name.clone(), seq: last.seq, hash: last.hash, ended: !chain.live })
+            Some(Head {
+                chain: chain.name.clone(),
+                seq: last.seq,
+                hash: last.hash,
+                ended: !chain.live,
+            })
         });
-        let unnamed = heads.filter(|head| named.get(&head.chain).is_none_or(|known| *known < (head.seq, head.ended)));
+        let unnamed = heads.filter(|head| {
+            named
+                .get(&head.chain)
+                .is_none_or(|known| *known < (head.seq, head.ended))
+        });
         unnamed.take(HEADS_MAX).collect()
     }
 
@@ -283,7 +319,12 @@ impl Survey {
 impl ChainView {
     /// Returns the segments to read, like the function [`begun_segments`].
     pub(crate) fn begun_segments(&self) -> &[SegmentView] {
-        let empty = self.segments.iter().rev().take_while(|segment| segment.bytes == 0).count();
+        let empty = self
+            .segments
+            .iter()
+            .rev()
+            .take_while(|segment| segment.bytes == 0)
+            .count();
         &self.segments[..self.segments.len() - empty]
     }
 
@@ -293,10 +334,18 @@ impl ChainView {
         let segments = segments.map(|(number, path)| SegmentView::look(&name, number, path));
         let segments = segments.collect::<io::Result<Vec<_>>>()?;
         let last = match segments.iter().rfind(|segment| segment.bytes > 0) {
-            Some(segment) => last_line(&segment.path)?.and_then(|line| serde_json::from_slice(&line).ok()),
+            Some(segment) => {
+                last_line(&segment.path)?.and_then(|line| serde_json::from_slice(&line).ok())
+            }
             None => None,
         };
-        Ok(Self { name, path, live, segments, last })
+        Ok(Self {
+            name,
+            path,
+            live,
+            segments,
+            last,
+        })
     }
 }
 
@@ -316,7 +365,13 @@ impl SegmentView {
             // Nothing is there if another process has just moved a torn tail aside.
             let _ = file.read(&mut end)?;
         }
-        Ok(Self { number, path, bytes, first, torn: end != *b"\n" })
+        Ok(Self {
+            number,
+            path,
+            bytes,
+            first,
+            torn: end != *b"\n",
+        })
     }
 }
 
@@ -325,7 +380,10 @@ pub(crate) fn chains(folder: &Path) -> io::Result<Vec<(ChainName, PathBuf)>> {
     let mut chains = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let name = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let name = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
         if let Some(name) = name
             && entry.file_type()?.is_dir()
         {
@@ -385,7 +443,11 @@ pub(crate) fn make(folder: &Path) -> io::Result<()> {
 
 /// Creates a file for its owner alone, whose writes go to its end.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
+    let file = OpenOptions::new()
+        .append(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     weir_files::hand_over(&file, path.parent().unwrap_or(Path::new(".")));
     Ok(file)
 }
@@ -402,7 +464,11 @@ pub(crate) fn lock_ended(chain: &Path) -> io::Result<Option<File>> {
     if is_live(chain)? {
         return Ok(None);
     }
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(chain.join(LOCK))?;
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(chain.join(LOCK))?;
     weir_files::hand_over(&file, chain);
     // An ended process takes its lock no more: whoever else holds it only looks, or repairs.
     file.lock()?;
@@ -433,14 +499,20 @@ pub(crate) fn sync(folder: &Path) -> io::Result<()> {
 }
 
 /// Returns the first record of a segment, if it is what a trail writes there.
-pub(crate) fn read_first(path: &Path, chain: &ChainName, segment: u32) -> io::Result<Option<First>> {
+pub(crate) fn read_first(
+    path: &Path,
+    chain: &ChainName,
+    segment: u32,
+) -> io::Result<Option<First>> {
     first_of(&File::open(path)?, chain, segment)
 }
 
 fn first_of(file: &File, chain: &ChainName, segment: u32) -> io::Result<Option<First>> {
     // Most first lines are short, and a survey reads one of each file.
     let mut lines = Lines::with_buffer(file.take(LINE_MAX_BYTES as u64 + 1), 2 << 10);
-    let Some(Piece::Line(line)) = lines.next()? else { return Ok(None) };
+    let Some(Piece::Line(line)) = lines.next()? else {
+        return Ok(None);
+    };
     let here = |first: &First| first.opening.chain == *chain && first.opening.segment == segment;
     Ok(First::parse(line).filter(here))
 }
@@ -455,8 +527,13 @@ fn last_line(segment: &Path) -> io::Result<Option<Vec<u8>>> {
         file.seek(SeekFrom::Start(from))?;
         let mut tail = Vec::new();
         file.by_ref().take(reach).read_to_end(&mut tail)?;
-        let Some(end) = tail.iter().rposition(|byte| *byte == b'\n') else { continue };
-        let start = tail[..end].iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
+        let Some(end) = tail.iter().rposition(|byte| *byte == b'\n') else {
+            continue;
+        };
+        let start = tail[..end]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map(|at| at + 1);
         match start.or((from == 0).then_some(0)) {
             Some(start) => return Ok(Some(tail[start..end].to_vec())),
             None => continue,

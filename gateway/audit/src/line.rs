@@ -83,20 +83,29 @@ impl Serialize for Hash {
 
 impl<'de> Deserialize<'de> for Hash {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        std::borrow::Cow::<str>::deserialize(from)?.parse().map_err(D::Error::custom)
+        std::borrow::Cow::<str>::deserialize(from)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 
 /// Returns the object whose members go between the chain's own.
 pub(crate) fn body(event: &impl Serialize) -> Option<Vec<u8>> {
     let mut json = Vec::with_capacity(768);
-    serde_json::to_writer(&mut json, event).expect("events have text keys and are written to memory");
+    serde_json::to_writer(&mut json, event)
+        .expect("events have text keys and are written to memory");
     // Room for the chain's members.
     (json.len() <= LINE_MAX_BYTES - 512).then_some(json)
 }
 
 /// Puts the whole line, newline included, behind `lines`.
-pub(crate) fn seal(lines: &mut Vec<u8>, seq: u64, time: &Time<'_>, body: &[u8], prev: &Hash) -> Hash {
+pub(crate) fn seal(
+    lines: &mut Vec<u8>,
+    seq: u64,
+    time: &Time<'_>,
+    body: &[u8],
+    prev: &Hash,
+) -> Hash {
     let from = lines.len();
     lines.extend_from_slice(b"{\"seq\":");
     write!(lines, "{seq}").expect("memory can be written");
@@ -137,8 +146,17 @@ impl<'a> Line<'a> {
         let (rest, prev) = rest.split_at_checked(rest.len().checked_sub(HEX)?)?;
         let rest = rest.strip_suffix(PREV)?.strip_prefix(b"{\"seq\":")?;
         let digits = &rest[..rest.iter().position(|byte| *byte == b',')?];
-        let seq = std::str::from_utf8(digits).ok()?.parse().ok().filter(|seq| *seq <= SEQ_MAX)?;
-        Some(Self { seq, prev: Hash::read(prev)?, hash: Hash::read(hash)?, hashed })
+        let seq = std::str::from_utf8(digits)
+            .ok()?
+            .parse()
+            .ok()
+            .filter(|seq| *seq <= SEQ_MAX)?;
+        Some(Self {
+            seq,
+            prev: Hash::read(prev)?,
+            hash: Hash::read(hash)?,
+            hashed,
+        })
     }
 
     /// Returns `true` if no byte was changed since the line was sealed, or whoever changed it sealed it anew.
@@ -148,7 +166,9 @@ impl<'a> Line<'a> {
 }
 
 pub(crate) fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
-    std::borrow::Cow::<str>::deserialize(from)?.parse().map_err(D::Error::custom)
+    std::borrow::Cow::<str>::deserialize(from)?
+        .parse()
+        .map_err(D::Error::custom)
 }
 
 /// Lines of a file that may hold anything: a line is never longer in memory than [`LINE_MAX_BYTES`].
@@ -177,7 +197,12 @@ impl<R: Read> Lines<R> {
     }
 
     pub(crate) fn with_buffer(file: R, bytes: usize) -> Self {
-        Self { reader: BufReader::with_capacity(bytes, file), buffer: Vec::new(), offset: 0, ended: false }
+        Self {
+            reader: BufReader::with_capacity(bytes, file),
+            buffer: Vec::new(),
+            offset: 0,
+            ended: false,
+        }
     }
 
     pub(crate) fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
@@ -186,7 +211,11 @@ impl<R: Read> Lines<R> {
             return Ok(None);
         }
         let limit = LINE_MAX_BYTES as u64 + 1;
-        let mut bytes = self.reader.by_ref().take(limit).read_until(b'\n', &mut self.buffer)? as u64;
+        let mut bytes = self
+            .reader
+            .by_ref()
+            .take(limit)
+            .read_until(b'\n', &mut self.buffer)? as u64;
         let too_long = bytes == limit && self.buffer.last() != Some(&b'\n');
         let mut complete = self.buffer.last() == Some(&b'\n');
         if too_long {
@@ -241,11 +270,17 @@ const TIME_BYTES: usize = "2026-08-22T10:15:30.123456Z".len();
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        Self { last: Duration::ZERO, second: u64::MAX, text: *b"1970-01-01T00:00:00.000000Z" }
+        Self {
+            last: Duration::ZERO,
+            second: u64::MAX,
+            text: *b"1970-01-01T00:00:00.000000Z",
+        }
     }
 
     pub(crate) fn now(&mut self) -> Time<'_> {
-        self.at(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+        self.at(SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default())
     }
 
     fn at(&mut self, now: Duration) -> Time<'_> {
@@ -262,7 +297,10 @@ impl Clock {
         }
         let back = self.last.checked_sub(now).filter(|back| !back.is_zero());
         self.last = now;
-        Time { text: &self.text, back }
+        Time {
+            text: &self.text,
+            back,
+        }
     }
 }
 
@@ -275,11 +313,23 @@ mod tests {
         let mut clock = Clock::new();
         let at = |clock: &mut Clock, micros| {
             let time = clock.at(Duration::from_micros(micros));
-            (String::from_utf8(time.text.to_vec()).unwrap(), time.back.map(|back| back.as_micros()))
+            (
+                String::from_utf8(time.text.to_vec()).unwrap(),
+                time.back.map(|back| back.as_micros()),
+            )
         };
-        assert_eq!(at(&mut clock, 1_787_393_730_000_007), ("2026-08-22T10:15:30.000007Z".into(), None));
-        assert_eq!(at(&mut clock, 1_787_393_729_999_999), ("2026-08-22T10:15:29.999999Z".into(), Some(8)));
-        assert_eq!(at(&mut clock, 1_787_393_729_999_999), ("2026-08-22T10:15:29.999999Z".into(), None));
+        assert_eq!(
+            at(&mut clock, 1_787_393_730_000_007),
+            ("2026-08-22T10:15:30.000007Z".into(), None)
+        );
+        assert_eq!(
+            at(&mut clock, 1_787_393_729_999_999),
+            ("2026-08-22T10:15:29.999999Z".into(), Some(8))
+        );
+        assert_eq!(
+            at(&mut clock, 1_787_393_729_999_999),
+            ("2026-08-22T10:15:29.999999Z".into(), None)
+        );
     }
 
     #[test]
@@ -293,8 +343,13 @@ mod tests {
         assert!(matches!(lines.next().unwrap(), Some(Piece::Line(b"one"))));
         assert!(matches!(lines.next().unwrap(), Some(Piece::TooLong)));
         assert!(matches!(lines.next().unwrap(), Some(Piece::Line(b"two"))));
-        assert!(matches!(lines.next().unwrap(), Some(Piece::Line(line)) if line.len() == LINE_MAX_BYTES));
-        assert!(matches!(lines.next().unwrap(), Some(Piece::Torn { bytes: 4 })));
+        assert!(
+            matches!(lines.next().unwrap(), Some(Piece::Line(line)) if line.len() == LINE_MAX_BYTES)
+        );
+        assert!(matches!(
+            lines.next().unwrap(),
+            Some(Piece::Torn { bytes: 4 })
+        ));
         assert!(lines.next().unwrap().is_none());
         assert_eq!(lines.offset, text.len() as u64);
     }
@@ -311,7 +366,10 @@ mod tests {
             }
         }
         let mut lines = Lines::new(Growing(vec![b"rest\n", b"", b"half "]));
-        assert!(matches!(lines.next().unwrap(), Some(Piece::Torn { bytes: 5 })));
+        assert!(matches!(
+            lines.next().unwrap(),
+            Some(Piece::Torn { bytes: 5 })
+        ));
         assert!(lines.next().unwrap().is_none());
     }
 }

@@ -46,11 +46,22 @@ impl Record {
         let members: Map<String, Value> = serde_json::from_slice(line).ok()?;
         let time = members.get("time")?.as_str()?.parse().ok()?;
         let line = String::from_utf8(line.to_vec()).ok()?;
-        Some(Self { chain: chain.clone(), seq, hash, time, members, line })
+        Some(Self {
+            chain: chain.clone(),
+            seq,
+            hash,
+            time,
+            members,
+            line,
+        })
     }
 
     pub fn receipt(&self) -> Receipt {
-        Receipt { chain: self.chain.clone(), seq: self.seq, hash: self.hash }
+        Receipt {
+            chain: self.chain.clone(),
+            seq: self.seq,
+            hash: self.hash,
+        }
     }
 
     /// Returns a member that is text.
@@ -63,9 +74,15 @@ impl Record {
 pub fn read(folder: &Path, filter: Filter) -> io::Result<Records> {
     let survey = Survey::take(folder)?;
     survey.warn();
-    let mut records = Records { left: filter.limit.unwrap_or(usize::MAX), filter, chains: BinaryHeap::new() };
+    let mut records = Records {
+        left: filter.limit.unwrap_or(usize::MAX),
+        filter,
+        chains: BinaryHeap::new(),
+    };
     for chain in survey.chains {
-        records.chains.extend(ChainReader::new(chain, &records.filter).map(Reverse));
+        records
+            .chains
+            .extend(ChainReader::new(chain, &records.filter).map(Reverse));
     }
     Ok(records)
 }
@@ -77,11 +94,17 @@ pub fn tail(folder: &Path, filter: Filter, count: usize) -> io::Result<(Vec<Reco
     let mut follow = Follow::new(folder, filter.clone());
     let mut last: Vec<Record> = Vec::new();
     // The chain that was written to last first: most others end before what they would have to be newer than.
-    survey.chains.sort_by_key(|chain| Reverse(chain.last.map(|last| last.time)));
+    survey
+        .chains
+        .sort_by_key(|chain| Reverse(chain.last.map(|last| last.time)));
     for chain in &survey.chains {
         let segments = chain.begun_segments();
-        let Some(newest) = segments.last() else { continue };
-        let Some(end) = if_there(complete_bytes(&newest.path))? else { continue };
+        let Some(newest) = segments.last() else {
+            continue;
+        };
+        let Some(end) = if_there(complete_bytes(&newest.path))? else {
+            continue;
+        };
         follow.begin(&chain.name, newest.number, end);
         let newest = chain.last.map_or(Timestamp::MAX, |last| last.time);
         let full = last.len() >= count;
@@ -105,15 +128,25 @@ fn last_of_chain(
 ) -> io::Result<Vec<Record>> {
     let mut found = VecDeque::new();
     for (index, segment) in segments.iter().enumerate().rev() {
-        if segments.get(index + 1).and_then(SegmentView::began).is_some_and(|next| filter.is_before(next)) {
+        if segments
+            .get(index + 1)
+            .and_then(SegmentView::began)
+            .is_some_and(|next| filter.is_before(next))
+        {
             break;
         }
         if segment.began().is_some_and(|began| filter.is_after(began)) {
             continue;
         }
         // What was removed by its age meanwhile was the oldest.
-        let Some(file) = if_there(File::open(&segment.path))? else { break };
-        let end = if index == segments.len() - 1 { end } else { u64::MAX };
+        let Some(file) = if_there(File::open(&segment.path))? else {
+            break;
+        };
+        let end = if index == segments.len() - 1 {
+            end
+        } else {
+            u64::MAX
+        };
         let mut here = VecDeque::new();
         let mut lines = Lines::new(file);
         while lines.offset < end
@@ -190,18 +223,38 @@ impl ChainReader {
         }
         chain.segments.truncate(chain.begun_segments().len());
         let firsts: Vec<_> = chain.segments.iter().map(SegmentView::began).collect();
-        let skipped =
-            firsts.iter().skip(1).take_while(|first| first.is_some_and(|time| filter.is_before(time))).count();
-        let time = firsts.get(skipped).copied().flatten().unwrap_or(Timestamp::MIN);
-        let segments = chain.segments.into_iter().skip(skipped).map(|segment| segment.path).collect();
-        Some(Self { name: chain.name, segments, lines: None, time, record: None })
+        let skipped = firsts
+            .iter()
+            .skip(1)
+            .take_while(|first| first.is_some_and(|time| filter.is_before(time)))
+            .count();
+        let time = firsts
+            .get(skipped)
+            .copied()
+            .flatten()
+            .unwrap_or(Timestamp::MIN);
+        let segments = chain
+            .segments
+            .into_iter()
+            .skip(skipped)
+            .map(|segment| segment.path)
+            .collect();
+        Some(Self {
+            name: chain.name,
+            segments,
+            lines: None,
+            time,
+            record: None,
+        })
     }
 
     /// Goes on to the next record that matches; `false` if there is none.
     fn advance(&mut self, filter: &Filter) -> io::Result<bool> {
         loop {
             let Some(lines) = &mut self.lines else {
-                let Some(path) = self.segments.pop_front() else { return Ok(false) };
+                let Some(path) = self.segments.pop_front() else {
+                    return Ok(false);
+                };
                 // A segment may have been removed by its age meanwhile.
                 self.lines = if_there(File::open(path))?.map(Lines::new);
                 continue;

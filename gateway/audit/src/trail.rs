@@ -76,7 +76,11 @@ impl Default for Fsync {
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     #[error("the audit trail in {folder} cannot be {what}: {source}")]
-    Folder { what: &'static str, folder: PathBuf, source: io::Error },
+    Folder {
+        what: &'static str,
+        folder: PathBuf,
+        source: io::Error,
+    },
     /// Nothing was recorded.
     #[error("the audit trail cannot be written: {0}")]
     Write(#[source] io::Error),
@@ -134,10 +138,17 @@ impl Trail {
     /// Repairs what killed processes left behind, then begins a chain in `folder`, which is made if need be. The
     /// chain appears with its first record, which names the heads of the other chains.
     pub fn open(folder: &Path, settings: Settings) -> Result<Self, AuditError> {
-        let error = |source| AuditError::Folder { what: "opened", folder: folder.to_owned(), source };
+        let error = |source| AuditError::Folder {
+            what: "opened",
+            folder: folder.to_owned(),
+            source,
+        };
         let shared = Arc::new(Shared::open(folder, settings).map_err(error)?);
         let keeper = Keeper::start(shared.clone()).map_err(error)?;
-        Ok(Self { shared, keeper: Some(keeper) })
+        Ok(Self {
+            shared,
+            keeper: Some(keeper),
+        })
     }
 
     /// Records one event. When this returns a receipt, the record outlives the process; see [`Fsync`] for the machine.
@@ -149,8 +160,17 @@ impl Trail {
     /// meanwhile shares one write.
     pub fn enter(&self, event: &Event<'_>) -> Result<Entry<'_>, AuditError> {
         let body = line::body(event).ok_or(AuditError::TooLong)?;
-        let (seq, hash, batch) = self.shared.writer().enter(&body).map_err(AuditError::Write)?;
-        Ok(Entry { trail: self, seq, hash, batch: Some(batch) })
+        let (seq, hash, batch) = self
+            .shared
+            .writer()
+            .enter(&body)
+            .map_err(AuditError::Write)?;
+        Ok(Entry {
+            trail: self,
+            seq,
+            hash,
+            batch: Some(batch),
+        })
     }
 
     fn wait_for(&self, batch: &Batch, seq: u64) -> Result<(), AuditError> {
@@ -163,7 +183,10 @@ impl Trail {
             batch.outcome(seq).expect("a flush ends every batch")
         });
         written.map_err(AuditError::Write)?;
-        let keeper = self.keeper.as_ref().expect("the keeper runs until the drop");
+        let keeper = self
+            .keeper
+            .as_ref()
+            .expect("the keeper runs until the drop");
         match shared.settings.fsync {
             Fsync::Each => shared.sync_up_to(seq).map_err(AuditError::Sync)?,
             Fsync::Interval(_) if !shared.dirty.swap(true, Ordering::Relaxed) => keeper.wake(),
@@ -178,7 +201,11 @@ impl Trail {
     /// Returns the last record, for whoever keeps the head of the chain elsewhere.
     pub fn head(&self) -> Receipt {
         let (seq, hash) = self.shared.writer().head();
-        Receipt { chain: self.shared.chain.clone(), seq, hash }
+        Receipt {
+            chain: self.shared.chain.clone(),
+            seq,
+            hash,
+        }
     }
 
     pub fn health(&self) -> Health {
@@ -194,7 +221,11 @@ impl Trail {
             records: seq,
             bytes: writer.bytes(),
             uncertain: writer.uncertain(),
-            unsynced: if self.shared.settings.fsync == Fsync::Off { 0 } else { seq.saturating_sub(synced) },
+            unsynced: if self.shared.settings.fsync == Fsync::Off {
+                0
+            } else {
+                seq.saturating_sub(synced)
+            },
         }
     }
 
@@ -207,7 +238,11 @@ impl Trail {
     /// Begins a new segment and removes what is no longer kept, as the trail does by itself when one is due.
     pub fn rotate(&self) -> Result<(), AuditError> {
         let shared = &self.shared;
-        let error = |source| AuditError::Folder { what: "rotated", folder: shared.folder.clone(), source };
+        let error = |source| AuditError::Folder {
+            what: "rotated",
+            folder: shared.folder.clone(),
+            source,
+        };
         shared.rotate(true).map_err(error)
     }
 }
@@ -229,7 +264,11 @@ impl Entry<'_> {
         if let Some(batch) = self.batch.take() {
             self.trail.wait_for(&batch, self.seq)?;
         }
-        Ok(Receipt { chain: self.trail.shared.chain.clone(), seq: self.seq, hash: self.hash })
+        Ok(Receipt {
+            chain: self.trail.shared.chain.clone(),
+            seq: self.seq,
+            hash: self.hash,
+        })
     }
 }
 
@@ -245,7 +284,12 @@ impl Drop for Entry<'_> {
 impl Drop for Trail {
     fn drop(&mut self) {
         self.keeper.take();
-        let close = Chained { act: ChainAct::Close, process: None, opening: None, uncertain: None };
+        let close = Chained {
+            act: ChainAct::Close,
+            process: None,
+            opening: None,
+            uncertain: None,
+        };
         let body = line::body(&close).expect("a short record");
         if let Err(error) = self.shared.writer().put(&body) {
             tracing::warn!(%error, "the end of the audit chain is not recorded");
@@ -272,8 +316,16 @@ impl Shared {
             removed: removal.statements.clone(),
             horizon: removal.horizon.clone(),
         };
-        let process = Process { name: &settings.process, pid: std::process::id() };
-        let opening = Chained { act: ChainAct::Open, process: Some(process), opening: Some(&opening), uncertain: None };
+        let process = Process {
+            name: &settings.process,
+            pid: std::process::id(),
+        };
+        let opening = Chained {
+            act: ChainAct::Open,
+            process: Some(process),
+            opening: Some(&opening),
+            uncertain: None,
+        };
         let (writer, lock) = begin(folder, &chain, &opening)?;
         removal.carry_out(folder);
         Ok(Self {
@@ -306,7 +358,14 @@ impl Shared {
         };
         let synced = files.iter().try_for_each(|file| file.sync_data());
         let first = self.synced_seq.load(Ordering::Relaxed) + 1;
-        if self.writer().synced(files, &synced, Uncertain { from: first, to: last }) {
+        if self.writer().synced(
+            files,
+            &synced,
+            Uncertain {
+                from: first,
+                to: last,
+            },
+        ) {
             // The record of what was uncertain is not synced.
             self.dirty.store(true, Ordering::Relaxed);
         }
@@ -320,7 +379,12 @@ impl Shared {
     /// begins one even if there is nothing to say.
     fn rotate(&self, asked: bool) -> io::Result<()> {
         let survey = Survey::take(&self.folder)?;
-        let removal = Removal::plan(&self.folder, &survey, Some(&self.chain), self.settings.keep())?;
+        let removal = Removal::plan(
+            &self.folder,
+            &survey,
+            Some(&self.chain),
+            self.settings.keep(),
+        )?;
         let heads = survey.unnamed_heads(Some(&self.chain));
         let (number, worth) = {
             let writer = self.writer();
@@ -330,13 +394,27 @@ impl Shared {
             return Ok(());
         }
         let (removed, horizon) = (removal.statements.clone(), removal.horizon.clone());
-        let opening = Opening { heads, removed, horizon, ..Opening::new(self.chain.clone(), number) };
-        let body =
-            line::body(&Chained { act: ChainAct::Segment, process: None, opening: Some(&opening), uncertain: None });
+        let opening = Opening {
+            heads,
+            removed,
+            horizon,
+            ..Opening::new(self.chain.clone(), number)
+        };
+        let body = line::body(&Chained {
+            act: ChainAct::Segment,
+            process: None,
+            opening: Some(&opening),
+            uncertain: None,
+        });
         let body = body.ok_or_else(|| io::Error::other(AuditError::TooLong))?;
-        let path = self.folder.join(self.chain.as_str()).join(folder::segment_name(number));
+        let path = self
+            .folder
+            .join(self.chain.as_str())
+            .join(folder::segment_name(number));
         let file = match folder::create(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.writer().take_left(number)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.writer().take_left(number)?
+            }
             file => file?,
         };
         let mut writer = self.writer();
@@ -357,7 +435,10 @@ impl Shared {
 
 impl Settings {
     fn keep(&self) -> Keep {
-        Keep { age: self.keep_age, bytes: self.keep_bytes }
+        Keep {
+            age: self.keep_age,
+            bytes: self.keep_bytes,
+        }
     }
 }
 
@@ -389,7 +470,14 @@ mod tests {
 
     fn open(folder: &Path) -> Trail {
         let fsync = Fsync::Interval(Duration::from_secs(3600));
-        Trail::open(folder, Settings { fsync, ..Settings::default() }).expect("opened")
+        Trail::open(
+            folder,
+            Settings {
+                fsync,
+                ..Settings::default()
+            },
+        )
+        .expect("opened")
     }
 
     /// The system forgets what a failed sync did not write: the next one succeeds without it.
@@ -398,27 +486,43 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let trail = open(folder.path());
         trail.sync().expect("synced");
-        let body = line::body(&std::collections::BTreeMap::from([("kind", "admin")])).expect("short");
+        let body =
+            line::body(&std::collections::BTreeMap::from([("kind", "admin")])).expect("short");
         let put = || trail.shared.writer().put(&body).expect("written");
         (0..3).for_each(|_| put());
         let fail = || {
             let mut writer = trail.shared.writer();
             let (files, (last, _)) = (writer.unsynced_files(), writer.head());
             let from = trail.shared.synced_seq.load(Ordering::Relaxed) + 1;
-            writer.synced(files, &Err(io::Error::from_raw_os_error(5)), Uncertain { from, to: last });
+            writer.synced(
+                files,
+                &Err(io::Error::from_raw_os_error(5)),
+                Uncertain { from, to: last },
+            );
         };
         fail();
         put();
         fail();
-        assert!(trail.health().failing && trail.health().uncertain == 4, "{:?}", trail.health());
+        assert!(
+            trail.health().failing && trail.health().uncertain == 4,
+            "{:?}",
+            trail.health()
+        );
         trail.sync().expect("synced");
         assert!(!trail.health().failing);
         assert_eq!(trail.health().uncertain, 4, "it stays uncertain");
         drop(trail);
         let report = crate::verify(folder.path(), &[]).expect("read");
         assert!(report.is_ok(), "{report:?}");
-        let told: Vec<_> = report.warnings.iter().map(|warning| warning.detail.as_str()).collect();
-        assert!(told.len() == 1 && told[0].starts_with("the records 2 to 5 are uncertain"), "{told:?}");
+        let told: Vec<_> = report
+            .warnings
+            .iter()
+            .map(|warning| warning.detail.as_str())
+            .collect();
+        assert!(
+            told.len() == 1 && told[0].starts_with("the records 2 to 5 are uncertain"),
+            "{told:?}"
+        );
     }
 
     /// A rotation that failed, and could not take its file away again, left this behind.
@@ -426,7 +530,10 @@ mod tests {
     fn a_segment_that_a_failed_rotation_left_does_not_block_the_next() {
         let folder = tempfile::tempdir().expect("a folder");
         let trail = open(folder.path());
-        let left = folder.path().join(trail.shared.chain.as_str()).join(folder::segment_name(2));
+        let left = folder
+            .path()
+            .join(trail.shared.chain.as_str())
+            .join(folder::segment_name(2));
         fs::write(&left, b"half of an open").expect("written");
         trail.rotate().expect("another segment");
         assert_eq!(trail.health().segment, 2);

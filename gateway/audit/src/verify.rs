@@ -21,12 +21,21 @@ use crate::{
 
 /// Walks all chains of `folder`. Fails only when the folder itself cannot be read.
 pub fn verify(folder: &Path, receipts: &[Receipt]) -> Result<Report, AuditError> {
-    let error = |source| AuditError::Folder { what: "read", folder: folder.to_owned(), source };
+    let error = |source| AuditError::Folder {
+        what: "read",
+        folder: folder.to_owned(),
+        source,
+    };
     let mut named = Named::gather(folder).map_err(error)?;
     for (index, receipt) in receipts.iter().enumerate() {
         named.expect(
             &receipt.chain,
-            Expected { seq: receipt.seq, hash: receipt.hash, by: By::Receipt(index), ended: false },
+            Expected {
+                seq: receipt.seq,
+                hash: receipt.hash,
+                by: By::Receipt(index),
+                ended: false,
+            },
         );
     }
     let mut report = Report::new(receipts);
@@ -34,7 +43,11 @@ pub fn verify(folder: &Path, receipts: &[Receipt]) -> Result<Report, AuditError>
     let mut demands = Vec::new();
     let mut walked = BTreeSet::new();
     for (chain, path) in folder::chains(folder).map_err(error)? {
-        let expected = named.expected.get(&chain).map(Vec::as_slice).unwrap_or_default();
+        let expected = named
+            .expected
+            .get(&chain)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         match Walk::new(&chain, &path, expected, &mut report).run() {
             Ok(chain_demands) => demands.extend(chain_demands),
             // The chain was removed while we read: it is then judged like any missing chain.
@@ -43,8 +56,16 @@ pub fn verify(folder: &Path, receipts: &[Receipt]) -> Result<Report, AuditError>
         }
         walked.insert(chain);
     }
-    for (chain, expected) in named.expected.iter().filter(|(chain, _)| !walked.contains(*chain)) {
-        demands.extend(expected.iter().map(|expected| Demand::missing_chain(chain, expected)));
+    for (chain, expected) in named
+        .expected
+        .iter()
+        .filter(|(chain, _)| !walked.contains(*chain))
+    {
+        demands.extend(
+            expected
+                .iter()
+                .map(|expected| Demand::missing_chain(chain, expected)),
+        );
     }
     if !demands.is_empty() {
         // Retention may have run meanwhile.
@@ -92,15 +113,29 @@ struct Demand {
 
 impl Named {
     fn gather(folder: &Path) -> io::Result<Self> {
-        let mut named = Self { expected: BTreeMap::new(), removed: BTreeMap::new(), horizon: None };
+        let mut named = Self {
+            expected: BTreeMap::new(),
+            removed: BTreeMap::new(),
+            horizon: None,
+        };
         for (chain, path) in folder::chains(folder)? {
             // A segment that cannot be read is found when the chain is walked.
             for (number, segment) in folder::segments_of(&path).unwrap_or_default() {
-                let Ok(Some(first)) = folder::read_first(&segment, &chain, number) else { continue };
+                let Ok(Some(first)) = folder::read_first(&segment, &chain, number) else {
+                    continue;
+                };
                 named.horizon = named.horizon.max(first.opening.horizon);
                 for head in first.opening.heads {
                     let by = By::Chain(chain.clone());
-                    named.expect(&head.chain, Expected { seq: head.seq, hash: head.hash, by, ended: head.ended });
+                    named.expect(
+                        &head.chain,
+                        Expected {
+                            seq: head.seq,
+                            hash: head.hash,
+                            by,
+                            ended: head.ended,
+                        },
+                    );
                 }
                 for removed in first.opening.removed {
                     match named.removed.get(&removed.chain) {
@@ -116,25 +151,43 @@ impl Named {
     fn states_removal(&self, demand: &Demand) -> bool {
         if let Some(removed) = self.removed.get(&demand.chain) {
             // A statement about this very record must know its hash.
-            let same = removed.seq == demand.seq && demand.hash.is_none_or(|hash| removed.hash == hash);
+            let same =
+                removed.seq == demand.seq && demand.hash.is_none_or(|hash| removed.hash == hash);
             return removed.seq > demand.seq || same;
         }
         // The statement about a chain that only a receipt knows may be forgotten as well.
-        let only_receipts = matches!(demand.by, Some(By::Receipt(_))) && demand.finding.what == Problem::Missing;
-        only_receipts && self.horizon.as_ref().is_some_and(|horizon| demand.chain <= *horizon)
+        let only_receipts =
+            matches!(demand.by, Some(By::Receipt(_))) && demand.finding.what == Problem::Missing;
+        only_receipts
+            && self
+                .horizon
+                .as_ref()
+                .is_some_and(|horizon| demand.chain <= *horizon)
     }
 
     fn expect(&mut self, chain: &ChainName, expected: Expected) {
-        self.expected.entry(chain.clone()).or_default().push(expected);
+        self.expected
+            .entry(chain.clone())
+            .or_default()
+            .push(expected);
     }
 }
 
 impl Demand {
     fn missing_chain(chain: &ChainName, expected: &Expected) -> Self {
-        let detail = format!("the chain is missing; {} names its record {}", expected.by, expected.seq);
+        let detail = format!(
+            "the chain is missing; {} names its record {}",
+            expected.by, expected.seq
+        );
         let finding = Finding::new(Problem::Missing, chain, detail);
         let (hash, by) = (Some(expected.hash), Some(expected.by.clone()));
-        Self { chain: chain.clone(), seq: expected.seq, hash, by, finding }
+        Self {
+            chain: chain.clone(),
+            seq: expected.seq,
+            hash,
+            by,
+            finding,
+        }
     }
 }
 
@@ -152,7 +205,11 @@ fn settle(demands: Vec<Demand>, named: &Named, report: &mut Report) {
     for demand in demands {
         let removed = named.states_removal(&demand);
         if let Some(By::Receipt(index)) = demand.by {
-            report.receipts[index].status = if removed { ReceiptStatus::Removed } else { ReceiptStatus::Missing };
+            report.receipts[index].status = if removed {
+                ReceiptStatus::Removed
+            } else {
+                ReceiptStatus::Missing
+            };
         }
         // A missing chain is one finding, however many name it.
         if !removed && (demand.finding.what != Problem::Missing || told.insert(demand.chain)) {
@@ -167,9 +224,14 @@ fn warn_of_strangers(folder: &Path, report: &mut Report) -> io::Result<()> {
         let entry = entry?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let ours = name.starts_with('.') || (name.parse::<ChainName>().is_ok() && entry.file_type()?.is_dir());
+        let ours = name.starts_with('.')
+            || (name.parse::<ChainName>().is_ok() && entry.file_type()?.is_dir());
         if !ours {
-            report.warn(None, None, format!("`{}` is not part of the trail", name.escape_debug()));
+            report.warn(
+                None,
+                None,
+                format!("`{}` is not part of the trail", name.escape_debug()),
+            );
         }
     }
     Ok(())

@@ -291,7 +291,10 @@ impl Code {
 
     /// Reads the code of an answer.
     pub fn of_label(label: &str) -> Option<Self> {
-        TABLE.iter().find(|row| row.label == label).map(|row| row.code)
+        TABLE
+            .iter()
+            .find(|row| row.label == label)
+            .map(|row| row.code)
     }
 
     pub fn row(self) -> &'static Row {
@@ -304,7 +307,11 @@ impl Code {
 
     /// Returns the plugin interface's word for it.
     pub fn word(self) -> &'static str {
-        self.row().words.first().copied().unwrap_or(self.row().label)
+        self.row()
+            .words
+            .first()
+            .copied()
+            .unwrap_or(self.row().label)
     }
 
     pub fn nothing_changed(self) -> bool {
@@ -331,7 +338,11 @@ mod tests {
         let mut words = Vec::new();
         for (at, row) in TABLE.iter().enumerate() {
             assert_eq!(row.code as usize, at, "{}", row.label);
-            assert!(row.words.iter().all(|word| !words.contains(word)), "{}", row.label);
+            assert!(
+                row.words.iter().all(|word| !words.contains(word)),
+                "{}",
+                row.label
+            );
             words.extend(row.words);
             for word in row.words {
                 assert_eq!(Code::of_word(word), row.code, "{word}");

@@ -63,7 +63,12 @@ impl ConnectionConfig {
         match &mut resolved {
             Self::Sqlite { path, .. } | Self::Files { path, .. } => *path = base.join(&*path),
             Self::Postgresql { url, .. } => *url = resolve(url, base)?,
-            Self::Http { base_url, headers, ca, .. } => {
+            Self::Http {
+                base_url,
+                headers,
+                ca,
+                ..
+            } => {
                 *base_url = resolve(base_url, base)?;
                 for value in headers.values_mut().chain(ca) {
                     *value = resolve(value, base)?;
@@ -81,7 +86,12 @@ pub fn resolve(value: &str, base: &Path) -> Result<String, String> {
     }
     let mut resolved = String::with_capacity(value.len());
     let mut rest = value;
-    while let Some(start) = rest.find("${env:").into_iter().chain(rest.find("${file:")).min() {
+    while let Some(start) = rest
+        .find("${env:")
+        .into_iter()
+        .chain(rest.find("${file:"))
+        .min()
+    {
         let Some(length) = rest[start..].find('}') else {
             return Err("`${` is never closed by `}`".to_owned());
         };
@@ -95,11 +105,17 @@ pub fn resolve(value: &str, base: &Path) -> Result<String, String> {
 
 fn secret(reference: &str, base: &Path) -> Result<String, String> {
     let value = if let Some(name) = reference.strip_prefix("env:") {
-        std::env::var(name).map_err(|_| format!("the environment variable {name} is not set, or not Unicode"))?
+        std::env::var(name)
+            .map_err(|_| format!("the environment variable {name} is not set, or not Unicode"))?
     } else {
         let path = base.join(reference.strip_prefix("file:").unwrap_or(reference));
-        let content = std::fs::read_to_string(&path)
-            .map_err(|error| format!("the secret file {} cannot be read: {}", path.display(), error.kind()))?;
+        let content = std::fs::read_to_string(&path).map_err(|error| {
+            format!(
+                "the secret file {} cannot be read: {}",
+                path.display(),
+                error.kind()
+            )
+        })?;
         content.trim_end_matches(['\r', '\n']).to_owned()
     };
     if value.is_empty() {
@@ -112,18 +128,28 @@ fn secret(reference: &str, base: &Path) -> Result<String, String> {
 impl fmt::Debug for ConnectionConfig {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Sqlite { path, write } => {
-                out.debug_struct("Sqlite").field("path", path).field("write", write).finish()
-            }
-            Self::Postgresql { write, pool_max, .. } => {
-                out.debug_struct("Postgresql").field("write", write).field("pool_max", pool_max).finish_non_exhaustive()
-            }
+            Self::Sqlite { path, write } => out
+                .debug_struct("Sqlite")
+                .field("path", path)
+                .field("write", write)
+                .finish(),
+            Self::Postgresql {
+                write, pool_max, ..
+            } => out
+                .debug_struct("Postgresql")
+                .field("write", write)
+                .field("pool_max", pool_max)
+                .finish_non_exhaustive(),
             Self::Http { headers, write, .. } => out
                 .debug_struct("Http")
                 .field("headers", &headers.keys().collect::<Vec<_>>())
                 .field("write", write)
                 .finish_non_exhaustive(),
-            Self::Files { path, write } => out.debug_struct("Files").field("path", path).field("write", write).finish(),
+            Self::Files { path, write } => out
+                .debug_struct("Files")
+                .field("path", path)
+                .field("write", write)
+                .finish(),
         }
     }
 }
@@ -142,18 +168,26 @@ mod tests {
             ("Bearer ${file:token}", Ok("Bearer hunter2")),
             ("a${file:token}b${file:token}c", Ok("ahunter2bhunter2c")),
             ("${file:token", Err("never closed")),
-            ("env:WEIR_NO_SUCH_VARIABLE", Err("WEIR_NO_SUCH_VARIABLE is not set")),
+            (
+                "env:WEIR_NO_SUCH_VARIABLE",
+                Err("WEIR_NO_SUCH_VARIABLE is not set"),
+            ),
             ("file:absent", Err("cannot be read")),
         ];
         for (value, expected) in cases {
             match (resolve(value, folder.path()), expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found, expected),
-                (Err(found), Err(expected)) => assert!(found.contains(expected), "{value}: {found}"),
+                (Err(found), Err(expected)) => {
+                    assert!(found.contains(expected), "{value}: {found}")
+                }
                 (found, _) => panic!("{value}: {found:?}"),
             }
         }
-        let config =
-            ConnectionConfig::Postgresql { url: "postgresql://u:hunter2@h/d".into(), write: false, pool_max: None };
+        let config = ConnectionConfig::Postgresql {
+            url: "postgresql://u:hunter2@h/d".into(),
+            write: false,
+            pool_max: None,
+        };
         assert!(!format!("{config:?}").contains("hunter2"));
     }
 }

@@ -16,7 +16,13 @@ pub struct ConnectionError {
 
 impl ConnectionError {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), field: None, retry_after_ms: None, details: None }
+        Self {
+            code,
+            message: message.into(),
+            field: None,
+            retry_after_ms: None,
+            details: None,
+        }
     }
 
     pub fn field(mut self, field: impl Into<String>) -> Self {

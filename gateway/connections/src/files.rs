@@ -57,7 +57,15 @@ impl FileRoot {
     /// `private`.
     pub(crate) fn new(root: PathBuf, writable: bool, private: Option<Arc<Private>>) -> Self {
         let (holds, versions) = (Holds::default(), Versions::default());
-        Self { inner: Arc::new(Inner { root, writable, private, holds, versions }) }
+        Self {
+            inner: Arc::new(Inner {
+                root,
+                writable,
+                private,
+                holds,
+                versions,
+            }),
+        }
     }
 
     pub fn writable(&self) -> bool {
@@ -66,14 +74,23 @@ impl FileRoot {
 
     pub async fn stat(&self, path: &str) -> Result<Info, ConnectionError> {
         let path = RootedPath::parse(path)?;
-        self.blocking(move |inner| inner.versions.info(&inner.open_root()?, &path)).await
+        self.blocking(move |inner| inner.versions.info(&inner.open_root()?, &path))
+            .await
     }
 
     /// Reads at most [`READ_MAX_BYTES`]; an empty answer is the end of the file.
-    pub async fn read(&self, path: &str, offset: u64, length: u32) -> Result<Vec<u8>, ConnectionError> {
+    pub async fn read(
+        &self,
+        path: &str,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, ConnectionError> {
         let path = RootedPath::parse(path)?;
         if length > READ_MAX_BYTES {
-            return Err(ConnectionError::new(Code::TooLarge, "at most 1 MiB can be read at once").field("length"));
+            return Err(
+                ConnectionError::new(Code::TooLarge, "at most 1 MiB can be read at once")
+                    .field("length"),
+            );
         }
         self.blocking(move |inner| {
             let file = inner.open_root()?.file(&path)?.into_std();
@@ -83,11 +100,18 @@ impl FileRoot {
     }
 
     /// Reads several parts at once, in the order asked; a part is shorter where the file ends.
-    pub async fn read_parts(&self, path: &str, parts: Vec<(u64, u32)>) -> Result<Vec<Vec<u8>>, ConnectionError> {
+    pub async fn read_parts(
+        &self,
+        path: &str,
+        parts: Vec<(u64, u32)>,
+    ) -> Result<Vec<Vec<u8>>, ConnectionError> {
         let path = RootedPath::parse(path)?;
         self.blocking(move |inner| {
             let file = inner.open_root()?.file(&path)?.into_std();
-            parts.into_iter().map(|(at, length)| read_at(&file, at, length).map_err(failed)).collect()
+            parts
+                .into_iter()
+                .map(|(at, length)| read_at(&file, at, length).map_err(failed))
+                .collect()
         })
         .await
     }
@@ -102,14 +126,23 @@ impl FileRoot {
         content: Vec<u8>,
     ) -> Result<String, ConnectionError> {
         if !self.inner.writable {
-            return Err(ConnectionError::new(Code::Forbidden, "the files of this connection are read-only"));
+            return Err(ConnectionError::new(
+                Code::Forbidden,
+                "the files of this connection are read-only",
+            ));
         }
         let path = RootedPath::parse(path)?;
         let if_version = if_version.map(str::to_owned);
         // This runs on a blocking thread, so it runs to its end even when nobody waits for it any more.
         self.blocking(move |inner| {
             let content = replace::Content::Whole(&content);
-            replace::replace(&inner.open_root()?, &inner.versions, &path, if_version.as_deref(), content)
+            replace::replace(
+                &inner.open_root()?,
+                &inner.versions,
+                &path,
+                if_version.as_deref(),
+                content,
+            )
         })
         .await
     }
@@ -123,22 +156,36 @@ impl FileRoot {
         edits: Vec<(u64, u64, Vec<u8>)>,
     ) -> Result<String, ConnectionError> {
         if !self.inner.writable {
-            return Err(ConnectionError::new(Code::Forbidden, "the files of this connection are read-only"));
+            return Err(ConnectionError::new(
+                Code::Forbidden,
+                "the files of this connection are read-only",
+            ));
         }
         let path = RootedPath::parse(path)?;
         let if_version = if_version.to_owned();
         self.blocking(move |inner| {
             let content = replace::Content::Edited(&edits);
-            replace::replace(&inner.open_root()?, &inner.versions, &path, Some(&if_version), content)
+            replace::replace(
+                &inner.open_root()?,
+                &inner.versions,
+                &path,
+                Some(&if_version),
+                content,
+            )
         })
         .await
     }
 
     /// Returns the paths of files that begin with `prefix`, in order, a thousand at a time; hidden files are left out.
-    pub async fn list(&self, prefix: &str, cursor: Option<&str>) -> Result<Listing, ConnectionError> {
+    pub async fn list(
+        &self,
+        prefix: &str,
+        cursor: Option<&str>,
+    ) -> Result<Listing, ConnectionError> {
         let prefix = path::Prefix::parse(prefix)?;
         let cursor = cursor.map(str::to_owned);
-        self.blocking(move |inner| listing::list(&inner.open_root()?, &prefix, cursor.as_deref())).await
+        self.blocking(move |inner| listing::list(&inner.open_root()?, &prefix, cursor.as_deref()))
+            .await
     }
 
     async fn blocking<T: Send + 'static>(
@@ -148,7 +195,9 @@ impl FileRoot {
         let inner = self.inner.clone();
         match tokio::task::spawn_blocking(move || work(&inner)).await {
             Ok(result) => result,
-            Err(error) => Err(ConnectionError::new(Code::UpstreamError, "the file access failed").details(error)),
+            Err(error) => Err(
+                ConnectionError::new(Code::UpstreamError, "the file access failed").details(error),
+            ),
         }
     }
 }
@@ -181,9 +230,13 @@ fn failed(error: io::Error) -> ConnectionError {
     let (code, message) = match error.kind() {
         ErrorKind::NotFound => (Code::NotFound, "there is no such file"),
         ErrorKind::PermissionDenied => (Code::Forbidden, "the file may not be reached"),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Code::Unavailable, "the disk is full"),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            (Code::Unavailable, "the disk is full")
+        }
         ErrorKind::ReadOnlyFilesystem => (Code::Forbidden, "the disk is read-only"),
-        ErrorKind::NotADirectory | ErrorKind::IsADirectory => (Code::NotFound, "there is no such file"),
+        ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
+            (Code::NotFound, "there is no such file")
+        }
         _ => (Code::UpstreamError, "the file cannot be used"),
     };
     ConnectionError::new(code, message).details(error)

@@ -68,8 +68,9 @@ pub fn machine_tls() -> Result<Arc<rustls::ClientConfig>, String> {
     }
     install_tls();
     let config = rustls::ClientConfig::with_platform_verifier();
-    let config =
-        config.map_err(|error| format!("the certificates that this machine trusts cannot be read: {error}"))?;
+    let config = config.map_err(|error| {
+        format!("the certificates that this machine trusts cannot be read: {error}")
+    })?;
     Ok(CONFIG.get_or_init(|| Arc::new(config)).clone())
 }
 
@@ -77,7 +78,11 @@ pub fn machine_tls() -> Result<Arc<rustls::ClientConfig>, String> {
 pub fn no_tls() -> Arc<rustls::ClientConfig> {
     install_tls();
     let nobody = rustls::RootCertStore::empty();
-    Arc::new(rustls::ClientConfig::builder().with_root_certificates(nobody).with_no_client_auth())
+    Arc::new(
+        rustls::ClientConfig::builder()
+            .with_root_certificates(nobody)
+            .with_no_client_auth(),
+    )
 }
 
 /// Makes a client that follows no redirect, since credentials go with its requests, and that ignores proxies from the
@@ -95,7 +100,9 @@ fn client(base: &Url, ca: Option<&str>) -> Result<Client, String> {
     } else if base.scheme() == "http" {
         client = client.tls_certs_only([]); // what the machine trusts is not read for nothing
     }
-    client.build().map_err(|error| format!("the HTTP client cannot be built: {error}"))
+    client
+        .build()
+        .map_err(|error| format!("the HTTP client cannot be built: {error}"))
 }
 
 impl Limits {
@@ -118,7 +125,13 @@ impl HttpConnection {
         let base = target::base(base_url)?;
         let headers = headers::of_connection(headers)?;
         let client = client(&base, ca)?;
-        Ok(Self { client, base, headers, writable, limits })
+        Ok(Self {
+            client,
+            base,
+            headers,
+            writable,
+            limits,
+        })
     }
 
     /// Returns `true` if methods other than GET and HEAD may be sent.
@@ -129,18 +142,35 @@ impl HttpConnection {
     /// Returns any answer of the service, whatever its status, except a redirect. Redirects of a GET or HEAD that stay
     /// under the base URL are followed. A request that may change something runs to its end or the deadline even if the
     /// returned future is dropped.
-    pub async fn send(&self, request: Request, deadline: Instant) -> Result<Response, ConnectionError> {
+    pub async fn send(
+        &self,
+        request: Request,
+        deadline: Instant,
+    ) -> Result<Response, ConnectionError> {
         let method = method(&request.method)?;
         let reads = method == Method::GET || method == Method::HEAD;
         if !reads && !self.writable {
-            return Err(ConnectionError::new(Code::Forbidden, "the web service connection is read-only"));
+            return Err(ConnectionError::new(
+                Code::Forbidden,
+                "the web service connection is read-only",
+            ));
         }
-        if request.body.as_ref().is_some_and(|body| body.len() > REQUEST_MAX_BYTES) {
-            return Err(ConnectionError::new(Code::TooLarge, "the request's body is larger than 8 MiB"));
+        if request
+            .body
+            .as_ref()
+            .is_some_and(|body| body.len() > REQUEST_MAX_BYTES)
+        {
+            return Err(ConnectionError::new(
+                Code::TooLarge,
+                "the request's body is larger than 8 MiB",
+            ));
         }
         let url = target::url(&self.base, &request.path, &request.query)?;
         let headers = headers::of_request(&request.headers, &self.headers)?;
-        let deadline = self.limits.timeout.map_or(deadline, |timeout| deadline.min(Instant::now() + timeout));
+        let deadline = self
+            .limits
+            .timeout
+            .map_or(deadline, |timeout| deadline.min(Instant::now() + timeout));
         let exchange = Exchange {
             client: self.client.clone(),
             base: self.base.clone(),
@@ -151,14 +181,16 @@ impl HttpConnection {
             response_max_bytes: self.limits.response_max_bytes,
         };
         let within = async move {
-            tokio::time::timeout_at(deadline.into(), exchange.run()).await.unwrap_or_else(|_| Err(timed_out()))
+            tokio::time::timeout_at(deadline.into(), exchange.run())
+                .await
+                .unwrap_or_else(|_| Err(timed_out()))
         };
         if reads {
             return within.await;
         }
-        tokio::spawn(within)
-            .await
-            .unwrap_or_else(|error| Err(ConnectionError::new(Code::UpstreamError, "the request failed").details(error)))
+        tokio::spawn(within).await.unwrap_or_else(|error| {
+            Err(ConnectionError::new(Code::UpstreamError, "the request failed").details(error))
+        })
     }
 }
 
@@ -177,7 +209,10 @@ impl Exchange {
     async fn run(self) -> Result<Response, ConnectionError> {
         let mut url = self.url;
         for _ in 0..=REDIRECTS_MAX {
-            let mut request = self.client.request(self.method.clone(), url.clone()).headers(self.headers.clone());
+            let mut request = self
+                .client
+                .request(self.method.clone(), url.clone())
+                .headers(self.headers.clone());
             if let Some(body) = &self.body {
                 request = request.body(body.clone());
             }
@@ -186,7 +221,9 @@ impl Exchange {
                 return answer(response, self.response_max_bytes).await;
             };
             if self.method != Method::GET && self.method != Method::HEAD {
-                return Err(redirected("the web service answers a change with a redirect"));
+                return Err(redirected(
+                    "the web service answers a change with a redirect",
+                ));
             }
             url = target::redirected(&self.base, &url, location)
                 .ok_or_else(|| redirected("the web service redirects to somewhere else"))?;
@@ -224,19 +261,40 @@ fn redirect(response: &reqwest::Response) -> Option<&str> {
             | StatusCode::TEMPORARY_REDIRECT
             | StatusCode::PERMANENT_REDIRECT
     );
-    redirects.then(|| response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("//"))
+    redirects.then(|| {
+        response
+            .headers()
+            .get(LOCATION)
+            .and_then(|to| to.to_str().ok())
+            .unwrap_or("//")
+    })
 }
 
 /// Reads the body as it comes, never more than allowed.
-async fn answer(mut response: reqwest::Response, max_bytes: u64) -> Result<Response, ConnectionError> {
-    if response.headers().get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+async fn answer(
+    mut response: reqwest::Response,
+    max_bytes: u64,
+) -> Result<Response, ConnectionError> {
+    if response
+        .headers()
+        .get(CONTENT_ENCODING)
+        .is_some_and(|coding| coding != "identity")
+    {
         return Err(ConnectionError::new(
             Code::UpstreamError,
             "the web service answers in a coding it was not asked for",
         ));
     }
-    let too_large = || ConnectionError::new(Code::TooLarge, format!("the answer is larger than {max_bytes} bytes"));
-    if response.content_length().is_some_and(|length| length > max_bytes) {
+    let too_large = || {
+        ConnectionError::new(
+            Code::TooLarge,
+            format!("the answer is larger than {max_bytes} bytes"),
+        )
+    };
+    if response
+        .content_length()
+        .is_some_and(|length| length > max_bytes)
+    {
         return Err(too_large());
     }
     let status = response.status().as_u16();
@@ -248,15 +306,21 @@ async fn answer(mut response: reqwest::Response, max_bytes: u64) -> Result<Respo
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Response { status, headers, body })
+    Ok(Response {
+        status,
+        headers,
+        body,
+    })
 }
 
 fn failed(error: reqwest::Error) -> ConnectionError {
     let error = error.without_url();
     let described = if distrusted(&error) {
         let message = "the web service shows a certificate that is not accepted";
-        return ConnectionError::new(Code::Unavailable, message)
-            .details(format!("{}; `ca` of the connection names the authorities that are accepted", causes(&error)));
+        return ConnectionError::new(Code::Unavailable, message).details(format!(
+            "{}; `ca` of the connection names the authorities that are accepted",
+            causes(&error)
+        ));
     } else if error.is_connect() {
         ConnectionError::new(Code::Unavailable, "the web service cannot be reached")
     } else if error.is_timeout() {
@@ -264,7 +328,10 @@ fn failed(error: reqwest::Error) -> ConnectionError {
     } else if error.is_body() || error.is_decode() {
         ConnectionError::new(Code::UpstreamError, "the web service's answer breaks off")
     } else {
-        ConnectionError::new(Code::UpstreamError, "the web service does not answer as HTTP")
+        ConnectionError::new(
+            Code::UpstreamError,
+            "the web service does not answer as HTTP",
+        )
     };
     described.details(causes(&error))
 }
@@ -278,15 +345,23 @@ fn causes(error: &reqwest::Error) -> String {
 fn distrusted(error: &reqwest::Error) -> bool {
     chain(error).any(|mut cause| {
         // An error of input or output keeps what it holds out of the chain of sources.
-        while let Some(held) = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        while let Some(held) = cause
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+        {
             cause = held;
         }
-        matches!(cause.downcast_ref::<rustls::Error>(), Some(rustls::Error::InvalidCertificate(_)))
+        matches!(
+            cause.downcast_ref::<rustls::Error>(),
+            Some(rustls::Error::InvalidCertificate(_))
+        )
     })
 }
 
 fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
-    std::iter::successors(Some(error as &(dyn StdError + 'static)), |&cause| cause.source())
+    std::iter::successors(Some(error as &(dyn StdError + 'static)), |&cause| {
+        cause.source()
+    })
 }
 
 fn timed_out() -> ConnectionError {

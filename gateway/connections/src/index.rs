@@ -82,7 +82,11 @@ impl Indexes {
     /// Removes what a crash left half done. A folder that cannot be used fails at its first use.
     pub fn new(folder: PathBuf) -> Self {
         store::sweep(&folder);
-        Self { folder, open: Mutex::default(), building: Mutex::default() }
+        Self {
+            folder,
+            open: Mutex::default(),
+            building: Mutex::default(),
+        }
     }
 
     /// Returns how many bytes of the source the index covers; `None` while there is no index.
@@ -91,13 +95,26 @@ impl Indexes {
     }
 
     pub fn range(&self, name: Name<'_>, range: &Range) -> Result<Vec<Entry>, ConnectionError> {
-        let opened = self.opened(name).ok_or_else(|| ConnectionError::new(Code::NotFound, "there is no such index"))?;
+        let opened = self
+            .opened(name)
+            .ok_or_else(|| ConnectionError::new(Code::NotFound, "there is no such index"))?;
         opened.range(range).map_err(failed)
     }
 
     /// Turns the indexes of an old version into those of a new one, which begins with all that they cover.
-    pub fn extend(&self, plugin: &str, source: &str, old: &str, new: &str) -> Result<(), ConnectionError> {
-        let name = |version| Name { plugin, source, version, column: "" };
+    pub fn extend(
+        &self,
+        plugin: &str,
+        source: &str,
+        old: &str,
+        new: &str,
+    ) -> Result<(), ConnectionError> {
+        let name = |version| Name {
+            plugin,
+            source,
+            version,
+            column: "",
+        };
         let renamed = store::rename(&self.folder, name(old), name(new)).map_err(failed)?;
         locked(&self.open).retain(|(path, _)| !renamed.contains(path));
         Ok(())
@@ -114,9 +131,14 @@ impl Indexes {
             return Ok(locked(build).covers);
         }
         if builds.len() >= BUILDS_MAX {
-            let idle = builds.iter().filter_map(|(path, build)| Some((build.try_lock().ok()?.touched, path)));
+            let idle = builds
+                .iter()
+                .filter_map(|(path, build)| Some((build.try_lock().ok()?.touched, path)));
             let (_, oldest) = idle.min().ok_or_else(|| {
-                ConnectionError::new(Code::Overloaded, "too many indexes of the plugin are being built")
+                ConnectionError::new(
+                    Code::Overloaded,
+                    "too many indexes of the plugin are being built",
+                )
             })?;
             let oldest = oldest.clone();
             builds.remove(&oldest);
@@ -128,16 +150,31 @@ impl Indexes {
     }
 
     /// Adds the entries of the next bytes of the source: from `from`, which is what the index covers so far, to `to`.
-    pub fn add(&self, name: Name<'_>, entries: &[Entry], from: u64, to: u64) -> Result<(), ConnectionError> {
+    pub fn add(
+        &self,
+        name: Name<'_>,
+        entries: &[Entry],
+        from: u64,
+        to: u64,
+    ) -> Result<(), ConnectionError> {
         if entries.iter().any(|entry| entry.key.len() > KEY_MAX_BYTES) {
-            return Err(ConnectionError::new(Code::TooLarge, "a key takes at most 256 bytes").field("key"));
+            return Err(
+                ConnectionError::new(Code::TooLarge, "a key takes at most 256 bytes").field("key"),
+            );
         }
         let path = store::path(&self.folder, name);
-        let build = locked(&self.building).get(name.plugin).and_then(|building| building.builds.get(&path).cloned());
-        let build = build.ok_or_else(|| ConnectionError::new(Code::NotFound, "there is no such index under way"))?;
+        let build = locked(&self.building)
+            .get(name.plugin)
+            .and_then(|building| building.builds.get(&path).cloned());
+        let build = build.ok_or_else(|| {
+            ConnectionError::new(Code::NotFound, "there is no such index under way")
+        })?;
         let mut build = locked(&build);
         if build.covers != from {
-            return Err(ConnectionError::new(Code::Conflict, "the index has been built further by another call"));
+            return Err(ConnectionError::new(
+                Code::Conflict,
+                "the index has been built further by another call",
+            ));
         }
         let added = build.add(entries, to);
         drop(build);
@@ -151,7 +188,9 @@ impl Indexes {
     pub fn finish(&self, name: Name<'_>, bytes_max: u64) -> Result<(), ConnectionError> {
         let path = store::path(&self.folder, name);
         let build = self.take_build(name.plugin, &path);
-        let build = build.ok_or_else(|| ConnectionError::new(Code::NotFound, "there is no such index under way"))?;
+        let build = build.ok_or_else(|| {
+            ConnectionError::new(Code::NotFound, "there is no such index under way")
+        })?;
         locked(&build).finish(&path).map_err(failed)?;
         // One of the same version may be open that covers less.
         locked(&self.open).retain(|(known, _)| *known != path);
@@ -185,19 +224,26 @@ impl Indexes {
 
 impl Building {
     fn drop_abandoned(&mut self) {
-        self.builds.retain(|_, build| build.try_lock().map_or(true, |build| !build.is_abandoned()));
+        self.builds
+            .retain(|_, build| build.try_lock().map_or(true, |build| !build.is_abandoned()));
     }
 }
 
 impl Opened {
     /// Opens a finished index. Nothing changes it, so SQLite need not look for locks or journals.
     fn open(path: &Path) -> rusqlite::Result<Self> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let address = format!("file:{}?immutable=1", address(path));
         let connection = Connection::open_with_flags(address, flags)?;
         connection.pragma_update(None, "cache_size", -CACHE_KB)?;
-        let covers = connection.query_row("SELECT covers FROM meta", [], |row| row.get::<_, i64>(0))?;
-        Ok(Self { connection: Mutex::new(connection), covers: covers as u64 })
+        let covers =
+            connection.query_row("SELECT covers FROM meta", [], |row| row.get::<_, i64>(0))?;
+        Ok(Self {
+            connection: Mutex::new(connection),
+            covers: covers as u64,
+        })
     }
 
     fn range(&self, range: &Range) -> rusqlite::Result<Vec<Entry>> {
@@ -206,16 +252,35 @@ impl Opened {
         let limit = range.limit.clamp(1, RANGE_MAX) as usize;
         let to = range.to.as_deref().unwrap_or(&END);
         let Some((key, at)) = &range.after else {
-            let sql = if range.descending { DESCENDING } else { ASCENDING };
-            collect(&connection, sql, params![range.from, to, limit as i64], &mut entries)?;
+            let sql = if range.descending {
+                DESCENDING
+            } else {
+                ASCENDING
+            };
+            collect(
+                &connection,
+                sql,
+                params![range.from, to, limit as i64],
+                &mut entries,
+            )?;
             return Ok(entries);
         };
         // The rest of the key that the previous page ended in comes first, then the keys behind it.
-        collect(&connection, SAME, params![key, *at as i64, limit as i64], &mut entries)?;
+        collect(
+            &connection,
+            SAME,
+            params![key, *at as i64, limit as i64],
+            &mut entries,
+        )?;
         let left = (limit - entries.len()) as i64;
         match range.descending {
             _ if left == 0 => {}
-            true => collect(&connection, DESCENDING, params![range.from, key.as_slice().min(to), left], &mut entries)?,
+            true => collect(
+                &connection,
+                DESCENDING,
+                params![range.from, key.as_slice().min(to), left],
+                &mut entries,
+            )?,
             false => collect(&connection, BEHIND, params![key, to, left], &mut entries)?,
         }
         Ok(entries)
@@ -225,11 +290,13 @@ impl Opened {
 /// Greater than every key.
 const END: [u8; KEY_MAX_BYTES + 1] = [0xff; KEY_MAX_BYTES + 1];
 
-const SAME: &str = "SELECT key, at, length FROM entries WHERE key = ?1 AND at > ?2 ORDER BY at LIMIT ?3";
-const BEHIND: &str = "SELECT key, at, length FROM entries WHERE key > ?1 AND key < ?2 ORDER BY key, at LIMIT ?3";
-const ASCENDING: &str = "SELECT key, at, length FROM entries WHERE key >= ?1 AND key < ?2 ORDER BY key, at LIMIT ?3";
-const DESCENDING: &str =
-    "SELECT key, at, length FROM entries WHERE key >= ?1 AND key < ?2 ORDER BY key DESC, at LIMIT ?3";
+const SAME: &str =
+    "SELECT key, at, length FROM entries WHERE key = ?1 AND at > ?2 ORDER BY at LIMIT ?3";
+const BEHIND: &str =
+    "SELECT key, at, length FROM entries WHERE key > ?1 AND key < ?2 ORDER BY key, at LIMIT ?3";
+const ASCENDING: &str =
+    "SELECT key, at, length FROM entries WHERE key >= ?1 AND key < ?2 ORDER BY key, at LIMIT ?3";
+const DESCENDING: &str = "SELECT key, at, length FROM entries WHERE key >= ?1 AND key < ?2 ORDER BY key DESC, at LIMIT ?3";
 
 fn collect(
     connection: &Connection,
@@ -241,7 +308,11 @@ fn collect(
     let mut rows = statement.query(parameters)?;
     while let Some(row) = rows.next()? {
         let key = row.get_ref(0)?.as_blob()?.to_vec();
-        entries.push(Entry { key, at: row.get::<_, i64>(1)? as u64, length: row.get(2)? });
+        entries.push(Entry {
+            key,
+            at: row.get::<_, i64>(1)? as u64,
+            length: row.get(2)?,
+        });
     }
     Ok(())
 }
@@ -249,7 +320,11 @@ fn collect(
 /// Encodes a path as SQLite reads it in an address.
 fn address(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
-    percent_encoding::percent_encode(path.as_os_str().as_bytes(), percent_encoding::NON_ALPHANUMERIC).to_string()
+    percent_encoding::percent_encode(
+        path.as_os_str().as_bytes(),
+        percent_encoding::NON_ALPHANUMERIC,
+    )
+    .to_string()
 }
 
 fn failed(error: impl std::fmt::Display) -> ConnectionError {

@@ -41,12 +41,18 @@ pub enum Connection {
 impl Connections {
     /// Returns no connections yet. Those that are opened from here on do not reach `folder`, which is Weir's own state.
     pub fn apart_from(folder: &Path) -> Self {
-        Self { by_name: BTreeMap::new(), private: Some(Arc::new(Private::new(folder.to_owned()))) }
+        Self {
+            by_name: BTreeMap::new(),
+            private: Some(Arc::new(Private::new(folder.to_owned()))),
+        }
     }
 
     /// Checks each configuration and resolves its secrets; relative paths are taken from `base`, the folder of the
     /// config file. `(connection name, what is wrong)` for every problem.
-    pub fn new(configs: &BTreeMap<String, ConnectionConfig>, base: &Path) -> Result<Self, Vec<(String, String)>> {
+    pub fn new(
+        configs: &BTreeMap<String, ConnectionConfig>,
+        base: &Path,
+    ) -> Result<Self, Vec<(String, String)>> {
         match Self::default().renewed(configs, base) {
             (connections, problems) if problems.is_empty() => Ok(connections),
             (_, problems) => Err(problems),
@@ -56,14 +62,21 @@ impl Connections {
     /// Does the same where others are open already: those that stay as they were, secrets included, keep their pools.
     /// A connection with a problem is left out, and the others are opened. A connection that leads straight into Weir's own
     /// state is such a problem; files above that are opened, and the state beneath them is out of reach.
-    pub fn renewed(&self, configs: &BTreeMap<String, ConnectionConfig>, base: &Path) -> (Self, Vec<(String, String)>) {
+    pub fn renewed(
+        &self,
+        configs: &BTreeMap<String, ConnectionConfig>,
+        base: &Path,
+    ) -> (Self, Vec<(String, String)>) {
         let mut by_name = BTreeMap::new();
         let mut problems = Vec::new();
         for (name, config) in configs {
             let open = config.resolved(base).and_then(|config| {
                 self.leads_elsewhere(&config)?;
                 let same = self.by_name.get(name).filter(|open| open.config == config);
-                let connection = same.map_or_else(|| self.connection(&config), |open| Ok(open.connection.clone()))?;
+                let connection = same.map_or_else(
+                    || self.connection(&config),
+                    |open| Ok(open.connection.clone()),
+                )?;
                 Ok(Open { config, connection })
             });
             match open {
@@ -73,7 +86,13 @@ impl Connections {
                 Err(what) => problems.push((name.clone(), what)),
             }
         }
-        (Self { by_name, private: self.private.clone() }, problems)
+        (
+            Self {
+                by_name,
+                private: self.private.clone(),
+            },
+            problems,
+        )
     }
 
     pub fn get(&self, name: &str) -> Option<&Connection> {
@@ -90,11 +109,25 @@ impl Connections {
             ConnectionConfig::Sqlite { path, write } => {
                 Connection::Sql(Arc::new(sql::SqlConnection::sqlite(path.clone(), *write)))
             }
-            ConnectionConfig::Postgresql { url, write, pool_max } => {
-                Connection::Sql(Arc::new(sql::SqlConnection::postgresql(url, *write, *pool_max)?))
-            }
-            ConnectionConfig::Http { base_url, headers, ca, write, timeout_ms, response_max_bytes } => {
-                let headers: Vec<_> = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            ConnectionConfig::Postgresql {
+                url,
+                write,
+                pool_max,
+            } => Connection::Sql(Arc::new(sql::SqlConnection::postgresql(
+                url, *write, *pool_max,
+            )?)),
+            ConnectionConfig::Http {
+                base_url,
+                headers,
+                ca,
+                write,
+                timeout_ms,
+                response_max_bytes,
+            } => {
+                let headers: Vec<_> = headers
+                    .iter()
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect();
                 let limits = http::Limits::new(*timeout_ms, *response_max_bytes);
                 Connection::Http(Arc::new(http::HttpConnection::new(
                     base_url,
@@ -104,15 +137,16 @@ impl Connections {
                     limits,
                 )?))
             }
-            ConnectionConfig::Files { path, write } => {
-                Connection::Files(Arc::new(files::FileRoot::new(path.clone(), *write, self.private.clone())))
-            }
+            ConnectionConfig::Files { path, write } => Connection::Files(Arc::new(
+                files::FileRoot::new(path.clone(), *write, self.private.clone()),
+            )),
         })
     }
 
     /// Refuses a file or folder in the folder that no connection reaches.
     fn leads_elsewhere(&self, config: &ConnectionConfig) -> Result<(), String> {
-        let (ConnectionConfig::Sqlite { path, .. } | ConnectionConfig::Files { path, .. }) = config else {
+        let (ConnectionConfig::Sqlite { path, .. } | ConnectionConfig::Files { path, .. }) = config
+        else {
             return Ok(());
         };
         match &self.private {

@@ -84,11 +84,21 @@ struct Outcome {
 
 impl SqlConnection {
     pub(crate) fn sqlite(path: PathBuf, writable: bool) -> Self {
-        Self { kind: Kind::Sqlite(sqlite::Sqlite::new(path, writable)), writable }
+        Self {
+            kind: Kind::Sqlite(sqlite::Sqlite::new(path, writable)),
+            writable,
+        }
     }
 
-    pub(crate) fn postgresql(url: &str, writable: bool, pool_max: Option<u32>) -> Result<Self, String> {
-        Ok(Self { kind: Kind::Postgresql(postgresql::Postgresql::new(url, pool_max)?), writable })
+    pub(crate) fn postgresql(
+        url: &str,
+        writable: bool,
+        pool_max: Option<u32>,
+    ) -> Result<Self, String> {
+        Ok(Self {
+            kind: Kind::Postgresql(postgresql::Postgresql::new(url, pool_max)?),
+            writable,
+        })
     }
 
     /// Returns `sqlite` or `postgresql`.
@@ -119,9 +129,16 @@ impl SqlConnection {
         Ok(self.run(statement, Access::Write).await?.changed)
     }
 
-    async fn run(&self, statement: Statement<'_>, access: Access) -> Result<Outcome, ConnectionError> {
+    async fn run(
+        &self,
+        statement: Statement<'_>,
+        access: Access,
+    ) -> Result<Outcome, ConnectionError> {
         if access == Access::Write && !self.writable {
-            return Err(ConnectionError::new(Code::Forbidden, "the database connection is read-only"));
+            return Err(ConnectionError::new(
+                Code::Forbidden,
+                "the database connection is read-only",
+            ));
         }
         let prepared = Prepared::new(statement)?;
         match &self.kind {
@@ -134,11 +151,15 @@ impl SqlConnection {
 impl Prepared {
     fn new(statement: Statement<'_>) -> Result<Self, ConnectionError> {
         if statement.text.len() > TEXT_MAX_BYTES {
-            return Err(ConnectionError::new(Code::TooLarge, "the statement is too long"));
+            return Err(ConnectionError::new(
+                Code::TooLarge,
+                "the statement is too long",
+            ));
         }
         let options = match statement.options {
             Some(options) => serde_json::from_str(options).map_err(|error| {
-                ConnectionError::new(Code::InvalidArguments, "the statement's options are wrong").details(error)
+                ConnectionError::new(Code::InvalidArguments, "the statement's options are wrong")
+                    .details(error)
             })?,
             None => Options::default(),
         };
@@ -156,12 +177,14 @@ impl Options {
     /// Checks that as many rows were changed as were meant; otherwise the caller rolls back.
     fn check(&self, changed: u64) -> Result<(), ConnectionError> {
         match self.expect_rows {
-            Some(expected) if changed == 0 && expected > 0 => {
-                Err(ConnectionError::new(Code::NotFound, "there is no such record"))
-            }
-            Some(expected) if changed != expected => {
-                Err(ConnectionError::new(Code::Conflict, "the key fits more than one record, so nothing was changed"))
-            }
+            Some(expected) if changed == 0 && expected > 0 => Err(ConnectionError::new(
+                Code::NotFound,
+                "there is no such record",
+            )),
+            Some(expected) if changed != expected => Err(ConnectionError::new(
+                Code::Conflict,
+                "the key fits more than one record, so nothing was changed",
+            )),
             _ => Ok(()),
         }
     }

@@ -24,7 +24,13 @@ async fn no_path_leaves_the_root() {
 
     assert_eq!(files.read("sub/a.csv", 2, 3).await.expect("read"), b"sid");
     assert_eq!(files.read("sub/a.csv", 90, 3).await.expect("read"), b"");
-    assert_eq!(files.read("link.csv", 0, 100).await.expect("a link inside the root"), b"inside");
+    assert_eq!(
+        files
+            .read("link.csv", 0, 100)
+            .await
+            .expect("a link inside the root"),
+        b"inside"
+    );
     for (path, code) in [
         ("", "invalid"),
         ("/etc/passwd", "invalid"),
@@ -39,19 +45,53 @@ async fn no_path_leaves_the_root() {
         ("absent.csv", "not_found"),
         ("sub/a.csv/b", "not_found"),
     ] {
-        assert_eq!(files.stat(path).await.expect_err(path).code.word(), code, "{path:?}");
-        assert_eq!(files.read(path, 0, 10).await.expect_err(path).code.word(), code, "{path:?}");
+        assert_eq!(
+            files.stat(path).await.expect_err(path).code.word(),
+            code,
+            "{path:?}"
+        );
+        assert_eq!(
+            files.read(path, 0, 10).await.expect_err(path).code.word(),
+            code,
+            "{path:?}"
+        );
     }
     for path in ["out.csv", "up/secret.csv"] {
         let error = files.read(path, 0, 10).await.expect_err(path);
-        assert!(matches!(error.code.word(), "denied" | "upstream_error"), "{path}: {error:?}");
-        files.replace(path, None, b"overwritten".to_vec()).await.expect_err(path);
+        assert!(
+            matches!(error.code.word(), "denied" | "upstream_error"),
+            "{path}: {error:?}"
+        );
+        files
+            .replace(path, None, b"overwritten".to_vec())
+            .await
+            .expect_err(path);
     }
-    assert_eq!(std::fs::read_to_string(folder.path().join("secret.csv")).expect("there"), "s");
-    assert_eq!(files.read("sub/a.csv", 0, 1024 * 1024 + 1).await.expect_err("too long").code.word(), "too_large");
-    assert_eq!(files.list("", None).await.expect("listed").paths, ["link.csv", "sub/a.csv"]);
-    assert_eq!(files.list("sub/", None).await.expect("listed").paths, ["sub/a.csv"]);
-    assert_eq!(files.list("su", None).await.expect("listed").paths, ["sub/a.csv"]);
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("secret.csv")).expect("there"),
+        "s"
+    );
+    assert_eq!(
+        files
+            .read("sub/a.csv", 0, 1024 * 1024 + 1)
+            .await
+            .expect_err("too long")
+            .code
+            .word(),
+        "too_large"
+    );
+    assert_eq!(
+        files.list("", None).await.expect("listed").paths,
+        ["link.csv", "sub/a.csv"]
+    );
+    assert_eq!(
+        files.list("sub/", None).await.expect("listed").paths,
+        ["sub/a.csv"]
+    );
+    assert_eq!(
+        files.list("su", None).await.expect("listed").paths,
+        ["sub/a.csv"]
+    );
 }
 
 #[tokio::test]
@@ -63,13 +103,27 @@ async fn versions_follow_the_content() {
     for round in 0..200 {
         // The change is in place and of one length, so neither inode nor size nor, often, the times tell.
         std::fs::write(&path, format!("{round:04}")).expect("written");
-        assert!(seen.insert(files.stat("a.csv").await.expect("there").version), "round {round}");
+        assert!(
+            seen.insert(files.stat("a.csv").await.expect("there").version),
+            "round {round}"
+        );
     }
     let before = files.stat("a.csv").await.expect("there");
     std::thread::sleep(std::time::Duration::from_millis(120));
     assert_eq!(files.stat("a.csv").await.expect("there"), before);
-    assert_eq!(files.stat("a.csv").await.expect("there, from memory"), before);
-    assert_eq!(files.replace("a.csv", None, vec![]).await.expect_err("read-only").code.word(), "denied");
+    assert_eq!(
+        files.stat("a.csv").await.expect("there, from memory"),
+        before
+    );
+    assert_eq!(
+        files
+            .replace("a.csv", None, vec![])
+            .await
+            .expect_err("read-only")
+            .code
+            .word(),
+        "denied"
+    );
 }
 
 /// What Weir has written is not digested again, and a change by somebody else in the next moment is seen all the same.
@@ -81,12 +135,19 @@ async fn a_change_right_after_our_own_is_seen() {
     let files = open(folder.path(), true);
     for round in 0..200 {
         let content = format!("{round:04}");
-        let written = files.replace("a.csv", None, content.into_bytes()).await.expect("replaced");
+        let written = files
+            .replace("a.csv", None, content.into_bytes())
+            .await
+            .expect("replaced");
         if round % 2 == 0 {
             assert_eq!(files.stat("a.csv").await.expect("there").version, written);
         }
         std::fs::write(&path, format!("x{round:03}")).expect("written in place");
-        assert_ne!(files.stat("a.csv").await.expect("there").version, written, "round {round}");
+        assert_ne!(
+            files.stat("a.csv").await.expect("there").version,
+            written,
+            "round {round}"
+        );
     }
 }
 
@@ -124,15 +185,32 @@ async fn writers_lose_nothing_and_leave_nothing() {
     let content = std::fs::read_to_string(&path).expect("there");
     assert_eq!(content.lines().collect::<HashSet<_>>().len(), 80);
     assert_eq!(content.lines().count(), 80);
-    assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o640);
-    let names: Vec<_> =
-        std::fs::read_dir(folder.path()).expect("listed").map(|e| e.expect("entry").file_name()).collect();
+    assert_eq!(
+        std::fs::metadata(&path)
+            .expect("there")
+            .permissions()
+            .mode()
+            & 0o777,
+        0o640
+    );
+    let names: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("listed")
+        .map(|e| e.expect("entry").file_name())
+        .collect();
     assert_eq!(names, ["rows.csv"]);
     let files = open(folder.path(), true);
-    let version = files.replace("new.csv", None, b"x".to_vec()).await.expect("a new file");
+    let version = files
+        .replace("new.csv", None, b"x".to_vec())
+        .await
+        .expect("a new file");
     assert_eq!(files.stat("new.csv").await.expect("there").version, version);
     assert_eq!(
-        files.replace("gone.csv", Some(&version), b"x".to_vec()).await.expect_err("absent").code.word(),
+        files
+            .replace("gone.csv", Some(&version), b"x".to_vec())
+            .await
+            .expect_err("absent")
+            .code
+            .word(),
         "conflict"
     );
 }
@@ -141,9 +219,15 @@ async fn writers_lose_nothing_and_leave_nothing() {
 async fn a_root_that_is_missing_is_found_once_it_is_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = open(&folder.path().join("later"), false);
-    assert_eq!(files.stat("a.csv").await.expect_err("no root").code.word(), "unavailable");
+    assert_eq!(
+        files.stat("a.csv").await.expect_err("no root").code.word(),
+        "unavailable"
+    );
     std::fs::create_dir(folder.path().join("later")).expect("made");
-    assert_eq!(files.stat("a.csv").await.expect_err("no file").code.word(), "not_found");
+    assert_eq!(
+        files.stat("a.csv").await.expect_err("no file").code.word(),
+        "not_found"
+    );
 }
 
 /// Weir's own state may lie beneath a connection's folder, and is out of its reach there: by its path, through a link, in a
@@ -152,11 +236,20 @@ async fn a_root_that_is_missing_is_found_once_it_is_there() {
 async fn weirs_own_state_is_out_of_reach() {
     let folder = tempfile::tempdir().expect("a folder");
     let (root, state) = (folder.path(), folder.path().join("st"));
-    let config = |path: &str| ConnectionConfig::Files { path: path.into(), write: true };
+    let config = |path: &str| ConnectionConfig::Files {
+        path: path.into(),
+        write: true,
+    };
     let configs = BTreeMap::from([
         ("all".to_owned(), config(".")),
         ("beside".to_owned(), config("data")),
-        ("db".to_owned(), ConnectionConfig::Sqlite { path: "st/weir.db".into(), write: false }),
+        (
+            "db".to_owned(),
+            ConnectionConfig::Sqlite {
+                path: "st/weir.db".into(),
+                write: false,
+            },
+        ),
         ("inside".to_owned(), config("st/deep")),
         ("state".to_owned(), config("st")),
     ]);
@@ -165,75 +258,170 @@ async fn weirs_own_state_is_out_of_reach() {
     let names: Vec<&str> = problems.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["db", "inside", "state"], "{problems:?}");
     assert!(problems[0].1.contains("Weir's own state"), "{problems:?}");
-    let Some(Connection::Files(files)) = connections.get("all") else { unreachable!("it is a file root") };
+    let Some(Connection::Files(files)) = connections.get("all") else {
+        unreachable!("it is a file root")
+    };
 
     for made in ["st/deep", "data/deep"] {
         std::fs::create_dir_all(root.join(made)).expect("made");
     }
-    for (path, text) in [("st/key", "weir_secret"), ("st/deep/key", "weir_secret"), ("data/deep/a.csv", "id\n1\n")] {
+    for (path, text) in [
+        ("st/key", "weir_secret"),
+        ("st/deep/key", "weir_secret"),
+        ("data/deep/a.csv", "id\n1\n"),
+    ] {
         std::fs::write(root.join(path), text).expect("written");
     }
-    for (link, to) in [("key.csv", "st/key"), ("way", "st"), ("deeper", "st/deep"), ("fine", "data/deep")] {
+    for (link, to) in [
+        ("key.csv", "st/key"),
+        ("way", "st"),
+        ("deeper", "st/deep"),
+        ("fine", "data/deep"),
+    ] {
         symlink(to, root.join(link)).expect("linked");
     }
-    for path in
-        ["st/key", "st/deep/key", "st/new.csv", "key.csv", "way/key", "way/new.csv", "deeper/key", "data/../st/key"]
-    {
+    for path in [
+        "st/key",
+        "st/deep/key",
+        "st/new.csv",
+        "key.csv",
+        "way/key",
+        "way/new.csv",
+        "deeper/key",
+        "data/../st/key",
+    ] {
         let told = [
             files.stat(path).await.expect_err("a file of the state"),
-            files.read(path, 0, 9).await.expect_err("a file of the state"),
-            files.replace(path, None, b"mine".to_vec()).await.expect_err("a file of the state"),
-            files.replace_parts(path, "v", vec![]).await.expect_err("a file of the state"),
+            files
+                .read(path, 0, 9)
+                .await
+                .expect_err("a file of the state"),
+            files
+                .replace(path, None, b"mine".to_vec())
+                .await
+                .expect_err("a file of the state"),
+            files
+                .replace_parts(path, "v", vec![])
+                .await
+                .expect_err("a file of the state"),
         ];
-        let expected = if path.contains("..") { Code::InvalidArguments } else { Code::Forbidden };
-        assert!(told.iter().all(|error| error.code == expected), "{path}: {told:?}");
+        let expected = if path.contains("..") {
+            Code::InvalidArguments
+        } else {
+            Code::Forbidden
+        };
+        assert!(
+            told.iter().all(|error| error.code == expected),
+            "{path}: {told:?}"
+        );
     }
-    assert_eq!(std::fs::read(state.join("key")).expect("there"), b"weir_secret");
-    assert_eq!(std::fs::read_dir(&state).expect("there").count(), 2, "nothing was left there");
+    assert_eq!(
+        std::fs::read(state.join("key")).expect("there"),
+        b"weir_secret"
+    );
+    assert_eq!(
+        std::fs::read_dir(&state).expect("there").count(),
+        2,
+        "nothing was left there"
+    );
     for prefix in ["st/", "way/", "deeper/"] {
-        assert_eq!(files.list(prefix, None).await.expect_err("the state").code, Code::Forbidden, "{prefix}");
+        assert_eq!(
+            files.list(prefix, None).await.expect_err("the state").code,
+            Code::Forbidden,
+            "{prefix}"
+        );
     }
     let listed = files.list("", None).await.expect("listed").paths;
-    assert!(!listed.iter().any(|path| path.starts_with("st/")), "{listed:?}");
+    assert!(
+        !listed.iter().any(|path| path.starts_with("st/")),
+        "{listed:?}"
+    );
 
     // The state is known whatever it is called by now, and whatever has its name.
     std::fs::rename(&state, root.join("other")).expect("renamed");
-    assert_eq!(files.read("other/key", 0, 9).await.expect_err("the state").code, Code::Forbidden);
+    assert_eq!(
+        files
+            .read("other/key", 0, 9)
+            .await
+            .expect_err("the state")
+            .code,
+        Code::Forbidden
+    );
     std::fs::create_dir(&state).expect("a decoy");
     for path in ["other/key", "st/new.csv"] {
-        assert_eq!(files.read(path, 0, 9).await.expect_err("the state").code, Code::Forbidden, "{path}");
+        assert_eq!(
+            files.read(path, 0, 9).await.expect_err("the state").code,
+            Code::Forbidden,
+            "{path}"
+        );
     }
     std::fs::remove_dir(&state).expect("removed");
     symlink("other", &state).expect("linked");
-    assert_eq!(files.read("other/key", 0, 9).await.expect_err("the state").code, Code::Forbidden);
+    assert_eq!(
+        files
+            .read("other/key", 0, 9)
+            .await
+            .expect_err("the state")
+            .code,
+        Code::Forbidden
+    );
     // A link to what is not there yet is no file, as elsewhere.
     symlink("later.csv", root.join("dangling.csv")).expect("linked");
-    assert_eq!(files.stat("dangling.csv").await.expect_err("nothing").code, Code::NotFound);
+    assert_eq!(
+        files.stat("dangling.csv").await.expect_err("nothing").code,
+        Code::NotFound
+    );
 
     // What lies beside it is read and written as anywhere.
     for path in ["data/deep/a.csv", "fine/a.csv"] {
         let version = files.stat(path).await.expect("there").version;
         assert_eq!(files.read(path, 0, 2).await.expect("read"), b"id", "{path}");
-        files.replace(path, Some(&version), b"id\n2\n".to_vec()).await.expect("replaced");
+        files
+            .replace(path, Some(&version), b"id\n2\n".to_vec())
+            .await
+            .expect("replaced");
     }
-    files.replace("fine/new.csv", None, b"id\n".to_vec()).await.expect("made");
-    files.replace("new.csv", None, b"id\n".to_vec()).await.expect("made");
+    files
+        .replace("fine/new.csv", None, b"id\n".to_vec())
+        .await
+        .expect("made");
+    files
+        .replace("new.csv", None, b"id\n".to_vec())
+        .await
+        .expect("made");
     let listed = files.list("data/", None).await.expect("listed").paths;
     assert_eq!(listed, ["data/deep/a.csv", "data/deep/new.csv"]);
     // Nothing is kept from a connection beside the state.
-    let Some(Connection::Files(beside)) = connections.get("beside") else { unreachable!("it is a file root") };
+    let Some(Connection::Files(beside)) = connections.get("beside") else {
+        unreachable!("it is a file root")
+    };
     assert_eq!(beside.read("deep/a.csv", 3, 9).await.expect("read"), b"2\n");
     // A connection whose folder is exchanged for the state is refused, when it is used and when it is looked at again.
     std::fs::rename(root.join("data"), root.join("moved")).expect("renamed");
     symlink("other", root.join("data")).expect("linked");
-    assert_eq!(beside.read("key", 0, 9).await.expect_err("the state").code, Code::Forbidden);
+    assert_eq!(
+        beside.read("key", 0, 9).await.expect_err("the state").code,
+        Code::Forbidden
+    );
     let (_, problems) = connections.renewed(&configs, root);
-    assert!(problems.iter().any(|(name, _)| name == "beside"), "{problems:?}");
+    assert!(
+        problems.iter().any(|(name, _)| name == "beside"),
+        "{problems:?}"
+    );
 }
 
 fn open(root: &Path, write: bool) -> Arc<FileRoot> {
-    let configs = BTreeMap::from([("f".to_owned(), ConnectionConfig::Files { path: root.into(), write })]);
-    match Connections::new(&configs, Path::new("/")).expect("a root").get("f") {
+    let configs = BTreeMap::from([(
+        "f".to_owned(),
+        ConnectionConfig::Files {
+            path: root.into(),
+            write,
+        },
+    )]);
+    match Connections::new(&configs, Path::new("/"))
+        .expect("a root")
+        .get("f")
+    {
         Some(Connection::Files(files)) => files.clone(),
         _ => unreachable!("it is a file root"),
     }
@@ -246,7 +434,10 @@ async fn parts_are_read_and_replaced() {
     let path = folder.path().join("a.csv");
     std::fs::write(&path, "0123456789").expect("written");
     let files = open(folder.path(), true);
-    let parts = files.read_parts("a.csv", vec![(8, 5), (0, 2), (90, 1)]).await.expect("read");
+    let parts = files
+        .read_parts("a.csv", vec![(8, 5), (0, 2), (90, 1)])
+        .await
+        .expect("read");
     assert_eq!(parts, [b"89".to_vec(), b"01".to_vec(), Vec::new()]);
 
     // This runs once just after the file was written, and once when its times are settled.
@@ -255,32 +446,65 @@ async fn parts_are_read_and_replaced() {
         tokio::time::sleep(std::time::Duration::from_millis(wait_ms)).await;
         for (edits, expected) in [
             (vec![(10, 0, b"more".to_vec())], "0123456789more"),
-            (vec![(14, 0, b"!".to_vec()), (14, 0, b"?".to_vec())], "0123456789more!?"),
-            (vec![(0, 1, b"zero".to_vec()), (3, 2, Vec::new()), (16, 0, b".".to_vec())], "zero1256789more!?."),
+            (
+                vec![(14, 0, b"!".to_vec()), (14, 0, b"?".to_vec())],
+                "0123456789more!?",
+            ),
+            (
+                vec![
+                    (0, 1, b"zero".to_vec()),
+                    (3, 2, Vec::new()),
+                    (16, 0, b".".to_vec()),
+                ],
+                "zero1256789more!?.",
+            ),
         ] {
             let old = files.stat("a.csv").await.expect("there").version;
-            let new = files.replace_parts("a.csv", &old, edits.clone()).await.expect("replaced");
+            let new = files
+                .replace_parts("a.csv", &old, edits.clone())
+                .await
+                .expect("replaced");
             assert_eq!(std::fs::read_to_string(&path).expect("there"), expected);
-            assert_eq!(files.stat("a.csv").await.expect("there").version, new, "{expected}");
+            assert_eq!(
+                files.stat("a.csv").await.expect("there").version,
+                new,
+                "{expected}"
+            );
             // The same bytes written by somebody else have the same version.
             std::fs::write(folder.path().join("same.csv"), expected).expect("written");
             assert_eq!(files.stat("same.csv").await.expect("there").version, new);
             assert_eq!(
-                files.replace_parts("a.csv", &old, edits).await.expect_err("it is another").code,
+                files
+                    .replace_parts("a.csv", &old, edits)
+                    .await
+                    .expect_err("it is another")
+                    .code,
                 weir_connections::Code::Conflict
             );
         }
     }
     let version = files.stat("a.csv").await.expect("there").version;
-    for edits in [vec![(5, 1, vec![]), (4, 1, vec![])], vec![(17, 9, vec![])], vec![(u64::MAX, 1, vec![])]] {
+    for edits in [
+        vec![(5, 1, vec![]), (4, 1, vec![])],
+        vec![(17, 9, vec![])],
+        vec![(u64::MAX, 1, vec![])],
+    ] {
         assert_eq!(
-            files.replace_parts("a.csv", &version, edits).await.expect_err("no").code,
+            files
+                .replace_parts("a.csv", &version, edits)
+                .await
+                .expect_err("no")
+                .code,
             weir_connections::Code::InvalidArguments
         );
     }
     assert_eq!(files.stat("a.csv").await.expect("there").version, version);
     assert_eq!(
-        open(folder.path(), false).replace_parts("a.csv", &version, vec![]).await.expect_err("no").code,
+        open(folder.path(), false)
+            .replace_parts("a.csv", &version, vec![])
+            .await
+            .expect_err("no")
+            .code,
         weir_connections::Code::Forbidden
     );
 }

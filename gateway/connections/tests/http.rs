@@ -29,9 +29,18 @@ async fn a_service_is_reached_under_its_base_only() {
     let fine = send(&http, "GET", "/echo", 5000).await.expect("an answer");
     let text = String::from_utf8(fine.body).expect("text").to_lowercase();
     assert!(text.starts_with("get /v1/echo?key=k http/1.1"), "{text}");
-    assert!(text.contains("authorization: bearer hunter2") && !text.contains("gzip"), "{text}");
+    assert!(
+        text.contains("authorization: bearer hunter2") && !text.contains("gzip"),
+        "{text}"
+    );
     assert!(!fine.headers.iter().any(|(name, _)| name == "set-cookie"));
-    assert_eq!(send(&http, "GET", "/here", 5000).await.expect("followed within the base").status, 200);
+    assert_eq!(
+        send(&http, "GET", "/here", 5000)
+            .await
+            .expect("followed within the base")
+            .status,
+        200
+    );
     for (method, path, code) in [
         ("GET", "/away", "upstream_error"),
         ("GET", "/metadata", "upstream_error"),
@@ -48,11 +57,21 @@ async fn a_service_is_reached_under_its_base_only() {
     ] {
         let error = send(&http, method, path, 5000).await.expect_err(path);
         assert_eq!(error.code.word(), code, "{path}: {error:?}");
-        assert!(!format!("{error:?}").contains("hunter2") && !error.message.contains("127.0.0.1"), "{error:?}");
+        assert!(
+            !format!("{error:?}").contains("hunter2") && !error.message.contains("127.0.0.1"),
+            "{error:?}"
+        );
     }
     for path in ["/silent", "/drip"] {
         let begin = Instant::now();
-        assert_eq!(send(&http, "GET", path, 200).await.expect_err(path).code.word(), "timeout");
+        assert_eq!(
+            send(&http, "GET", path, 200)
+                .await
+                .expect_err(path)
+                .code
+                .word(),
+            "timeout"
+        );
         assert!(begin.elapsed() < Duration::from_secs(10));
     }
     for name in [
@@ -67,15 +86,42 @@ async fn a_service_is_reached_under_its_base_only() {
         let error = with_header(&http, name, "x").await.expect_err(name);
         assert_eq!(error.code.word(), "denied", "{name}");
     }
-    assert_eq!(with_header(&http, "x-trace", "a\r\nHost: evil").await.expect_err("injected").code.word(), "invalid");
-    assert_eq!(with_header(&http, "x trace", "a").await.expect_err("a name").code.word(), "invalid");
+    assert_eq!(
+        with_header(&http, "x-trace", "a\r\nHost: evil")
+            .await
+            .expect_err("injected")
+            .code
+            .word(),
+        "invalid"
+    );
+    assert_eq!(
+        with_header(&http, "x trace", "a")
+            .await
+            .expect_err("a name")
+            .code
+            .word(),
+        "invalid"
+    );
     with_header(&http, "x-trace", "a").await.expect("a header");
     // The connection's own goes out, and the adapter's guard is no reason to refuse the call.
-    let guarded = with_header(&http, "If-Match", "\"v1\"").await.expect("guarded").body;
+    let guarded = with_header(&http, "If-Match", "\"v1\"")
+        .await
+        .expect("guarded")
+        .body;
     let guarded = String::from_utf8(guarded).expect("text").to_lowercase();
-    assert!(guarded.contains("if-match: *\r\n") && !guarded.contains("v1\""), "{guarded}");
+    assert!(
+        guarded.contains("if-match: *\r\n") && !guarded.contains("v1\""),
+        "{guarded}"
+    );
     let reader = open(&format!("http://{address}/v1"), false);
-    assert_eq!(send(&reader, "POST", "/echo", 5000).await.expect_err("read-only").code.word(), "denied");
+    assert_eq!(
+        send(&reader, "POST", "/echo", 5000)
+            .await
+            .expect_err("read-only")
+            .code
+            .word(),
+        "denied"
+    );
     // A change outlives its caller, who goes once it has asked.
     tokio::select! {
         biased;
@@ -84,7 +130,10 @@ async fn a_service_is_reached_under_its_base_only() {
     }
     let begin = Instant::now();
     while WRITTEN.load(Ordering::Relaxed) == 0 {
-        assert!(begin.elapsed() < Duration::from_secs(20), "the change was dropped");
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "the change was dropped"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -92,9 +141,14 @@ async fn a_service_is_reached_under_its_base_only() {
 #[tokio::test]
 async fn a_service_that_is_not_there_is_unavailable() {
     for base in ["http://127.0.0.1:1/", "http://no-such-host.invalid/"] {
-        let error = send(&open(base, false), "GET", "/x", 5000).await.expect_err(base);
+        let error = send(&open(base, false), "GET", "/x", 5000)
+            .await
+            .expect_err(base);
         assert_eq!(error.code.word(), "unavailable", "{error:?}");
-        assert!(!error.message.contains("host") && !error.message.contains("127"), "{error:?}");
+        assert!(
+            !error.message.contains("host") && !error.message.contains("127"),
+            "{error:?}"
+        );
     }
 }
 
@@ -121,7 +175,11 @@ async fn answer(mut stream: TcpStream) {
     }
     let request = String::from_utf8_lossy(&request).into_owned();
     let path = request.split(' ').nth(1).unwrap_or_default();
-    let path = path.split('?').next().unwrap_or_default().trim_start_matches("/v1");
+    let path = path
+        .split('?')
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("/v1");
     let ok = |body: &str| {
         format!(
             "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
@@ -129,7 +187,9 @@ async fn answer(mut stream: TcpStream) {
         )
     };
     let to = |location: &str| {
-        format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+        format!(
+            "HTTP/1.1 302 Found\r\nLocation: {location}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        )
     };
     let text = match path {
         "/echo" => ok(&request),
@@ -138,8 +198,11 @@ async fn answer(mut stream: TcpStream) {
         "/metadata" => to("http://169.254.169.254/latest"),
         "/circle" => to("/v1/circle"),
         "/large" => "HTTP/1.1 200 OK\r\nContent-Length: 5000000000\r\n\r\n".to_owned(),
-        "/cut" => "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\n[{\"id\":".to_owned(),
-        "/coded" => "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx".to_owned(),
+        "/cut" => "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\n[{\"id\":"
+            .to_owned(),
+        "/coded" => {
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx".to_owned()
+        }
         "/nonsense" => "SSH-2.0-OpenSSH_9.2\r\n\r\n".to_owned(),
         "/endless" | "/drip" => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(),
         "/slow" => {
@@ -159,15 +222,38 @@ async fn answer(mut stream: TcpStream) {
     }
 }
 
-async fn send(http: &HttpConnection, method: &str, path: &str, within_ms: u64) -> Result<Response, ConnectionError> {
-    let request = Request { method: method.into(), path: path.into(), query: vec![], headers: vec![], body: None };
-    http.send(request, Instant::now() + Duration::from_millis(within_ms)).await
+async fn send(
+    http: &HttpConnection,
+    method: &str,
+    path: &str,
+    within_ms: u64,
+) -> Result<Response, ConnectionError> {
+    let request = Request {
+        method: method.into(),
+        path: path.into(),
+        query: vec![],
+        headers: vec![],
+        body: None,
+    };
+    http.send(request, Instant::now() + Duration::from_millis(within_ms))
+        .await
 }
 
-async fn with_header(http: &HttpConnection, name: &str, value: &str) -> Result<Response, ConnectionError> {
+async fn with_header(
+    http: &HttpConnection,
+    name: &str,
+    value: &str,
+) -> Result<Response, ConnectionError> {
     let headers = vec![(name.to_owned(), value.to_owned())];
-    let request = Request { method: "GET".into(), path: "/echo".into(), query: vec![], headers, body: None };
-    http.send(request, Instant::now() + Duration::from_secs(5)).await
+    let request = Request {
+        method: "GET".into(),
+        path: "/echo".into(),
+        query: vec![],
+        headers,
+        body: None,
+    };
+    http.send(request, Instant::now() + Duration::from_secs(5))
+        .await
 }
 
 fn open(base_url: &str, write: bool) -> Arc<HttpConnection> {
@@ -182,7 +268,10 @@ fn open(base_url: &str, write: bool) -> Arc<HttpConnection> {
         timeout_ms: None,
         response_max_bytes: Some(1_000_000),
     };
-    match Connections::new(&BTreeMap::from([("h".to_owned(), config)]), Path::new("/")).expect("a service").get("h") {
+    match Connections::new(&BTreeMap::from([("h".to_owned(), config)]), Path::new("/"))
+        .expect("a service")
+        .get("h")
+    {
         Some(Connection::Http(http)) => http.clone(),
         _ => unreachable!("it is a web service"),
     }

@@ -10,11 +10,20 @@ use weir_connections::{
 const BYTES_MAX: u64 = 64 << 20;
 
 fn name<'a>(version: &'a str, column: &'a str) -> Name<'a> {
-    Name { plugin: "sheet", source: "data/x.csv", version, column }
+    Name {
+        plugin: "sheet",
+        source: "data/x.csv",
+        version,
+        column,
+    }
 }
 
 fn entry(key: &[u8], at: u64) -> Entry {
-    Entry { key: key.to_vec(), at, length: 10 }
+    Entry {
+        key: key.to_vec(),
+        at,
+        length: 10,
+    }
 }
 
 fn built(indexes: &Indexes, name: Name<'_>, entries: &[Entry]) {
@@ -24,9 +33,13 @@ fn built(indexes: &Indexes, name: Name<'_>, entries: &[Entry]) {
 }
 
 fn files(folder: &Path) -> Vec<String> {
-    let plugins = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let plugins = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let files = plugins.flat_map(|plugin| fs::read_dir(plugin).unwrap());
-    let mut names: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = files
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -40,12 +53,26 @@ fn ranges_come_in_order_page_by_page() {
     let folder = tempfile::tempdir().unwrap();
     let indexes = Indexes::new(folder.path().join("a folder with ü and %41"));
     assert_eq!(indexes.find(name("1", "id")), None);
-    let entries = [entry(b"b", 10), entry(b"a", 20), entry(b"b", 30), entry(b"", 40), entry(b"b", 50), entry(b"c", 60)];
+    let entries = [
+        entry(b"b", 10),
+        entry(b"a", 20),
+        entry(b"b", 30),
+        entry(b"", 40),
+        entry(b"b", 50),
+        entry(b"c", 60),
+    ];
     built(&indexes, name("1", "id"), &entries);
     assert_eq!(indexes.find(name("1", "id")), Some(500));
-    for (descending, expected) in [(false, [40, 20, 10, 30, 50, 60]), (true, [60, 10, 30, 50, 20, 40])] {
+    for (descending, expected) in [
+        (false, [40, 20, 10, 30, 50, 60]),
+        (true, [60, 10, 30, 50, 20, 40]),
+    ] {
         for limit in 1..8 {
-            let mut range = Range { descending, limit, ..Range::default() };
+            let mut range = Range {
+                descending,
+                limit,
+                ..Range::default()
+            };
             let mut walked = Vec::new();
             loop {
                 let page = indexes.range(name("1", "id"), &range).unwrap();
@@ -53,11 +80,19 @@ fn ranges_come_in_order_page_by_page() {
                 range.after = Some((last.key.clone(), last.at));
                 walked.extend(ats(&page));
             }
-            assert_eq!(walked, expected, "{limit} at a time, descending: {descending}");
+            assert_eq!(
+                walked, expected,
+                "{limit} at a time, descending: {descending}"
+            );
         }
     }
     let some = |from: &[u8], to: Option<&[u8]>| {
-        let range = Range { from: from.to_vec(), to: to.map(<[u8]>::to_vec), limit: 100, ..Range::default() };
+        let range = Range {
+            from: from.to_vec(),
+            to: to.map(<[u8]>::to_vec),
+            limit: 100,
+            ..Range::default()
+        };
         ats(&indexes.range(name("1", "id"), &range).unwrap())
     };
     assert_eq!(some(b"b", Some(b"b\0")), [10, 30, 50]);
@@ -75,10 +110,24 @@ fn a_begun_index_is_gone_on_with_and_never_mixed() {
     indexes.add(name, &[entry(b"a", 0)], 0, 100).unwrap();
     assert_eq!(indexes.find(name), None, "half an index is none");
     assert_eq!(indexes.begin(name, BYTES_MAX), Ok(100));
-    assert_eq!(indexes.add(name, &[entry(b"a", 0)], 0, 100).unwrap_err().code, Code::Conflict);
+    assert_eq!(
+        indexes
+            .add(name, &[entry(b"a", 0)], 0, 100)
+            .unwrap_err()
+            .code,
+        Code::Conflict
+    );
     indexes.add(name, &[entry(b"b", 100)], 100, 200).unwrap();
     indexes.finish(name, BYTES_MAX).unwrap();
-    let all = indexes.range(name, &Range { limit: 10, ..Range::default() }).unwrap();
+    let all = indexes
+        .range(
+            name,
+            &Range {
+                limit: 10,
+                ..Range::default()
+            },
+        )
+        .unwrap();
     assert_eq!((ats(&all), indexes.find(name)), (vec![0, 100], Some(200)));
 }
 
@@ -98,14 +147,40 @@ fn the_order_in_which_entries_come_does_not_show() {
         indexes.begin(name("1", "id"), BYTES_MAX).unwrap();
         for (number, batch) in batches.iter().enumerate() {
             let entries: Vec<Entry> = batch.iter().map(|(key, at)| entry(key, *at)).collect();
-            indexes.add(name("1", "id"), &entries, number as u64 * 10, number as u64 * 10 + 10).unwrap();
+            indexes
+                .add(
+                    name("1", "id"),
+                    &entries,
+                    number as u64 * 10,
+                    number as u64 * 10 + 10,
+                )
+                .unwrap();
         }
         indexes.finish(name("1", "id"), BYTES_MAX).unwrap();
-        assert_eq!(indexes.find(name("1", "id")), Some(batches.len() as u64 * 10));
-        let all = indexes.range(name("1", "id"), &Range { limit: 10, ..Range::default() }).unwrap();
+        assert_eq!(
+            indexes.find(name("1", "id")),
+            Some(batches.len() as u64 * 10)
+        );
+        let all = indexes
+            .range(
+                name("1", "id"),
+                &Range {
+                    limit: 10,
+                    ..Range::default()
+                },
+            )
+            .unwrap();
         assert_eq!(ats(&all), [0, 1, 2, 3], "{batches:?}");
-        let descending = Range { limit: 10, descending: true, ..Range::default() };
-        assert_eq!(ats(&indexes.range(name("1", "id"), &descending).unwrap()), [3, 1, 2, 0], "{batches:?}");
+        let descending = Range {
+            limit: 10,
+            descending: true,
+            ..Range::default()
+        };
+        assert_eq!(
+            ats(&indexes.range(name("1", "id"), &descending).unwrap()),
+            [3, 1, 2, 0],
+            "{batches:?}"
+        );
         assert_eq!(files(folder.path()).len(), 1, "{:?}", files(folder.path()));
     }
 }
@@ -117,12 +192,27 @@ fn a_new_version_takes_the_place_of_the_old_one() {
     built(&indexes, name("1", "id"), &[entry(b"a", 1)]);
     built(&indexes, name("1", "price"), &[entry(b"a", 1)]);
     indexes.extend("sheet", "data/x.csv", "1", "2").unwrap();
-    assert_eq!((indexes.find(name("1", "id")), indexes.find(name("2", "id"))), (None, Some(500)));
+    assert_eq!(
+        (indexes.find(name("1", "id")), indexes.find(name("2", "id"))),
+        (None, Some(500))
+    );
     assert_eq!(indexes.find(name("2", "price")), Some(500));
     built(&indexes, name("3", "id"), &[entry(b"b", 2)]);
-    assert_eq!(files(folder.path()).len(), 2, "the index of the second version is gone");
+    assert_eq!(
+        files(folder.path()).len(),
+        2,
+        "the index of the second version is gone"
+    );
     // Another process has one open that is gone from the folder: it stays what it was.
-    let all = indexes.range(name("2", "id"), &Range { limit: 10, ..Range::default() }).unwrap();
+    let all = indexes
+        .range(
+            name("2", "id"),
+            &Range {
+                limit: 10,
+                ..Range::default()
+            },
+        )
+        .unwrap();
     assert_eq!(ats(&all), [1]);
 }
 
@@ -132,19 +222,35 @@ fn a_crash_leaves_nothing_that_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let other = Indexes::new(folder.path().to_owned());
     other.begin(name("1", "id"), BYTES_MAX).unwrap();
-    other.add(name("1", "id"), &[entry(b"a", 1)], 0, 100).unwrap();
-    let plugin = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    other
+        .add(name("1", "id"), &[entry(b"a", 1)], 0, 100)
+        .unwrap();
+    let plugin = fs::read_dir(folder.path())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     for name in ["x.index.1-1.part", "x.index.1-1.sorted.part"] {
         fs::write(plugin.join(name), "half").unwrap();
     }
     let indexes = Indexes::new(folder.path().to_owned());
     let left = files(folder.path());
-    assert!(left.len() == 2 && left.iter().all(|name| !name.starts_with("x.")), "{left:?}");
+    assert!(
+        left.len() == 2 && left.iter().all(|name| !name.starts_with("x.")),
+        "{left:?}"
+    );
     assert_eq!(indexes.find(name("1", "id")), None);
     // Both finish the same one.
     built(&indexes, name("1", "id"), &[entry(b"a", 1)]);
     other.finish(name("1", "id"), BYTES_MAX).unwrap();
-    assert!(files(folder.path()).iter().all(|name| name.ends_with(".index")), "{:?}", files(folder.path()));
+    assert!(
+        files(folder.path())
+            .iter()
+            .all(|name| name.ends_with(".index")),
+        "{:?}",
+        files(folder.path())
+    );
     drop(other);
     assert_eq!(files(folder.path()).len(), 1);
 }
@@ -154,8 +260,18 @@ fn a_file_that_is_no_index_is_none() {
     let folder = tempfile::tempdir().unwrap();
     let indexes = Indexes::new(folder.path().to_owned());
     built(&indexes, name("1", "id"), &[entry(b"a", 1)]);
-    let plugin = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
-    let file = fs::read_dir(&plugin).unwrap().next().unwrap().unwrap().path();
+    let plugin = fs::read_dir(folder.path())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let file = fs::read_dir(&plugin)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     fs::write(file, "not a database").unwrap();
     let indexes = Indexes::new(folder.path().to_owned());
     assert_eq!(indexes.find(name("1", "id")), None);
@@ -176,11 +292,21 @@ fn indexes_are_bounded_and_the_oldest_makes_room() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let again = Indexes::new(folder.path().to_owned());
-    assert_eq!((again.find(name("1", "a")), again.find(name("1", "f"))), (None, Some(500)));
-    let bytes: u64 = fs::read_dir(fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path())
-        .unwrap()
-        .map(|file| file.unwrap().metadata().unwrap().len())
-        .sum();
+    assert_eq!(
+        (again.find(name("1", "a")), again.find(name("1", "f"))),
+        (None, Some(500))
+    );
+    let bytes: u64 = fs::read_dir(
+        fs::read_dir(folder.path())
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path(),
+    )
+    .unwrap()
+    .map(|file| file.unwrap().metadata().unwrap().len())
+    .sum();
     assert!(bytes <= bytes_max, "{bytes}");
     indexes.begin(name("1", "huge"), bytes_max).unwrap();
     let mut at = 0;
@@ -191,7 +317,12 @@ fn indexes_are_bounded_and_the_oldest_makes_room() {
         }
     };
     assert_eq!(refused.code, Code::TooLarge);
-    assert!(files(folder.path()).iter().all(|name| name.ends_with(".index")), "its part is gone");
+    assert!(
+        files(folder.path())
+            .iter()
+            .all(|name| name.ends_with(".index")),
+        "its part is gone"
+    );
 }
 
 /// A sheet that grew by many rows is indexed anew under the version that its first index has by now.
@@ -203,10 +334,20 @@ fn an_index_that_is_built_again_is_found_as_it_is_now() {
     built(&indexes, name, &[entry(b"a", 1)]);
     assert_eq!(indexes.find(name), Some(500));
     assert_eq!(indexes.begin(name, BYTES_MAX), Ok(0));
-    indexes.add(name, &[entry(b"a", 1), entry(b"b", 600)], 0, 900).unwrap();
+    indexes
+        .add(name, &[entry(b"a", 1), entry(b"b", 600)], 0, 900)
+        .unwrap();
     indexes.finish(name, BYTES_MAX).unwrap();
     assert_eq!(indexes.find(name), Some(900));
-    let all = indexes.range(name, &Range { limit: 10, ..Range::default() }).unwrap();
+    let all = indexes
+        .range(
+            name,
+            &Range {
+                limit: 10,
+                ..Range::default()
+            },
+        )
+        .unwrap();
     assert_eq!(ats(&all), [1, 600]);
 }
 
@@ -222,10 +363,20 @@ fn indexes_that_are_never_finished_are_bounded() {
     assert_eq!(files(folder.path()).len(), 2 * 8, "the files of eight");
     let many: Vec<Entry> = (0..2_000).map(|at| entry(&[b'x'; 100], at)).collect();
     let add = |name: Name<'_>| indexes.add(name, &many, 0, 500).map_err(|error| error.code);
-    assert_eq!(add(name("1", "a")), Err(Code::NotFound), "the oldest made room");
+    assert_eq!(
+        add(name("1", "a")),
+        Err(Code::NotFound),
+        "the oldest made room"
+    );
     // Each takes more than a fifth of what there is, and as much again while it is sorted.
-    assert_eq!(["b", "c", "d"].map(|column| add(name("1", column))), [Ok(()), Ok(()), Err(Code::TooLarge)]);
-    let other = Name { plugin: "other", ..name("1", "a") };
+    assert_eq!(
+        ["b", "c", "d"].map(|column| add(name("1", column))),
+        [Ok(()), Ok(()), Err(Code::TooLarge)]
+    );
+    let other = Name {
+        plugin: "other",
+        ..name("1", "a")
+    };
     assert_eq!(indexes.begin(other, bytes_max), Ok(0));
     assert_eq!(add(other), Ok(()), "another plugin has room of its own");
     indexes.finish(name("1", "b"), bytes_max).unwrap();

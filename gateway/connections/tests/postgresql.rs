@@ -53,24 +53,70 @@ async fn values(sql: &SqlConnection) {
     let parameters = r#"[null, 7, 9007199254740993, 1.50, "x'; DROP TABLE t --", true, [1,"a"]]"#;
     let text = "SELECT $1::text AS a, $2::int4 AS b, $3::int8 AS c, $4::numeric::text AS d, $5::text AS e, $6::bool AS f, $7::jsonb AS g";
     assert_eq!(
-        query(sql, text, parameters, 9).await.expect("bound").records,
+        query(sql, text, parameters, 9)
+            .await
+            .expect("bound")
+            .records,
         r#"[{"a":null,"b":7,"c":9007199254740993,"d":"1.50","e":"x'; DROP TABLE t --","f":true,"g":[1, "a"]}]"#
     );
-    let rows = query(sql, "SELECT * FROM generate_series(1, 100000) AS n", "[]", 2).await.expect("cut");
-    assert_eq!((rows.records.as_str(), rows.truncated), (r#"[{"n":1},{"n":2}]"#, true));
-    assert_eq!(query(sql, "SELECT id FROM t WHERE false", "[]", 2).await.expect("none").records, "[]");
-    let error = query(sql, "SELECT now() AS at", "[]", 9).await.expect_err("to be cast");
-    assert_eq!((error.code.word(), error.field.as_deref()), ("upstream_error", Some("at")));
+    let rows = query(
+        sql,
+        "SELECT * FROM generate_series(1, 100000) AS n",
+        "[]",
+        2,
+    )
+    .await
+    .expect("cut");
     assert_eq!(
-        query(sql, "SELECT repeat('x', 9000000) AS a", "[]", 9).await.expect_err("large").code.word(),
+        (rows.records.as_str(), rows.truncated),
+        (r#"[{"n":1},{"n":2}]"#, true)
+    );
+    assert_eq!(
+        query(sql, "SELECT id FROM t WHERE false", "[]", 2)
+            .await
+            .expect("none")
+            .records,
+        "[]"
+    );
+    let error = query(sql, "SELECT now() AS at", "[]", 9)
+        .await
+        .expect_err("to be cast");
+    assert_eq!(
+        (error.code.word(), error.field.as_deref()),
+        ("upstream_error", Some("at"))
+    );
+    assert_eq!(
+        query(sql, "SELECT repeat('x', 9000000) AS a", "[]", 9)
+            .await
+            .expect_err("large")
+            .code
+            .word(),
         "too_large"
     );
     let bare = "SELECT FROM generate_series(1, 3000000)";
-    assert_eq!(query(sql, bare, "[]", u32::MAX).await.expect_err("of no columns").code.word(), "too_large");
-    assert_eq!(query(sql, "SELECT $1::text AS a", r#"["a\u0000b"]"#, 9).await.expect_err("NUL").code.word(), "invalid");
+    assert_eq!(
+        query(sql, bare, "[]", u32::MAX)
+            .await
+            .expect_err("of no columns")
+            .code
+            .word(),
+        "too_large"
+    );
+    assert_eq!(
+        query(sql, "SELECT $1::text AS a", r#"["a\u0000b"]"#, 9)
+            .await
+            .expect_err("NUL")
+            .code
+            .word(),
+        "invalid"
+    );
     let described = Statement {
         options: Some(r#"{"describe":true}"#),
-        ..statement("SELECT id, v, ARRAY[1] AS a, 'ok'::mood AS m FROM t", "[]", 0)
+        ..statement(
+            "SELECT id, v, ARRAY[1] AS a, 'ok'::mood AS m FROM t",
+            "[]",
+            0,
+        )
     };
     assert_eq!(
         sql.query(described).await.expect("described").records,
@@ -109,42 +155,123 @@ async fn rules(sql: &SqlConnection) {
         "SELECT set_config('transaction_read_only', 'off', false)",
     ] {
         let error = query(sql, text, "[]", 9).await.expect_err(text);
-        assert!(matches!(error.code.word(), "denied" | "source_changed" | "upstream_error"), "{text}: {error:?}");
+        assert!(
+            matches!(
+                error.code.word(),
+                "denied" | "source_changed" | "upstream_error"
+            ),
+            "{text}: {error:?}"
+        );
         let message = error.message.to_lowercase();
-        assert!(!message.contains("select") && !message.contains("weir"), "{text}: {error:?}");
+        assert!(
+            !message.contains("select") && !message.contains("weir"),
+            "{text}: {error:?}"
+        );
     }
     for text in ["SELECT 1; SELECT 2", "SELECT 1; DELETE FROM t"] {
-        assert_eq!(query(sql, text, "[]", 9).await.expect_err(text).code.word(), "upstream_error", "{text}");
+        assert_eq!(
+            query(sql, text, "[]", 9).await.expect_err(text).code.word(),
+            "upstream_error",
+            "{text}"
+        );
     }
-    assert_eq!(query(sql, "SELECT count(*) AS n FROM t", "[]", 9).await.expect("whole").records, r#"[{"n":2}]"#);
+    assert_eq!(
+        query(sql, "SELECT count(*) AS n FROM t", "[]", 9)
+            .await
+            .expect("whole")
+            .records,
+        r#"[{"n":2}]"#
+    );
 }
 
 async fn writes(sql: &SqlConnection) {
-    let insert = statement("INSERT INTO t (id, v) VALUES ($1::int4, $2::text) RETURNING id, v", r#"[3,"c"]"#, 1);
-    assert_eq!(sql.query_write(insert).await.expect("inserted").records, r#"[{"id":3,"v":"c"}]"#);
+    let insert = statement(
+        "INSERT INTO t (id, v) VALUES ($1::int4, $2::text) RETURNING id, v",
+        r#"[3,"c"]"#,
+        1,
+    );
+    assert_eq!(
+        sql.query_write(insert).await.expect("inserted").records,
+        r#"[{"id":3,"v":"c"}]"#
+    );
     for (text, code, field) in [
-        ("INSERT INTO t (id, v) VALUES (1, 'z')", "conflict", Some("id")),
-        ("INSERT INTO t (id, v) VALUES (9, 'a')", "conflict", Some("v")),
-        ("INSERT INTO t (id, v) VALUES (9, NULL)", "invalid", Some("v")),
-        ("INSERT INTO t (id, v, g) VALUES (9, 'z', 11)", "invalid", None),
-        ("INSERT INTO t (id, v, small) VALUES (9, 'z', 70000)", "invalid", None),
+        (
+            "INSERT INTO t (id, v) VALUES (1, 'z')",
+            "conflict",
+            Some("id"),
+        ),
+        (
+            "INSERT INTO t (id, v) VALUES (9, 'a')",
+            "conflict",
+            Some("v"),
+        ),
+        (
+            "INSERT INTO t (id, v) VALUES (9, NULL)",
+            "invalid",
+            Some("v"),
+        ),
+        (
+            "INSERT INTO t (id, v, g) VALUES (9, 'z', 11)",
+            "invalid",
+            None,
+        ),
+        (
+            "INSERT INTO t (id, v, small) VALUES (9, 'z', 70000)",
+            "invalid",
+            None,
+        ),
         ("DELETE FROM t WHERE id = 1", "invalid", None),
         ("UPDATE t SET gone = 1", "source_changed", Some("gone")),
         ("DELETE FROM gone", "source_changed", None),
-        ("UPDATE t SET g = 1 WHERE v = 1::int8", "source_changed", None),
+        (
+            "UPDATE t SET g = 1 WHERE v = 1::int8",
+            "source_changed",
+            None,
+        ),
         ("UPDATE t SET g = true", "source_changed", None),
         ("DROP TABLE t", "denied", None),
         ("SELECT 1", "denied", None),
     ] {
         let error = sql.execute(statement(text, "[]", 1)).await.expect_err(text);
-        assert_eq!((error.code.word(), error.field.as_deref()), (code, field), "{text}: {error:?}");
+        assert_eq!(
+            (error.code.word(), error.field.as_deref()),
+            (code, field),
+            "{text}: {error:?}"
+        );
     }
-    let one = |text| Statement { options: Some(r#"{"expect_rows":1,"write":true}"#), ..statement(text, "[]", 9) };
-    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 1")).await.expect_err("two").code.word(), "conflict");
-    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 7")).await.expect_err("none").code.word(), "not_found");
-    assert_eq!(sql.execute(one("UPDATE t SET g = 3 WHERE id = 2")).await.expect("one"), 1);
-    let rows = query(sql, "SELECT id, g FROM t ORDER BY id", "[]", 9).await.expect("rows");
-    assert_eq!(rows.records, r#"[{"id":1,"g":1},{"id":2,"g":3},{"id":3,"g":null}]"#);
+    let one = |text| Statement {
+        options: Some(r#"{"expect_rows":1,"write":true}"#),
+        ..statement(text, "[]", 9)
+    };
+    assert_eq!(
+        sql.execute(one("UPDATE t SET g = 2 WHERE g = 1"))
+            .await
+            .expect_err("two")
+            .code
+            .word(),
+        "conflict"
+    );
+    assert_eq!(
+        sql.execute(one("UPDATE t SET g = 2 WHERE g = 7"))
+            .await
+            .expect_err("none")
+            .code
+            .word(),
+        "not_found"
+    );
+    assert_eq!(
+        sql.execute(one("UPDATE t SET g = 3 WHERE id = 2"))
+            .await
+            .expect("one"),
+        1
+    );
+    let rows = query(sql, "SELECT id, g FROM t ORDER BY id", "[]", 9)
+        .await
+        .expect("rows");
+    assert_eq!(
+        rows.records,
+        r#"[{"id":1,"g":1},{"id":2,"g":3},{"id":3,"g":null}]"#
+    );
 }
 
 async fn interrupts(sql: &SqlConnection) {
@@ -153,70 +280,151 @@ async fn interrupts(sql: &SqlConnection) {
         deadline: begin + Duration::from_millis(150),
         ..statement("SELECT pg_sleep(60)::text AS s", "[]", 1)
     };
-    assert_eq!(sql.query(soon).await.expect_err("too slow").code.word(), "timeout");
-    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert_eq!(
+        sql.query(soon).await.expect_err("too slow").code.word(),
+        "timeout"
+    );
+    assert!(
+        begin.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begin.elapsed()
+    );
     // There are more lost readers than connections, each of which would hold one for a minute.
     for _ in 0..25 {
         let lost = sql.query(statement("SELECT pg_sleep(60)::text AS lost", "[]", 1));
-        assert!(tokio::time::timeout(Duration::from_millis(20), lost).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_millis(20), lost)
+                .await
+                .is_err()
+        );
     }
     let begin = Instant::now();
     let running = "SELECT count(*) AS n FROM pg_stat_activity WHERE query LIKE '%AS lost' AND state = 'active'";
-    while query(sql, running, "[]", 1).await.expect("free again").records != r#"[{"n":0}]"# {
-        assert!(begin.elapsed() < Duration::from_secs(30), "reads nobody waits for go on");
+    while query(sql, running, "[]", 1)
+        .await
+        .expect("free again")
+        .records
+        != r#"[{"n":0}]"#
+    {
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "reads nobody waits for go on"
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let slow = "INSERT INTO t SELECT 50, 'slow' FROM pg_sleep(3)";
     let lost = sql.execute(statement(slow, "[]", 0));
-    assert!(tokio::time::timeout(Duration::from_millis(50), lost).await.is_err());
+    assert!(
+        tokio::time::timeout(Duration::from_millis(50), lost)
+            .await
+            .is_err()
+    );
     let begin = Instant::now();
-    while query(sql, "SELECT v FROM t WHERE id = 50", "[]", 1).await.expect("read").records != r#"[{"v":"slow"}]"# {
-        assert!(begin.elapsed() < Duration::from_secs(30), "the write was lost");
+    while query(sql, "SELECT v FROM t WHERE id = 50", "[]", 1)
+        .await
+        .expect("read")
+        .records
+        != r#"[{"v":"slow"}]"#
+    {
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "the write was lost"
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 /// Checks, on a pool of one, that the next call meets the same session without the traces of the last.
 async fn nothing_survives(server: &Server) {
-    let config = ConnectionConfig::Postgresql { url: server.url(), write: false, pool_max: Some(1) };
+    let config = ConnectionConfig::Postgresql {
+        url: server.url(),
+        write: false,
+        pool_max: Some(1),
+    };
     let sql = connection(config);
-    let after =
-        "SELECT current_setting('search_path') AS s, (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory') AS l";
+    let after = "SELECT current_setting('search_path') AS s, (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory') AS l";
     // The second time the server keeps the statement that releases locks.
     for _ in 0..2 {
-        query(&sql, "SELECT set_config('search_path', 'evil', false) AS s, pg_advisory_lock(7)::text AS l", "[]", 1)
-            .await
-            .expect("set");
+        query(
+            &sql,
+            "SELECT set_config('search_path', 'evil', false) AS s, pg_advisory_lock(7)::text AS l",
+            "[]",
+            1,
+        )
+        .await
+        .expect("set");
         let records = query(&sql, after, "[]", 1).await.expect("read").records;
         assert_eq!(records, r#"[{"s":"\"$user\", public","l":0}]"#);
     }
     // A write that is kept leaves its rows and nothing else.
-    let config = ConnectionConfig::Postgresql { url: server.url(), write: true, pool_max: Some(1) };
+    let config = ConnectionConfig::Postgresql {
+        url: server.url(),
+        write: true,
+        pool_max: Some(1),
+    };
     let sql = connection(config);
     server.script("CREATE TABLE kept (v text); CREATE ROLE other");
-    for (set, name) in [("'search_path', 'evil'", "search_path"), ("'role', 'other'", "role")] {
-        let before = query(&sql, &format!("SELECT current_setting('{name}') AS s"), "[]", 1).await.expect("before");
+    for (set, name) in [
+        ("'search_path', 'evil'", "search_path"),
+        ("'role', 'other'", "role"),
+    ] {
+        let before = query(
+            &sql,
+            &format!("SELECT current_setting('{name}') AS s"),
+            "[]",
+            1,
+        )
+        .await
+        .expect("before");
         let write = format!("INSERT INTO kept SELECT set_config({set}, false)");
-        assert_eq!(sql.execute(statement(&write, "[]", 0)).await.expect(&write), 1);
-        let after = query(&sql, &format!("SELECT current_setting('{name}') AS s"), "[]", 1).await.expect("after");
+        assert_eq!(
+            sql.execute(statement(&write, "[]", 0)).await.expect(&write),
+            1
+        );
+        let after = query(
+            &sql,
+            &format!("SELECT current_setting('{name}') AS s"),
+            "[]",
+            1,
+        )
+        .await
+        .expect("after");
         assert_eq!(after.records, before.records, "{name}");
     }
     let shadow = "WITH x AS (SELECT 'shadow'::text AS v) SELECT * INTO TEMP kept FROM x";
-    sql.execute(statement(shadow, "[]", 0)).await.expect("a table of the session");
-    let records = query(&sql, "SELECT v FROM kept", "[]", 9).await.expect("the table itself").records;
+    sql.execute(statement(shadow, "[]", 0))
+        .await
+        .expect("a table of the session");
+    let records = query(&sql, "SELECT v FROM kept", "[]", 9)
+        .await
+        .expect("the table itself")
+        .records;
     assert_eq!(records, r#"[{"v":"evil"},{"v":"other"}]"#);
 }
 
 async fn read_only(server: &Server) {
     let sql = open(&server.url(), false);
-    assert_eq!(sql.execute(statement("DELETE FROM t", "[]", 0)).await.expect_err("read-only").code.word(), "denied");
+    assert_eq!(
+        sql.execute(statement("DELETE FROM t", "[]", 0))
+            .await
+            .expect_err("read-only")
+            .code
+            .word(),
+        "denied"
+    );
 }
 
 async fn alterations(server: &Server, sql: &SqlConnection) {
     let read = || query(sql, "SELECT * FROM t WHERE id = 1", "[]", 1);
-    assert_eq!(read().await.expect("before").records, r#"[{"id":1,"v":"a","g":1,"small":null}]"#);
+    assert_eq!(
+        read().await.expect("before").records,
+        r#"[{"id":1,"v":"a","g":1,"small":null}]"#
+    );
     server.script("ALTER TABLE t ADD COLUMN added int DEFAULT 5");
-    assert_eq!(read().await.expect("after").records, r#"[{"id":1,"v":"a","g":1,"small":null,"added":5}]"#);
+    assert_eq!(
+        read().await.expect("after").records,
+        r#"[{"id":1,"v":"a","g":1,"small":null,"added":5}]"#
+    );
 }
 
 async fn recovery(server: &Server, sql: &SqlConnection) {
@@ -232,20 +440,32 @@ async fn recovery(server: &Server, sql: &SqlConnection) {
 
 #[tokio::test]
 async fn a_server_that_never_was_is_unavailable_and_not_named() {
-    for url in ["postgresql://user:hunter2@127.0.0.1:1/db", "postgresql://user:hunter2@no-such-host.invalid/db"] {
+    for url in [
+        "postgresql://user:hunter2@127.0.0.1:1/db",
+        "postgresql://user:hunter2@no-such-host.invalid/db",
+    ] {
         let sql = open(url, false);
         let begin = Instant::now();
         let error = query(&sql, "SELECT 1 AS a", "[]", 1).await.expect_err(url);
         assert_eq!(error.code.word(), "unavailable");
         assert!(begin.elapsed() < Duration::from_secs(20));
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
-        assert!(!error.message.contains("127.0.0.1") && !error.message.contains("host"), "{error:?}");
+        assert!(
+            !error.message.contains("127.0.0.1") && !error.message.contains("host"),
+            "{error:?}"
+        );
     }
     let wrong = BTreeMap::from([(
         "db".to_owned(),
-        ConnectionConfig::Postgresql { url: "hunter2".into(), write: false, pool_max: None },
+        ConnectionConfig::Postgresql {
+            url: "hunter2".into(),
+            write: false,
+            pool_max: None,
+        },
     )]);
-    let problems = Connections::new(&wrong, Path::new("/")).err().expect("refused");
+    let problems = Connections::new(&wrong, Path::new("/"))
+        .err()
+        .expect("refused");
     assert!(!problems[0].1.contains("hunter2"));
 }
 
@@ -279,13 +499,26 @@ async fn one_request(proxy: &Proxy, sql: &SqlConnection) {
     let requests = proxy.requests();
     assert_eq!(requests.len(), 1, "{requests:?}");
     let sent = String::from_utf8_lossy(&requests[0]);
-    let order =
-        ["BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY", "SET LOCAL statement_timeout", "weir_unlock", "ROLLBACK"];
-    let places: Vec<_> = order.iter().map(|text| sent.find(text).expect(text)).collect();
+    let order = [
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
+        "SET LOCAL statement_timeout",
+        "weir_unlock",
+        "ROLLBACK",
+    ];
+    let places: Vec<_> = order
+        .iter()
+        .map(|text| sent.find(text).expect(text))
+        .collect();
     assert!(places.is_sorted(), "{sent}");
     // There is one Sync, which is last: nothing behind a failure is run.
     assert!(requests[0].ends_with(b"S\0\0\0\x04"));
-    assert_eq!(requests[0].windows(5).filter(|bytes| bytes == b"S\0\0\0\x04").count(), 1);
+    assert_eq!(
+        requests[0]
+            .windows(5)
+            .filter(|bytes| bytes == b"S\0\0\0\x04")
+            .count(),
+        1
+    );
 }
 
 async fn failed_begin(proxy: &Proxy, sql: &SqlConnection) {
@@ -295,64 +528,147 @@ async fn failed_begin(proxy: &Proxy, sql: &SqlConnection) {
     let error = put().await.expect_err("no BEGIN");
     assert_eq!(error.code.word(), "upstream_error", "{error:?}");
     assert!(error.details.expect("details").contains("BEGAN"));
-    let error = sql.execute(statement("INSERT INTO t VALUES (3, 'c')", "[]", 0)).await.expect_err("no BEGIN");
+    let error = sql
+        .execute(statement("INSERT INTO t VALUES (3, 'c')", "[]", 0))
+        .await
+        .expect_err("no BEGIN");
     assert_eq!(error.code.word(), "upstream_error", "{error:?}");
     proxy.spoil(Spoil::Nothing);
-    let rows = query(sql, "SELECT count(*) AS n FROM t", "[]", 1).await.expect("read");
+    let rows = query(sql, "SELECT count(*) AS n FROM t", "[]", 1)
+        .await
+        .expect("read");
     assert_eq!(rows.records, r#"[{"n":1}]"#);
 }
 
 /// Checks that a function may take the session's statements away, and not its BEGIN: what it puts in their place only
 /// reads.
 async fn exchanged_statements(sql: &SqlConnection) {
-    assert_eq!(query(sql, "SELECT exchange() AS e", "[]", 1).await.expect("called").records, r#"[{"e":1}]"#);
-    assert_eq!(query(sql, "SELECT put() AS p", "[]", 1).await.expect_err("READ ONLY").code.word(), "denied");
-    assert_eq!(query(sql, "SELECT count(*) AS n FROM t", "[]", 1).await.expect("anew").records, r#"[{"n":1}]"#);
+    assert_eq!(
+        query(sql, "SELECT exchange() AS e", "[]", 1)
+            .await
+            .expect("called")
+            .records,
+        r#"[{"e":1}]"#
+    );
+    assert_eq!(
+        query(sql, "SELECT put() AS p", "[]", 1)
+            .await
+            .expect_err("READ ONLY")
+            .code
+            .word(),
+        "denied"
+    );
+    assert_eq!(
+        query(sql, "SELECT count(*) AS n FROM t", "[]", 1)
+            .await
+            .expect("anew")
+            .records,
+        r#"[{"n":1}]"#
+    );
 }
 
 async fn cut(sql: &SqlConnection) {
     let before = process(sql).await;
-    let some = query(sql, "SELECT generate_series(1, 1000) AS n", "[]", 2).await.expect("cut");
-    assert_eq!((some.records.as_str(), some.truncated), (r#"[{"n":1},{"n":2}]"#, true));
+    let some = query(sql, "SELECT generate_series(1, 1000) AS n", "[]", 2)
+        .await
+        .expect("cut");
+    assert_eq!(
+        (some.records.as_str(), some.truncated),
+        (r#"[{"n":1},{"n":2}]"#, true)
+    );
     assert_eq!(process(sql).await, before, "the connection is kept");
     let begin = Instant::now();
     let many = "SELECT generate_series(1, 1000000000) AS n";
     assert!(query(sql, many, "[]", 2).await.expect("cut").truncated);
     let large = "SELECT repeat('x', 1000000) AS a FROM generate_series(1, 1000000)";
-    assert_eq!(query(sql, large, "[]", 1000).await.expect_err("8 MiB").code.word(), "too_large");
+    assert_eq!(
+        query(sql, large, "[]", 1000)
+            .await
+            .expect_err("8 MiB")
+            .code
+            .word(),
+        "too_large"
+    );
     let huge = "SELECT repeat('x', 20000000) AS a";
-    assert_eq!(query(sql, huge, "[]", 1).await.expect_err("one row").code.word(), "too_large");
+    assert_eq!(
+        query(sql, huge, "[]", 1)
+            .await
+            .expect_err("one row")
+            .code
+            .word(),
+        "too_large"
+    );
     let running = "SELECT count(*) AS n FROM pg_stat_activity WHERE query LIKE '%generate_series%' AND state = 'active'
         AND pid <> pg_backend_pid()";
-    assert_eq!(query(sql, running, "[]", 1).await.expect("free").records, r#"[{"n":0}]"#);
-    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    assert_eq!(
+        query(sql, running, "[]", 1).await.expect("free").records,
+        r#"[{"n":0}]"#
+    );
+    assert!(
+        begin.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        begin.elapsed()
+    );
 }
 
 async fn dropped(sql: &SqlConnection) {
     let before = process(sql).await;
-    let lost = query(sql, "SELECT pg_advisory_lock(1)::text AS l, pg_sleep(60)::text AS s", "[]", 1);
-    assert!(tokio::time::timeout(Duration::from_millis(100), lost).await.is_err());
+    let lost = query(
+        sql,
+        "SELECT pg_advisory_lock(1)::text AS l, pg_sleep(60)::text AS s",
+        "[]",
+        1,
+    );
+    assert!(
+        tokio::time::timeout(Duration::from_millis(100), lost)
+            .await
+            .is_err()
+    );
     // The pool has one place: it is free once the statement was cancelled, and the session is the same.
     let begin = Instant::now();
     assert_eq!(process(sql).await, before);
-    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        begin.elapsed()
+    );
     let locks = "SELECT count(*) AS n FROM pg_locks WHERE locktype = 'advisory'";
-    assert_eq!(query(sql, locks, "[]", 1).await.expect("read").records, r#"[{"n":0}]"#);
+    assert_eq!(
+        query(sql, locks, "[]", 1).await.expect("read").records,
+        r#"[{"n":0}]"#
+    );
 }
 
 async fn late(sql: &SqlConnection) {
-    let soon = |text| Statement { deadline: Instant::now() + Duration::from_millis(150), ..statement(text, "[]", 1) };
+    let soon = |text| Statement {
+        deadline: Instant::now() + Duration::from_millis(150),
+        ..statement(text, "[]", 1)
+    };
     // The server counts for itself; on a machine that is busy we may come first.
     let mut counted = false;
     for _ in 0..10 {
-        let error = sql.query(soon("SELECT pg_sleep(60)::text AS s")).await.expect_err("late");
+        let error = sql
+            .query(soon("SELECT pg_sleep(60)::text AS s"))
+            .await
+            .expect_err("late");
         assert_eq!(error.code.word(), "timeout");
-        counted |= error.details.is_some_and(|details| details.contains("57014"));
+        counted |= error
+            .details
+            .is_some_and(|details| details.contains("57014"));
     }
     assert!(counted, "the server has no statement_timeout");
-    let error = sql.execute(soon("INSERT INTO t SELECT 9, 'late' FROM pg_sleep(60)")).await.expect_err("late");
+    let error = sql
+        .execute(soon("INSERT INTO t SELECT 9, 'late' FROM pg_sleep(60)"))
+        .await
+        .expect_err("late");
     assert_eq!(error.code.word(), "timeout");
-    assert_eq!(query(sql, "SELECT id FROM t WHERE id = 9", "[]", 1).await.expect("read").records, "[]");
+    assert_eq!(
+        query(sql, "SELECT id FROM t WHERE id = 9", "[]", 1)
+            .await
+            .expect("read")
+            .records,
+        "[]"
+    );
 }
 
 async fn dead(server: &Server, proxy: &Proxy, sql: &SqlConnection) {
@@ -369,21 +685,32 @@ async fn dead(server: &Server, proxy: &Proxy, sql: &SqlConnection) {
     let second = process(sql).await;
     assert_ne!(second, after);
     proxy.spoil(Spoil::Request);
-    assert_eq!(sql.execute(statement("INSERT INTO t VALUES (4, 'd')", "[]", 0)).await.expect("written once"), 1);
+    assert_eq!(
+        sql.execute(statement("INSERT INTO t VALUES (4, 'd')", "[]", 0))
+            .await
+            .expect("written once"),
+        1
+    );
 }
 
 async fn unknown_commit(proxy: &Proxy, sql: &SqlConnection) {
     for (spoil, id) in [(Spoil::CommitAnswer, 5), (Spoil::Silence, 6)] {
         proxy.spoil(spoil);
         let text = format!("INSERT INTO t VALUES ({id}, 'unknown')");
-        let soon = Statement { deadline: Instant::now() + Duration::from_secs(2), ..statement(&text, "[]", 0) };
+        let soon = Statement {
+            deadline: Instant::now() + Duration::from_secs(2),
+            ..statement(&text, "[]", 0)
+        };
         let error = sql.execute(soon).await.expect_err("unknown");
         assert_eq!(error.code.word(), "unavailable", "{error:?}");
         assert!(error.message.contains("unknown"), "{error:?}");
         let made = format!("SELECT count(*) AS n FROM t WHERE id = {id}");
         let begin = Instant::now();
         while query(sql, &made, "[]", 1).await.expect("read").records != r#"[{"n":1}]"# {
-            assert!(begin.elapsed() < Duration::from_secs(15), "it was passed on");
+            assert!(
+                begin.elapsed() < Duration::from_secs(15),
+                "it was passed on"
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -414,18 +741,37 @@ async fn a_name_at_the_server_is_one_statement() {
     assert_eq!(name(&other, first, "[]").await, first_name);
     // With a declared parameter the same text is another statement.
     let given = "SELECT $1 AS a";
-    let described = Statement { options: Some(r#"{"describe":true}"#), ..statement(given, "[]", 0) };
+    let described = Statement {
+        options: Some(r#"{"describe":true}"#),
+        ..statement(given, "[]", 0)
+    };
     proxy.requests();
     one.query(described).await.expect("described");
-    let undeclared = proxy.requests().iter().find_map(|request| parsed(request, given)).expect("prepared");
+    let undeclared = proxy
+        .requests()
+        .iter()
+        .find_map(|request| parsed(request, given))
+        .expect("prepared");
     let declared = name(&one, given, r#"["x"]"#).await;
     assert_ne!(declared, undeclared);
 
     // The name is taken at the server already, by whoever had its session before.
     let third = alone(&proxy.url(), false);
-    let occupied = query(&third, "SELECT occupy($1::text) AS o", &format!("[{first_name:?}]"), 1).await;
+    let occupied = query(
+        &third,
+        "SELECT occupy($1::text) AS o",
+        &format!("[{first_name:?}]"),
+        1,
+    )
+    .await;
     assert_eq!(occupied.expect("occupied").records, r#"[{"o":1}]"#);
-    assert_eq!(query(&third, first, "[]", 1).await.expect("prepared anew").records, r#"[{"a":1}]"#);
+    assert_eq!(
+        query(&third, first, "[]", 1)
+            .await
+            .expect("prepared anew")
+            .records,
+        r#"[{"a":1}]"#
+    );
 }
 
 /// A pooler keeps the statement of a text at the server, whoever closes it, and with it a plan from before the alteration.
@@ -441,14 +787,24 @@ async fn after_an_alteration_a_statement_is_prepared_from_another_text() {
         let records = query(&sql, text, "[]", 1).await.expect(text).records;
         (records, proxy.requests())
     };
-    let prepares = |requests: &[Vec<u8>]| requests.iter().any(|request| parsed(request, text).is_some());
+    let prepares = |requests: &[Vec<u8>]| {
+        requests
+            .iter()
+            .any(|request| parsed(request, text).is_some())
+    };
     let (before, requests) = read().await;
-    assert_eq!((before.as_str(), prepares(&requests)), (r#"[{"id":1}]"#, true));
+    assert_eq!(
+        (before.as_str(), prepares(&requests)),
+        (r#"[{"id":1}]"#, true)
+    );
     for added in ["a", "b"] {
         server.script(&format!("ALTER TABLE altered ADD COLUMN {added} int"));
         let (after, requests) = read().await;
         assert!(after.contains(&format!("\"{added}\":null")), "{after}");
-        assert!(!prepares(&requests), "the text that the server knows is prepared again");
+        assert!(
+            !prepares(&requests),
+            "the text that the server knows is prepared again"
+        );
     }
     // Nothing is tried twice from now on.
     assert_eq!(read().await.1.len(), 1);
@@ -457,8 +813,12 @@ async fn after_an_alteration_a_statement_is_prepared_from_another_text() {
 /// Returns the name under which a request has a statement prepared.
 fn parsed(request: &[u8], text: &str) -> Option<String> {
     let wanted = format!("\0{text}\0").into_bytes();
-    let end = request.windows(wanted.len()).position(|bytes| bytes == wanted)?;
-    let start = request[..end].windows(5).rposition(|bytes| bytes == b"weir_")?;
+    let end = request
+        .windows(wanted.len())
+        .position(|bytes| bytes == wanted)?;
+    let start = request[..end]
+        .windows(5)
+        .rposition(|bytes| bytes == b"weir_")?;
     Some(String::from_utf8_lossy(&request[start..end]).into_owned())
 }
 
@@ -470,7 +830,10 @@ async fn statements_are_kept_within_bounds() {
     for round in 0..2 {
         for number in 0..150 {
             let text = format!("SELECT {number} AS n");
-            assert_eq!(query(&sql, &text, "[]", 1).await.expect("read").records, format!(r#"[{{"n":{number}}}]"#));
+            assert_eq!(
+                query(&sql, &text, "[]", 1).await.expect("read").records,
+                format!(r#"[{{"n":{number}}}]"#)
+            );
         }
         let count = "SELECT count(*) AS n FROM pg_prepared_statements WHERE name <> 'weir_unlock'";
         let kept = query(&sql, count, "[]", 1).await.expect("counted");
@@ -494,12 +857,22 @@ async fn tls_and_passwords_are_as_the_url_says() {
         let text = "SELECT ssl AS tls, current_setting('application_name') AS name FROM pg_stat_ssl \
             WHERE pid = pg_backend_pid()";
         match (query(&alone(&url, false), text, "[]", 1).await, expected) {
-            (Ok(rows), Ok(tls)) => assert_eq!(rows.records, format!(r#"[{{"tls":{tls},"name":"weir"}}]"#), "{url}"),
+            (Ok(rows), Ok(tls)) => assert_eq!(
+                rows.records,
+                format!(r#"[{{"tls":{tls},"name":"weir"}}]"#),
+                "{url}"
+            ),
             (Err(error), Err(code)) => {
                 assert_eq!(error.code.word(), code, "{url}: {error:?}");
                 let said = format!("{error:?}");
-                assert!(!error.message.contains("127.0.0.1") && !error.message.contains("host"), "{said}");
-                assert!(!said.contains("wörd") && !said.contains("hunter2"), "{said}");
+                assert!(
+                    !error.message.contains("127.0.0.1") && !error.message.contains("host"),
+                    "{said}"
+                );
+                assert!(
+                    !said.contains("wörd") && !said.contains("hunter2"),
+                    "{said}"
+                );
             }
             (result, _) => panic!("{url}: {result:?}"),
         }
@@ -512,58 +885,140 @@ async fn tls_and_passwords_are_as_the_url_says() {
     check(scram, "localhost", "sslmode=disable", Err("upstream_error")).await;
     check("scram:hunter2@", "localhost", "", Err("upstream_error")).await;
     check("md5:hunter2@", "localhost", "", Err("upstream_error")).await;
-    check(scram, "localhost", &format!("sslmode=verify-full&sslrootcert={ca}"), Ok(true)).await;
-    check(scram, "127.0.0.1", &format!("sslmode=verify-full&sslrootcert={ca}"), Err("unavailable")).await;
-    check(scram, "127.0.0.1", &format!("sslmode=verify-ca&sslrootcert={ca}"), Ok(true)).await;
-    check(scram, "localhost", "sslmode=verify-full", Err("unavailable")).await;
+    check(
+        scram,
+        "localhost",
+        &format!("sslmode=verify-full&sslrootcert={ca}"),
+        Ok(true),
+    )
+    .await;
+    check(
+        scram,
+        "127.0.0.1",
+        &format!("sslmode=verify-full&sslrootcert={ca}"),
+        Err("unavailable"),
+    )
+    .await;
+    check(
+        scram,
+        "127.0.0.1",
+        &format!("sslmode=verify-ca&sslrootcert={ca}"),
+        Ok(true),
+    )
+    .await;
+    check(
+        scram,
+        "localhost",
+        "sslmode=verify-full",
+        Err("unavailable"),
+    )
+    .await;
     check(scram, "localhost", "sslmode=verify-ca", Err("unavailable")).await;
-    check(scram, "localhost", "sslmode=verify-full&sslrootcert=/gone.pem", Err("unavailable")).await;
-    check(scram, "localhost", "sslmode=require&sslrootcert=/gone.pem", Err("unavailable")).await;
+    check(
+        scram,
+        "localhost",
+        "sslmode=verify-full&sslrootcert=/gone.pem",
+        Err("unavailable"),
+    )
+    .await;
+    check(
+        scram,
+        "localhost",
+        "sslmode=require&sslrootcert=/gone.pem",
+        Err("unavailable"),
+    )
+    .await;
     // The server proves that it sees the same connection, or there is no login.
-    for binding in ["channel_binding=require", "channel_binding=prefer", "channel_binding=disable"] {
+    for binding in [
+        "channel_binding=require",
+        "channel_binding=prefer",
+        "channel_binding=disable",
+    ] {
         check(scram, "localhost", binding, Ok(true)).await;
     }
-    check("scram:hunter2@", "localhost", "channel_binding=require", Err("upstream_error")).await;
+    check(
+        "scram:hunter2@",
+        "localhost",
+        "channel_binding=require",
+        Err("upstream_error"),
+    )
+    .await;
     for unbound in ["md5:md5@", "plain:plain@"] {
-        check(unbound, "localhost", "channel_binding=require", Err("unavailable")).await;
+        check(
+            unbound,
+            "localhost",
+            "channel_binding=require",
+            Err("unavailable"),
+        )
+        .await;
         check(unbound, "localhost", "channel_binding=prefer", Ok(true)).await;
     }
     // A server without TLS, where it is asked for.
     let folder = server.folder().display();
     for mode in ["require", "verify-ca", "verify-full"] {
-        let url = format!("postgresql://weir@localhost:{port}/postgres?host={folder}&sslmode={mode}");
+        let url =
+            format!("postgresql://weir@localhost:{port}/postgres?host={folder}&sslmode={mode}");
         assert_eq!(
-            query(&alone(&url, false), "SELECT 1 AS a", "[]", 1).await.expect_err(mode).code.word(),
+            query(&alone(&url, false), "SELECT 1 AS a", "[]", 1)
+                .await
+                .expect_err(mode)
+                .code
+                .word(),
             "unavailable"
         );
     }
 }
 
 fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> Statement<'a> {
-    Statement { text, parameters, limit, options: None, deadline: Instant::now() + Duration::from_secs(20) }
+    Statement {
+        text,
+        parameters,
+        limit,
+        options: None,
+        deadline: Instant::now() + Duration::from_secs(20),
+    }
 }
 
-async fn query(sql: &SqlConnection, text: &str, parameters: &str, limit: u32) -> Result<Rows, ConnectionError> {
+async fn query(
+    sql: &SqlConnection,
+    text: &str,
+    parameters: &str,
+    limit: u32,
+) -> Result<Rows, ConnectionError> {
     sql.query(statement(text, parameters, limit)).await
 }
 
 fn open(url: &str, write: bool) -> Arc<SqlConnection> {
-    connection(ConnectionConfig::Postgresql { url: url.to_owned(), write, pool_max: None })
+    connection(ConnectionConfig::Postgresql {
+        url: url.to_owned(),
+        write,
+        pool_max: None,
+    })
 }
 
 /// Makes a connection with one session, which the next call meets again.
 fn alone(url: &str, write: bool) -> Arc<SqlConnection> {
-    connection(ConnectionConfig::Postgresql { url: url.to_owned(), write, pool_max: Some(1) })
+    connection(ConnectionConfig::Postgresql {
+        url: url.to_owned(),
+        write,
+        pool_max: Some(1),
+    })
 }
 
 /// Returns the server's process behind the session.
 async fn process(sql: &SqlConnection) -> String {
-    query(sql, "SELECT pg_backend_pid() AS pid", "[]", 1).await.expect("a process").records
+    query(sql, "SELECT pg_backend_pid() AS pid", "[]", 1)
+        .await
+        .expect("a process")
+        .records
 }
 
 fn connection(config: ConnectionConfig) -> Arc<SqlConnection> {
     let configs = BTreeMap::from([("db".to_owned(), config)]);
-    match Connections::new(&configs, Path::new("/")).expect("a database").get("db") {
+    match Connections::new(&configs, Path::new("/"))
+        .expect("a database")
+        .get("db")
+    {
         Some(Connection::Sql(sql)) => sql.clone(),
         _ => unreachable!("it is a database"),
     }

@@ -16,7 +16,14 @@ async fn values_come_out_as_they_are() {
                               (-9223372036854775808, 9e999, CAST(x'c3a9' AS TEXT), x'', 1.0, 'x', 9007199254740993);",
         false,
     );
-    let rows = query(&sql, "SELECT i, r, s, b, n, status, code FROM t ORDER BY rowid", "[]", 10).await.expect("rows");
+    let rows = query(
+        &sql,
+        "SELECT i, r, s, b, n, status, code FROM t ORDER BY rowid",
+        "[]",
+        10,
+    )
+    .await
+    .expect("rows");
     assert_eq!(
         rows.records,
         concat!(
@@ -25,15 +32,23 @@ async fn values_come_out_as_they_are() {
         )
     );
     assert!(!rows.truncated);
-    let rows = query(&sql, "SELECT status FROM t", "[]", 1).await.expect("rows");
-    assert_eq!((rows.records.as_str(), rows.truncated), (r#"[{"status":""}]"#, true));
+    let rows = query(&sql, "SELECT status FROM t", "[]", 1)
+        .await
+        .expect("rows");
+    assert_eq!(
+        (rows.records.as_str(), rows.truncated),
+        (r#"[{"status":""}]"#, true)
+    );
     let rows = query(
         &sql,
         "SELECT ?1 AS a, ?2 AS b, ?3 AS c, ?4 AS d, ?5 AS e, ?6 AS f",
         r#"[null,true,7,1.5,"x",[1,"y"]]"#,
         9,
     );
-    assert_eq!(rows.await.expect("rows").records, r#"[{"a":null,"b":1,"c":7,"d":1.5,"e":"x","f":"[1,\"y\"]"}]"#);
+    assert_eq!(
+        rows.await.expect("rows").records,
+        r#"[{"a":null,"b":1,"c":7,"d":1.5,"e":"x","f":"[1,\"y\"]"}]"#
+    );
     let rows = query(
         &sql,
         "SELECT weir_datetime('2024-07-06 07:08:09', 'Europe/Vienna') AS l, '10' < '9' COLLATE weir_decimal AS d",
@@ -42,16 +57,36 @@ async fn values_come_out_as_they_are() {
     )
     .await
     .expect("rows");
-    assert_eq!(rows.records, r#"[{"l":"2024-07-06T05:08:09.000000000Z","d":0}]"#);
-    let bad = query(&sql, "SELECT CAST(x'ff' AS TEXT) AS broken", "[]", 9).await.expect_err("not UTF-8");
-    assert_eq!((bad.code.word(), bad.field.as_deref()), ("upstream_error", Some("broken")));
-    let twice = query(&sql, "SELECT 1 AS a, 2 AS a", "[]", 9).await.expect_err("ambiguous");
-    assert_eq!((twice.code.word(), twice.field.as_deref()), ("invalid", Some("a")));
-    let large =
-        query(&sql, "SELECT hex(zeroblob(4000000)) AS a UNION ALL SELECT hex(zeroblob(4000000))", "[]", 9).await;
+    assert_eq!(
+        rows.records,
+        r#"[{"l":"2024-07-06T05:08:09.000000000Z","d":0}]"#
+    );
+    let bad = query(&sql, "SELECT CAST(x'ff' AS TEXT) AS broken", "[]", 9)
+        .await
+        .expect_err("not UTF-8");
+    assert_eq!(
+        (bad.code.word(), bad.field.as_deref()),
+        ("upstream_error", Some("broken"))
+    );
+    let twice = query(&sql, "SELECT 1 AS a, 2 AS a", "[]", 9)
+        .await
+        .expect_err("ambiguous");
+    assert_eq!(
+        (twice.code.word(), twice.field.as_deref()),
+        ("invalid", Some("a"))
+    );
+    let large = query(
+        &sql,
+        "SELECT hex(zeroblob(4000000)) AS a UNION ALL SELECT hex(zeroblob(4000000))",
+        "[]",
+        9,
+    )
+    .await;
     assert_eq!(large.expect_err("too large").code.word(), "too_large");
-    let described =
-        Statement { options: Some(r#"{"describe":true}"#), ..statement("SELECT i, r+1 AS more FROM t", "[]", 0) };
+    let described = Statement {
+        options: Some(r#"{"describe":true}"#),
+        ..statement("SELECT i, r+1 AS more FROM t", "[]", 0)
+    };
     assert_eq!(
         sql.query(described).await.expect("described").records,
         r#"[{"name":"i","type":"INTEGER","nullable":true},{"name":"more","type":null,"nullable":true}]"#
@@ -61,7 +96,9 @@ async fn values_come_out_as_they_are() {
 /// SQLite parses the whole schema for any statement, so a wide table must not cost the others.
 #[tokio::test]
 async fn a_wide_table_is_read_and_so_is_what_stands_beside_it() {
-    let columns: Vec<_> = (0..300).map(|at| format!("c{at} INTEGER DEFAULT {at}")).collect();
+    let columns: Vec<_> = (0..300)
+        .map(|at| format!("c{at} INTEGER DEFAULT {at}"))
+        .collect();
     let (_folder, sql) = database(
         &format!(
             "CREATE TABLE t (a); INSERT INTO t VALUES (1);
@@ -70,23 +107,46 @@ async fn a_wide_table_is_read_and_so_is_what_stands_beside_it() {
         ),
         true,
     );
-    assert_eq!(query(&sql, "SELECT a FROM t", "[]", 9).await.expect("beside it").records, r#"[{"a":1}]"#);
-    let row = query(&sql, "SELECT * FROM wide WHERE c299 = 299", "[]", 9).await.expect("wide").records;
-    assert!(row.starts_with(r#"[{"c0":0,"#) && row.ends_with(r#","c299":299}]"#), "{row}");
-    assert_eq!(sql.execute(statement("UPDATE wide SET c299 = 1", "[]", 0)).await.expect("written"), 1);
+    assert_eq!(
+        query(&sql, "SELECT a FROM t", "[]", 9)
+            .await
+            .expect("beside it")
+            .records,
+        r#"[{"a":1}]"#
+    );
+    let row = query(&sql, "SELECT * FROM wide WHERE c299 = 299", "[]", 9)
+        .await
+        .expect("wide")
+        .records;
+    assert!(
+        row.starts_with(r#"[{"c0":0,"#) && row.ends_with(r#","c299":299}]"#),
+        "{row}"
+    );
+    assert_eq!(
+        sql.execute(statement("UPDATE wide SET c299 = 1", "[]", 0))
+            .await
+            .expect("written"),
+        1
+    );
 }
 
 /// SQLite's own searches compare at every place, in one step, which takes minutes for a value of a megabyte.
 #[tokio::test]
 async fn searches_in_texts_are_exact_and_quick() {
-    let (_folder, sql) = database("CREATE TABLE t (v TEXT); CREATE VIEW w AS SELECT instr(v, 'b') AS at FROM t;", true);
+    let (_folder, sql) = database(
+        "CREATE TABLE t (v TEXT); CREATE VIEW w AS SELECT instr(v, 'b') AS at FROM t;",
+        true,
+    );
     let one = |text: &'static str| {
         let sql = sql.clone();
         async move { query(&sql, text, "[]", 9).await.expect(text).records }
     };
     let found = "SELECT instr('añb', 'b') AS a, instr('abc', '') AS b, instr('abc', 'x') AS c, instr(NULL, 'a') AS d, \
                  instr(x'00ff01', x'01') AS e, instr(12.5, '.') AS f, instr(x'c3b162', 'b') AS g";
-    assert_eq!(one(found).await, r#"[{"a":3,"b":1,"c":0,"d":null,"e":3,"f":3,"g":2}]"#);
+    assert_eq!(
+        one(found).await,
+        r#"[{"a":3,"b":1,"c":0,"d":null,"e":3,"f":3,"g":2}]"#
+    );
     let replaced = "SELECT replace('aXbX', 'X', 'yy') AS a, replace('ab', '', 'c') AS b, replace('ab', 'a', NULL) AS c, \
                     trim('xxaxx', 'x') AS d, ltrim('xyab', 'yx') AS e, rtrim('abxy', 'yx') AS f, trim('  a ') AS g";
     let expected = r#"[{"a":"ayybyy","b":"ab","c":null,"d":"a","e":"ab","f":"ab","g":"a"}]"#;
@@ -98,13 +158,25 @@ async fn searches_in_texts_are_exact_and_quick() {
     assert_eq!(one(numbers).await, "[]");
 
     let insert = "INSERT INTO t SELECT replace(hex(zeroblob(500000)), '0', 'a')";
-    assert_eq!(sql.execute(statement(insert, "[]", 0)).await.expect("a large text"), 1);
+    assert_eq!(
+        sql.execute(statement(insert, "[]", 0))
+            .await
+            .expect("a large text"),
+        1
+    );
     let begin = Instant::now();
-    assert_eq!(one("SELECT instr(v, substr(v, 500001) || 'b') AS at FROM t").await, r#"[{"at":0}]"#);
+    assert_eq!(
+        one("SELECT instr(v, substr(v, 500001) || 'b') AS at FROM t").await,
+        r#"[{"at":0}]"#
+    );
     assert_eq!(one("SELECT at FROM w").await, r#"[{"at":0}]"#);
     let trimmed = one("SELECT length(trim(v, substr(v, 1, 400000) || 'b')) AS n FROM t").await;
     assert_eq!(trimmed, r#"[{"n":0}]"#);
-    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begin.elapsed()
+    );
     let grown = query(&sql, "SELECT replace(v, 'a', v) AS v FROM t", "[]", 9).await;
     assert_eq!(grown.expect_err("a terabyte").code.word(), "too_large");
 }
@@ -147,31 +219,85 @@ async fn a_connection_reaches_its_database_only() {
     ];
     for text in &statements {
         let error = query(&reader, text, "[]", 9).await.expect_err(text);
-        assert!(matches!(error.code.word(), "denied" | "upstream_error"), "{text}: {error:?}");
-        let error = writer.execute(statement(text, "[]", 9)).await.expect_err(text);
-        assert!(matches!(error.code.word(), "denied" | "upstream_error"), "{text}: {error:?}");
+        assert!(
+            matches!(error.code.word(), "denied" | "upstream_error"),
+            "{text}: {error:?}"
+        );
+        let error = writer
+            .execute(statement(text, "[]", 9))
+            .await
+            .expect_err(text);
+        assert!(
+            matches!(error.code.word(), "denied" | "upstream_error"),
+            "{text}: {error:?}"
+        );
     }
-    for text in ["INSERT INTO t VALUES (2,'b')", "UPDATE t SET v = 'b'", "DELETE FROM t", "DELETE FROM t RETURNING id"]
-    {
-        assert_eq!(query(&reader, text, "[]", 9).await.expect_err(text).code.word(), "denied", "{text}");
+    for text in [
+        "INSERT INTO t VALUES (2,'b')",
+        "UPDATE t SET v = 'b'",
+        "DELETE FROM t",
+        "DELETE FROM t RETURNING id",
+    ] {
         assert_eq!(
-            query(&writer, text, "[]", 9).await.expect_err(text).code.word(),
+            query(&reader, text, "[]", 9)
+                .await
+                .expect_err(text)
+                .code
+                .word(),
+            "denied",
+            "{text}"
+        );
+        assert_eq!(
+            query(&writer, text, "[]", 9)
+                .await
+                .expect_err(text)
+                .code
+                .word(),
             "denied",
             "a read on a writer: {text}"
         );
-        assert_eq!(reader.execute(statement(text, "[]", 9)).await.expect_err(text).code.word(), "denied", "{text}");
+        assert_eq!(
+            reader
+                .execute(statement(text, "[]", 9))
+                .await
+                .expect_err(text)
+                .code
+                .word(),
+            "denied",
+            "{text}"
+        );
     }
-    assert_eq!(query(&reader, "SELECT count(*) AS n FROM t", "[]", 9).await.expect("fine").records, r#"[{"n":1}]"#);
     assert_eq!(
-        query(&reader, "SELECT count(*) AS n FROM t; -- done", "[]", 9).await.expect("fine").records,
+        query(&reader, "SELECT count(*) AS n FROM t", "[]", 9)
+            .await
+            .expect("fine")
+            .records,
         r#"[{"n":1}]"#
     );
-    let left: Vec<_> =
-        std::fs::read_dir(folder.path()).expect("listed").map(|e| e.expect("entry").file_name()).collect();
+    assert_eq!(
+        query(&reader, "SELECT count(*) AS n FROM t; -- done", "[]", 9)
+            .await
+            .expect("fine")
+            .records,
+        r#"[{"n":1}]"#
+    );
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("listed")
+        .map(|e| e.expect("entry").file_name())
+        .collect();
     assert_eq!(left, ["data.db"]);
-    let columns =
-        query(&reader, "SELECT name, type, pk FROM pragma_table_xinfo('t')", "[]", 9).await.expect("the catalogue");
-    assert_eq!(columns.records, r#"[{"name":"id","type":"INTEGER","pk":1},{"name":"v","type":"TEXT","pk":0}]"#);
+    let columns = query(
+        &reader,
+        "SELECT name, type, pk FROM pragma_table_xinfo('t')",
+        "[]",
+        9,
+    )
+    .await
+    .expect("the catalogue");
+    assert_eq!(
+        columns.records,
+        r#"[{"name":"id","type":"INTEGER","pk":1},{"name":"v","type":"TEXT","pk":0}]"#
+    );
 }
 
 #[tokio::test]
@@ -182,10 +308,23 @@ async fn writes_are_whole_or_nothing() {
          INSERT INTO t VALUES (1,'a',1),(2,'b',1); INSERT INTO c VALUES (1);",
         true,
     );
-    let returning = sql.query_write(statement("INSERT INTO t (v) VALUES (?1) RETURNING id, v", r#"["c"]"#, 1)).await;
-    assert_eq!(returning.expect("inserted").records, r#"[{"id":3,"v":"c"}]"#);
+    let returning = sql
+        .query_write(statement(
+            "INSERT INTO t (v) VALUES (?1) RETURNING id, v",
+            r#"["c"]"#,
+            1,
+        ))
+        .await;
+    assert_eq!(
+        returning.expect("inserted").records,
+        r#"[{"id":3,"v":"c"}]"#
+    );
     for (text, code, field) in [
-        ("INSERT INTO t (id, v) VALUES (1, 'z')", "conflict", Some("id")),
+        (
+            "INSERT INTO t (id, v) VALUES (1, 'z')",
+            "conflict",
+            Some("id"),
+        ),
         ("INSERT INTO t (v) VALUES ('a')", "conflict", Some("v")),
         ("INSERT INTO t (v) VALUES (NULL)", "invalid", Some("v")),
         ("INSERT INTO t (v, g) VALUES ('g', 11)", "invalid", None),
@@ -196,32 +335,78 @@ async fn writes_are_whole_or_nothing() {
         ("DELETE FROM gone", "source_changed", None),
     ] {
         let error = sql.execute(statement(text, "[]", 1)).await.expect_err(text);
-        assert_eq!((error.code.word(), error.field.as_deref()), (code, field), "{text}: {error:?}");
-        assert!(!error.message.contains("INSERT") && !error.message.contains("t."), "{error:?}");
+        assert_eq!(
+            (error.code.word(), error.field.as_deref()),
+            (code, field),
+            "{text}: {error:?}"
+        );
+        assert!(
+            !error.message.contains("INSERT") && !error.message.contains("t."),
+            "{error:?}"
+        );
     }
-    let one = |text| Statement { options: Some(r#"{"expect_rows":1}"#), ..statement(text, "[]", 9) };
-    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 1")).await.expect_err("two").code.word(), "conflict");
-    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 7")).await.expect_err("none").code.word(), "not_found");
-    assert_eq!(sql.execute(one("UPDATE t SET g = 3 WHERE id = 2")).await.expect("one"), 1);
-    let rows = query(&sql, "SELECT id, g FROM t ORDER BY id", "[]", 9).await.expect("rows");
-    assert_eq!(rows.records, r#"[{"id":1,"g":1},{"id":2,"g":3},{"id":3,"g":null}]"#);
+    let one = |text| Statement {
+        options: Some(r#"{"expect_rows":1}"#),
+        ..statement(text, "[]", 9)
+    };
+    assert_eq!(
+        sql.execute(one("UPDATE t SET g = 2 WHERE g = 1"))
+            .await
+            .expect_err("two")
+            .code
+            .word(),
+        "conflict"
+    );
+    assert_eq!(
+        sql.execute(one("UPDATE t SET g = 2 WHERE g = 7"))
+            .await
+            .expect_err("none")
+            .code
+            .word(),
+        "not_found"
+    );
+    assert_eq!(
+        sql.execute(one("UPDATE t SET g = 3 WHERE id = 2"))
+            .await
+            .expect("one"),
+        1
+    );
+    let rows = query(&sql, "SELECT id, g FROM t ORDER BY id", "[]", 9)
+        .await
+        .expect("rows");
+    assert_eq!(
+        rows.records,
+        r#"[{"id":1,"g":1},{"id":2,"g":3},{"id":3,"g":null}]"#
+    );
 }
 
 #[tokio::test]
 async fn deadlines_and_lost_callers_interrupt_reads() {
     let (_folder, sql) = database("CREATE TABLE t (a)", false);
-    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS m FROM n";
+    let endless =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS m FROM n";
     let begin = Instant::now();
-    let soon = Statement { deadline: begin + Duration::from_millis(100), ..statement(endless, "[]", 1) };
-    assert_eq!(sql.query(soon).await.expect_err("too slow").code.word(), "timeout");
+    let soon = Statement {
+        deadline: begin + Duration::from_millis(100),
+        ..statement(endless, "[]", 1)
+    };
+    assert_eq!(
+        sql.query(soon).await.expect_err("too slow").code.word(),
+        "timeout"
+    );
     assert!(begin.elapsed() < Duration::from_secs(20));
     // There are more lost callers than connections: unless they were interrupted, the last query would wait for them.
     for _ in 0..20 {
-        let lost = tokio::time::timeout(Duration::from_millis(20), sql.query(statement(endless, "[]", 1)));
+        let lost = tokio::time::timeout(
+            Duration::from_millis(20),
+            sql.query(statement(endless, "[]", 1)),
+        );
         assert!(lost.await.is_err());
     }
     let begin = Instant::now();
-    query(&sql, "SELECT 1 AS a", "[]", 1).await.expect("free again");
+    query(&sql, "SELECT 1 AS a", "[]", 1)
+        .await
+        .expect("free again");
     assert!(begin.elapsed() < Duration::from_secs(20));
 }
 
@@ -231,8 +416,7 @@ async fn long_reads_and_waits_for_a_lock_leave_the_caller_free() {
     let (folder, sql) = database("CREATE TABLE t (a); INSERT INTO t VALUES (1)", false);
     let read = || query(&sql, "SELECT a FROM t", "[]", 9);
     read().await.expect("opened");
-    let long =
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) SELECT max(i) AS m FROM n";
+    let long = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) SELECT max(i) AS m FROM n";
     let mut ticks = 0;
     let rows = tokio::select! {
         rows = query(&sql, long, "[]", 1) => rows,
@@ -241,7 +425,9 @@ async fn long_reads_and_waits_for_a_lock_leave_the_caller_free() {
     assert_eq!(rows.expect("counted").records, r#"[{"m":300000}]"#);
     assert!(ticks > 0, "nothing else could run meanwhile");
     let writer = rusqlite::Connection::open(folder.path().join("data.db")).expect("opened");
-    writer.execute_batch("BEGIN EXCLUSIVE; UPDATE t SET a = 2").expect("locked");
+    writer
+        .execute_batch("BEGIN EXCLUSIVE; UPDATE t SET a = 2")
+        .expect("locked");
     let commit = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
         writer.execute_batch("COMMIT").expect("written");
@@ -263,7 +449,10 @@ async fn a_write_outlives_its_caller() {
     let count = || query(&sql, "SELECT count(*) AS n FROM t", "[]", 1);
     let begin = Instant::now();
     while count().await.expect("counted").records != r#"[{"n":300000}]"# {
-        assert!(begin.elapsed() < Duration::from_secs(20), "the write was lost");
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "the write was lost"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -278,9 +467,19 @@ async fn a_missing_database_is_found_once_it_is_there_and_a_new_one_noticed() {
     assert!(!path.exists());
     create(&path, "CREATE TABLE t (a); INSERT INTO t VALUES (1)");
     assert_eq!(read().await.expect("there").records, r#"[{"a":1}]"#);
-    create(&folder.path().join("new.db"), "CREATE TABLE t (a); INSERT INTO t VALUES (2)");
+    create(
+        &folder.path().join("new.db"),
+        "CREATE TABLE t (a); INSERT INTO t VALUES (2)",
+    );
     std::fs::rename(folder.path().join("new.db"), &path).expect("renamed");
     assert_eq!(read().await.expect("the new one").records, r#"[{"a":2}]"#);
-    std::fs::write(&path, "this is not a database, only a longer text than a header").expect("written");
-    assert_eq!(read().await.expect_err("garbage").code.word(), "upstream_error");
+    std::fs::write(
+        &path,
+        "this is not a database, only a longer text than a header",
+    )
+    .expect("written");
+    assert_eq!(
+        read().await.expect_err("garbage").code.word(),
+        "upstream_error"
+    );
 }

@@ -6,7 +6,9 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
     io::{self, ErrorKind, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown},
+    os::unix::fs::{
+        DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown,
+    },
     path::Path,
     time::Duration,
 };
@@ -79,7 +81,13 @@ pub fn create_folder(path: &Path, bits: u32) -> io::Result<()> {
     }
     // It is not followed if somebody has put a link in its place meanwhile.
     let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
-    hand_over(&OpenOptions::new().read(true).custom_flags(flags).open(path)?, above);
+    hand_over(
+        &OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(path)?,
+        above,
+    );
     Ok(())
 }
 
@@ -87,7 +95,9 @@ pub fn create_folder(path: &Path, bits: u32) -> io::Result<()> {
 /// another user can be read and removed by it then. Nobody but root can do this, and need not; where root may not, what it
 /// made stays its own.
 pub fn hand_over(made: &File, folder: &Path) {
-    let (Ok(owner), Ok(made_by)) = (fs::metadata(folder), made.metadata()) else { return };
+    let (Ok(owner), Ok(made_by)) = (fs::metadata(folder), made.metadata()) else {
+        return;
+    };
     if made_by.uid() == 0 && owner.uid() != 0 {
         let _ = fchown(made, Some(owner.uid()), Some(owner.gid()));
     }
@@ -100,10 +110,21 @@ const LEFT_AFTER: Duration = Duration::from_secs(3600);
 
 /// Removes the files that processes which were killed left half-written in a folder.
 pub fn remove_left_over(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten() {
-        let age = || entry.metadata().and_then(|file| file.modified()).ok()?.elapsed().ok();
-        if entry.file_name().to_string_lossy().starts_with(FRESH) && age().is_some_and(|age| age > LEFT_AFTER) {
+        let age = || {
+            entry
+                .metadata()
+                .and_then(|file| file.modified())
+                .ok()?
+                .elapsed()
+                .ok()
+        };
+        if entry.file_name().to_string_lossy().starts_with(FRESH)
+            && age().is_some_and(|age| age > LEFT_AFTER)
+        {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -114,11 +135,20 @@ pub fn remove_left_over(folder: &Path) {
 fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<NamedTempFile> {
     let folder = folder(path);
     create_folder(folder, 0o777)?;
-    let mode = if readers == Readers::Everyone { 0o666 } else { 0o600 };
-    let mut fresh = Builder::new().prefix(FRESH).permissions(Permissions::from_mode(mode)).tempfile_in(folder)?;
+    let mode = if readers == Readers::Everyone {
+        0o666
+    } else {
+        0o600
+    };
+    let mut fresh = Builder::new()
+        .prefix(FRESH)
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(folder)?;
     if let Readers::Bits(bits) = readers {
         // The umask does not hold here: these bits were given once already.
-        fresh.as_file().set_permissions(Permissions::from_mode(bits & 0o777))?;
+        fresh
+            .as_file()
+            .set_permissions(Permissions::from_mode(bits & 0o777))?;
     }
     hand_over(fresh.as_file(), folder);
     fresh.write_all(bytes)?;
@@ -127,7 +157,9 @@ fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<NamedTempFil
 }
 
 fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 fn sync_folder(path: &Path) -> io::Result<()> {
@@ -145,12 +177,26 @@ mod tests {
         replace(&path, b"one", Readers::Everyone).expect("written");
         replace(&path, b"two", Readers::Owner).expect("written");
         assert_eq!(fs::read(&path).expect("there"), b"two");
-        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).expect("there").permissions().mode() & 0o777,
+            0o600
+        );
         replace(&path, b"three", Readers::Bits(0o664)).expect("written");
-        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o664, "as they were");
+        assert_eq!(
+            fs::metadata(&path).expect("there").permissions().mode() & 0o777,
+            0o664,
+            "as they were"
+        );
         fs::create_dir(folder.path().join("b")).expect("made");
-        assert!(replace(&folder.path().join("b"), b"x", Readers::Owner).is_err(), "a folder is no file");
-        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 2, "nothing is left");
+        assert!(
+            replace(&folder.path().join("b"), b"x", Readers::Owner).is_err(),
+            "a folder is no file"
+        );
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("read").count(),
+            2,
+            "nothing is left"
+        );
     }
 
     #[test]
@@ -173,13 +219,25 @@ mod tests {
         let path = folder.path().join("key");
         let made = std::thread::scope(|scope| {
             let (path, threads) = (&path, 0..8u8);
-            let make = |byte: u8| scope.spawn(move || create_once(path, &[byte], Readers::Owner).expect("asked"));
+            let make = |byte: u8| {
+                scope.spawn(move || create_once(path, &[byte], Readers::Owner).expect("asked"))
+            };
             let threads: Vec<_> = threads.map(make).collect();
-            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("no panic"))
+                .collect::<Vec<_>>()
         });
         let winner = made.iter().position(|made| *made).expect("one made it");
         assert_eq!(made.iter().filter(|made| **made).count(), 1);
-        assert_eq!(fs::read(&path).expect("there"), [u8::try_from(winner).expect("few")]);
-        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 1, "nothing is left");
+        assert_eq!(
+            fs::read(&path).expect("there"),
+            [u8::try_from(winner).expect("few")]
+        );
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("read").count(),
+            1,
+            "nothing is left"
+        );
     }
 }

@@ -12,10 +12,22 @@ use weir_plugin_host::library::{Bounds, serve};
 fn main() -> io::Result<()> {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let ["--processor-ms", processor, "--memory-bytes", memory, "--sha256", digest, path] = words[..] else {
+    let [
+        "--processor-ms",
+        processor,
+        "--memory-bytes",
+        memory,
+        "--sha256",
+        digest,
+        path,
+    ] = words[..]
+    else {
         panic!("{words:?}")
     };
     let processor = Duration::from_millis(processor.parse().expect("a number"));
-    let bounds = Bounds { processor, memory: memory.parse().expect("a number") };
+    let bounds = Bounds {
+        processor,
+        memory: memory.parse().expect("a number"),
+    };
     serve(Path::new(path), digest, bounds, stdin(), stdout())
 }

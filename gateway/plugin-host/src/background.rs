@@ -21,7 +21,8 @@ where
     let _waits = gone.clone().drop_guard();
     let here = Handle::current();
     // The future's timers and sockets stay with the runtime that serves.
-    let ran = threads().spawn_blocking(move || here.block_on(gone.run_until_cancelled_owned(future)));
+    let ran =
+        threads().spawn_blocking(move || here.block_on(gone.run_until_cancelled_owned(future)));
     ran.await.ok().flatten()
 }
 
@@ -35,8 +36,13 @@ fn threads() -> &'static Handle {
     static THREADS: OnceLock<Runtime> = OnceLock::new();
     let runtime = THREADS.get_or_init(|| {
         let mut threads = Builder::new_current_thread();
-        threads.thread_name("weir-background").max_blocking_threads(INSTANCES_MAX).on_thread_start(give_way);
-        threads.build().expect("a runtime without drivers needs nothing")
+        threads
+            .thread_name("weir-background")
+            .max_blocking_threads(INSTANCES_MAX)
+            .on_thread_start(give_way);
+        threads
+            .build()
+            .expect("a runtime without drivers needs nothing")
     });
     runtime.handle()
 }

@@ -13,7 +13,8 @@ use wasmtime::{PoolConcurrencyLimitError, Trap};
 use weir_admission::Overloaded;
 
 use crate::{
-    AdapterFailure, Change, CollectionRef, GuestError, Invocation, Page, Query, ToolAnswer, ToolRef, background,
+    AdapterFailure, Change, CollectionRef, GuestError, Invocation, Page, Query, ToolAnswer,
+    ToolRef, background,
     bindings::v0_1::weir::plugin::{answers, types},
     config::DESCRIBE_TIMES,
     engine::Size,
@@ -80,8 +81,18 @@ pub(crate) async fn run(
         }
     };
     let meter = Arc::clone(&call.meter);
-    let (code, profile) = (Arc::clone(&generation.code), Arc::clone(&generation.profile));
-    let asked = Box::pin(ask_guest(code, generation.size, profile, instance.take(), call, ask));
+    let (code, profile) = (
+        Arc::clone(&generation.code),
+        Arc::clone(&generation.profile),
+    );
+    let asked = Box::pin(ask_guest(
+        code,
+        generation.size,
+        profile,
+        instance.take(),
+        call,
+        ask,
+    ));
     // Leaving this `select` drops the guest where it stands: at a host call or at its last tick.
     let (kept, answer) = tokio::select! {
         biased;
@@ -129,26 +140,35 @@ async fn ask_guest(
     ask: Ask,
 ) -> Answered {
     let meter = Arc::clone(&call.meter);
-    let mut instance = match instance.and_then(|mut instance| instance.is_alive().then_some(instance)) {
-        Some(mut instance) => {
-            instance.begin(call);
-            instance
-        }
-        None => match Instance::new(&code, size, &profile, call).await {
-            Ok(instance) => instance,
-            Err(error) => return (None, Err(error)),
-        },
-    };
+    let mut instance =
+        match instance.and_then(|mut instance| instance.is_alive().then_some(instance)) {
+            Some(mut instance) => {
+                instance.begin(call);
+                instance
+            }
+            None => match Instance::new(&code, size, &profile, call).await {
+                Ok(instance) => instance,
+                Err(error) => return (None, Err(error)),
+            },
+        };
     let running = async {
         match &ask {
-            Ask::Describe { adapter, settings } => instance.describe(adapter, settings).await.map(text),
-            Ask::Read { collection, query } => {
-                instance.read(collection, query).await.map(|told| told.map(GuestReply::Page))
+            Ask::Describe { adapter, settings } => {
+                instance.describe(adapter, settings).await.map(text)
             }
+            Ask::Read { collection, query } => instance
+                .read(collection, query)
+                .await
+                .map(|told| told.map(GuestReply::Page)),
             Ask::Write { collection, change } => instance.write(collection, change).await.map(text),
-            Ask::Call { tool, invocation, context } => {
-                instance.call(tool, invocation, context).await.and_then(tool_answer)
-            }
+            Ask::Call {
+                tool,
+                invocation,
+                context,
+            } => instance
+                .call(tool, invocation, context)
+                .await
+                .and_then(tool_answer),
         }
     };
     let answer = metered(&meter, running).await;
@@ -183,9 +203,9 @@ fn text(told: Result<String, types::Error>) -> Result<GuestReply, types::Error> 
 /// Reads a tool's answer. An answer of an unknown kind is a failure of the plugin.
 fn tool_answer(told: Result<answers::Answer, types::Error>) -> Answer<GuestReply> {
     match told {
-        Ok(answer) => {
-            ToolAnswer::read(answer).map(|answer| Ok(GuestReply::Answer(answer))).map_err(wasmtime::Error::msg)
-        }
+        Ok(answer) => ToolAnswer::read(answer)
+            .map(|answer| Ok(GuestReply::Answer(answer)))
+            .map_err(wasmtime::Error::msg),
         Err(error) => Ok(Err(error)),
     }
 }
@@ -197,7 +217,9 @@ pub(crate) fn result_fits(told: GuestReply, max: usize) -> Result<GuestReply, Ad
         GuestReply::Answer(answer) => answer.size(),
     };
     if size > max {
-        return Err(AdapterFailure::Failed(format!("it answered {size} bytes; at most {max}")));
+        return Err(AdapterFailure::Failed(format!(
+            "it answered {size} bytes; at most {max}"
+        )));
     }
     Ok(told)
 }
@@ -220,11 +242,19 @@ fn short(text: String) -> String {
 }
 
 /// Returns one line for the log about what ended the guest.
-pub(crate) fn failure(error: &wasmtime::Error, memory_refused: bool, generation: &Generation) -> AdapterFailure {
+pub(crate) fn failure(
+    error: &wasmtime::Error,
+    memory_refused: bool,
+    generation: &Generation,
+) -> AdapterFailure {
     if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
         return Overloaded::NOW.into();
     }
-    AdapterFailure::Failed(reason(error, memory_refused, generation.profile.limits.memory_max))
+    AdapterFailure::Failed(reason(
+        error,
+        memory_refused,
+        generation.profile.limits.memory_max,
+    ))
 }
 
 pub(crate) fn reason(error: &wasmtime::Error, memory_refused: bool, memory_max: usize) -> String {
@@ -261,16 +291,30 @@ impl Ask {
         match self {
             Self::Describe { adapter, settings } => adapter.len() + settings.len(),
             Self::Read { query, .. } => {
-                let conditions = query.conditions.iter().map(|c| c.column.len() + c.comparison.len() + c.value.len());
-                let names = query.order.iter().chain(query.columns.iter()).map(String::len);
-                conditions.chain(names).sum::<usize>() + optional(&query.cursor) + optional(&query.options)
+                let conditions = query
+                    .conditions
+                    .iter()
+                    .map(|c| c.column.len() + c.comparison.len() + c.value.len());
+                let names = query
+                    .order
+                    .iter()
+                    .chain(query.columns.iter())
+                    .map(String::len);
+                conditions.chain(names).sum::<usize>()
+                    + optional(&query.cursor)
+                    + optional(&query.options)
             }
             Self::Write { change, .. } => {
-                change.verb.len() + optional(&change.key) + optional(&change.record) + optional(&change.options)
+                change.verb.len()
+                    + optional(&change.key)
+                    + optional(&change.record)
+                    + optional(&change.options)
             }
-            Self::Call { invocation, context, .. } => {
-                invocation.arguments.len() + context.len() + optional(&invocation.resumed)
-            }
+            Self::Call {
+                invocation,
+                context,
+                ..
+            } => invocation.arguments.len() + context.len() + optional(&invocation.resumed),
         }
     }
 }

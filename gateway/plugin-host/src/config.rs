@@ -88,23 +88,30 @@ pub struct PluginConfig {
 impl PluginConfig {
     /// Whether `sha256` lets the build run.
     pub fn allows(&self, digest: &str) -> bool {
-        self.sha256.is_empty() || self.sha256.iter().any(|allowed| allowed.trim().eq_ignore_ascii_case(digest))
+        self.sha256.is_empty()
+            || self
+                .sha256
+                .iter()
+                .any(|allowed| allowed.trim().eq_ignore_ascii_case(digest))
     }
 }
 
 /// A list that is empty is refused: it would allow every build, and reads as if it allowed none.
 fn digests<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "the sha256 of a file, or a list of them that is not empty")]
+    #[serde(
+        untagged,
+        expecting = "the sha256 of a file, or a list of them that is not empty"
+    )]
     enum Digests {
         One(String),
         Several(Vec<String>),
     }
     match Digests::deserialize(deserializer)? {
         Digests::One(digest) => Ok(vec![digest]),
-        Digests::Several(digests) if digests.is_empty() => {
-            Err(D::Error::custom("a list of builds that may run names at least one"))
-        }
+        Digests::Several(digests) if digests.is_empty() => Err(D::Error::custom(
+            "a list of builds that may run names at least one",
+        )),
         Digests::Several(digests) => Ok(digests),
     }
 }

@@ -40,7 +40,9 @@ impl Engines {
     pub(crate) fn shared() -> anyhow::Result<&'static Engines> {
         static SHARED: OnceLock<Result<Engines, String>> = OnceLock::new();
         let engines = SHARED.get_or_init(|| Engines::new().map_err(|error| format!("{error:#}")));
-        let engines = engines.as_ref().map_err(|reason| anyhow::anyhow!("the WebAssembly engine: {reason}"))?;
+        let engines = engines
+            .as_ref()
+            .map_err(|reason| anyhow::anyhow!("the WebAssembly engine: {reason}"))?;
         engines.ticker.start(engines)?;
         Ok(engines)
     }
@@ -54,19 +56,30 @@ impl Engines {
 
     /// Returns the engine that compiles. Before calls are served every core is used for it, and one of them afterwards.
     pub(crate) fn compiler(&self, is_serving: bool) -> &Engine {
-        if is_serving { &self.small } else { &self.starting }
+        if is_serving {
+            &self.small
+        } else {
+            &self.starting
+        }
     }
 
     /// Returns a guard that is to be held while a guest may run.
     pub(crate) fn running(&self) -> Running<'_> {
         self.ticker.enter();
-        Running { ticker: &self.ticker }
+        Running {
+            ticker: &self.ticker,
+        }
     }
 
     fn new() -> wasmtime::Result<Self> {
         let (small, large) = (engine(Size::Small)?, engine(Size::Large)?);
         let starting = Engine::new(configuration().parallel_compilation(true))?;
-        Ok(Self { small, large, starting, ticker: Ticker::default() })
+        Ok(Self {
+            small,
+            large,
+            starting,
+            ticker: Ticker::default(),
+        })
     }
 }
 
@@ -156,7 +169,9 @@ impl Ticker {
         if self.thread.get().is_some() {
             return Ok(());
         }
-        let handle = std::thread::Builder::new().name("weir-ticker".into()).spawn(move || self.run(engines))?;
+        let handle = std::thread::Builder::new()
+            .name("weir-ticker".into())
+            .spawn(move || self.run(engines))?;
         // Two starts at once leave a second ticking thread, which sees that it is not the one and ends.
         let _ = self.thread.set(handle.thread().clone());
         Ok(())
@@ -166,12 +181,20 @@ impl Ticker {
         let mut idle = 0;
         loop {
             std::thread::sleep(TICK);
-            if self.thread.get().is_some_and(|thread| thread.id() != std::thread::current().id()) {
+            if self
+                .thread
+                .get()
+                .is_some_and(|thread| thread.id() != std::thread::current().id())
+            {
                 return;
             }
             engines.small.increment_epoch();
             engines.large.increment_epoch();
-            idle = if self.running.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
+            idle = if self.running.load(Ordering::SeqCst) == 0 {
+                idle + 1
+            } else {
+                0
+            };
             if idle >= IDLE_TICKS {
                 self.sleep();
                 idle = 0;

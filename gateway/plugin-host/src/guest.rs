@@ -151,16 +151,26 @@ pub(crate) enum Stop {
 impl Guest {
     pub(crate) fn new(profile: Arc<Profile>, call: Call) -> Self {
         let memory = MemoryLimit::new(profile.limits.memory_max);
-        Self { profile, memory, call, wasi: None }
+        Self {
+            profile,
+            memory,
+            call,
+            wasi: None,
+        }
     }
 
     /// Runs at every tick of the clock while the guest runs.
     pub(crate) fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
         let used = self.call.meter.tick();
         if used > self.call.cpu_max {
-            return Err(wasmtime::Error::new(Stop::Processor(self.call.cpu_max.as_millis())));
+            return Err(wasmtime::Error::new(Stop::Processor(
+                self.call.cpu_max.as_millis(),
+            )));
         }
-        Ok(UpdateDeadline::YieldCustom(1, Box::pin(Arc::clone(&self.call.meter).next_turn(used))))
+        Ok(UpdateDeadline::YieldCustom(
+            1,
+            Box::pin(Arc::clone(&self.call.meter).next_turn(used)),
+        ))
     }
 }
 
@@ -170,15 +180,32 @@ impl Call {
         Self::begun(profile, purpose, deadline, Arc::from(""), Arc::default())
     }
 
-    pub(crate) fn new(profile: &Profile, purpose: Purpose, context: &CallContext, writes: &Arc<Writes>) -> Self {
+    pub(crate) fn new(
+        profile: &Profile,
+        purpose: Purpose,
+        context: &CallContext,
+        writes: &Arc<Writes>,
+    ) -> Self {
         Self {
             cancel: Some(context.cancel.clone()),
             events: context.events.clone(),
-            ..Self::begun(profile, purpose, context.deadline, Arc::clone(&context.call_id), Arc::clone(writes))
+            ..Self::begun(
+                profile,
+                purpose,
+                context.deadline,
+                Arc::clone(&context.call_id),
+                Arc::clone(writes),
+            )
         }
     }
 
-    fn begun(profile: &Profile, purpose: Purpose, deadline: Instant, id: Arc<str>, writes: Arc<Writes>) -> Self {
+    fn begun(
+        profile: &Profile,
+        purpose: Purpose,
+        deadline: Instant,
+        id: Arc<str>,
+        writes: Arc<Writes>,
+    ) -> Self {
         Self {
             id,
             purpose,
@@ -211,6 +238,9 @@ impl WasiView for Guest {
             table.set_max_capacity(RESOURCES_MAX);
             Box::new(Wasi { context, table })
         });
-        WasiCtxView { ctx: &mut wasi.context, table: &mut wasi.table }
+        WasiCtxView {
+            ctx: &mut wasi.context,
+            table: &mut wasi.table,
+        }
     }
 }

@@ -12,8 +12,8 @@ use weir_admission::End;
 use weir_connections::Connections;
 
 use crate::{
-    AdapterFailure, CallContext, Change, CollectionRef, Definitions, GuestError, HostConfig, Invocation, Isolation,
-    Page, PluginConfig, Query, ToolAnswer, ToolGate, ToolRef, WriteFailure,
+    AdapterFailure, CallContext, Change, CollectionRef, Definitions, GuestError, HostConfig,
+    Invocation, Isolation, Page, PluginConfig, Query, ToolAnswer, ToolGate, ToolRef, WriteFailure,
     call::{self, Ask, GuestReply},
     engine::Engines,
     guest::{Call, Purpose, Writes},
@@ -148,9 +148,22 @@ impl Host {
         let pool = Arc::new(Pool::new(config.instances_max, config.parked_bytes_max));
         let served = Arc::<Served>::default();
         let natives = Arc::new(Natives::installed(&config));
-        let loader =
-            Loader::new(config, connections, engines, Arc::clone(&pool), Arc::clone(&natives), Arc::clone(&served))?;
-        Ok(Self { engines, pool, natives, served, loader: tokio::sync::Mutex::new(loader), later: Later::default() })
+        let loader = Loader::new(
+            config,
+            connections,
+            engines,
+            Arc::clone(&pool),
+            Arc::clone(&natives),
+            Arc::clone(&served),
+        )?;
+        Ok(Self {
+            engines,
+            pool,
+            natives,
+            served,
+            loader: tokio::sync::Mutex::new(loader),
+            later: Later::default(),
+        })
     }
 
     /// Sets the collections in use. They are asked for before a new build of a plugin goes live, which must still hold
@@ -166,14 +179,22 @@ impl Host {
 
     /// Returns `true` if a build is loaded that defines the plugin's tools like this.
     pub fn has_build(&self, plugin: &str, definitions: &str) -> bool {
-        self.served.by_name.load().get(plugin).is_some_and(|plugin| plugin.defining(definitions).is_some())
+        self.served
+            .by_name
+            .load()
+            .get(plugin)
+            .is_some_and(|plugin| plugin.defining(definitions).is_some())
     }
 
     /// Returns what the newest build of each plugin with tools says they are, by the plugin's name.
     pub fn defined(&self) -> Vec<(String, Arc<Definitions>)> {
         let by_name = self.served.by_name.load();
-        let defined = by_name.iter().map(|(name, plugin)| (name, plugin.generation.load().definitions.clone()));
-        defined.filter_map(|(name, definitions)| Some((name.clone(), definitions?))).collect()
+        let defined = by_name
+            .iter()
+            .map(|(name, plugin)| (name, plugin.generation.load().definitions.clone()));
+        defined
+            .filter_map(|(name, definitions)| Some((name.clone(), definitions?)))
+            .collect()
     }
 
     /// Loads every file of the folder once, and what is built in for the rest; used at start. Sources are not asked.
@@ -221,7 +242,11 @@ impl Host {
         plugin: BTreeMap<String, PluginConfig>,
         connections: Arc<Connections>,
     ) -> Vec<LoadReport> {
-        self.loader.lock().await.reconfigure(plugin, connections).await
+        self.loader
+            .lock()
+            .await
+            .reconfigure(plugin, connections)
+            .await
     }
 
     /// Returns the name that the native library of `[plugins.NAME]` gives itself, or why it cannot be run.
@@ -230,7 +255,12 @@ impl Host {
     }
 
     pub fn plugins(&self) -> Vec<PluginStatus> {
-        self.served.by_name.load().values().map(|plugin| plugin.status(&self.pool)).collect()
+        self.served
+            .by_name
+            .load()
+            .values()
+            .map(|plugin| plugin.status(&self.pool))
+            .collect()
     }
 
     /// Returns how many instances exist, and how many of them are parked.
@@ -248,10 +278,18 @@ impl Host {
             events: None,
             ran_on: Arc::default(),
         };
-        let ask = Ask::Describe { adapter: adapter.into(), settings: settings.into() };
-        match self.run(&context, adapter, Purpose::Read, ask, &Arc::default()).await? {
+        let ask = Ask::Describe {
+            adapter: adapter.into(),
+            settings: settings.into(),
+        };
+        match self
+            .run(&context, adapter, Purpose::Read, ask, &Arc::default())
+            .await?
+        {
             GuestReply::Text(shape) => Ok(shape),
-            GuestReply::Page(_) | GuestReply::Answer(_) => Err(AdapterFailure::Failed("it answered no shape".into())),
+            GuestReply::Page(_) | GuestReply::Answer(_) => {
+                Err(AdapterFailure::Failed("it answered no shape".into()))
+            }
         }
     }
 
@@ -261,13 +299,20 @@ impl Host {
         collection: &CollectionRef,
         query: &Arc<Query>,
     ) -> Result<Page, AdapterFailure> {
-        let ask = Ask::Read { collection: collection.clone(), query: Arc::clone(query) };
+        let ask = Ask::Read {
+            collection: collection.clone(),
+            query: Arc::clone(query),
+        };
         let left = Arc::<Writes>::default();
-        let told = self.run(context, &collection.adapter, Purpose::Read, ask, &left).await;
+        let told = self
+            .run(context, &collection.adapter, Purpose::Read, ask, &left)
+            .await;
         self.later.take(&left, context, collection);
         match told? {
             GuestReply::Page(page) => Ok(page),
-            GuestReply::Text(_) | GuestReply::Answer(_) => Err(AdapterFailure::Failed("it answered no page".into())),
+            GuestReply::Text(_) | GuestReply::Answer(_) => {
+                Err(AdapterFailure::Failed("it answered no page".into()))
+            }
         }
     }
 
@@ -281,15 +326,25 @@ impl Host {
         change: &Arc<Change>,
     ) -> Result<String, WriteFailure> {
         let writes = Arc::<Writes>::default();
-        let ask = Ask::Write { collection: collection.clone(), change: Arc::clone(change) };
-        let told = self.run(context, &collection.adapter, Purpose::Write, ask, &writes).await;
+        let ask = Ask::Write {
+            collection: collection.clone(),
+            change: Arc::clone(change),
+        };
+        let told = self
+            .run(context, &collection.adapter, Purpose::Write, ask, &writes)
+            .await;
         self.later.take(&writes, context, collection);
         let failure = match told {
             Ok(GuestReply::Text(record)) => return Ok(record),
-            Ok(GuestReply::Page(_) | GuestReply::Answer(_)) => AdapterFailure::Failed("it answered no record".into()),
+            Ok(GuestReply::Page(_) | GuestReply::Answer(_)) => {
+                AdapterFailure::Failed("it answered no record".into())
+            }
             Err(failure) => failure,
         };
-        Err(WriteFailure { failure, handed_over: writes.handed_over() })
+        Err(WriteFailure {
+            failure,
+            handed_over: writes.handed_over(),
+        })
     }
 
     /// Calls a tool, on the build that defines it as it was published. A write goes on here as in [`Self::write`]. A
@@ -301,8 +356,14 @@ impl Host {
         invocation: &Arc<Invocation>,
     ) -> Result<ToolAnswer, WriteFailure> {
         let writes = Arc::<Writes>::default();
-        let purpose = if tool.read_only { Purpose::Read } else { Purpose::Write };
-        let told = self.run_tool(context, tool, purpose, invocation, &writes).await;
+        let purpose = if tool.read_only {
+            Purpose::Read
+        } else {
+            Purpose::Write
+        };
+        let told = self
+            .run_tool(context, tool, purpose, invocation, &writes)
+            .await;
         if writes.refused() {
             tracing::warn!(
                 target: "weir::plugin",
@@ -311,14 +372,20 @@ impl Host {
                 call = &*context.call_id,
                 "the tool is published as read-only and tried to write: nothing was written"
             );
-            return Err(WriteFailure { failure: AdapterFailure::Guest(wrote_while_reading()), handed_over: false });
+            return Err(WriteFailure {
+                failure: AdapterFailure::Guest(wrote_while_reading()),
+                handed_over: false,
+            });
         }
         let failure = match told {
             Ok(GuestReply::Answer(answer)) => return Ok(answer),
             Ok(_) => AdapterFailure::Failed("it answered no tool's answer".into()),
             Err(failure) => failure,
         };
-        Err(WriteFailure { failure, handed_over: writes.handed_over() })
+        Err(WriteFailure {
+            failure,
+            handed_over: writes.handed_over(),
+        })
     }
 
     async fn run_tool(
@@ -336,9 +403,15 @@ impl Host {
         };
         check_size(&ask)?;
         let plugin = self.served.by_name.load().get(&*tool.plugin).cloned();
-        let build = plugin.and_then(|plugin| plugin.defining(&tool.definitions).map(|build| (plugin, build)));
-        let (plugin, build) = build.ok_or_else(|| AdapterFailure::NoBuild(tool.plugin.to_string()))?;
-        self.run_build(&plugin, &build, context, purpose, ask, writes).await
+        let build = plugin.and_then(|plugin| {
+            plugin
+                .defining(&tool.definitions)
+                .map(|build| (plugin, build))
+        });
+        let (plugin, build) =
+            build.ok_or_else(|| AdapterFailure::NoBuild(tool.plugin.to_string()))?;
+        self.run_build(&plugin, &build, context, purpose, ask, writes)
+            .await
     }
 
     pub(crate) async fn run(
@@ -356,7 +429,8 @@ impl Host {
         let plugin = self.served.by_adapter.load().get(adapter).cloned();
         let plugin = plugin.ok_or_else(|| AdapterFailure::Unavailable(adapter.to_owned()))?;
         let generation = plugin.generation.load_full();
-        self.run_build(&plugin, &generation, context, purpose, ask, writes).await
+        self.run_build(&plugin, &generation, context, purpose, ask, writes)
+            .await
     }
 
     async fn run_build(
@@ -371,7 +445,9 @@ impl Host {
         let counters = &plugin.counters;
         counters.calls.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
-        let told = self.run_on(generation, context, purpose, ask, writes, counters).await;
+        let told = self
+            .run_on(generation, context, purpose, ask, writes, counters)
+            .await;
         counters.ended(&told, began.elapsed());
         generation.latest.ended(&told);
         told
@@ -387,16 +463,24 @@ impl Host {
         counters: &Counters,
     ) -> Result<GuestReply, AdapterFailure> {
         // A describe is tried however often it has failed. Work for later calls is in no caller's way.
-        let counted = ask.key().filter(|_| purpose != Purpose::Later).map(Arc::clone);
+        let counted = ask
+            .key()
+            .filter(|_| purpose != Purpose::Later)
+            .map(Arc::clone);
         let attempt = match &counted {
-            Some(key) => Some(generation.backoff.attempt(&context.tenant, key, Instant::now())?),
+            Some(key) => Some(
+                generation
+                    .backoff
+                    .attempt(&context.tenant, key, Instant::now())?,
+            ),
             None => None,
         };
         let _ = context.ran_on.set(Arc::clone(&generation.digest));
         let _turn = generation.turns.take(&context.tenant).await?;
         let key = Key {
             generation: generation.id,
-            tenant: (generation.profile.limits.isolation != Isolation::Shared).then(|| Arc::clone(&context.tenant)),
+            tenant: (generation.profile.limits.isolation != Isolation::Shared)
+                .then(|| Arc::clone(&context.tenant)),
         };
         let mut lease = self.pool.checkout(&key, generation.size).await?;
         let _running = self.engines.running();
@@ -409,7 +493,10 @@ impl Host {
         }
         // Any other end of the call leaves an instance in an unknown state.
         let clean = matches!(told, Ok(_) | Err(AdapterFailure::Guest(_)));
-        let reusable = lease.instance.as_ref().is_some_and(|instance| instance.reusable());
+        let reusable = lease
+            .instance
+            .as_ref()
+            .is_some_and(|instance| instance.reusable());
         if clean && reusable && kept && !generation.retired.load(Ordering::Acquire) {
             lease.park(key);
             // A swap between the look and the parking has already thrown out what was parked before.
@@ -433,7 +520,9 @@ fn end<T>(told: &Result<T, AdapterFailure>) -> End {
 
 fn check_size(ask: &Ask) -> Result<(), AdapterFailure> {
     if ask.size() > ARGUMENT_MAX_BYTES {
-        return Err(AdapterFailure::Failed(format!("the arguments take more than {ARGUMENT_MAX_BYTES} bytes")));
+        return Err(AdapterFailure::Failed(format!(
+            "the arguments take more than {ARGUMENT_MAX_BYTES} bytes"
+        )));
     }
     Ok(())
 }
@@ -441,7 +530,9 @@ fn check_size(ask: &Ask) -> Result<(), AdapterFailure> {
 fn wrote_while_reading() -> GuestError {
     GuestError {
         code: weir_connections::Code::Forbidden.word().into(),
-        message: "The tool is published as read-only and tried to change something; nothing was changed.".into(),
+        message:
+            "The tool is published as read-only and tried to change something; nothing was changed."
+                .into(),
         field: None,
         retry_after_ms: None,
         details: None,

@@ -55,14 +55,26 @@ impl Guest {
         let max = self.profile.limits.host_calls_max;
         let calls = u32::try_from(calls).unwrap_or(u32::MAX);
         self.call.source_calls = self.call.source_calls.saturating_add(calls);
-        if self.call.source_calls > max { Err(wasmtime::Error::new(Stop::HostCalls(max))) } else { Ok(()) }
+        if self.call.source_calls > max {
+            Err(wasmtime::Error::new(Stop::HostCalls(max)))
+        } else {
+            Ok(())
+        }
     }
 
     /// Counts a call that stays in the host.
     fn count_other_call(&mut self) -> wasmtime::Result<()> {
-        let max = self.profile.limits.host_calls_max.saturating_mul(OTHER_CALLS_PER_SOURCE_CALL);
+        let max = self
+            .profile
+            .limits
+            .host_calls_max
+            .saturating_mul(OTHER_CALLS_PER_SOURCE_CALL);
         self.call.other_calls = self.call.other_calls.saturating_add(1);
-        if self.call.other_calls > max { Err(wasmtime::Error::new(Stop::HostCalls(max))) } else { Ok(()) }
+        if self.call.other_calls > max {
+            Err(wasmtime::Error::new(Stop::HostCalls(max)))
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns the connection, if the plugin has been granted it. An ungranted name and an unknown one cannot be told
@@ -70,7 +82,8 @@ impl Guest {
     fn connection(&self, name: &str, access: Access) -> Result<&Connection, types::Error> {
         let granted = match (self.profile.grants.get(name), access) {
             (None, _) | (Some(Grant::Read), Access::Write) => false,
-            (Some(Grant::Read | Grant::Write), Access::Read) | (Some(Grant::Write), Access::Write) => true,
+            (Some(Grant::Read | Grant::Write), Access::Read)
+            | (Some(Grant::Write), Access::Write) => true,
         };
         if !granted {
             return Err(denied("the plugin has not been granted this", name));
@@ -119,9 +132,11 @@ impl Guest {
             });
             match task.await {
                 Ok(answer) => answer,
-                Err(error) => {
-                    Err(ConnectionError::new(Code::UpstreamError, "The write did not come to an end.").details(error))
-                }
+                Err(error) => Err(ConnectionError::new(
+                    Code::UpstreamError,
+                    "The write did not come to an end.",
+                )
+                .details(error)),
             }
         }
     }
@@ -167,12 +182,20 @@ fn refused(error: &ConnectionError) -> bool {
 }
 
 fn error(code: Code, message: &str) -> types::Error {
-    types::Error { code: code.word().into(), message: message.into(), field: None, retry_after_ms: None, details: None }
+    types::Error {
+        code: code.word().into(),
+        message: message.into(),
+        field: None,
+        retry_after_ms: None,
+        details: None,
+    }
 }
 
 fn denied(why: &str, connection: &str) -> types::Error {
-    let message =
-        format!("The plugin may not use the connection `{}`.", connection.chars().take(64).collect::<String>());
+    let message = format!(
+        "The plugin may not use the connection `{}`.",
+        connection.chars().take(64).collect::<String>()
+    );
     let mut denied = error(Code::Forbidden, &message);
     denied.details = Some(detail(why, connection));
     denied

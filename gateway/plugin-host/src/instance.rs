@@ -30,12 +30,19 @@ pub(crate) type Answer<T> = wasmtime::Result<Result<T, types::Error>>;
 
 impl Instance {
     /// Runs the guest's start code.
-    pub(crate) async fn new(code: &Code, size: Size, profile: &Arc<Profile>, call: Call) -> wasmtime::Result<Self> {
+    pub(crate) async fn new(
+        code: &Code,
+        size: Size,
+        profile: &Arc<Profile>,
+        call: Call,
+    ) -> wasmtime::Result<Self> {
         Ok(match code {
-            Code::Component(code) => {
-                Self::Component(Box::new(ComponentInstance::new(code, size, profile, call).await?))
+            Code::Component(code) => Self::Component(Box::new(
+                ComponentInstance::new(code, size, profile, call).await?,
+            )),
+            Code::Library(code) => {
+                Self::Library(Box::new(LibraryInstance::new(code, profile, call).await?))
             }
-            Code::Library(code) => Self::Library(Box::new(LibraryInstance::new(code, profile, call).await?)),
         })
     }
 
@@ -76,7 +83,11 @@ impl Instance {
         }
     }
 
-    pub(crate) async fn write(&mut self, collection: &CollectionRef, change: &Change) -> Answer<String> {
+    pub(crate) async fn write(
+        &mut self,
+        collection: &CollectionRef,
+        change: &Change,
+    ) -> Answer<String> {
         match self {
             Self::Component(instance) => instance.write(collection, change).await,
             Self::Library(instance) => instance.write(collection, change).await,
@@ -116,8 +127,16 @@ impl Instance {
     /// was prepared for too many collections.
     pub(crate) fn reusable(&self) -> bool {
         let (calls, configured, memory_max) = match self {
-            Self::Component(instance) => (instance.calls(), instance.configured(), instance.memory_max()),
-            Self::Library(instance) => (instance.calls(), instance.configured(), instance.memory_max()),
+            Self::Component(instance) => (
+                instance.calls(),
+                instance.configured(),
+                instance.memory_max(),
+            ),
+            Self::Library(instance) => (
+                instance.calls(),
+                instance.configured(),
+                instance.memory_max(),
+            ),
         };
         calls < CALLS_MAX
             && configured <= CONFIGURED_MAX

@@ -64,7 +64,12 @@ impl Later {
     pub(crate) fn take(&self, writes: &Writes, context: &CallContext, collection: &CollectionRef) {
         for text in writes.asked_later() {
             let (collection, tenant) = (collection.clone(), Arc::clone(&context.tenant));
-            if self.works().take(Work { collection, tenant, text, pieces: 0 }) {
+            if self.works().take(Work {
+                collection,
+                tenant,
+                text,
+                pieces: 0,
+            }) {
                 self.asked.notify_one();
             }
         }
@@ -90,8 +95,12 @@ impl Works {
     /// Returns `true` if the work is to be done and was not known yet.
     fn take(&mut self, work: Work) -> bool {
         let of = self.of(&work.collection.adapter);
-        of.known.retain(|_, failed| failed.is_none_or(|at| at.elapsed() < TRIED_AGAIN_AFTER));
-        if of.known.len() >= KNOWN_MAX || of.waiting.len() >= WAITING_MAX || of.known.contains_key(&work.known()) {
+        of.known
+            .retain(|_, failed| failed.is_none_or(|at| at.elapsed() < TRIED_AGAIN_AFTER));
+        if of.known.len() >= KNOWN_MAX
+            || of.waiting.len() >= WAITING_MAX
+            || of.known.contains_key(&work.known())
+        {
             return false;
         }
         of.known.insert(work.known(), None);
@@ -114,20 +123,32 @@ impl Works {
     }
 
     fn done(&mut self, work: &Work) {
-        self.of(&work.collection.adapter).known.remove(&work.known());
+        self.of(&work.collection.adapter)
+            .known
+            .remove(&work.known());
         self.0.retain(|of| !of.known.is_empty());
     }
 
     fn failed(&mut self, work: &Work) {
-        self.of(&work.collection.adapter).known.insert(work.known(), Some(Instant::now()));
+        self.of(&work.collection.adapter)
+            .known
+            .insert(work.known(), Some(Instant::now()));
     }
 
     fn of(&mut self, adapter: &Arc<str>) -> &mut OfAdapter {
-        let at = self.0.iter().position(|of| of.adapter == *adapter).unwrap_or_else(|| {
-            let (waiting, known) = (VecDeque::new(), HashMap::new());
-            self.0.push_back(OfAdapter { adapter: Arc::clone(adapter), waiting, known });
-            self.0.len() - 1
-        });
+        let at = self
+            .0
+            .iter()
+            .position(|of| of.adapter == *adapter)
+            .unwrap_or_else(|| {
+                let (waiting, known) = (VecDeque::new(), HashMap::new());
+                self.0.push_back(OfAdapter {
+                    adapter: Arc::clone(adapter),
+                    waiting,
+                    known,
+                });
+                self.0.len() - 1
+            });
         &mut self.0[at]
     }
 }
@@ -146,14 +167,22 @@ impl Host {
             let collection = Arc::clone(&work.collection.key);
             match self.do_work(&mut work).await {
                 Ok(true) => {
-                    tracing::debug!(collection = &*collection, pieces = work.pieces, "work for later calls is done");
+                    tracing::debug!(
+                        collection = &*collection,
+                        pieces = work.pieces,
+                        "work for later calls is done"
+                    );
                     self.later.works().done(&work);
                 }
                 Ok(false) => self.later.works().put_back(work),
                 Err(why) => {
                     if self.may_log(&work.collection.adapter, why.len()) {
                         let collection = &*collection;
-                        tracing::warn!(collection, why, "work for later calls failed; calls read the source meanwhile");
+                        tracing::warn!(
+                            collection,
+                            why,
+                            "work for later calls failed; calls read the source meanwhile"
+                        );
                     }
                     self.later.works().failed(&work);
                 }
@@ -164,7 +193,11 @@ impl Host {
     /// Works for one turn. Returns `true` if the work is done.
     async fn do_work(&self, work: &mut Work) -> Result<bool, String> {
         let options = serde_json::json!({ "later": work.text }).to_string();
-        let query = Arc::new(Query { limit: 1, options: Some(options), ..Query::default() });
+        let query = Arc::new(Query {
+            limit: 1,
+            options: Some(options),
+            ..Query::default()
+        });
         let turn_ends = Instant::now() + TURN;
         while work.pieces < PIECES_MAX {
             let context = CallContext {
@@ -175,9 +208,21 @@ impl Host {
                 events: None,
                 ran_on: Arc::default(),
             };
-            let ask = Ask::Read { collection: work.collection.clone(), query: Arc::clone(&query) };
+            let ask = Ask::Read {
+                collection: work.collection.clone(),
+                query: Arc::clone(&query),
+            };
             work.pieces += 1;
-            match self.run(&context, &work.collection.adapter, Purpose::Later, ask, &Arc::default()).await {
+            match self
+                .run(
+                    &context,
+                    &work.collection.adapter,
+                    Purpose::Later,
+                    ask,
+                    &Arc::default(),
+                )
+                .await
+            {
                 Ok(GuestReply::Page(page)) if page.next.is_none() => return Ok(true),
                 Ok(GuestReply::Page(_)) if Instant::now() >= turn_ends => return Ok(false),
                 Ok(GuestReply::Page(_)) => {}
@@ -209,20 +254,35 @@ mod tests {
             settings: "{}".into(),
             shape: "{}".into(),
         };
-        Work { collection, tenant: "tenant".into(), text: text.to_owned(), pieces: 0 }
+        Work {
+            collection,
+            tenant: "tenant".into(),
+            text: text.to_owned(),
+            pieces: 0,
+        }
     }
 
     #[test]
     fn works_of_one_adapter_are_done_in_order_and_adapters_take_turns() {
         let mut works = Works::default();
-        for (adapter, text) in [("endless", "a"), ("endless", "b"), ("one", "c"), ("two", "d"), ("one", "e")] {
+        for (adapter, text) in [
+            ("endless", "a"),
+            ("endless", "b"),
+            ("one", "c"),
+            ("two", "d"),
+            ("one", "e"),
+        ] {
             assert!(works.take(work(adapter, text)));
             assert!(!works.take(work(adapter, text)), "it is known");
         }
         let mut order = String::new();
         while let Some(next) = works.next().filter(|_| order.len() < 9) {
             order.push_str(&next.text);
-            if next.text == "a" { works.put_back(next) } else { works.done(&next) }
+            if next.text == "a" {
+                works.put_back(next)
+            } else {
+                works.done(&next)
+            }
         }
         assert_eq!(order, "acdaeaaaa");
     }
@@ -231,7 +291,10 @@ mod tests {
     fn what_one_adapter_asks_for_is_bounded_and_in_no_others_way() {
         let mut works = Works::default();
         let taken = |works: &mut Works, adapter: &str| {
-            (0..2_000).filter(|at| works.take(work(adapter, &at.to_string()))).collect::<Vec<_>>().len()
+            (0..2_000)
+                .filter(|at| works.take(work(adapter, &at.to_string())))
+                .collect::<Vec<_>>()
+                .len()
         };
         assert_eq!(taken(&mut works, "asks"), WAITING_MAX);
         while let Some(next) = works.next() {

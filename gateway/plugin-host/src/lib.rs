@@ -24,10 +24,15 @@ mod plugin;
 mod pool;
 
 pub use adapter::{
-    AdapterFailure, CallContext, CallEvents, Change, CollectionRef, Condition, GuestError, Page, Query, WriteFailure,
+    AdapterFailure, CallContext, CallEvents, Change, CollectionRef, Condition, GuestError, Page,
+    Query, WriteFailure,
 };
-pub use config::{BuiltIn, Grant, HostConfig, Isolation, Libraries, PluginConfig, ToolAudit, ToolLimits};
+pub use config::{
+    BuiltIn, Grant, HostConfig, Isolation, Libraries, PluginConfig, ToolAudit, ToolLimits,
+};
 pub use engine::INSTANCES_MAX;
 pub use host::{Ends, Host, InUse, LoadReport, PluginStatus, Recent, Runs};
 pub use native::NativeAdapter;
-pub use tools::{Admitted, Admitting, Changed, Definitions, Invocation, ToolAnswer, ToolGate, ToolRef};
+pub use tools::{
+    Admitted, Admitting, Changed, Definitions, Invocation, ToolAnswer, ToolGate, ToolRef,
+};

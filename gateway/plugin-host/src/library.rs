@@ -40,7 +40,11 @@ const DESCRIBE: &str = "collections.describe";
 
 /// Returns the processor time that one call of a function may take.
 fn processor_max(function: &str, of_a_call: Duration) -> Duration {
-    if function == DESCRIBE { of_a_call * DESCRIBE_TIMES } else { of_a_call }
+    if function == DESCRIBE {
+        of_a_call * DESCRIBE_TIMES
+    } else {
+        of_a_call
+    }
 }
 
 /// A library that can be run.
@@ -59,7 +63,8 @@ pub(crate) struct LibraryCode {
 impl LibraryCode {
     /// Reads the copy.
     pub(crate) fn read(&self) -> Result<Vec<u8>, String> {
-        fs::read(&self.path).map_err(|error| format!("its copy {} cannot be read: {error}", self.path.display()))
+        fs::read(&self.path)
+            .map_err(|error| format!("its copy {} cannot be read: {error}", self.path.display()))
     }
 }
 
@@ -75,5 +80,8 @@ pub(crate) enum Place {
     Child { runner: Vec<OsString> },
     /// The library runs in threads of this process. `overrun` counts those whose call was given up and that have not
     /// come back.
-    Here { loaded: Loaded, overrun: Arc<AtomicUsize> },
+    Here {
+        loaded: Loaded,
+        overrun: Arc<AtomicUsize>,
+    },
 }

@@ -119,7 +119,9 @@ impl Loader {
         let cache = Arc::new(Cache::open(&config.cache, engines.get(Size::Small)));
         let linker = |size| {
             let linker = imports::linker(engines, size);
-            linker.map(Arc::new).map_err(|error| anyhow::anyhow!("linking what plugins import: {error:#}"))
+            linker
+                .map(Arc::new)
+                .map_err(|error| anyhow::anyhow!("linking what plugins import: {error:#}"))
         };
         let (small, large) = (linker(Size::Small)?, linker(Size::Large)?);
         // Busy guests leave one core to everybody else, where there is more than one.
@@ -127,7 +129,10 @@ impl Loader {
         let files = BTreeMap::new();
         let accepted = Accepted::new(config.accepted.clone());
         let kept = Kept::new(config.builds.clone());
-        let indexes = config.indexes.clone().map(|folder| Arc::new(Indexes::new(folder)));
+        let indexes = config
+            .indexes
+            .clone()
+            .map(|folder| Arc::new(Indexes::new(folder)));
         let built_in = config.built_in.iter().map(Inside::new).collect();
         Ok(Self {
             config,
@@ -168,7 +173,10 @@ impl Loader {
             Ok(seen) => seen,
             Err(reason) => return vec![report(String::new(), Err(reason))],
         };
-        if seen.values().any(|seen| matches!(seen, Seen::File(stamp) if stamp.is_fresh())) {
+        if seen
+            .values()
+            .any(|seen| matches!(seen, Seen::File(stamp) if stamp.is_fresh()))
+        {
             // A file may still be being written; those that are not yet whole are left to the watch.
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
@@ -193,10 +201,15 @@ impl Loader {
     /// Loads what has changed since the last look and then stayed still, and unloads what is gone.
     pub(crate) async fn look(&mut self) -> Vec<LoadReport> {
         // A folder that cannot be read now says nothing about the plugins.
-        let Ok(seen) = folder::look(&self.config.plugins) else { return Vec::new() };
+        let Ok(seen) = folder::look(&self.config.plugins) else {
+            return Vec::new();
+        };
         let mut reports = self.unload_missing(&seen).await;
         if self.accepted.has_changed() {
-            self.files.values_mut().filter(|file| file.slot.held.is_some()).for_each(|file| file.settled = None);
+            self.files
+                .values_mut()
+                .filter(|file| file.slot.held.is_some())
+                .for_each(|file| file.settled = None);
         }
         self.look_again_at_published();
         let (left, leaving) = self.leave_libraries();
@@ -224,7 +237,10 @@ impl Loader {
         reports.extend(self.fall_back(&leaving).await);
         if !leaving.is_empty() {
             self.publish();
-            leaving.iter().filter(|plugin| !self.is_served(plugin)).for_each(|plugin| self.retire_all(plugin));
+            leaving
+                .iter()
+                .filter(|plugin| !self.is_served(plugin))
+                .for_each(|plugin| self.retire_all(plugin));
         }
         reports
     }
@@ -242,15 +258,24 @@ impl Loader {
 
     /// Returns the files that serve, by their plugins' names.
     pub(crate) fn files(&self) -> BTreeMap<String, String> {
-        let serving = self.files.iter().filter_map(|(file, known)| Some((file, known.slot.plugin.as_ref()?)));
-        serving.map(|(file, plugin)| (plugin.generation.load().about.name.clone(), file.clone())).collect()
+        let serving = self
+            .files
+            .iter()
+            .filter_map(|(file, known)| Some((file, known.slot.plugin.as_ref()?)));
+        serving
+            .map(|(file, plugin)| (plugin.generation.load().about.name.clone(), file.clone()))
+            .collect()
     }
 
     pub(crate) fn forget_refusals(&mut self) {
         for file in self.files.values_mut().filter(|file| file.slot.try_again) {
             file.settled = None;
         }
-        for library in self.libraries.values_mut().filter(|library| library.slot.try_again) {
+        for library in self
+            .libraries
+            .values_mut()
+            .filter(|library| library.slot.try_again)
+        {
             library.settled = None;
         }
         self.broken_promises.clear();
@@ -263,13 +288,22 @@ impl Loader {
     pub(crate) fn approve(&mut self, digest: &str) {
         self.accepted.approve(digest);
         let waits = |file: &&mut File| file.slot.held.as_deref() == Some(digest);
-        self.files.values_mut().filter(waits).for_each(|file| file.settled = None);
+        self.files
+            .values_mut()
+            .filter(waits)
+            .for_each(|file| file.settled = None);
     }
 
     /// Returns the plugin's file or library, or the name of what is built in.
     fn place_of(&self, plugin: &Arc<Plugin>) -> String {
-        let file = self.files.iter().find(|(_, file)| file.slot.serves(plugin)).map(|(name, _)| name.clone());
-        let library = self.library_of(plugin).and_then(|library| library.settled.as_ref());
+        let file = self
+            .files
+            .iter()
+            .find(|(_, file)| file.slot.serves(plugin))
+            .map(|(name, _)| name.clone());
+        let library = self
+            .library_of(plugin)
+            .and_then(|library| library.settled.as_ref());
         let file = file.or_else(|| library.map(|named| named.path.display().to_string()));
         file.unwrap_or_else(|| plugin.generation.load().about.name.clone())
     }
@@ -279,7 +313,12 @@ impl Loader {
         for slot in self.slots_mut().filter(|slot| slot.serves(plugin)) {
             (slot.plugin, slot.try_again) = (None, true);
         }
-        let is_it = |inside: &&mut Inside| inside.plugin.as_ref().is_some_and(|served| Arc::ptr_eq(served, plugin));
+        let is_it = |inside: &&mut Inside| {
+            inside
+                .plugin
+                .as_ref()
+                .is_some_and(|served| Arc::ptr_eq(served, plugin))
+        };
         for inside in self.built_in.iter_mut().filter(is_it) {
             (inside.plugin, inside.refused) = (None, true);
         }
@@ -298,10 +337,20 @@ impl Loader {
             Ok(None) => None,
             Ok(Some((plugin, notes))) => {
                 let status = plugin.status(&self.pool);
-                tracing::debug!(file = name, ms = started.elapsed().as_millis() as u64, "plugin loaded");
-                Some(LoadReport { notes, ..report(name.to_owned(), Ok(status)) })
+                tracing::debug!(
+                    file = name,
+                    ms = started.elapsed().as_millis() as u64,
+                    "plugin loaded"
+                );
+                Some(LoadReport {
+                    notes,
+                    ..report(name.to_owned(), Ok(status))
+                })
             }
-            Err(Refused { reason, held, .. }) => Some(LoadReport { held, ..report(name.to_owned(), Err(reason)) }),
+            Err(Refused { reason, held, .. }) => Some(LoadReport {
+                held,
+                ..report(name.to_owned(), Err(reason))
+            }),
         }
     }
 
@@ -327,10 +376,20 @@ impl Loader {
             let path = path.clone();
             move || folder::read(&path, stamp).map(|bytes| (component::digest(&bytes), bytes))
         };
-        let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+        let stem = Path::new(name)
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or_default()
+            .to_owned();
         let prepared = self.prepare(stem, read).await?;
-        let own = self.files.get(name).and_then(|file| file.slot.plugin.clone());
-        if own.as_ref().is_some_and(|own| self.is_current(own, &prepared.digest)) {
+        let own = self
+            .files
+            .get(name)
+            .and_then(|file| file.slot.plugin.clone());
+        if own
+            .as_ref()
+            .is_some_and(|own| self.is_current(own, &prepared.digest))
+        {
             return Ok(None);
         }
         if own.is_none()
@@ -340,19 +399,34 @@ impl Loader {
             return Ok(None);
         }
         let about = self.ask_about(&prepared).await?;
-        let config = self.config.plugin.get(&about.name).cloned().unwrap_or_default();
+        let config = self
+            .config
+            .plugin
+            .get(&about.name)
+            .cloned()
+            .unwrap_or_default();
         check_pin(&about.name, &config, &prepared.digest)?;
-        self.check_signature(&about.name, &config, path.clone(), &prepared.digest).await?;
+        self.check_signature(&about.name, &config, path.clone(), &prepared.digest)
+            .await?;
         self.check_names(name, &about)?;
         let notes = prepared.notes.clone();
         let current = own.or_else(|| self.built_in_named(&about.name));
         // At a start, the files in the folder are those that the operator put there.
         if occasion == Occasion::Running {
-            self.check_accepted(name, &about.name, &config, &prepared.digest, current.as_deref())?;
+            self.check_accepted(
+                name,
+                &about.name,
+                &config,
+                &prepared.digest,
+                current.as_deref(),
+            )?;
         }
-        let generation = self.check_build(current.as_deref(), about, &config, prepared, occasion).await?;
+        let generation = self
+            .check_build(current.as_deref(), about, &config, prepared, occasion)
+            .await?;
         self.keep_build(&generation, &path, stamp).await?;
-        self.accepted.note(&generation.about.name, &config, &generation.digest)?;
+        self.accepted
+            .note(&generation.about.name, &config, &generation.digest)?;
         let plugin = self.take_over(current, generation);
         self.files.entry(name.to_owned()).or_default().slot.plugin = Some(Arc::clone(&plugin));
         self.publish();
@@ -381,10 +455,17 @@ impl Loader {
                 // compiled.
                 check_pin(&name, &config, &digest)?;
             }
-            component::prepare(bytes.as_ref(), digest, engines, compiler, &cache, |size| match size {
-                Size::Small => Linker::clone(&small),
-                Size::Large => Linker::clone(&large),
-            })
+            component::prepare(
+                bytes.as_ref(),
+                digest,
+                engines,
+                compiler,
+                &cache,
+                |size| match size {
+                    Size::Small => Linker::clone(&small),
+                    Size::Large => Linker::clone(&large),
+                },
+            )
         })
         .await
         .map_err(|error| format!("compiling it failed: {error}"))?
@@ -400,7 +481,11 @@ impl Loader {
             let about = instance.about().await;
             let memory_refused = instance.memory_refused();
             about.map_err(|error| {
-                wasmtime::Error::msg(crate::call::reason(&error, memory_refused, profile.limits.memory_max))
+                wasmtime::Error::msg(crate::call::reason(
+                    &error,
+                    memory_refused,
+                    profile.limits.memory_max,
+                ))
             })
         };
         let about = tokio::time::timeout(TRIAL_MAX, trial)
@@ -423,7 +508,10 @@ impl Loader {
         match self.accepted.holds(name, config, digest, serves.as_deref()) {
             Ok(false) => Ok(()),
             Ok(true) => Err(held(file, name, digest.to_owned())),
-            Err(reason) => Err(Refused { held: Some(digest.to_owned()), ..Refused::from(reason) }),
+            Err(reason) => Err(Refused {
+                held: Some(digest.to_owned()),
+                ..Refused::from(reason)
+            }),
         }
     }
 
@@ -456,9 +544,14 @@ impl Loader {
         prepared: Prepared,
     ) -> Generation {
         static IDS: AtomicU64 = AtomicU64::new(1);
-        let Prepared { digest, size, code, .. } = prepared;
+        let Prepared {
+            digest, size, code, ..
+        } = prepared;
         let profile = self.profile(&about.name, config, size);
-        let turns = Turns::new(profile.limits.in_flight_max, profile.limits.tenant_in_flight_max);
+        let turns = Turns::new(
+            profile.limits.in_flight_max,
+            profile.limits.tenant_in_flight_max,
+        );
         Generation {
             id: IDS.fetch_add(1, Ordering::Relaxed),
             number: current.map_or(1, |plugin| plugin.generation.load().number + 1),
@@ -480,31 +573,55 @@ impl Loader {
             name: Arc::from(name),
             grants: config.grants.clone(),
             limits: Limits::new(config, size),
-            settings: serde_json::to_string(&config.settings).expect("plain data").into(),
+            settings: serde_json::to_string(&config.settings)
+                .expect("plain data")
+                .into(),
             plugin_turn: Arc::new(Semaphore::new((cores() / 2).max(1))),
             log: LogBudget::default(),
             gate: Arc::clone(&self.served.tool_gate),
             host_turn: Arc::clone(&self.host_turn),
             connections: Arc::clone(&self.connections),
-            indexes: self.indexes.clone().filter(|_| config.index_max_mb != Some(0)),
+            indexes: self
+                .indexes
+                .clone()
+                .filter(|_| config.index_max_mb != Some(0)),
         })
     }
 
     /// Checks the plugin's names. The first file with a name keeps it: a later one cannot take over its grants or its
     /// adapters.
     fn check_names(&self, name: &str, about: &About) -> Result<(), String> {
-        if let Some(adapter) = about.adapters.iter().find(|adapter| self.natives.get(&adapter.name).is_some()) {
-            return Err(format!("the adapter `{}` is part of this program, which keeps it", adapter.name));
+        if let Some(adapter) = about
+            .adapters
+            .iter()
+            .find(|adapter| self.natives.get(&adapter.name).is_some())
+        {
+            return Err(format!(
+                "the adapter `{}` is part of this program, which keeps it",
+                adapter.name
+            ));
         }
         self.check_libraries(about)?;
         for (file, known) in self.files.iter().filter(|(file, _)| *file != name) {
-            let Some(plugin) = &known.slot.plugin else { continue };
+            let Some(plugin) = &known.slot.plugin else {
+                continue;
+            };
             let other = plugin.generation.load();
-            if let Some(adapter) = about.adapters.iter().find(|adapter| other.provides(&adapter.name)) {
-                return Err(format!("the adapter `{}` is already provided by `{file}`, which stays", adapter.name));
+            if let Some(adapter) = about
+                .adapters
+                .iter()
+                .find(|adapter| other.provides(&adapter.name))
+            {
+                return Err(format!(
+                    "the adapter `{}` is already provided by `{file}`, which stays",
+                    adapter.name
+                ));
             }
             if other.about.name == about.name {
-                return Err(format!("a plugin named `{}` is already loaded from `{file}`, which stays", about.name));
+                return Err(format!(
+                    "a plugin named `{}` is already loaded from `{file}`, which stays",
+                    about.name
+                ));
             }
         }
         Ok(())
@@ -520,13 +637,24 @@ impl Loader {
 
     /// Swaps the generation. Calls in flight finish on the one they began with.
     fn swap(&self, current: Option<Arc<Plugin>>, generation: Generation) -> Arc<Plugin> {
-        let Some(plugin) = current else { return Arc::new(Plugin::new(generation)) };
+        let Some(plugin) = current else {
+            return Arc::new(Plugin::new(generation));
+        };
         let old = plugin.generation.swap(Arc::new(generation));
         plugin.counters.swaps.fetch_add(1, Ordering::Relaxed);
-        let definitions = |of: &Generation| of.definitions.as_ref().map(|definitions| Arc::clone(&definitions.digest));
+        let definitions = |of: &Generation| {
+            of.definitions
+                .as_ref()
+                .map(|definitions| Arc::clone(&definitions.digest))
+        };
         // Until the contract of the new definitions is published, calls go on that were promised the old ones.
-        let promised = definitions(&old).is_some() && definitions(&old) != definitions(&plugin.generation.load());
-        let leaving = if promised { plugin.other.swap(Some(old)) } else { Some(old) };
+        let promised = definitions(&old).is_some()
+            && definitions(&old) != definitions(&plugin.generation.load());
+        let leaving = if promised {
+            plugin.other.swap(Some(old))
+        } else {
+            Some(old)
+        };
         leaving.iter().for_each(|leaving| self.retire(leaving));
         plugin
     }
@@ -535,7 +663,11 @@ impl Loader {
         let mut gone = Vec::new();
         for (name, file) in &mut self.files {
             // A look may fall between a remove and the copy that follows it.
-            file.missed = if seen.contains_key(name) { 0 } else { file.missed + 1 };
+            file.missed = if seen.contains_key(name) {
+                0
+            } else {
+                file.missed + 1
+            };
             if file.missed > 0 {
                 file.looked = None;
             }
@@ -546,14 +678,22 @@ impl Loader {
         let mut reports = Vec::new();
         let mut leaving = Vec::new();
         for name in gone {
-            let Some(File { slot, reported, .. }) = self.files.remove(&name) else { continue };
+            let Some(File { slot, reported, .. }) = self.files.remove(&name) else {
+                continue;
+            };
             let Some(plugin) = slot.plugin else {
                 if reported {
-                    reports.push(LoadReport { removed: true, ..report(name, Err("it had been refused".into())) });
+                    reports.push(LoadReport {
+                        removed: true,
+                        ..report(name, Err("it had been refused".into()))
+                    });
                 }
                 continue;
             };
-            reports.push(LoadReport { removed: true, ..report(name, Ok(plugin.status(&self.pool))) });
+            reports.push(LoadReport {
+                removed: true,
+                ..report(name, Ok(plugin.status(&self.pool)))
+            });
             leaving.push(plugin);
         }
         if leaving.is_empty() {
@@ -563,7 +703,10 @@ impl Loader {
         self.forget_refusals();
         reports.extend(self.fall_back(&leaving).await);
         self.publish();
-        leaving.iter().filter(|plugin| !self.is_served(plugin)).for_each(|plugin| self.retire_all(plugin));
+        leaving
+            .iter()
+            .filter(|plugin| !self.is_served(plugin))
+            .for_each(|plugin| self.retire_all(plugin));
         reports
     }
 
@@ -574,7 +717,11 @@ impl Loader {
 
     fn retire_all(&self, plugin: &Plugin) {
         self.retire(&plugin.generation.load());
-        plugin.other.swap(None).iter().for_each(|other| self.retire(other));
+        plugin
+            .other
+            .swap(None)
+            .iter()
+            .for_each(|other| self.retire(other));
     }
 
     fn publish(&self) {
@@ -600,18 +747,34 @@ fn check_pin(name: &str, config: &PluginConfig, digest: &str) -> Result<(), Stri
     if config.allows(digest) {
         return Ok(());
     }
-    Err(format!("its sha256 is {digest}, and `[plugins.{name}] sha256` allows only {}", config.sha256.join(", ")))
+    Err(format!(
+        "its sha256 is {digest}, and `[plugins.{name}] sha256` allows only {}",
+        config.sha256.join(", ")
+    ))
 }
 
 fn held(file: &str, name: &str, digest: String) -> Refused {
-    let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or(file);
+    let stem = Path::new(file)
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or(file);
     let reason = format!(
         "held: `{name}` may write, and this is not a build of it that was let in. Let it in with `weir plugin accept \
          {stem} --sha256 {digest}`, or pin it: `[plugins.{name}] sha256`"
     );
-    Refused { held: Some(digest), ..Refused::from(reason) }
+    Refused {
+        held: Some(digest),
+        ..Refused::from(reason)
+    }
 }
 
 fn report(file: String, result: Result<crate::PluginStatus, String>) -> LoadReport {
-    LoadReport { file, built_in: false, result, removed: false, held: None, notes: Vec::new() }
+    LoadReport {
+        file,
+        built_in: false,
+        result,
+        removed: false,
+        held: None,
+        notes: Vec::new(),
+    }
 }

@@ -52,7 +52,10 @@ static INSTALLED: RwLock<Vec<Arc<dyn NativeAdapter>>> = RwLock::new(Vec::new());
 
 /// Adds this adapter to every host that is made from now on.
 pub fn install(adapter: Arc<dyn NativeAdapter>) {
-    INSTALLED.write().unwrap_or_else(PoisonError::into_inner).push(adapter);
+    INSTALLED
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(adapter);
 }
 
 /// The native adapters of one host, each with its bounds: those of `[plugins.NAME]`, by the adapter's name.
@@ -69,9 +72,19 @@ impl Natives {
         let installed = INSTALLED.read().unwrap_or_else(PoisonError::into_inner);
         let natives = installed.iter().map(|adapter| {
             let name = adapter.name().to_owned();
-            let limits = Limits::new(&config.plugin.get(&name).cloned().unwrap_or_default(), Size::Small);
-            let turns = Arc::new(Turns::new(limits.in_flight_max, limits.tenant_in_flight_max));
-            let native = Native { adapter: Arc::clone(adapter), turns, result_max_bytes: limits.result_max_bytes };
+            let limits = Limits::new(
+                &config.plugin.get(&name).cloned().unwrap_or_default(),
+                Size::Small,
+            );
+            let turns = Arc::new(Turns::new(
+                limits.in_flight_max,
+                limits.tenant_in_flight_max,
+            ));
+            let native = Native {
+                adapter: Arc::clone(adapter),
+                turns,
+                result_max_bytes: limits.result_max_bytes,
+            };
             (name, native)
         });
         Self(natives.collect())
@@ -113,19 +126,30 @@ impl Native {
         if writing {
             writes.end(answer.is_ok());
         }
-        result_fits(answer.map_err(AdapterFailure::Guest)?, self.result_max_bytes)
+        result_fits(
+            answer.map_err(AdapterFailure::Guest)?,
+            self.result_max_bytes,
+        )
     }
 
     async fn ask(&self, context: &CallContext, ask: &Ask) -> Result<GuestReply, GuestError> {
         match ask {
-            Ask::Describe { settings, .. } => self.adapter.describe(settings).await.map(GuestReply::Text),
-            Ask::Read { collection, query } => {
-                self.adapter.read(context, collection, query).await.map(GuestReply::Page)
+            Ask::Describe { settings, .. } => {
+                self.adapter.describe(settings).await.map(GuestReply::Text)
             }
-            Ask::Write { collection, change } => {
-                self.adapter.write(context, collection, change).await.map(GuestReply::Text)
+            Ask::Read { collection, query } => self
+                .adapter
+                .read(context, collection, query)
+                .await
+                .map(GuestReply::Page),
+            Ask::Write { collection, change } => self
+                .adapter
+                .write(context, collection, change)
+                .await
+                .map(GuestReply::Text),
+            Ask::Call { .. } => {
+                unreachable!("a native adapter has no tools, and none is looked up here")
             }
-            Ask::Call { .. } => unreachable!("a native adapter has no tools, and none is looked up here"),
         }
     }
 }

@@ -77,7 +77,10 @@ impl Code {
     pub(crate) fn has_collections(&self) -> bool {
         match self {
             Self::Component(code) => code.collections.is_some(),
-            Self::Library(code) => code.interfaces.get().is_some_and(|interfaces| interfaces.collections),
+            Self::Library(code) => code
+                .interfaces
+                .get()
+                .is_some_and(|interfaces| interfaces.collections),
         }
     }
 
@@ -94,14 +97,20 @@ impl Code {
     pub(crate) fn has_tools(&self) -> bool {
         match self {
             Self::Component(code) => code.tools.is_some(),
-            Self::Library(code) => code.interfaces.get().is_some_and(|interfaces| interfaces.tools),
+            Self::Library(code) => code
+                .interfaces
+                .get()
+                .is_some_and(|interfaces| interfaces.tools),
         }
     }
 
     pub(crate) fn has_items(&self) -> bool {
         match self {
             Self::Component(code) => code.items.is_some(),
-            Self::Library(code) => code.interfaces.get().is_some_and(|interfaces| interfaces.items),
+            Self::Library(code) => code
+                .interfaces
+                .get()
+                .is_some_and(|interfaces| interfaces.items),
         }
     }
 }
@@ -133,7 +142,9 @@ impl Plugin {
     /// Returns the build that defines its tools like this.
     pub(crate) fn defining(&self, definitions: &str) -> Option<Arc<Generation>> {
         let defines = |generation: &Arc<Generation>| generation.defines(definitions);
-        Some(self.generation.load_full()).filter(defines).or_else(|| self.other.load_full().filter(defines))
+        Some(self.generation.load_full())
+            .filter(defines)
+            .or_else(|| self.other.load_full().filter(defines))
     }
 
     pub(crate) fn status(&self, pool: &Pool) -> PluginStatus {
@@ -157,7 +168,8 @@ impl Counters {
     /// Counts a call that has come back.
     pub(crate) fn ended<T>(&self, told: &Result<T, AdapterFailure>, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.busy_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.busy_nanoseconds
+            .fetch_add(nanoseconds, Ordering::Relaxed);
         let count = match told {
             Err(AdapterFailure::Failed(_)) => &self.failed,
             Err(AdapterFailure::Timeout) => &self.timeout,
@@ -171,7 +183,8 @@ impl Counters {
     /// Counts the memory in which a call has left its instance.
     pub(crate) fn used<T>(&self, instance: Option<&Instance>, told: &Result<T, AdapterFailure>) {
         let Some(instance) = instance else { return };
-        self.memory_peak_bytes.fetch_max(instance.bytes(), Ordering::Relaxed);
+        self.memory_peak_bytes
+            .fetch_max(instance.bytes(), Ordering::Relaxed);
         if instance.memory_refused() && matches!(told, Err(AdapterFailure::Failed(_))) {
             self.memory.fetch_add(1, Ordering::Relaxed);
         }
@@ -196,8 +209,16 @@ impl Generation {
             name: self.about.name.clone(),
             version: self.about.version.clone(),
             digest: self.digest.to_string(),
-            adapters: self.about.adapters.iter().map(|adapter| adapter.name.clone()).collect(),
-            definitions: self.definitions.as_ref().map(|definitions| definitions.digest.to_string()),
+            adapters: self
+                .about
+                .adapters
+                .iter()
+                .map(|adapter| adapter.name.clone())
+                .collect(),
+            definitions: self
+                .definitions
+                .as_ref()
+                .map(|definitions| definitions.digest.to_string()),
             built_in: false,
             runs: self.code.runs(),
             generation: self.number,
@@ -214,10 +235,15 @@ impl Generation {
     }
 
     pub(crate) fn defines(&self, definitions: &str) -> bool {
-        self.definitions.as_ref().is_some_and(|own| *own.digest == *definitions)
+        self.definitions
+            .as_ref()
+            .is_some_and(|own| *own.digest == *definitions)
     }
 
     pub(crate) fn provides(&self, adapter: &str) -> bool {
-        self.about.adapters.iter().any(|provided| provided.name == adapter)
+        self.about
+            .adapters
+            .iter()
+            .any(|provided| provided.name == adapter)
     }
 }

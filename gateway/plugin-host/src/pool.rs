@@ -77,7 +77,11 @@ impl Pool {
     }
 
     /// Returns a parked instance of `key`, or an empty slot to make one in.
-    pub(crate) async fn checkout(self: &Arc<Self>, key: &Key, size: Size) -> Result<Lease, AdapterFailure> {
+    pub(crate) async fn checkout(
+        self: &Arc<Self>,
+        key: &Key,
+        size: Size,
+    ) -> Result<Lease, AdapterFailure> {
         if let Some(lease) = self.try_checkout(key, size) {
             return Ok(lease);
         }
@@ -98,9 +102,16 @@ impl Pool {
     pub(crate) fn drop_generation(&self, generation: u64) {
         let dropped: Vec<Parked> = {
             let mut state = self.lock();
-            let stamps: Vec<u64> =
-                state.parked.iter().filter(|(_, p)| p.key.generation == generation).map(|(stamp, _)| *stamp).collect();
-            stamps.into_iter().filter_map(|stamp| state.take(stamp)).collect()
+            let stamps: Vec<u64> = state
+                .parked
+                .iter()
+                .filter(|(_, p)| p.key.generation == generation)
+                .map(|(stamp, _)| *stamp)
+                .collect();
+            stamps
+                .into_iter()
+                .filter_map(|stamp| state.take(stamp))
+                .collect()
         };
         self.discard(dropped);
     }
@@ -130,12 +141,20 @@ impl Pool {
     /// Returns the linear memory of the parked instances of one generation.
     pub(crate) fn parked_bytes(&self, generation: u64) -> usize {
         let state = self.lock();
-        state.parked.values().filter(|parked| parked.key.generation == generation).map(|parked| parked.bytes).sum()
+        state
+            .parked
+            .values()
+            .filter(|parked| parked.key.generation == generation)
+            .map(|parked| parked.bytes)
+            .sum()
     }
 
     fn try_checkout(self: &Arc<Self>, key: &Key, size: Size) -> Option<Lease> {
         let mut state = self.lock();
-        let newest = state.by_key.get(key).and_then(|stamps| stamps.last().copied());
+        let newest = state
+            .by_key
+            .get(key)
+            .and_then(|stamps| stamps.last().copied());
         if let Some(parked) = newest.and_then(|stamp| state.take(stamp)) {
             return Some(self.lease(size, Some(parked.instance)));
         }
@@ -159,7 +178,12 @@ impl Pool {
     }
 
     fn lease(self: &Arc<Self>, size: Size, instance: Option<Instance>) -> Lease {
-        Lease { pool: Arc::clone(self), size, holds_slot: true, instance }
+        Lease {
+            pool: Arc::clone(self),
+            size,
+            holds_slot: true,
+            instance,
+        }
     }
 
     fn park(&self, key: Key, instance: Instance) {
@@ -167,9 +191,16 @@ impl Pool {
         let mut evicted = Vec::new();
         {
             let mut state = self.lock();
-            state.put(Parked { key, since: Instant::now(), bytes, instance });
+            state.put(Parked {
+                key,
+                since: Instant::now(),
+                bytes,
+                instance,
+            });
             while state.parked_bytes > self.parked_bytes_max {
-                let Some(oldest) = state.parked.first_key_value().map(|(stamp, _)| *stamp) else { break };
+                let Some(oldest) = state.parked.first_key_value().map(|(stamp, _)| *stamp) else {
+                    break;
+                };
                 evicted.extend(state.take(oldest));
             }
         }
@@ -182,7 +213,10 @@ impl Pool {
         if instances.is_empty() {
             return;
         }
-        let sizes: Vec<Size> = instances.iter().map(|parked| parked.instance.size()).collect();
+        let sizes: Vec<Size> = instances
+            .iter()
+            .map(|parked| parked.instance.size())
+            .collect();
         // Unmapping their memory takes microseconds: not under the lock.
         drop(instances);
         let mut state = self.lock();
@@ -226,7 +260,11 @@ impl Drop for Lease {
             pool.release(size);
         };
         // A large instance is dropped in the background, since others wait for this thread.
-        if bytes > SMALL_BYTES { background::let_go(let_go) } else { let_go() }
+        if bytes > SMALL_BYTES {
+            background::let_go(let_go)
+        } else {
+            let_go()
+        }
     }
 }
 
@@ -244,7 +282,10 @@ impl State {
     fn put(&mut self, parked: Parked) {
         self.stamp += 1;
         self.parked_bytes += parked.bytes;
-        self.by_key.entry(parked.key.clone()).or_default().push(self.stamp);
+        self.by_key
+            .entry(parked.key.clone())
+            .or_default()
+            .push(self.stamp);
         self.parked.insert(self.stamp, parked);
     }
 

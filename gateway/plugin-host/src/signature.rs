@@ -41,10 +41,14 @@ pub fn signer(
              the same name with `.minisig` behind it, or install a component with `weir plugin install`"
         ));
     };
-    let signature = Signature::decode(signature)
-        .map_err(|_| "its signature is not one that minisign made, whose text has four lines".to_owned())?;
+    let signature = Signature::decode(signature).map_err(|_| {
+        "its signature is not one that minisign made, whose text has four lines".to_owned()
+    })?;
     let holds = |signer: &&String| {
-        let key = config.trusted.get(*signer).and_then(|key| PublicKey::from_base64(key.trim()).ok());
+        let key = config
+            .trusted
+            .get(*signer)
+            .and_then(|key| PublicKey::from_base64(key.trim()).ok());
         key.is_some_and(|key| key.verify(bytes, &signature, false).is_ok())
     };
     match config.signed_by.iter().find(holds) {
@@ -66,5 +70,7 @@ pub fn read_signature(component: &Path) -> Result<Option<String>, String> {
         }
         Ok(_) => {}
     }
-    fs::read_to_string(&path).map(Some).map_err(|error| format!("its signature cannot be read: {error}"))
+    fs::read_to_string(&path)
+        .map(Some)
+        .map_err(|error| format!("its signature cannot be read: {error}"))
 }

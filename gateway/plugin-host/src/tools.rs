@@ -76,7 +76,12 @@ pub struct Definitions {
 pub trait ToolGate: Send + Sync {
     /// Decides whether this build may serve. It is asked before the build goes live; the build that serves goes on
     /// meanwhile, and after a no.
-    fn admit<'a>(&'a self, plugin: &'a str, build: &'a str, definitions: &'a Definitions) -> Admitting<'a>;
+    fn admit<'a>(
+        &'a self,
+        plugin: &'a str,
+        build: &'a str,
+        definitions: &'a Definitions,
+    ) -> Admitting<'a>;
 
     /// Builds were swapped: what waited for one can be served.
     fn loaded(&self) {}
@@ -113,7 +118,10 @@ pub enum Admitted {
 
 impl Definitions {
     pub fn new(text: &str) -> Self {
-        Self { text: text.into(), digest: hex::encode(Sha256::digest(text)).into() }
+        Self {
+            text: text.into(),
+            digest: hex::encode(Sha256::digest(text)).into(),
+        }
     }
 
     /// `tools` and `items` as the guest wrote them.
@@ -137,19 +145,35 @@ impl ToolAnswer {
 
     /// Reads an answer. Its kind is a guest's word: one that this gateway does not know must not pass for an answer.
     pub(crate) fn read(answer: answers::Answer) -> Result<Self, String> {
-        let answers::Answer { kind, value, content, requests, state, options: _ } = answer;
+        let answers::Answer {
+            kind,
+            value,
+            content,
+            requests,
+            state,
+            options: _,
+        } = answer;
         match (kind.as_str(), requests) {
             ("complete", None) if state.is_none() => Ok(Self::Complete { value, content }),
             ("complete", _) => Err("its answer is `complete` and asks for something".to_owned()),
             ("input-required", _) if value.is_some() || content.is_some() => {
                 Err("its answer is `input-required` and has a value or content".to_owned())
             }
-            ("input-required", Some(_)) if state.as_ref().is_some_and(|state| state.len() > STATE_MAX_BYTES) => {
+            ("input-required", Some(_))
+                if state
+                    .as_ref()
+                    .is_some_and(|state| state.len() > STATE_MAX_BYTES) =>
+            {
                 Err(format!("its state takes more than {STATE_MAX_BYTES} bytes"))
             }
             ("input-required", Some(requests)) => Ok(Self::InputRequired { requests, state }),
-            ("input-required", None) => Err("its answer is `input-required` and has no `requests`".to_owned()),
-            _ => Err(format!("its answer is of the kind {:?}", kind.chars().take(32).collect::<String>())),
+            ("input-required", None) => {
+                Err("its answer is `input-required` and has no `requests`".to_owned())
+            }
+            _ => Err(format!(
+                "its answer is of the kind {:?}",
+                kind.chars().take(32).collect::<String>()
+            )),
         }
     }
 }
@@ -169,16 +193,26 @@ struct ToldContext<'a> {
 }
 
 /// JSON.
-pub(crate) fn told_context(context: &CallContext, tool: &ToolRef, invocation: &Invocation) -> String {
+pub(crate) fn told_context(
+    context: &CallContext,
+    tool: &ToolRef,
+    invocation: &Invocation,
+) -> String {
     let left = context.deadline.saturating_duration_since(Instant::now());
-    let deadline = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO) + left;
+    let deadline = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO)
+        + left;
     let told = ToldContext {
         agent: &invocation.agent,
         tenant: &context.tenant,
         call_id: &context.call_id,
         contract: &tool.contract,
         deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
-        client_capabilities: invocation.capabilities.as_deref().and_then(|stated| serde_json::from_str(stated).ok()),
+        client_capabilities: invocation
+            .capabilities
+            .as_deref()
+            .and_then(|stated| serde_json::from_str(stated).ok()),
     };
     serde_json::to_string(&told).expect("plain data")
 }

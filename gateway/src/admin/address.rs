@@ -26,7 +26,11 @@ pub struct Announced {
 pub fn announce(folder: &Path, address: SocketAddr) -> io::Result<Announced> {
     let (file, address) = (folder.join(FILE), format!("http://{address}"));
     let held = weir_files::replace_held(&file, address.as_bytes())?;
-    Ok(Announced { file, address, held })
+    Ok(Announced {
+        file,
+        address,
+        held,
+    })
 }
 
 impl Announced {
@@ -40,7 +44,9 @@ impl Announced {
             }
             match weir_files::replace_held(&self.file, self.address.as_bytes()) {
                 Ok(held) => self.held = held,
-                Err(error) => tracing::warn!(%error, "the address of the admin API cannot be written down"),
+                Err(error) => {
+                    tracing::warn!(%error, "the address of the admin API cannot be written down")
+                }
             }
         }
     }
@@ -52,6 +58,8 @@ pub fn found(folder: &Path) -> anyhow::Result<String> {
     match weir_files::read_held(&file) {
         Ok(Some(address)) => Ok(address.trim().to_owned()),
         Ok(None) => anyhow::bail!("{} is of a gateway that has ended", file.display()),
-        Err(error) => Err(anyhow::Error::new(error).context(format!("{} cannot be read", file.display()))),
+        Err(error) => {
+            Err(anyhow::Error::new(error).context(format!("{} cannot be read", file.display())))
+        }
     }
 }

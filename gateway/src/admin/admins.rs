@@ -48,8 +48,23 @@ pub(super) struct MadeAdmin {
 
 impl From<AdminRow> for AdminView {
     fn from(row: AdminRow) -> Self {
-        let AdminRow { id, name, role, created_ms, created_by, revoked_ms, .. } = row;
-        Self { id, name, role, created_ms, created_by, revoked_ms }
+        let AdminRow {
+            id,
+            name,
+            role,
+            created_ms,
+            created_by,
+            revoked_ms,
+            ..
+        } = row;
+        Self {
+            id,
+            name,
+            role,
+            created_ms,
+            created_by,
+            revoked_ms,
+        }
     }
 }
 
@@ -58,7 +73,15 @@ impl From<AdminRow> for AdminView {
     (status = 200, body = Vec<AdminView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<AdminView>>> {
     staff.needs(Role::Operator)?;
-    Ok(Json(admin.state.admins().await?.into_iter().map(AdminView::from).collect()))
+    Ok(Json(
+        admin
+            .state
+            .admins()
+            .await?
+            .into_iter()
+            .map(AdminView::from)
+            .collect(),
+    ))
 }
 
 /// Makes an admin key. Role: operator.
@@ -73,7 +96,8 @@ pub(super) async fn create(
 ) -> Answer<(StatusCode, Json<MadeAdmin>)> {
     staff.needs(Role::Operator)?;
     name("name", &new.name)?;
-    let minted = Minted::new(Kind::Admin).map_err(|_| Refusal::unavailable("no random number could be had"))?;
+    let minted = Minted::new(Kind::Admin)
+        .map_err(|_| Refusal::unavailable("no random number could be had"))?;
     let row = AdminRow {
         id: minted.id,
         secret_hash: minted.hash.to_vec(),
@@ -84,25 +108,43 @@ pub(super) async fn create(
         revoked_ms: None,
     };
     let detail = serde_json::Map::from_iter([("admin".to_owned(), row.name.clone().into())]);
-    admin.gateway.audit().admin(AdminAct::KeyCreate, &row.id, None, &staff.by(), Some(&detail))?;
+    admin.gateway.audit().admin(
+        AdminAct::KeyCreate,
+        &row.id,
+        None,
+        &staff.by(),
+        Some(&detail),
+    )?;
     admin.state.add_admin(&row).await?;
-    Ok((StatusCode::CREATED, Json(MadeAdmin { view: row.into(), key: minted.text })))
+    Ok((
+        StatusCode::CREATED,
+        Json(MadeAdmin {
+            view: row.into(),
+            key: minted.text,
+        }),
+    ))
 }
 
 /// Revokes an admin key: the next request with it is refused. Role: operator.
 #[utoipa::path(delete, path = "/v1/admins/{id}", params(("id" = String, Path, description = "the key's id")), responses(
     (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
-pub(super) async fn revoke(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<StatusCode> {
+pub(super) async fn revoke(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(id): At<String>,
+) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
     let admins = admin.state.admins().await?;
-    let key = admins
-        .iter()
-        .find(|key| key.id == id)
-        .ok_or_else(|| Refusal::not_found("admin key", &id).see("an id is wanted, as GET /v1/admins shows it"))?;
+    let key = admins.iter().find(|key| key.id == id).ok_or_else(|| {
+        Refusal::not_found("admin key", &id).see("an id is wanted, as GET /v1/admins shows it")
+    })?;
     if key.revoked_ms.is_some() {
         return Ok(StatusCode::NO_CONTENT);
     }
-    admin.gateway.audit().admin(AdminAct::KeyRevoke, &id, None, &staff.by(), None)?;
+    admin
+        .gateway
+        .audit()
+        .admin(AdminAct::KeyRevoke, &id, None, &staff.by(), None)?;
     admin.state.revoke_admin(&id, now_ms()).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -37,7 +37,11 @@ pub(super) struct Wanted {
 #[utoipa::path(get, path = "/v1/audit", params(Wanted), responses(
     (status = 200, body = Vec<Object>), (status = 400, body = Refusal), (status = 401, body = Refusal),
     (status = 403, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
-pub(super) async fn query(Shared(admin): Ask, staff: Staff, Asked(wanted): Asked<Wanted>) -> Answer<Json<Vec<Value>>> {
+pub(super) async fn query(
+    Shared(admin): Ask,
+    staff: Staff,
+    Asked(wanted): Asked<Wanted>,
+) -> Answer<Json<Vec<Value>>> {
     staff.needs(Role::Viewer)?;
     let time = |text: Option<String>| {
         let parsed = text.as_deref().map(parse_time).transpose();
@@ -45,7 +49,9 @@ pub(super) async fn query(Shared(admin): Ask, staff: Staff, Asked(wanted): Asked
     };
     let limit = wanted.limit.unwrap_or(100);
     if !(1..=RECORDS_MAX).contains(&limit) {
-        return Err(Refusal::invalid(format!("`limit` must be 1 to {RECORDS_MAX}")));
+        return Err(Refusal::invalid(format!(
+            "`limit` must be 1 to {RECORDS_MAX}"
+        )));
     }
     let filter = Filter {
         since: time(wanted.since)?,
@@ -63,7 +69,10 @@ pub(super) async fn query(Shared(admin): Ask, staff: Staff, Asked(wanted): Asked
     let folder = admin.gateway.config().folders.state.join("audit");
     let read = move || -> std::io::Result<Vec<Value>> {
         let (newest, _) = weir_audit::tail(&folder, filter, limit)?;
-        Ok(newest.into_iter().map(|record| Value::Object(record.members)).collect())
+        Ok(newest
+            .into_iter()
+            .map(|record| Value::Object(record.members))
+            .collect())
     };
     blocking(read).await.map(Json)
 }
@@ -81,8 +90,13 @@ pub(super) async fn verify(Shared(admin): Ask, staff: Staff) -> Answer<Json<Valu
 }
 
 /// Reads files beside the runtime.
-async fn blocking<T: Send + 'static>(read: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T, Refusal> {
-    let done = tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other).and_then(|done| done);
+async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(read)
+        .await
+        .map_err(std::io::Error::other)
+        .and_then(|done| done);
     done.map_err(|error| {
         tracing::error!(%error, "an admin request failed");
         Refusal::unavailable("the audit trail cannot be read now")

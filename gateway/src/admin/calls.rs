@@ -62,10 +62,17 @@ fn local() -> String {
     (status = 200, body = Tried), (status = 400, body = Refusal), (status = 401, body = Refusal),
     (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 413, body = Refusal),
     (status = 415, body = Refusal), (status = 422, body = Refusal)))]
-pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body<Trial>) -> Answer<Json<Tried>> {
+pub(super) async fn try_call(
+    Shared(admin): Ask,
+    staff: Staff,
+    Body(trial): Body<Trial>,
+) -> Answer<Json<Tried>> {
     staff.needs(Role::Editor)?;
-    let caller =
-        admin.gateway.identities().agent(&trial.agent).ok_or_else(|| Refusal::not_found("agent", &trial.agent))?;
+    let caller = admin
+        .gateway
+        .identities()
+        .agent(&trial.agent)
+        .ok_or_else(|| Refusal::not_found("agent", &trial.agent))?;
     let snapshot = admin.gateway.snapshot();
     let tool = snapshot
         .catalogue
@@ -77,7 +84,13 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
     if !trial.dry_run {
         // The call is recorded as the agent's, since it counts for it; who made it stands here.
         let detail = Map::from_iter([("agent".to_owned(), Value::from(trial.agent.as_str()))]);
-        admin.gateway.audit().admin(AdminAct::TryCall, &trial.tool, None, &staff.by(), Some(&detail))?;
+        admin.gateway.audit().admin(
+            AdminAct::TryCall,
+            &trial.tool,
+            None,
+            &staff.by(),
+            Some(&detail),
+        )?;
     }
     let arguments = Value::Object(trial.arguments).to_string();
     let started = Instant::now();
@@ -89,7 +102,10 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
             arguments: Some(&arguments),
             ..CallRequest::new(&snapshot, &Endpoint::All, &trial.tool, "admin", &cancel)
         };
-        match call::call_tool(&admin.gateway, &caller, &request).await.unasked() {
+        match call::call_tool(&admin.gateway, &caller, &request)
+            .await
+            .unasked()
+        {
             Ok(result) => result,
             Err(Unasked::Asks) => return Err(Refusal::invalid(ASKS)),
             Err(Unasked::NotThere) => return Err(Refusal::not_found("tool", &trial.tool)),

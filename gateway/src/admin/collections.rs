@@ -51,7 +51,8 @@ impl From<Option<Arc<Drift>>> for DriftView {
         let drift = drift.as_ref();
         Self {
             drift: drift.map_or_else(Vec::new, |drift| drift.reasons.clone()),
-            difference: drift.map(|drift| serde_json::to_value(&drift.difference).expect("plain data")),
+            difference: drift
+                .map(|drift| serde_json::to_value(&drift.difference).expect("plain data")),
             draft: drift.and_then(|drift| drift.draft.clone()),
             edits: drift.map_or_else(Vec::new, |drift| drift.edits.clone()),
         }
@@ -97,9 +98,19 @@ pub(super) async fn describe(
     let live = live.ok_or_else(|| Refusal::not_found("live contract", &contract))?;
     let found = live.contract.collection(&collection);
     let collection = found.ok_or_else(|| Refusal::not_found("collection", &collection))?;
-    let (shape, drift) = admin.registry.look(&live, collection).await.map_err(|error| match error {
-        Describe::Later(away) => Refusal::unavailable(away.why),
-        Describe::Refused(problem) => Refusal::problems("the source cannot be described", &[problem]),
-    })?;
-    Ok(Json(Described { shape: serde_json::to_value(shape).expect("plain data"), drift: drift.into() }))
+    let (shape, drift) =
+        admin
+            .registry
+            .look(&live, collection)
+            .await
+            .map_err(|error| match error {
+                Describe::Later(away) => Refusal::unavailable(away.why),
+                Describe::Refused(problem) => {
+                    Refusal::problems("the source cannot be described", &[problem])
+                }
+            })?;
+    Ok(Json(Described {
+        shape: serde_json::to_value(shape).expect("plain data"),
+        drift: drift.into(),
+    }))
 }

@@ -23,7 +23,9 @@ use crate::{
     registry::impact::{Impact, Inputs, impact, inputs},
     registry::{
         Uncompiled, UnservedFile,
-        gate::{Approval, ChangeClass, DraftStatus, Held, Origin, Role, Submission, Verdict, revision},
+        gate::{
+            Approval, ChangeClass, DraftStatus, Held, Origin, Role, Submission, Verdict, revision,
+        },
     },
 };
 
@@ -252,13 +254,18 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
     let live = gate.live();
     let mut pending: BTreeMap<String, Vec<DraftHead>> = BTreeMap::new();
     for draft in admin.state.pending(None).await? {
-        pending.entry(draft.contract.clone()).or_default().push(draft);
+        pending
+            .entry(draft.contract.clone())
+            .or_default()
+            .push(draft);
     }
     let ids = |drafts: Vec<DraftHead>| drafts.into_iter().map(|draft| draft.id).collect();
     let heads = admin.state.heads().await?.into_iter();
     let mut views: Vec<ContractView> = heads
         .map(|head| ContractView {
-            tools: live.get(&head.name).map_or_else(Vec::new, |live| tools(&live.contract)),
+            tools: live
+                .get(&head.name)
+                .map_or_else(Vec::new, |live| tools(&live.contract)),
             pending: ids(pending.remove(&head.name).unwrap_or_default()),
             origin: head.origin.as_str(),
             owner: head.owner,
@@ -279,15 +286,28 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
         pending: ids(drafts),
     }));
     views.sort_by(|a, b| a.name.cmp(&b.name));
-    let refused = admin.registry.refused().into_iter().map(|refused| RefusedFile {
-        kind: refused.kind.word(),
-        file: refused.name,
-        problems: refused.problems,
-    });
-    let waiting = admin.registry.unserved().into_iter().filter_map(|UnservedFile { file, waiting, .. }| {
-        Some(WaitingFile { file: file.display().to_string(), reason: waiting? })
-    });
-    Ok(Json(ContractsView { contracts: views, refused: refused.collect(), waiting: waiting.collect() }))
+    let refused = admin
+        .registry
+        .refused()
+        .into_iter()
+        .map(|refused| RefusedFile {
+            kind: refused.kind.word(),
+            file: refused.name,
+            problems: refused.problems,
+        });
+    let waiting = admin.registry.unserved().into_iter().filter_map(
+        |UnservedFile { file, waiting, .. }| {
+            Some(WaitingFile {
+                file: file.display().to_string(),
+                reason: waiting?,
+            })
+        },
+    );
+    Ok(Json(ContractsView {
+        contracts: views,
+        refused: refused.collect(),
+        waiting: waiting.collect(),
+    }))
 }
 
 /// Compiles a contract, compares it with the live version and publishes or holds it. Role: editor.
@@ -309,26 +329,57 @@ pub(super) async fn submit(
     let refused = |problems: &[Problem]| Refusal::problems("the contract is refused", problems);
     let source = form::read("source", &new.source).map_err(|problems| refused(&problems))?;
     let Some(name) = source.contract.clone() else {
-        return Err(Refusal::invalid("a form without a contract compiles, but there is nothing to serve"));
+        return Err(Refusal::invalid(
+            "a form without a contract compiles, but there is nothing to serve",
+        ));
     };
-    let contract = admin.registry.compile(&source).await.map_err(|error| match error {
-        Uncompiled::Refused(problems) => refused(&problems),
-        Uncompiled::Waiting(away) => Refusal::unavailable(away.why),
-    })?;
+    let contract = admin
+        .registry
+        .compile(&source)
+        .await
+        .map_err(|error| match error {
+            Uncompiled::Refused(problems) => refused(&problems),
+            Uncompiled::Waiting(away) => Refusal::unavailable(away.why),
+        })?;
     let by = staff.by();
     let on = seen.holds(&admin, &name).await?;
-    let submission =
-        Submission { contract, source: &new.source, origin: Origin::Api, owner: None, by: &by, hold: new.hold, on };
+    let submission = Submission {
+        contract,
+        source: &new.source,
+        origin: Origin::Api,
+        owner: None,
+        by: &by,
+        hold: new.hold,
+        on,
+    };
     Ok(match admin.registry.submit(submission).await? {
         Verdict::Unchanged { version } => {
             let version = Some(version.to_string());
-            (StatusCode::OK, Json(Submitted { verdict: "unchanged", version, ..Submitted::of(name) }))
+            (
+                StatusCode::OK,
+                Json(Submitted {
+                    verdict: "unchanged",
+                    version,
+                    ..Submitted::of(name)
+                }),
+            )
         }
         Verdict::Published { version, diff } => {
             let (version, report) = (Some(version.to_string()), diff.as_ref().map(value));
-            (StatusCode::OK, Json(Submitted { verdict: "published", version, report, ..Submitted::of(name) }))
+            (
+                StatusCode::OK,
+                Json(Submitted {
+                    verdict: "published",
+                    version,
+                    report,
+                    ..Submitted::of(name)
+                }),
+            )
         }
-        Verdict::Held(held) => (StatusCode::ACCEPTED, Json(Submitted::held(&admin, held).await?)),
+        Verdict::Held(held) => (
+            StatusCode::ACCEPTED,
+            Json(Submitted::held(&admin, held).await?),
+        ),
     })
 }
 
@@ -378,7 +429,10 @@ pub(super) async fn show(
     let gate = admin.registry.gate();
     gate.refresh().await?;
     let versions = admin.state.versions(&name).await?;
-    let of = DraftFilter { contract: Some(&name), ..DraftFilter::default() };
+    let of = DraftFilter {
+        contract: Some(&name),
+        ..DraftFilter::default()
+    };
     let drafts = admin.state.drafts(of, DRAFTS_MAX).await?;
     let live = gate.live().get(&name).cloned();
     if versions.is_empty() && drafts.is_empty() {
@@ -387,7 +441,11 @@ pub(super) async fn show(
     let heads = || drafts.iter().map(|draft| &draft.head);
     let newest = heads().max_by_key(|head| (head.created_ms, &head.id));
     let pending = heads().filter(|head| head.status == DraftStatus::Pending);
-    let tag = tag(revision(live.as_ref()), newest.map(|head| head.id.as_str()), pending);
+    let tag = tag(
+        revision(live.as_ref()),
+        newest.map(|head| head.id.as_str()),
+        pending,
+    );
     let detail = ContractDetail {
         name,
         version: live.as_ref().map(|live| live.contract.version.to_string()),
@@ -401,10 +459,17 @@ pub(super) async fn show(
 
 /// Returns a tag that differs for every other answer about one contract: what is live moves the revision, each draft has an
 /// id of its own, and one that no longer waits never changes.
-fn tag<'a>(revision: i64, newest: Option<&str>, pending: impl Iterator<Item = &'a DraftHead>) -> String {
+fn tag<'a>(
+    revision: i64,
+    newest: Option<&str>,
+    pending: impl Iterator<Item = &'a DraftHead>,
+) -> String {
     let pending: Vec<&str> = pending.map(|head| head.id.as_str()).collect();
     let seen = serde_json::json!([revision, newest, pending]);
-    format!("\"{}\"", hex::encode(&Sha256::digest(seen.to_string())[..16]))
+    format!(
+        "\"{}\"",
+        hex::encode(&Sha256::digest(seen.to_string())[..16])
+    )
 }
 
 /// The condition of a change: the contract still is what was read.
@@ -414,7 +479,11 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        let tags = parts.headers.get_all(header::IF_MATCH).iter().map(|tags| String::from_utf8_lossy(tags.as_bytes()));
+        let tags = parts
+            .headers
+            .get_all(header::IF_MATCH)
+            .iter()
+            .map(|tags| String::from_utf8_lossy(tags.as_bytes()));
         let tags: Vec<_> = tags.collect();
         Ok(Self((!tags.is_empty()).then(|| tags.join(","))))
     }
@@ -433,9 +502,17 @@ impl IfMatch {
         if newest.is_none() && !gate.was_published(name).await? {
             return Err(changed());
         }
-        let now = tag(revision, newest.as_deref(), admin.state.pending(Some(name)).await?.iter());
+        let now = tag(
+            revision,
+            newest.as_deref(),
+            admin.state.pending(Some(name)).await?.iter(),
+        );
         let is_now = |tag: &str| tag.trim() == "*" || tag.trim() == now;
-        if tags.split(',').any(is_now) { Ok(Some(revision)) } else { Err(changed()) }
+        if tags.split(',').any(is_now) {
+            Ok(Some(revision))
+        } else {
+            Err(changed())
+        }
     }
 }
 
@@ -454,16 +531,37 @@ pub(super) async fn version(
     let row = find(&admin, &name, &version).await?;
     let contract = read(&row)?;
     let (document, artifact) = (compiled_document(&contract), contract.to_artifact());
-    let VersionRow { version, source, class, fingerprint, published_ms, published_by, .. } = row;
-    let view = VersionView { version, class, fingerprint, published_ms, published_by };
-    Ok(Json(VersionDetail { view, document, artifact, source }))
+    let VersionRow {
+        version,
+        source,
+        class,
+        fingerprint,
+        published_ms,
+        published_by,
+        ..
+    } = row;
+    let view = VersionView {
+        version,
+        class,
+        fingerprint,
+        published_ms,
+        published_by,
+    };
+    Ok(Json(VersionDetail {
+        view,
+        document,
+        artifact,
+        source,
+    }))
 }
 
 /// Finds one version.
 async fn find(admin: &Admin, name: &str, version: &str) -> Answer<VersionRow> {
     let row = admin.state.version(name, version).await?;
     row.ok_or_else(|| {
-        let next = format!("GET /v1/contracts/{name} and `weir contracts show {name}` show those that there are");
+        let next = format!(
+            "GET /v1/contracts/{name} and `weir contracts show {name}` show those that there are"
+        );
         Refusal::not_found("version", &format!("{name}@{version}")).see(&next)
     })
 }
@@ -539,9 +637,19 @@ pub(super) async fn roll_back(
     staff.needs(Role::Editor)?;
     let on = seen.holds(&admin, &name).await?;
     find(&admin, &name, &back.to).await?;
-    let approval = Approval { by: &staff.by(), role: staff.role, fingerprint: &back.fingerprint };
-    admin.registry.roll_back(&name, &back.to, &approval, on).await?;
-    Ok(Json(NowLive { contract: name, version: Some(back.to) }))
+    let approval = Approval {
+        by: &staff.by(),
+        role: staff.role,
+        fingerprint: &back.fingerprint,
+    };
+    admin
+        .registry
+        .roll_back(&name, &back.to, &approval, on)
+        .await?;
+    Ok(Json(NowLive {
+        contract: name,
+        version: Some(back.to),
+    }))
 }
 
 /// Asks for a contract to be retired: a draft that an operator publishes. Role: editor.
@@ -563,16 +671,27 @@ pub(super) async fn retire(
     gate.refresh().await?;
     let held = gate.ask_to_retire(&name, &staff.by(), on).await;
     let held = held.map_err(|error| Refusal::of(error, &name, CONTRACTS))?;
-    Ok((StatusCode::ACCEPTED, Json(Submitted::held(&admin, held).await?)))
+    Ok((
+        StatusCode::ACCEPTED,
+        Json(Submitted::held(&admin, held).await?),
+    ))
 }
 
 /// Drafts: all that wait, then the newest 200 that no longer do, newest first. Role: viewer.
 #[utoipa::path(get, path = "/v1/drafts", params(Of), responses((status = 200, body = Vec<DraftView>),
     (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 404, body = Refusal, description = "there is no draft `before`, or none any more")))]
-pub(super) async fn drafts(Shared(admin): Ask, staff: Staff, Asked(of): Asked<Of>) -> Answer<Json<Vec<DraftView>>> {
+pub(super) async fn drafts(
+    Shared(admin): Ask,
+    staff: Staff,
+    Asked(of): Asked<Of>,
+) -> Answer<Json<Vec<DraftView>>> {
     staff.needs(Role::Viewer)?;
-    let of = DraftFilter { contract: of.contract.as_deref(), status: of.status, before: of.before.as_deref() };
+    let of = DraftFilter {
+        contract: of.contract.as_deref(),
+        status: of.status,
+        before: of.before.as_deref(),
+    };
     let drafts = admin.state.drafts(of, DRAFTS_MAX).await?;
     Ok(Json(drafts.into_iter().map(DraftView::from).collect()))
 }
@@ -581,18 +700,37 @@ pub(super) async fn drafts(Shared(admin): Ask, staff: Staff, Asked(of): Asked<Of
 #[utoipa::path(get, path = "/v1/drafts/{id}", params(("id" = String, Path, description = "the draft's id")), responses(
     (status = 200, body = DraftView), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 404, body = Refusal)))]
-pub(super) async fn draft(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<Json<DraftView>> {
+pub(super) async fn draft(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(id): At<String>,
+) -> Answer<Json<DraftView>> {
     staff.needs(Role::Viewer)?;
-    let draft = admin.state.draft(&id).await?.ok_or_else(|| Refusal::not_found("draft", &id).see(DRAFTS))?;
+    let draft = admin
+        .state
+        .draft(&id)
+        .await?
+        .ok_or_else(|| Refusal::not_found("draft", &id).see(DRAFTS))?;
     let new = draft.artifact.as_deref().map(contract).transpose()?;
     let DraftRow { head, report, .. } = draft;
-    let impact = impact(&admin.gateway, &admin.state, &head.contract, &inputs(new.as_ref())).await?;
+    let impact = impact(
+        &admin.gateway,
+        &admin.state,
+        &head.contract,
+        &inputs(new.as_ref()),
+    )
+    .await?;
     let gate = admin.registry.gate();
     gate.refresh().await?;
     let live = gate.live().get(&head.contract).cloned();
-    let known = live.map(|live| lint::lint_contract(&live.contract)).unwrap_or_default();
+    let known = live
+        .map(|live| lint::lint_contract(&live.contract))
+        .unwrap_or_default();
     let found = new.as_ref().map(lint::lint_contract).unwrap_or_default();
-    let findings: Vec<_> = found.into_iter().filter(|finding| !known.contains(finding)).collect();
+    let findings: Vec<_> = found
+        .into_iter()
+        .filter(|finding| !known.contains(finding))
+        .collect();
     Ok(Json(DraftView {
         impact,
         document: new.as_ref().map(compiled_document),
@@ -614,17 +752,28 @@ pub(super) async fn publish(
     Body(agreed): Body<Agreed>,
 ) -> Answer<Json<NowLive>> {
     staff.needs(Role::Editor)?;
-    let approval = Approval { by: &staff.by(), role: staff.role, fingerprint: &agreed.fingerprint };
+    let approval = Approval {
+        by: &staff.by(),
+        role: staff.role,
+        fingerprint: &agreed.fingerprint,
+    };
     let published = admin.registry.publish_draft(&id, &approval).await;
     let (draft, version) = published.map_err(|error| Refusal::of(error, &id, DRAFTS))?;
-    Ok(Json(NowLive { contract: draft.contract, version: version.map(|version| version.to_string()) }))
+    Ok(Json(NowLive {
+        contract: draft.contract,
+        version: version.map(|version| version.to_string()),
+    }))
 }
 
 /// Discards a pending draft. Role: editor.
 #[utoipa::path(post, path = "/v1/drafts/{id}/discard", params(("id" = String, Path, description = "the draft's id")),
     responses((status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal),
         (status = 404, body = Refusal), (status = 409, body = Refusal)))]
-pub(super) async fn discard(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<StatusCode> {
+pub(super) async fn discard(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(id): At<String>,
+) -> Answer<StatusCode> {
     staff.needs(Role::Editor)?;
     let discarded = admin.registry.gate().discard(&id, &staff.by()).await;
     discarded.map_err(|error| Refusal::of(error, &id, DRAFTS))?;
@@ -633,8 +782,20 @@ pub(super) async fn discard(Shared(admin): Ask, staff: Staff, At(id): At<String>
 
 impl From<VersionHead> for VersionView {
     fn from(head: VersionHead) -> Self {
-        let VersionHead { version, class, fingerprint, published_ms, published_by } = head;
-        Self { version, class, fingerprint, published_ms, published_by }
+        let VersionHead {
+            version,
+            class,
+            fingerprint,
+            published_ms,
+            published_by,
+        } = head;
+        Self {
+            version,
+            class,
+            fingerprint,
+            published_ms,
+            published_by,
+        }
     }
 }
 
@@ -664,7 +825,13 @@ impl From<ListedDraft> for DraftView {
 /// Returns the impact of a draft that waits.
 async fn of_draft(admin: &Admin, draft: &DraftRow) -> Answer<Option<Impact>> {
     let new = draft.artifact.as_deref().map(contract).transpose()?;
-    Ok(impact(&admin.gateway, &admin.state, &draft.head.contract, &inputs(new.as_ref())).await?)
+    Ok(impact(
+        &admin.gateway,
+        &admin.state,
+        &draft.head.contract,
+        &inputs(new.as_ref()),
+    )
+    .await?)
 }
 
 fn read(row: &VersionRow) -> Result<Contract, Refusal> {
@@ -672,11 +839,16 @@ fn read(row: &VersionRow) -> Result<Contract, Refusal> {
 }
 
 fn contract(artifact: &str) -> Result<Contract, Refusal> {
-    Contract::from_own_artifact(artifact).map_err(|_| Refusal::unavailable("the stored version cannot be read"))
+    Contract::from_own_artifact(artifact)
+        .map_err(|_| Refusal::unavailable("the stored version cannot be read"))
 }
 
 fn tools(contract: &Contract) -> Vec<String> {
-    contract.tools.iter().map(|tool| tool.name.clone()).collect()
+    contract
+        .tools
+        .iter()
+        .map(|tool| tool.name.clone())
+        .collect()
 }
 
 fn value(of: &impl Serialize) -> Value {

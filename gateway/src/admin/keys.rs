@@ -75,8 +75,15 @@ pub(super) struct MadeKey {
 impl From<KeyRow> for KeyView {
     fn from(row: KeyRow) -> Self {
         Self {
-            access: row.access.as_deref().map(|text| serde_json::from_str(text).unwrap_or_default()),
-            limits: row.limits.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
+            access: row
+                .access
+                .as_deref()
+                .map(|text| serde_json::from_str(text).unwrap_or_default()),
+            limits: row
+                .limits
+                .as_deref()
+                .and_then(|text| serde_json::from_str(text).ok())
+                .unwrap_or_default(),
             view: row.view,
             id: row.id,
             agent: row.agent,
@@ -94,7 +101,15 @@ impl From<KeyRow> for KeyView {
     (status = 200, body = Vec<KeyView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<KeyView>>> {
     staff.needs(Role::Viewer)?;
-    Ok(Json(admin.state.keys().await?.into_iter().map(KeyView::from).collect()))
+    Ok(Json(
+        admin
+            .state
+            .keys()
+            .await?
+            .into_iter()
+            .map(KeyView::from)
+            .collect(),
+    ))
 }
 
 /// Makes a key for an agent, also where it names contracts or tools that are still to come. Role: operator.
@@ -110,39 +125,68 @@ pub(super) async fn create(
     staff.needs(Role::Operator)?;
     new.check()?;
     let warnings = new.warnings(&admin).await?;
-    let minted = Minted::new(Kind::Agent).map_err(|_| Refusal::unavailable("no random number could be had"))?;
+    let minted = Minted::new(Kind::Agent)
+        .map_err(|_| Refusal::unavailable("no random number could be had"))?;
     let now = now_ms();
     let row = KeyRow {
         id: minted.id,
         secret_hash: minted.hash.to_vec(),
         tenant: new.tenant.unwrap_or_else(|| new.agent.clone()),
         agent: new.agent,
-        access: new.access.map(|access| serde_json::to_string(&access).expect("plain data")),
+        access: new
+            .access
+            .map(|access| serde_json::to_string(&access).expect("plain data")),
         view: new.view,
         limits: Some(serde_json::to_string(&new.limits).expect("plain data")),
         created_ms: now,
         created_by: staff.by(),
-        expires_ms: new.expires_in_s.map(|seconds| now.saturating_add(seconds.saturating_mul(1000))),
+        expires_ms: new
+            .expires_in_s
+            .map(|seconds| now.saturating_add(seconds.saturating_mul(1000))),
         revoked_ms: None,
         change: 0,
     };
     let detail = serde_json::Map::from_iter([("agent".to_owned(), row.agent.clone().into())]);
-    admin.gateway.audit().admin(AdminAct::KeyCreate, &row.id, None, &staff.by(), Some(&detail))?;
+    admin.gateway.audit().admin(
+        AdminAct::KeyCreate,
+        &row.id,
+        None,
+        &staff.by(),
+        Some(&detail),
+    )?;
     admin.state.add_key(&row).await?;
     admin.gateway.identities().take_over(&admin.state).await?;
-    Ok((StatusCode::CREATED, Json(MadeKey { view: row.into(), key: minted.text, warnings })))
+    Ok((
+        StatusCode::CREATED,
+        Json(MadeKey {
+            view: row.into(),
+            key: minted.text,
+            warnings,
+        }),
+    ))
 }
 
 /// Revokes one key: the next call with it is refused, and what it has open ends. Role: operator.
 #[utoipa::path(delete, path = "/v1/keys/{id}", params(("id" = String, Path, description = "the key's id")), responses(
     (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
-pub(super) async fn revoke(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<StatusCode> {
+pub(super) async fn revoke(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(id): At<String>,
+) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
-    let key = admin.state.key(&id).await?.ok_or_else(|| Refusal::not_found("key", &id).see(IDS))?;
+    let key = admin
+        .state
+        .key(&id)
+        .await?
+        .ok_or_else(|| Refusal::not_found("key", &id).see(IDS))?;
     if key.revoked_ms.is_some() {
         return Ok(StatusCode::NO_CONTENT);
     }
-    admin.gateway.audit().admin(AdminAct::KeyRevoke, &id, None, &staff.by(), None)?;
+    admin
+        .gateway
+        .audit()
+        .admin(AdminAct::KeyRevoke, &id, None, &staff.by(), None)?;
     admin.state.revoke_key(&id, now_ms()).await?;
     admin.gateway.identities().take_over(&admin.state).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -151,18 +195,33 @@ pub(super) async fn revoke(Shared(admin): Ask, staff: Staff, At(id): At<String>)
 impl NewKey {
     fn check(&self) -> Result<(), Refusal> {
         name("agent", &self.agent)?;
-        self.tenant.as_deref().map_or(Ok(()), |tenant| name("tenant", tenant))?;
-        if self.view.as_deref().is_some_and(|view| weir_contracts::name::check_contract(view).is_err()) {
-            return Err(Refusal::invalid("`view` must be a lowercase letter and then up to 31 of a-z, 0-9 and `-`"));
+        self.tenant
+            .as_deref()
+            .map_or(Ok(()), |tenant| name("tenant", tenant))?;
+        if self
+            .view
+            .as_deref()
+            .is_some_and(|view| weir_contracts::name::check_contract(view).is_err())
+        {
+            return Err(Refusal::invalid(
+                "`view` must be a lowercase letter and then up to 31 of a-z, 0-9 and `-`",
+            ));
         }
-        if self.expires_in_s.is_some_and(|seconds| !(1..=315_360_000).contains(&seconds)) {
-            return Err(Refusal::invalid("`expires_in_s` must be 1 to 315360000 seconds"));
+        if self
+            .expires_in_s
+            .is_some_and(|seconds| !(1..=315_360_000).contains(&seconds))
+        {
+            return Err(Refusal::invalid(
+                "`expires_in_s` must be 1 to 315360000 seconds",
+            ));
         }
         let rates = self.limits.rate.iter().chain(self.limits.tools.values());
         for rate in rates {
             if weir_contracts::form::rate(rate).is_none() {
                 let shown: String = rate.chars().take(32).collect();
-                return Err(Refusal::invalid(format!("`limits`: `{shown}` is not a rate such as 60/min")));
+                return Err(Refusal::invalid(format!(
+                    "`limits`: `{shown}` is not a rate such as 60/min"
+                )));
             }
         }
         Ok(())
@@ -179,8 +238,11 @@ impl NewKey {
         let access = self.access.as_ref();
         let named = access.into_iter().flat_map(|list| &list.contracts);
         let mut warnings = absent("contract", named, &contracts);
-        let named: BTreeSet<&String> =
-            access.into_iter().flat_map(|list| &list.tools).chain(self.limits.tools.keys()).collect();
+        let named: BTreeSet<&String> = access
+            .into_iter()
+            .flat_map(|list| &list.tools)
+            .chain(self.limits.tools.keys())
+            .collect();
         warnings.extend(absent("tool", named, &tools));
         let config = admin.gateway.config();
         let views: Vec<&str> = config.views.keys().map(String::as_str).collect();
@@ -189,8 +251,14 @@ impl NewKey {
     }
 }
 
-fn absent<'a>(what: &str, named: impl IntoIterator<Item = &'a String>, there: &[&str]) -> Vec<String> {
-    let named = named.into_iter().filter(|name| !there.contains(&name.as_str()));
+fn absent<'a>(
+    what: &str,
+    named: impl IntoIterator<Item = &'a String>,
+    there: &[&str],
+) -> Vec<String> {
+    let named = named
+        .into_iter()
+        .filter(|name| !there.contains(&name.as_str()));
     let sentence = |name: &String| {
         let near = weir_contracts::name::nearest(name, there.iter().copied());
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
@@ -206,5 +274,7 @@ pub(super) fn name(field: &str, name: &str) -> Result<(), Refusal> {
     if (1..=NAME_MAX_CHARS).contains(&name.len()) && name.chars().all(fits) {
         return Ok(());
     }
-    Err(Refusal::invalid(format!("`{field}` must be 1 to 64 letters, digits, `-`, `_`, `.`, `@` or `:`")))
+    Err(Refusal::invalid(format!(
+        "`{field}` must be 1 to 64 letters, digits, `-`, `_`, `.`, `@` or `:`"
+    )))
 }

@@ -111,11 +111,18 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Plugin
     let refused = admin.gateway.plugin_files().refused().into_iter();
     let refused = refused.map(|refused| RefusedFile {
         file: refused.file,
-        health: if refused.held.is_some() { Health::Held } else { Health::Refused },
+        health: if refused.held.is_some() {
+            Health::Held
+        } else {
+            Health::Refused
+        },
         reason: refused.reason,
         held: refused.held,
     });
-    Ok(Json(PluginsView { plugins: views(&admin), refused: refused.collect() }))
+    Ok(Json(PluginsView {
+        plugins: views(&admin),
+        refused: refused.collect(),
+    }))
 }
 
 /// Puts a component into the plugins folder and waits until it runs or is refused; a refused one is taken away again, one
@@ -138,14 +145,25 @@ pub(super) async fn upload(
     let bytes = Bytes::from_request(request, &())
         .await
         .map_err(|rejection| Refusal::new(rejection.status(), rejection.body_text()))?;
-    to_its_end(async move { put_in(&admin, &name, file, bytes, &staff.by()).await }).await.map(Json)
+    to_its_end(async move { put_in(&admin, &name, file, bytes, &staff.by()).await })
+        .await
+        .map(Json)
 }
 
 /// Puts a file in the place of the one that is there, which is put back unless the new one is taken or held.
-async fn put_in(admin: &Admin, name: &str, file: String, bytes: Bytes, by: &str) -> Answer<PluginView> {
+async fn put_in(
+    admin: &Admin,
+    name: &str,
+    file: String,
+    bytes: Bytes,
+    by: &str,
+) -> Answer<PluginView> {
     let digest = hex::encode(Sha256::digest(&bytes));
     let _turn = admin.gateway.plugin_files().turn().await;
-    admin.gateway.audit().admin(AdminAct::PluginLoad, name, Some(&digest), by, None)?;
+    admin
+        .gateway
+        .audit()
+        .admin(AdminAct::PluginLoad, name, Some(&digest), by, None)?;
     // Uploading a build also accepts it.
     admin.gateway.host().approve(&digest).await;
     let folder = admin.gateway.config().folders.plugins.clone();
@@ -164,7 +182,10 @@ async fn put_in(admin: &Admin, name: &str, file: String, bytes: Bytes, by: &str)
     admin.gateway.plugin_files().forget(&file);
     let refused = digest.clone();
     on_disk(move || changing.put_back(&file, &refused)).await?;
-    admin.gateway.audit().admin(AdminAct::PluginRefuse, name, Some(&digest), by, None)?;
+    admin
+        .gateway
+        .audit()
+        .admin(AdminAct::PluginRefuse, name, Some(&digest), by, None)?;
     verdict?.into_answer()
 }
 
@@ -187,19 +208,33 @@ pub(super) async fn accept(
     staff.needs(Role::Operator)?;
     let file = file_named(&name)?;
     let digest = accept.sha256.to_ascii_lowercase();
-    to_its_end(async move { let_in(&admin, &name, &file, &digest, &staff.by()).await }).await.map(Json)
+    to_its_end(async move { let_in(&admin, &name, &file, &digest, &staff.by()).await })
+        .await
+        .map(Json)
 }
 
-async fn let_in(admin: &Admin, name: &str, file: &str, digest: &str, by: &str) -> Answer<PluginView> {
+async fn let_in(
+    admin: &Admin,
+    name: &str,
+    file: &str,
+    digest: &str,
+    by: &str,
+) -> Answer<PluginView> {
     let _turn = admin.gateway.plugin_files().turn().await;
     if !is_held(admin, file, digest) {
         return Err(Refusal::not_found("held file of the digest", digest));
     }
-    admin.gateway.audit().admin(AdminAct::PluginLoad, name, Some(digest), by, None)?;
+    admin
+        .gateway
+        .audit()
+        .admin(AdminAct::PluginLoad, name, Some(digest), by, None)?;
     admin.gateway.host().approve(digest).await;
     let verdict = verdict(admin, file, digest).await?;
     if !matches!(verdict, Verdict::Runs(_)) {
-        admin.gateway.audit().admin(AdminAct::PluginRefuse, name, Some(digest), by, None)?;
+        admin
+            .gateway
+            .audit()
+            .admin(AdminAct::PluginRefuse, name, Some(digest), by, None)?;
     }
     verdict.into_answer()
 }
@@ -234,9 +269,20 @@ async fn verdict(admin: &Admin, file: &str, digest: &str) -> Answer<Verdict> {
     // If the watch was quicker and refused the file, it is tried again.
     for again in [false, true] {
         let reports = load(admin, again).await;
-        let report = reports.into_iter().rfind(|report| report.file == file && !report.removed);
-        if let Some(LoadReport { result: Err(reason), held, .. }) = report {
-            return Ok(if held.is_some() { Verdict::Held(reason) } else { Verdict::Refused(reason) });
+        let report = reports
+            .into_iter()
+            .rfind(|report| report.file == file && !report.removed);
+        if let Some(LoadReport {
+            result: Err(reason),
+            held,
+            ..
+        }) = report
+        {
+            return Ok(if held.is_some() {
+                Verdict::Held(reason)
+            } else {
+                Verdict::Refused(reason)
+            });
         }
         let runs = |view: &PluginView| view.digest == digest && view.origin == "folder";
         if let Some(view) = views(admin).into_iter().find(runs) {
@@ -256,9 +302,15 @@ async fn verdict(admin: &Admin, file: &str, digest: &str) -> Answer<Verdict> {
         (status = 403, body = Refusal), (status = 404, body = Refusal),
         (status = 409, body = Refusal, description = "it is built in: there is no file to take away"),
         (status = 503, body = Refusal)))]
-pub(super) async fn remove(Shared(admin): Ask, staff: Staff, At(name): At<String>) -> Answer<Json<Vec<FileOutcome>>> {
+pub(super) async fn remove(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(name): At<String>,
+) -> Answer<Json<Vec<FileOutcome>>> {
     staff.needs(Role::Operator)?;
-    to_its_end(async move { take_away(&admin, &name, &staff.by()).await }).await.map(Json)
+    to_its_end(async move { take_away(&admin, &name, &staff.by()).await })
+        .await
+        .map(Json)
 }
 
 async fn take_away(admin: &Admin, name: &str, by: &str) -> Answer<Vec<FileOutcome>> {
@@ -266,11 +318,16 @@ async fn take_away(admin: &Admin, name: &str, by: &str) -> Answer<Vec<FileOutcom
     let file = file_of(admin, name).await?;
     let folder = admin.gateway.config().folders.plugins.clone();
     let subject = file.strip_suffix(".wasm").unwrap_or(&file);
-    admin.gateway.audit().admin(AdminAct::PluginRemove, subject, None, by, None)?;
+    admin
+        .gateway
+        .audit()
+        .admin(AdminAct::PluginRemove, subject, None, by, None)?;
     let gone = file.clone();
     on_disk(move || Changing::begin(&folder)?.remove(&gone)).await?;
     let mut outcomes = settled(admin, false).await;
-    outcomes.entry(file.clone()).or_insert_with(|| FileOutcome::of(file, "removed", None));
+    outcomes
+        .entry(file.clone())
+        .or_insert_with(|| FileOutcome::of(file, "removed", None));
     Ok(outcomes.into_values().collect())
 }
 
@@ -282,7 +339,11 @@ pub(super) async fn reload(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<
     staff.needs(Role::Operator)?;
     let mut outcomes = settled(&admin, true).await;
     for refused in admin.gateway.plugin_files().refused() {
-        let result = if refused.held.is_some() { "held" } else { "refused" };
+        let result = if refused.held.is_some() {
+            "held"
+        } else {
+            "refused"
+        };
         let outcome = FileOutcome {
             reason: Some(refused.reason),
             digest: refused.held,
@@ -293,7 +354,9 @@ pub(super) async fn reload(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<
     let files = admin.gateway.host().files().await;
     for status in admin.gateway.host().plugins() {
         let file = files.get(&status.name).unwrap_or(&status.name).clone();
-        outcomes.entry(file.clone()).or_insert_with(|| FileOutcome::of(file, "unchanged", Some(&status)));
+        outcomes
+            .entry(file.clone())
+            .or_insert_with(|| FileOutcome::of(file, "unchanged", Some(&status)));
     }
     Ok(Json(outcomes.into_values().collect()))
 }
@@ -314,27 +377,46 @@ async fn settled(admin: &Admin, again: bool) -> BTreeMap<String, FileOutcome> {
             (true, None) => None,
             (false, _) => report.result.as_ref().err().cloned(),
         };
-        let mut outcome = FileOutcome { reason, ..FileOutcome::of(report.file.clone(), result, status) };
+        let mut outcome = FileOutcome {
+            reason,
+            ..FileOutcome::of(report.file.clone(), result, status)
+        };
         outcome.digest = outcome.digest.or_else(|| report.held.clone());
         outcome
     };
-    reports.iter().map(|report| (report.file.clone(), outcome(report))).collect()
+    reports
+        .iter()
+        .map(|report| (report.file.clone(), outcome(report)))
+        .collect()
 }
 
 /// Loads what changed in the folder, and notes the outcome.
 async fn load(admin: &Admin, again: bool) -> Vec<LoadReport> {
     let reports = admin.gateway.host().settle_all(again).await;
-    reports.iter().for_each(|report| admin.gateway.note_plugin(report));
+    reports
+        .iter()
+        .for_each(|report| admin.gateway.note_plugin(report));
     reports
 }
 
 /// Returns what the plugin leaves without an adapter.
 fn unprovided(admin: &Admin, removed: &PluginStatus) -> Option<String> {
     let serving = admin.gateway.host().plugins();
-    let provided = |adapter: &&String| !serving.iter().any(|plugin| plugin.adapters.contains(adapter));
-    let gone: Vec<String> = removed.adapters.iter().filter(provided).map(|adapter| format!("`{adapter}`")).collect();
+    let provided = |adapter: &&String| {
+        !serving
+            .iter()
+            .any(|plugin| plugin.adapters.contains(adapter))
+    };
+    let gone: Vec<String> = removed
+        .adapters
+        .iter()
+        .filter(provided)
+        .map(|adapter| format!("`{adapter}`"))
+        .collect();
     let gone = (!gone.is_empty()).then(|| gone.join(", "));
-    gone.map(|gone| format!("nothing else provides the adapter {gone}: its tools answer `unavailable`"))
+    gone.map(|gone| {
+        format!("nothing else provides the adapter {gone}: its tools answer `unavailable`")
+    })
 }
 
 /// Returns the file of the folder with this name, or the one with the plugin of this name.
@@ -342,10 +424,15 @@ async fn file_of(admin: &Admin, name: &str) -> Answer<String> {
     let folder = admin.gateway.config().folders.plugins.clone();
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let found = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut files: Vec<String> = found.filter(|file| file.ends_with("wasm") && !file.starts_with('.')).collect();
+    let mut files: Vec<String> = found
+        .filter(|file| file.ends_with("wasm") && !file.starts_with('.'))
+        .collect();
     files.sort();
     let with_end = format!("{name}.wasm");
-    if let Some(file) = files.iter().find(|file| *file == name || **file == with_end) {
+    if let Some(file) = files
+        .iter()
+        .find(|file| *file == name || **file == with_end)
+    {
         return Ok(file.clone());
     }
     if let Some(file) = admin.gateway.host().files().await.remove(name) {
@@ -354,7 +441,8 @@ async fn file_of(admin: &Admin, name: &str) -> Answer<String> {
     let shown: String = name.chars().take(64).collect();
     let plugins = admin.gateway.host().plugins();
     if plugins.iter().any(|plugin| plugin.name == name) {
-        let message = format!("`{shown}` is built into this gateway: there is no file to take away");
+        let message =
+            format!("`{shown}` is built into this gateway: there is no file to take away");
         return Err(Refusal::new(StatusCode::CONFLICT, message));
     }
     let plugins: Vec<&str> = plugins.iter().map(|plugin| plugin.name.as_str()).collect();
@@ -384,12 +472,18 @@ fn views(admin: &Admin) -> Vec<PluginView> {
         let config = admin.gateway.config();
         let settings = config.plugins.get(plugin);
         let grants = settings.into_iter().flat_map(|settings| &settings.grants);
-        grants.map(|(connection, grant)| (connection.clone(), grant.word().to_owned())).collect()
+        grants
+            .map(|(connection, grant)| (connection.clone(), grant.word().to_owned()))
+            .collect()
     };
     let view = |status: PluginStatus| PluginView {
         grants: granted(&status.name),
         origin: status.origin(),
-        health: if is_failing(status.recent) { Health::Failing } else { Health::Ok },
+        health: if is_failing(status.recent) {
+            Health::Failing
+        } else {
+            Health::Ok
+        },
         reason: is_failing(status.recent).then(|| failing(status.recent)),
         name: status.name,
         version: status.version,
@@ -400,7 +494,13 @@ fn views(admin: &Admin) -> Vec<PluginView> {
         failures: status.failures,
         swaps: status.swaps,
     };
-    admin.gateway.host().plugins().into_iter().map(view).collect()
+    admin
+        .gateway
+        .host()
+        .plugins()
+        .into_iter()
+        .map(view)
+        .collect()
 }
 
 /// Returns `true` for more than a stray failure: three of the last calls, and a tenth of them.
@@ -409,26 +509,44 @@ fn is_failing(recent: Recent) -> bool {
 }
 
 fn failing(recent: Recent) -> String {
-    format!("{} of its last {} calls ended in a trap, at a bound or in a timeout", recent.failed, recent.calls)
+    format!(
+        "{} of its last {} calls ended in a trap, at a bound or in a timeout",
+        recent.failed, recent.calls
+    )
 }
 
 /// Returns the file of a name that is a file in the folder and nothing else.
 fn file_named(name: &str) -> Result<String, Refusal> {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    let fits = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_'
+    };
     if !(1..=64).contains(&name.len()) || !name.bytes().all(fits) {
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, "a plugin's name is 1 to 64 of a-z, 0-9, `-` and `_`"));
+        return Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "a plugin's name is 1 to 64 of a-z, 0-9, `-` and `_`",
+        ));
     }
     Ok(format!("{name}.wasm"))
 }
 
 /// Runs the work to its end, also if whoever asked for it does not wait: a file that nobody has judged would stay.
-async fn to_its_end<T: Send + 'static>(work: impl Future<Output = Answer<T>> + Send + 'static) -> Answer<T> {
+async fn to_its_end<T: Send + 'static>(
+    work: impl Future<Output = Answer<T>> + Send + 'static,
+) -> Answer<T> {
     let ended = tokio::spawn(work).await;
-    ended.unwrap_or_else(|error| Err(Refusal::unavailable(format!("the change was cut off: {error}"))))
+    ended.unwrap_or_else(|error| {
+        Err(Refusal::unavailable(format!(
+            "the change was cut off: {error}"
+        )))
+    })
 }
 
 /// Takes what waits for the disk off the threads that answer requests.
-async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T, Refusal> {
-    let done = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(std::io::Error::other(error)));
     done.map_err(|error| Refusal::unavailable(format!("the plugins folder: {error}")))
 }

@@ -38,13 +38,22 @@ pub struct Refusal {
 impl Refusal {
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Error");
-        Self { kind: "about:blank", status: status.as_u16(), title, detail: detail.into(), problems: Vec::new() }
+        Self {
+            kind: "about:blank",
+            status: status.as_u16(),
+            title,
+            detail: detail.into(),
+            problems: Vec::new(),
+        }
     }
 
     /// Refuses a request for what is not there. The name is that of the request.
     pub fn not_found(what: &str, name: &str) -> Self {
         let shown: String = name.chars().take(NAME_MAX_CHARS).collect();
-        Self::new(StatusCode::NOT_FOUND, format!("there is no {what} `{shown}`"))
+        Self::new(
+            StatusCode::NOT_FOUND,
+            format!("there is no {what} `{shown}`"),
+        )
     }
 
     /// Refuses what the gate refuses. What is not there is called by its name, and `next` is what to do then.
@@ -62,7 +71,10 @@ impl Refusal {
     }
 
     pub fn method() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "the route has other methods: see /openapi.json")
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "the route has other methods: see /openapi.json",
+        )
     }
 
     pub fn unavailable(detail: impl Into<String>) -> Self {
@@ -74,8 +86,14 @@ impl Refusal {
     }
 
     pub fn problems(detail: &str, problems: &[Problem]) -> Self {
-        let problems = problems.iter().map(|problem| serde_json::to_value(problem).expect("plain data")).collect();
-        Self { problems, ..Self::invalid(detail) }
+        let problems = problems
+            .iter()
+            .map(|problem| serde_json::to_value(problem).expect("plain data"))
+            .collect();
+        Self {
+            problems,
+            ..Self::invalid(detail)
+        }
     }
 }
 
@@ -84,9 +102,15 @@ impl IntoResponse for Refusal {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(&self)).into_response();
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
         if status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"weir admin\""));
+            headers.insert(
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer realm=\"weir admin\""),
+            );
         }
         response
     }
@@ -95,7 +119,9 @@ impl IntoResponse for Refusal {
 impl From<StateError> for Refusal {
     fn from(error: StateError) -> Self {
         match error {
-            StateError::Moved(_) => Self::new(StatusCode::CONFLICT, format!("{error}: read it again")),
+            StateError::Moved(_) => {
+                Self::new(StatusCode::CONFLICT, format!("{error}: read it again"))
+            }
             StateError::Unknown(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
             StateError::Open { .. } | StateError::Database(_) => {
                 tracing::error!(%error, "an admin request failed");

@@ -34,14 +34,24 @@ const UNDER_WAY: &str = "the first request with this Idempotency-Key has not end
 /// The routes whose answers are shown once and kept nowhere.
 const SECRET: [&str; 2] = ["/v1/keys", "/v1/admins"];
 
-pub(super) async fn answer(Shared(admin): Shared<Arc<Admin>>, request: Request, next: Next) -> Response {
-    let key = request.headers().get(HEADER).filter(|_| *request.method() == Method::POST).cloned();
-    let Some(key) = key else { return next.run(request).await };
+pub(super) async fn answer(
+    Shared(admin): Shared<Arc<Admin>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let key = request
+        .headers()
+        .get(HEADER)
+        .filter(|_| *request.method() == Method::POST)
+        .cloned();
+    let Some(key) = key else {
+        return next.run(request).await;
+    };
     let (mut head, body) = request.into_parts();
     match Staff::from_request_parts(&mut head, &admin).await {
-        Ok(staff) => {
-            once(admin, staff, &key, Request::from_parts(head, body), next).await.unwrap_or_else(Refusal::into_response)
-        }
+        Ok(staff) => once(admin, staff, &key, Request::from_parts(head, body), next)
+            .await
+            .unwrap_or_else(Refusal::into_response),
         Err(refusal) => refusal.into_response(),
     }
 }
@@ -54,19 +64,29 @@ async fn once(
     next: Next,
 ) -> Result<Response, Refusal> {
     let bad = |detail: &str| Refusal::new(StatusCode::BAD_REQUEST, detail);
-    let key = key.to_str().ok().filter(|key| (1..=KEY_MAX_BYTES).contains(&key.len()));
+    let key = key
+        .to_str()
+        .ok()
+        .filter(|key| (1..=KEY_MAX_BYTES).contains(&key.len()));
     let key = key.ok_or_else(|| bad("an Idempotency-Key is 1 to 128 visible characters"))?;
     if SECRET.contains(&request.uri().path()) {
-        return Err(bad("no Idempotency-Key is taken here: the answer holds a secret and is kept nowhere"));
+        return Err(bad(
+            "no Idempotency-Key is taken here: the answer holds a secret and is kept nowhere",
+        ));
     }
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, BODY_MAX_BYTES).await;
-    let body = body.map_err(|_| Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"))?;
+    let body =
+        body.map_err(|_| Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"))?;
     let asked = digest(head.uri.path(), &body);
     let another = || bad("the Idempotency-Key was used for another request");
     let waited = Instant::now();
     loop {
-        match admin.state.begin_reply(&staff.id, key, &asked, now_ms()).await? {
+        match admin
+            .state
+            .begin_reply(&staff.id, key, &asked, now_ms())
+            .await?
+        {
             Begun::First => break,
             Begun::Answered(reply) if reply.request == asked => return Ok(again(reply)),
             Begun::Pending(request) if request == asked => {}
@@ -81,32 +101,61 @@ async fn once(
     let (request, key) = (Request::from_parts(head, Body::from(body)), key.to_owned());
     let work = async move { run(&admin, &staff, &key, request, next).await };
     let run = connections::with_peer(work, connections::peer());
-    tokio::spawn(run).await.map_err(|_| Refusal::unavailable("the request came to no end"))?
+    tokio::spawn(run)
+        .await
+        .map_err(|_| Refusal::unavailable("the request came to no end"))?
 }
 
-async fn run(admin: &Admin, staff: &Staff, key: &str, request: Request, next: Next) -> Result<Response, Refusal> {
+async fn run(
+    admin: &Admin,
+    staff: &Staff,
+    key: &str,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
     let response = next.run(request).await;
     let (head, body) = response.into_parts();
-    let collected = body.collect().await.map_err(|_| Refusal::unavailable("the answer was lost"))?;
+    let collected = body
+        .collect()
+        .await
+        .map_err(|_| Refusal::unavailable("the answer was lost"))?;
     let body: Bytes = collected.to_bytes();
     // A request that failed for a reason of the moment may succeed next time.
-    let of_the_moment = head.status.is_server_error() || head.status == StatusCode::PRECONDITION_FAILED;
+    let of_the_moment =
+        head.status.is_server_error() || head.status == StatusCode::PRECONDITION_FAILED;
     let text = String::from_utf8_lossy(&body);
-    let kept = (!of_the_moment && body.len() <= KEPT_MAX_BYTES).then(|| (head.status.as_u16().into(), &*text));
+    let kept = (!of_the_moment && body.len() <= KEPT_MAX_BYTES)
+        .then(|| (head.status.as_u16().into(), &*text));
     admin.state.end_reply(&staff.id, key, kept).await?;
     Ok(Response::from_parts(head, Body::from(body)))
 }
 
 fn again(reply: ReplyRow) -> Response {
-    let status = u16::try_from(reply.status).ok().and_then(|status| StatusCode::from_u16(status).ok());
+    let status = u16::try_from(reply.status)
+        .ok()
+        .and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let media = if status.is_success() { "application/json" } else { "application/problem+json" };
+    let media = if status.is_success() {
+        "application/json"
+    } else {
+        "application/problem+json"
+    };
     let mut response = (status, reply.body).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
-    response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    response
+        .headers_mut()
+        .insert("idempotent-replayed", HeaderValue::from_static("true"));
     response
 }
 
 fn digest(path: &str, body: &[u8]) -> String {
-    hex::encode(Sha256::new().chain_update(path).chain_update([0]).chain_update(body).finalize())
+    hex::encode(
+        Sha256::new()
+            .chain_update(path)
+            .chain_update([0])
+            .chain_update(body)
+            .finalize(),
+    )
 }

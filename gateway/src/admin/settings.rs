@@ -19,15 +19,28 @@ pub(super) async fn show(Shared(admin): Ask, staff: Staff) -> Answer<Json<Value>
     let config = admin.gateway.config();
     let grants = |settings: &weir_plugin_host::PluginConfig| {
         let word = |grant: &weir_plugin_host::Grant| grant.word().to_owned();
-        settings.grants.iter().map(|(name, grant)| (name.clone(), word(grant))).collect::<BTreeMap<_, _>>()
+        settings
+            .grants
+            .iter()
+            .map(|(name, grant)| (name.clone(), word(grant)))
+            .collect::<BTreeMap<_, _>>()
     };
-    let plugins: BTreeMap<&str, Value> =
-        config.plugins.iter().map(|(name, settings)| (name.as_str(), json!({ "grants": grants(settings) }))).collect();
+    let plugins: BTreeMap<&str, Value> = config
+        .plugins
+        .iter()
+        .map(|(name, settings)| (name.as_str(), json!({ "grants": grants(settings) })))
+        .collect();
     let mut shown = config.sections();
-    shown.insert("connections".to_owned(), json!(config.connections.keys().collect::<Vec<_>>()));
+    shown.insert(
+        "connections".to_owned(),
+        json!(config.connections.keys().collect::<Vec<_>>()),
+    );
     shown.insert("plugins".to_owned(), json!(plugins));
     shown.insert("views".to_owned(), json!(config.views));
-    shown.insert("upstreams".to_owned(), json!(config.upstreams.keys().collect::<Vec<_>>()));
+    shown.insert(
+        "upstreams".to_owned(),
+        json!(config.upstreams.keys().collect::<Vec<_>>()),
+    );
     Ok(Json(shown.into()))
 }
 
@@ -49,14 +62,20 @@ pub(super) struct Reloaded {
     (status = 422, body = Refusal)))]
 pub(super) async fn reload(Shared(admin): Ask, staff: Staff) -> Answer<Json<Reloaded>> {
     staff.needs(Role::Operator)?;
-    let taken =
-        admin.reload.run(&staff.by()).await.map_err(|problems| {
-            Refusal::problems("the configuration is refused, and nothing was changed", &problems)
-        })?;
+    let taken = admin.reload.run(&staff.by()).await.map_err(|problems| {
+        Refusal::problems(
+            "the configuration is refused, and nothing was changed",
+            &problems,
+        )
+    })?;
     let plugin = |report: &weir_plugin_host::LoadReport| match &report.result {
         Ok(plugin) => format!("{}: generation {}", report.file, plugin.generation),
         Err(why) => format!("{}: {why}", report.file),
     };
     let plugins = taken.plugins.iter().map(plugin).collect();
-    Ok(Json(Reloaded { changed: taken.changed, needs_restart: taken.needs_restart, plugins }))
+    Ok(Json(Reloaded {
+        changed: taken.changed,
+        needs_restart: taken.needs_restart,
+        plugins,
+    }))
 }

@@ -43,29 +43,47 @@ impl FromRequestParts<Arc<Admin>> for Staff {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, admin: &Arc<Admin>) -> Result<Self, Refusal> {
-        let values = parts.headers.get_all(AUTHORIZATION).iter().map(|value| value.as_bytes());
+        let values = parts
+            .headers
+            .get_all(AUTHORIZATION)
+            .iter()
+            .map(|value| value.as_bytes());
         let place = parts.uri.path().to_owned();
         let credential = Credential::of_header(values);
         let refused = |detail: &str| {
             let address = connections::peer().map(|peer| peer.ip());
-            admin.gateway.audit().refused(RefusedWhat::Identity, &place, credential.id(), address, "admin key");
+            admin.gateway.audit().refused(
+                RefusedWhat::Identity,
+                &place,
+                credential.id(),
+                address,
+                "admin key",
+            );
             Refusal::new(StatusCode::UNAUTHORIZED, detail)
         };
         let text = match credential {
             Credential::Key(text) => text,
             Credential::None => {
-                return Err(refused("an admin key is needed: send `Authorization: Bearer weiradm_…`"));
+                return Err(refused(
+                    "an admin key is needed: send `Authorization: Bearer weiradm_…`",
+                ));
             }
             Credential::Malformed => return Err(refused("the admin key is not valid")),
         };
         let rows = admin.state.admins().await?;
         let find = |id: &str| {
-            let row = rows.iter().find(|row| row.id == id && row.revoked_ms.is_none())?;
+            let row = rows
+                .iter()
+                .find(|row| row.id == id && row.revoked_ms.is_none())?;
             row.secret_hash.as_slice().try_into().ok()
         };
         let holder = admin_matches(text, find).and_then(|id| {
             let row = rows.iter().find(|row| row.id == id)?;
-            Some(Self { role: row.role, name: row.name.clone(), id })
+            Some(Self {
+                role: row.role,
+                name: row.name.clone(),
+                id,
+            })
         });
         holder.ok_or_else(|| refused("the admin key is not valid"))
     }

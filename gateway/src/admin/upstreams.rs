@@ -60,14 +60,20 @@ pub(super) struct UpstreamView {
 pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<UpstreamsView>> {
     staff.needs(Role::Viewer)?;
     let all = admin.gateway.upstreams().all();
-    Ok(Json(UpstreamsView { upstreams: all.iter().map(|upstream| view(&admin, upstream)).collect() }))
+    Ok(Json(UpstreamsView {
+        upstreams: all.iter().map(|upstream| view(&admin, upstream)).collect(),
+    }))
 }
 
 /// One of them. Role: viewer.
 #[utoipa::path(get, path = "/v1/upstreams/{name}", params(("name" = String, Path, description = "as it is configured")),
     responses((status = 200, body = UpstreamView), (status = 401, body = Refusal), (status = 403, body = Refusal),
         (status = 404, body = Refusal)))]
-pub(super) async fn show(Shared(admin): Ask, staff: Staff, At(name): At<String>) -> Answer<Json<UpstreamView>> {
+pub(super) async fn show(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(name): At<String>,
+) -> Answer<Json<UpstreamView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(view(&admin, &*find(&admin, &name)?)))
 }
@@ -77,7 +83,11 @@ pub(super) async fn show(Shared(admin): Ask, staff: Staff, At(name): At<String>)
     params(("name" = String, Path, description = "as it is configured")),
     responses((status = 200, body = UpstreamView), (status = 401, body = Refusal), (status = 403, body = Refusal),
         (status = 404, body = Refusal)))]
-pub(super) async fn look(Shared(admin): Ask, staff: Staff, At(name): At<String>) -> Answer<Json<UpstreamView>> {
+pub(super) async fn look(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(name): At<String>,
+) -> Answer<Json<UpstreamView>> {
     staff.needs(Role::Editor)?;
     let upstream = find(&admin, &name)?;
     admin.registry.look_at(&upstream).await;
@@ -86,23 +96,36 @@ pub(super) async fn look(Shared(admin): Ask, staff: Staff, At(name): At<String>)
 
 fn find(admin: &Admin, name: &str) -> Result<Arc<Upstream>, Refusal> {
     admin.gateway.upstreams().get(name).ok_or_else(|| {
-        Refusal::not_found("upstream", name).see("GET /v1/upstreams and `weir upstream list` name those that there are")
+        Refusal::not_found("upstream", name)
+            .see("GET /v1/upstreams and `weir upstream list` name those that there are")
     })
 }
 
 fn view(admin: &Admin, upstream: &Upstream) -> UpstreamView {
     let seen = upstream.seen();
-    let contract = if seen.contract.is_empty() { upstream.contract() } else { &seen.contract }.to_owned();
+    let contract = if seen.contract.is_empty() {
+        upstream.contract()
+    } else {
+        &seen.contract
+    }
+    .to_owned();
     let live = admin.registry.gate().live();
-    let since = |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let since = |at: SystemTime| {
+        at.duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_millis())
+    };
     let count = |called: &Called| upstream.calls(*called);
     UpstreamView {
         name: upstream.name.to_string(),
-        version: live.get(&contract).map(|live| live.contract.version.to_string()),
+        version: live
+            .get(&contract)
+            .map(|live| live.contract.version.to_string()),
         contract,
         state: seen.state(),
         reason: seen.failure,
-        looked_ms: seen.at.map(|at| u64::try_from(since(at)).unwrap_or(u64::MAX)),
+        looked_ms: seen
+            .at
+            .map(|at| u64::try_from(since(at)).unwrap_or(u64::MAX)),
         server: serde_json::from_str(&seen.server).unwrap_or_default(),
         tools: seen.tools,
         left_out: seen.left_out,

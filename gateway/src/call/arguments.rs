@@ -62,9 +62,14 @@ pub(super) fn bind<'t>(
 ) -> Result<Input<'t>, CallError> {
     let checks = tool.checks();
     let Some(validator) = checks.arguments() else {
-        return Err(CallError::new(Code::Internal, "The arguments of this tool cannot be checked."));
+        return Err(CallError::new(
+            Code::Internal,
+            "The arguments of this tool cannot be checked.",
+        ));
     };
-    let arguments = validator.validate(arguments.unwrap_or("{}")).map_err(CallError::invalid)?;
+    let arguments = validator
+        .validate(arguments.unwrap_or("{}"))
+        .map_err(CallError::invalid)?;
     let profile = keep_profile.then(|| checks.profiler().profile(&arguments));
     let in_clear = |field: &String| Some((field.clone(), arguments.get(field)?.clone()));
     let clear = tool.tool.audit_clear.iter().filter_map(in_clear).collect();
@@ -79,7 +84,11 @@ pub(super) fn bind<'t>(
             Input::of(Ask::Foreign(foreign, sent.into()))
         }
     };
-    Ok(Input { clear, profile, ..input })
+    Ok(Input {
+        clear,
+        profile,
+        ..input
+    })
 }
 
 fn collection<'t>(
@@ -101,7 +110,12 @@ fn collection<'t>(
 
 impl<'t> Input<'t> {
     fn of(ask: Ask<'t>) -> Self {
-        Self { ask, bound: None, clear: Map::new(), profile: None }
+        Self {
+            ask,
+            bound: None,
+            clear: Map::new(),
+            profile: None,
+        }
     }
 }
 
@@ -114,10 +128,19 @@ fn list<'t>(
 ) -> Result<Input<'t>, CallError> {
     let binding = &bound.published.binding;
     let cursor = arguments.shift_remove("cursor");
-    let limit = arguments.shift_remove("limit").and_then(|limit| limit.as_u64());
-    let limit = limit.map_or(binding.limit_default, |limit| u32::try_from(limit).unwrap_or(binding.limit_max));
+    let limit = arguments
+        .shift_remove("limit")
+        .and_then(|limit| limit.as_u64());
+    let limit = limit.map_or(binding.limit_default, |limit| {
+        u32::try_from(limit).unwrap_or(binding.limit_max)
+    });
     let mut query = query(caller, bound, &arguments, limit.min(binding.limit_max));
-    let cursor_bound = Bound::new(&tool.name, tool.version.major, &caller.agent, &written(&query));
+    let cursor_bound = Bound::new(
+        &tool.name,
+        tool.version.major,
+        &caller.agent,
+        &written(&query),
+    );
     query.cursor = match cursor {
         Some(Value::String(sealed)) => {
             let open = cursors.open_sealed(&cursor_bound, &sealed);
@@ -125,7 +148,10 @@ fn list<'t>(
         }
         _ => None,
     };
-    Ok(Input { bound: Some(cursor_bound), ..Input::of(Ask::Read(bound, query.into())) })
+    Ok(Input {
+        bound: Some(cursor_bound),
+        ..Input::of(Ask::Read(bound, query.into()))
+    })
 }
 
 /// Returns what a cursor of this query is bound to, as JSON: `[[[column, comparison, value], …], [order, …], options]`.
@@ -134,20 +160,41 @@ fn written(query: &Query) -> String {
     let conditions: Vec<[&str; 3]> = query
         .conditions
         .iter()
-        .map(|Condition { column, comparison, value }| [column.as_str(), comparison.as_str(), value.as_str()])
+        .map(
+            |Condition {
+                 column,
+                 comparison,
+                 value,
+             }| [column.as_str(), comparison.as_str(), value.as_str()],
+        )
         .collect();
-    serde_json::to_string(&(conditions, &*query.order, &query.options)).expect("texts have a JSON form")
+    serde_json::to_string(&(conditions, &*query.order, &query.options))
+        .expect("texts have a JSON form")
 }
 
-fn query(caller: &Caller, bound: &BoundCollection, arguments: &Map<String, Value>, limit: u32) -> Query {
+fn query(
+    caller: &Caller,
+    bound: &BoundCollection,
+    arguments: &Map<String, Value>,
+    limit: u32,
+) -> Query {
     let mut conditions = Vec::new();
     let mut params = Map::new();
-    for (to, value) in bound.published.binding.asked(arguments, &caller.agent, &caller.tenant) {
+    for (to, value) in bound
+        .published
+        .binding
+        .asked(arguments, &caller.agent, &caller.tenant)
+    {
         match to {
-            Destination::Condition { column, comparison } | Destination::Guard { column, comparison } => {
+            Destination::Condition { column, comparison }
+            | Destination::Guard { column, comparison } => {
                 let (comparison, value) = condition(comparison, value);
                 let (column, comparison) = (column.clone(), comparison.to_owned());
-                conditions.push(Condition { column, comparison, value: value.to_string() });
+                conditions.push(Condition {
+                    column,
+                    comparison,
+                    value: value.to_string(),
+                });
             }
             Destination::Param(name) | Destination::Column(name) => {
                 params.insert(name.clone(), value);
@@ -226,7 +273,10 @@ mod tests {
             value: value.to_owned(),
         };
         let mut query = Query {
-            conditions: vec![condition("country", "equals", r#""NO""#), condition("elevation_ft", "at-least", "100")],
+            conditions: vec![
+                condition("country", "equals", r#""NO""#),
+                condition("elevation_ft", "at-least", "100"),
+            ],
             order: vec!["iata".to_owned()].into(),
             columns: Vec::new().into(),
             limit: 20,

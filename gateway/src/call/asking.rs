@@ -48,19 +48,40 @@ pub struct Resumed<'a> {
 }
 
 /// Binds a question to one call: that of one agent, with these arguments, by these definitions.
-pub(super) fn bound(caller: &Caller, tool: &CatalogueTool, definitions: &str, arguments: &str) -> Bound {
-    bound_to(caller, &tool.name, tool.version.major, definitions, arguments)
+pub(super) fn bound(
+    caller: &Caller,
+    tool: &CatalogueTool,
+    definitions: &str,
+    arguments: &str,
+) -> Bound {
+    bound_to(
+        caller,
+        &tool.name,
+        tool.version.major,
+        definitions,
+        arguments,
+    )
 }
 
 /// Binds a question to a request that is no call of a tool. No tool has a `/` in its name, so `named` cannot be
 /// mistaken for one.
-pub(super) fn bound_to(caller: &Caller, named: &str, major: u32, definitions: &str, arguments: &str) -> Bound {
+pub(super) fn bound_to(
+    caller: &Caller,
+    named: &str,
+    major: u32,
+    definitions: &str,
+    arguments: &str,
+) -> Bound {
     let call = format!("asking\n{}\n{definitions}\n{arguments}", caller.tenant);
     Bound::new(named, major, &caller.agent, &call)
 }
 
 /// Returns the state that came with the question, and the answers.
-pub(super) fn open(cursors: &Cursors, bound: &Bound, resumed: Resumed<'_>) -> Result<(Value, Value), CallError> {
+pub(super) fn open(
+    cursors: &Cursors,
+    bound: &Bound,
+    resumed: Resumed<'_>,
+) -> Result<(Value, Value), CallError> {
     let state = match resumed.state {
         Some(sealed) => kept(cursors, bound, sealed)?,
         // Who asked keeps nothing, or is given nothing of it, and asks again.
@@ -75,7 +96,9 @@ pub(super) fn open(cursors: &Cursors, bound: &Bound, resumed: Resumed<'_>) -> Re
 
 /// Reads the state that came with a question, in time and unaltered.
 fn kept(cursors: &Cursors, bound: &Bound, sealed: &str) -> Result<Value, CallError> {
-    let open = cursors.open_sealed(bound, sealed).ok_or_else(CallError::bad_state)?;
+    let open = cursors
+        .open_sealed(bound, sealed)
+        .ok_or_else(CallError::bad_state)?;
     let (until, state) = open.split_once('\n').ok_or_else(CallError::bad_state)?;
     if until.parse().is_ok_and(|until: i64| now_ms() > until) {
         return Err(CallError::bad_state());
@@ -93,54 +116,100 @@ pub(super) fn ask(
     state: Option<&str>,
     allowed: Option<&[&str]>,
 ) -> Result<InputRequired, CallError> {
-    let fault = if allowed.is_some() { Code::OutputMismatch } else { Code::PluginFailed };
-    let wrong = |what: String| CallError::new(fault, "The tool asks for something it may not.").log(what);
+    let fault = if allowed.is_some() {
+        Code::OutputMismatch
+    } else {
+        Code::PluginFailed
+    };
+    let wrong =
+        |what: String| CallError::new(fault, "The tool asks for something it may not.").log(what);
     // Who asks nothing and gives a state wants to be called again with it.
     let least = if state.is_some() { 0 } else { 1 };
     let asked = match weir_contracts::json::read(requests) {
         Ok(Value::Object(asked)) if (least..=REQUESTS_MAX).contains(&asked.len()) => asked,
-        Ok(_) => return Err(wrong(format!("its requests are an object of {least} to {REQUESTS_MAX}"))),
+        Ok(_) => {
+            return Err(wrong(format!(
+                "its requests are an object of {least} to {REQUESTS_MAX}"
+            )));
+        }
         Err(error) => return Err(wrong(format!("its requests: {error}"))),
     };
-    let capabilities = request.asking.capabilities.and_then(|stated| serde_json::from_str(stated).ok());
+    let capabilities = request
+        .asking
+        .capabilities
+        .and_then(|stated| serde_json::from_str(stated).ok());
     if asked.is_empty() && capabilities.is_none() {
-        let message = "The tool wants to be called again with its state, and this client cannot do that.";
+        let message =
+            "The tool wants to be called again with its state, and this client cannot do that.";
         let error = CallError::new(Code::ToolError, message);
-        return Err(CallError { reason: Some("client_cannot_be_asked".to_owned()), ..error });
+        return Err(CallError {
+            reason: Some("client_cannot_be_asked".to_owned()),
+            ..error
+        });
     }
     for (key, asked) in &asked {
-        let method = asked.get("method").and_then(Value::as_str).unwrap_or_default();
+        let method = asked
+            .get("method")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let needed = needs(method, asked.get("params"))
             .ok_or_else(|| wrong(format!("`{key}` has no method that may be asked")))?;
         if allowed.is_some_and(|allowed| !allowed.contains(&needed.0)) {
-            return Err(wrong(format!("`{key}` asks for what [upstreams] `ask` does not allow")));
+            return Err(wrong(format!(
+                "`{key}` asks for what [upstreams] `ask` does not allow"
+            )));
         }
-        if !capabilities.as_ref().is_some_and(|stated| can(stated, needed)) {
-            let message =
-                format!("The tool asks its caller before it goes on ({method}), and this client cannot be asked.");
+        if !capabilities
+            .as_ref()
+            .is_some_and(|stated| can(stated, needed))
+        {
+            let message = format!(
+                "The tool asks its caller before it goes on ({method}), and this client cannot be asked."
+            );
             let error = CallError::new(Code::ToolError, message);
             let form = match request.asking.lacking {
-                Lacking::Outside | Lacking::ProtocolError => ErrorForm::MissingCapability(missing(needed)),
+                Lacking::Outside | Lacking::ProtocolError => {
+                    ErrorForm::MissingCapability(missing(needed))
+                }
                 Lacking::Result => ErrorForm::Plain,
             };
-            return Err(CallError { reason: Some("client_cannot_be_asked".to_owned()), form, ..error });
+            return Err(CallError {
+                reason: Some("client_cannot_be_asked".to_owned()),
+                form,
+                ..error
+            });
         }
     }
     let payload = format!("{}\n{}", now_ms() + ANSWER_WITHIN_MS, json!(state));
     let sealed = seal(cursors, bound, &payload, "The state of the tool's question")?;
     let requests = (!asked.is_empty()).then(|| Value::Object(asked).to_string());
-    Ok(InputRequired { requests, state: Some(sealed), waits: None, receipt: None })
+    Ok(InputRequired {
+        requests,
+        state: Some(sealed),
+        waits: None,
+        receipt: None,
+    })
 }
 
 /// Seals a text of a maker that travels through the caller. One that would not be taken back is an error, whose message begins
 /// with `what`.
-pub(super) fn seal(cursors: &Cursors, bound: &Bound, text: &str, what: &str) -> Result<String, CallError> {
+pub(super) fn seal(
+    cursors: &Cursors,
+    bound: &Bound,
+    text: &str,
+    what: &str,
+) -> Result<String, CallError> {
     cursors.seal(bound, text).map_err(|error| match error {
         Unsealed::TooLong => {
             let most = TEXT_MAX_BYTES >> 10;
-            CallError::new(Code::TooLarge, format!("{what} takes more than {most} KB, the most that is passed on."))
+            CallError::new(
+                Code::TooLarge,
+                format!("{what} takes more than {most} KB, the most that is passed on."),
+            )
         }
-        Unsealed::NoRandomness => CallError::new(Code::Internal, "The gateway failed.").log("no randomness"),
+        Unsealed::NoRandomness => {
+            CallError::new(Code::Internal, "The gateway failed.").log("no randomness")
+        }
     })
 }
 
@@ -151,8 +220,11 @@ pub(super) fn capability(method: &str) -> Option<&'static str> {
 
 /// Returns whether a caller says that it can answer this. `capabilities`: JSON.
 pub(super) fn can_answer(capabilities: Option<&str>, method: &str, params: Option<&Value>) -> bool {
-    let stated = capabilities.and_then(|stated| serde_json::from_str::<Map<String, Value>>(stated).ok());
-    stated.zip(needs(method, params)).is_some_and(|(stated, needed)| can(&stated, needed))
+    let stated =
+        capabilities.and_then(|stated| serde_json::from_str::<Map<String, Value>>(stated).ok());
+    stated
+        .zip(needs(method, params))
+        .is_some_and(|(stated, needed)| can(&stated, needed))
 }
 
 /// Returns whether a caller says that it can follow a call that has become a task. `capabilities`: JSON.
@@ -164,12 +236,16 @@ pub fn knows_tasks(capabilities: Option<&str>) -> bool {
 
 /// Returns the capability, and its mode, that a client needs for a question.
 fn needs(method: &str, params: Option<&Value>) -> Option<(&'static str, Option<&'static str>)> {
-    let mode = params.and_then(|params| params.get("mode")).and_then(Value::as_str);
+    let mode = params
+        .and_then(|params| params.get("mode"))
+        .and_then(Value::as_str);
     let has = |member: &str| params.is_some_and(|params| params.get(member).is_some());
     match (method, mode) {
         ("elicitation/create", None | Some("form")) => Some(("elicitation", Some("form"))),
         ("elicitation/create", Some("url")) => Some(("elicitation", Some("url"))),
-        ("sampling/createMessage", _) if has("tools") || has("toolChoice") => Some(("sampling", Some("tools"))),
+        ("sampling/createMessage", _) if has("tools") || has("toolChoice") => {
+            Some(("sampling", Some("tools")))
+        }
         ("sampling/createMessage", _) => Some(("sampling", None)),
         ("roots/list", _) => Some(("roots", None)),
         _ => None,
@@ -189,7 +265,9 @@ fn missing((capability, mode): (&str, Option<&str>)) -> MissingCapability {
 /// `elicitation: {}` is the form alone, as before there were modes.
 fn can(stated: &Map<String, Value>, (capability, mode): (&str, Option<&str>)) -> bool {
     match (stated.get(capability), mode) {
-        (Some(Value::Object(modes)), Some("form")) => modes.is_empty() || modes.contains_key("form"),
+        (Some(Value::Object(modes)), Some("form")) => {
+            modes.is_empty() || modes.contains_key("form")
+        }
         (Some(Value::Object(modes)), Some(mode)) => modes.contains_key(mode),
         (Some(Value::Object(_)), None) => true,
         _ => false,
@@ -206,17 +284,51 @@ mod tests {
         let tools = json!({ "messages": [], "tools": [] });
         for (stated, method, params, may) in [
             (r#"{"elicitation":{}}"#, "elicitation/create", None, true),
-            (r#"{"elicitation":{}}"#, "elicitation/create", Some(&url), false),
-            (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", Some(&url), true),
-            (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", None, false),
+            (
+                r#"{"elicitation":{}}"#,
+                "elicitation/create",
+                Some(&url),
+                false,
+            ),
+            (
+                r#"{"elicitation":{"url":{}}}"#,
+                "elicitation/create",
+                Some(&url),
+                true,
+            ),
+            (
+                r#"{"elicitation":{"url":{}}}"#,
+                "elicitation/create",
+                None,
+                false,
+            ),
             (r#"{"sampling":{}}"#, "sampling/createMessage", None, true),
-            (r#"{"sampling":{}}"#, "sampling/createMessage", Some(&tools), false),
-            (r#"{"sampling":{"tools":{}}}"#, "sampling/createMessage", Some(&tools), true),
-            (r#"{"sampling":{"tools":{}}}"#, "sampling/createMessage", None, true),
+            (
+                r#"{"sampling":{}}"#,
+                "sampling/createMessage",
+                Some(&tools),
+                false,
+            ),
+            (
+                r#"{"sampling":{"tools":{}}}"#,
+                "sampling/createMessage",
+                Some(&tools),
+                true,
+            ),
+            (
+                r#"{"sampling":{"tools":{}}}"#,
+                "sampling/createMessage",
+                None,
+                true,
+            ),
             (r#"{}"#, "roots/list", None, false),
         ] {
             let stated: Map<String, Value> = serde_json::from_str(stated).expect("an object");
-            assert_eq!(can(&stated, needs(method, params).expect("known")), may, "{stated:?} {method}");
+            assert_eq!(
+                can(&stated, needs(method, params).expect("known")),
+                may,
+                "{stated:?} {method}"
+            );
         }
         assert_eq!(needs("tools/call", None), None);
     }

@@ -8,9 +8,14 @@ const BLOCKS: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"
 
 /// Blocks of known kinds, on one line; else what is wrong.
 pub(super) fn written(content: Value) -> Result<String, String> {
-    let Value::Array(blocks) = content else { return Err("content is no list of blocks".to_owned()) };
+    let Value::Array(blocks) = content else {
+        return Err("content is no list of blocks".to_owned());
+    };
     if blocks.len() > BLOCKS_MAX {
-        return Err(format!("{} content blocks; at most {BLOCKS_MAX}", blocks.len()));
+        return Err(format!(
+            "{} content blocks; at most {BLOCKS_MAX}",
+            blocks.len()
+        ));
     }
     for (index, block) in blocks.iter().enumerate() {
         check(block).map_err(|what| format!("content block {index}: {what}"))?;
@@ -27,8 +32,13 @@ pub(super) fn check(block: &Value) -> Result<(), String> {
         Some("text") => text("text"),
         Some("image" | "audio") => text("data").and(text("mimeType")),
         Some("resource_link") => text("uri").and(text("name")),
-        Some("resource") => match block.get("resource").map(|resource| (resource, resource.get("uri"))) {
-            Some((resource, Some(Value::String(_)))) if resource.get("text").or(resource.get("blob")).is_some() => {
+        Some("resource") => match block
+            .get("resource")
+            .map(|resource| (resource, resource.get("uri")))
+        {
+            Some((resource, Some(Value::String(_))))
+                if resource.get("text").or(resource.get("blob")).is_some() =>
+            {
                 Ok(())
             }
             _ => Err("its `resource` has no `uri`, or neither `text` nor `blob`".to_owned()),

@@ -38,7 +38,10 @@ pub(super) fn invocation(
     }
     let arguments = Value::Object(arguments).to_string();
     let bound = asking::bound(caller, tool, &code.source.definitions, &arguments);
-    let resumed = asking.resumed.map(|resumed| asking::open(cursors, &bound, resumed)).transpose()?;
+    let resumed = asking
+        .resumed
+        .map(|resumed| asking::open(cursors, &bound, resumed))
+        .transpose()?;
     let read = |(state, responses)| object!({ "state": state, "responses": responses }).to_string();
     let resumed = resumed.map(read);
     Ok(Invocation {
@@ -60,7 +63,9 @@ pub(super) fn failed(failure: WriteFailure, writes: bool) -> CallError {
     match error.code {
         _ if !writes => error,
         _ if failure.handed_over => error.outcome(WriteOutcome::Unknown),
-        Code::Timeout | Code::Cancelled | Code::PluginFailed | Code::Internal => error.outcome(WriteOutcome::None),
+        Code::Timeout | Code::Cancelled | Code::PluginFailed | Code::Internal => {
+            error.outcome(WriteOutcome::None)
+        }
         // The tool has said no in its own words.
         _ => error,
     }
@@ -68,12 +73,23 @@ pub(super) fn failed(failure: WriteFailure, writes: bool) -> CallError {
 
 /// Reads the plugin's own error. A code of ours means what it always does; any other is the tool's reason.
 fn refused(error: GuestError) -> CallError {
-    let reason: String = error.code.chars().filter(|c| c.is_ascii_alphanumeric() || "_-.".contains(*c)).collect();
+    let reason: String = error
+        .code
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || "_-.".contains(*c))
+        .collect();
     let error = CallError::from(error);
-    if error.code != Code::UpstreamError || reason == Code::UpstreamError.label() || reason.is_empty() {
+    if error.code != Code::UpstreamError
+        || reason == Code::UpstreamError.label()
+        || reason.is_empty()
+    {
         return error;
     }
-    CallError { code: Code::ToolError, reason: Some(reason.chars().take(REASON_MAX).collect()), ..error }
+    CallError {
+        code: Code::ToolError,
+        reason: Some(reason.chars().take(REASON_MAX).collect()),
+        ..error
+    }
 }
 
 pub(super) fn shape(
@@ -99,15 +115,26 @@ pub(super) fn shape(
             let Ask::Code(_, invocation) = &input.ask else {
                 return Err(CallError::new(Code::Internal, "The gateway failed."));
             };
-            let bound = asking::bound(caller, tool, &code.source.definitions, &invocation.arguments);
+            let bound = asking::bound(
+                caller,
+                tool,
+                &code.source.definitions,
+                &invocation.arguments,
+            );
             let asked = asking::ask(cursors, &bound, request, &requests, state.as_deref(), None);
             asked.map(CallOutcome::InputRequired)
         }
     }
 }
 
-fn complete(code: &CodeTool, value: Option<&str>, content: Option<&str>) -> Result<ToolResult, CallError> {
-    let value = value.map(|value| json::read(value).map_err(|error| mismatch(format!("{error} at {}", error.path))));
+fn complete(
+    code: &CodeTool,
+    value: Option<&str>,
+    content: Option<&str>,
+) -> Result<ToolResult, CallError> {
+    let value = value.map(|value| {
+        json::read(value).map_err(|error| mismatch(format!("{error} at {}", error.path)))
+    });
     let value = value.transpose()?;
     let said = match &value {
         // The text of a string is the string.
@@ -119,7 +146,11 @@ fn complete(code: &CodeTool, value: Option<&str>, content: Option<&str>) -> Resu
         (None, true) => return Err(mismatch("the tool answered no value".to_owned())),
         (_, false) => None,
         (Some(value), true) => {
-            let value = if code.published.wrapped { object!({ "result": value }) } else { value };
+            let value = if code.published.wrapped {
+                object!({ "result": value })
+            } else {
+                value
+            };
             Some(checked(code, &value)?)
         }
     };
@@ -137,9 +168,14 @@ fn complete(code: &CodeTool, value: Option<&str>, content: Option<&str>) -> Resu
 /// Returns the answer in its one form, after checking it against the published schema.
 fn checked(code: &CodeTool, structured: &Value) -> Result<String, CallError> {
     let Some(output) = code.output() else {
-        return Err(CallError::new(Code::Internal, "The answer of this tool cannot be checked."));
+        return Err(CallError::new(
+            Code::Internal,
+            "The answer of this tool cannot be checked.",
+        ));
     };
-    output.check(structured).map_err(|found| mismatch(found.to_string()))?;
+    output
+        .check(structured)
+        .map_err(|found| mismatch(found.to_string()))?;
     Ok(structured.to_string())
 }
 

@@ -29,16 +29,32 @@ pub async fn complete(
 ) -> Result<Value, CallError> {
     let now = Instant::now();
     limits::admit(gateway.buckets(), caller, now)?;
-    let listing = request.snapshot.catalogue.listing(request.endpoint, caller.access());
+    let listing = request
+        .snapshot
+        .catalogue
+        .listing(request.endpoint, caller.access());
     let listing = listing.ok_or_else(CallError::unknown)?;
     let (item, reference) = referred(&listing, &object(reference, "ref")?)?;
     let argument = checked_argument(&object(argument, "argument")?)?;
-    let context = context.map(|context| checked_context(&object(context, "context")?)).transpose()?;
-    let asked = Asked::Completion { reference, argument, context };
+    let context = context
+        .map(|context| checked_context(&object(context, "context")?))
+        .transpose()?;
+    let asked = Asked::Completion {
+        reference,
+        argument,
+        context,
+    };
     if let Some(plugin) = &item.source.plugin {
         let slot = limits::enter(gateway.in_flight())?;
         let (call_id, ran_on) = ("none".into(), Arc::default());
-        let asks = own_item::Request { caller, plugin, request, call_id, asked_at: now, ran_on };
+        let asks = own_item::Request {
+            caller,
+            plugin,
+            request,
+            call_id,
+            asked_at: now,
+            ran_on,
+        };
         // A completion asks nothing, so that what a question would belong to is nobody's.
         let bound = asking::bound_to(caller, "completion/complete", 0, &plugin.definitions, "");
         return match asks.answer(gateway, slot, &asked, &bound).await {
@@ -47,10 +63,24 @@ pub async fn complete(
             Err(error) => Err(error),
         };
     }
-    let Some(upstream) = &item.source.upstream else { return Ok(json!({ "values": [] })) };
+    let Some(upstream) = &item.source.upstream else {
+        return Ok(json!({ "values": [] }));
+    };
     let slot = limits::enter(gateway.in_flight())?;
-    let sent = Arc::new(foreign::Sent { asked, resumed: None, headers: Vec::new() });
-    let from = foreign::Origin { gateway, caller, upstream, timeout_ms: None, writes: false, request, asked: now };
+    let sent = Arc::new(foreign::Sent {
+        asked,
+        resumed: None,
+        headers: Vec::new(),
+    });
+    let from = foreign::Origin {
+        gateway,
+        caller,
+        upstream,
+        timeout_ms: None,
+        writes: false,
+        request,
+        asked: now,
+    };
     match foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await {
         Ok(answer) => Ok(suggested(&foreign::members(answer.result.get())?)),
         // A server that completes nothing has no suggestion.
@@ -67,7 +97,10 @@ fn object(text: &str, member: &str) -> Result<Map<String, Value>, CallError> {
     match json::read(text) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(_) => Err(wrong(format!("`params.{member}` must be an object"))),
-        Err(error) => Err(wrong(format!("`params.{member}`: {} at {}", error.message, error.path))),
+        Err(error) => Err(wrong(format!(
+            "`params.{member}`: {} at {}",
+            error.message, error.path
+        ))),
     }
 }
 
@@ -85,12 +118,25 @@ fn referred(
         "ref/prompt" => (listing.prompts.find(text("name")?), "name"),
         "ref/resource" => {
             let uri = text("uri")?;
-            (listing.templates.find(uri).or_else(|| listing.resources.find(uri)), "uri")
+            (
+                listing
+                    .templates
+                    .find(uri)
+                    .or_else(|| listing.resources.find(uri)),
+                "uri",
+            )
         }
-        _ => return Err(wrong("`params.ref.type` is neither `ref/prompt` nor `ref/resource`".to_owned())),
+        _ => {
+            return Err(wrong(
+                "`params.ref.type` is neither `ref/prompt` nor `ref/resource`".to_owned(),
+            ));
+        }
     };
     let item = item.ok_or_else(CallError::unknown)?;
-    Ok((item.clone(), foreign::raw(&json!({ "type": kind, member: &*item.own }))?))
+    Ok((
+        item.clone(),
+        foreign::raw(&json!({ "type": kind, member: &*item.own }))?,
+    ))
 }
 
 fn checked_argument(argument: &Map<String, Value>) -> Result<Box<RawValue>, CallError> {
@@ -102,19 +148,34 @@ fn checked_argument(argument: &Map<String, Value>) -> Result<Box<RawValue>, Call
 }
 
 fn checked_context(context: &Map<String, Value>) -> Result<Box<RawValue>, CallError> {
-    let arguments = context.get("arguments").cloned().unwrap_or_else(|| json!({}));
+    let arguments = context
+        .get("arguments")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
     match arguments.as_object() {
-        Some(texts) if texts.values().all(Value::is_string) => foreign::raw(&json!({ "arguments": arguments })),
-        _ => Err(wrong("`params.context.arguments` must be an object of strings".to_owned())),
+        Some(texts) if texts.values().all(Value::is_string) => {
+            foreign::raw(&json!({ "arguments": arguments }))
+        }
+        _ => Err(wrong(
+            "`params.context.arguments` must be an object of strings".to_owned(),
+        )),
     }
 }
 
 /// Returns the part of the answer that is passed on.
 fn suggested(members: &Map<String, Value>) -> Value {
     let completion = members.get("completion").cloned().unwrap_or_default();
-    let all = completion["values"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let all = completion["values"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let is_short = |value: &&str| value.chars().count() <= VALUE_MAX_CHARS;
-    let values: Vec<&str> = all.iter().filter_map(Value::as_str).filter(is_short).take(VALUES_MAX).collect();
+    let values: Vec<&str> = all
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(is_short)
+        .take(VALUES_MAX)
+        .collect();
     let has_more = completion["hasMore"].as_bool().unwrap_or(false) || values.len() < all.len();
     let mut suggested = json!({ "values": values, "hasMore": has_more });
     if let Some(total) = completion["total"].as_u64() {
@@ -132,9 +193,18 @@ mod tests {
         let many: Vec<String> = (0..300).map(|n| n.to_string()).collect();
         let members = json!({ "completion": { "values": many, "total": 300, "hasMore": false } });
         let suggested = suggested(members.as_object().expect("an object"));
-        assert_eq!(suggested["values"].as_array().map(Vec::len), Some(VALUES_MAX));
-        assert_eq!((&suggested["hasMore"], &suggested["total"]), (&json!(true), &json!(300)));
+        assert_eq!(
+            suggested["values"].as_array().map(Vec::len),
+            Some(VALUES_MAX)
+        );
+        assert_eq!(
+            (&suggested["hasMore"], &suggested["total"]),
+            (&json!(true), &json!(300))
+        );
         let rubbish = json!({ "completion": { "values": [1, null, "a"] } });
-        assert_eq!(super::suggested(rubbish.as_object().expect("an object"))["values"], json!(["a"]));
+        assert_eq!(
+            super::suggested(rubbish.as_object().expect("an object"))["values"],
+            json!(["a"])
+        );
     }
 }

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Instant};
 
-use weir_plugin_host::{CallContext, Change, CollectionRef, Host, Invocation, Page, ToolAnswer, ToolRef, WriteFailure};
+use weir_plugin_host::{
+    CallContext, Change, CollectionRef, Host, Invocation, Page, ToolAnswer, ToolRef, WriteFailure,
+};
 
 use super::{
     CallError, CallRequest,
@@ -36,7 +38,11 @@ pub(super) async fn run<'t>(
     request: &CallRequest<'_>,
     record: &mut CallRecord,
 ) -> Result<Answer<'t>, CallError> {
-    let timeout = tool.tool.limits.timeout_ms.map_or(gateway.timeout(), std::time::Duration::from_millis);
+    let timeout = tool
+        .tool
+        .limits
+        .timeout_ms
+        .map_or(gateway.timeout(), std::time::Duration::from_millis);
     let asked = record.asked().unwrap_or_else(Instant::now);
     let context = CallContext {
         tenant: caller.tenant.clone(),
@@ -54,23 +60,49 @@ pub(super) async fn run<'t>(
             Ok(Answer::Page(bound, page.map_err(CallError::from)?))
         }
         Ask::Write(bound, change) => {
-            let task = write(gateway.host().clone(), slot, context, bound.source.clone(), change.clone());
+            let task = write(
+                gateway.host().clone(),
+                slot,
+                context,
+                bound.source.clone(),
+                change.clone(),
+            );
             Ok(Answer::Record(bound, record.wait_for_write(task).await?))
         }
         Ask::Code(code, invocation) if code.source.read_only => {
-            let answer = gateway.host().call_tool(&context, &code.source, invocation).await;
+            let answer = gateway
+                .host()
+                .call_tool(&context, &code.source, invocation)
+                .await;
             drop(slot);
             record.answered();
-            Ok(Answer::Tool(code, answer.map_err(|failure| code::failed(failure, false))?))
+            Ok(Answer::Tool(
+                code,
+                answer.map_err(|failure| code::failed(failure, false))?,
+            ))
         }
         Ask::Code(code, invocation) => {
-            let task = call(gateway.host().clone(), slot, context, code.source.clone(), invocation.clone());
+            let task = call(
+                gateway.host().clone(),
+                slot,
+                context,
+                code.source.clone(),
+                invocation.clone(),
+            );
             Ok(Answer::Tool(code, record.wait_for_write(task).await?))
         }
         Ask::Foreign(foreign, sent) => {
             let (timeout_ms, writes) = (tool.tool.limits.timeout_ms, foreign.writes);
             let upstream = &foreign.upstream;
-            let from = foreign::Origin { gateway, caller, upstream, timeout_ms, writes, request, asked };
+            let from = foreign::Origin {
+                gateway,
+                caller,
+                upstream,
+                timeout_ms,
+                writes,
+                request,
+                asked,
+            };
             // The future is boxed: what a request over the network takes would make the future of every call large.
             let answer = Box::pin(foreign::answer(&from, slot, sent, record)).await?;
             Ok(Answer::Foreign(foreign, answer))
@@ -135,9 +167,16 @@ mod tests {
                 retry_after_ms: Some(7),
                 details: None,
             };
-            let error = write_failed(WriteFailure { failure: AdapterFailure::Guest(error), handed_over });
+            let error = write_failed(WriteFailure {
+                failure: AdapterFailure::Guest(error),
+                handed_over,
+            });
             assert_eq!(error.outcome, outcome, "{code} {handed_over}");
-            assert_eq!(error.retry_after_ms.is_none(), handed_over, "{code}: an agent looks before it repeats");
+            assert_eq!(
+                error.retry_after_ms.is_none(),
+                handed_over,
+                "{code}: an agent looks before it repeats"
+            );
         }
     }
 }

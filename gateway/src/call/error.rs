@@ -112,16 +112,25 @@ impl CallError {
     }
 
     pub fn unknown_tool() -> Self {
-        Self { form: ErrorForm::UnknownTool, ..Self::new(Code::InvalidArguments, "Unknown tool.") }
+        Self {
+            form: ErrorForm::UnknownTool,
+            ..Self::new(Code::InvalidArguments, "Unknown tool.")
+        }
     }
 
     pub fn bad_state() -> Self {
         let message = "The answer belongs to no question of this call.";
-        Self { form: ErrorForm::BadState, ..Self::new(Code::InvalidArguments, message) }
+        Self {
+            form: ErrorForm::BadState,
+            ..Self::new(Code::InvalidArguments, message)
+        }
     }
 
     pub fn header_mismatch(message: String) -> Self {
-        Self { form: ErrorForm::HeaderMismatch, ..Self::new(Code::InvalidArguments, message) }
+        Self {
+            form: ErrorForm::HeaderMismatch,
+            ..Self::new(Code::InvalidArguments, message)
+        }
     }
 
     pub fn invalid(invalid: InvalidArguments) -> Self {
@@ -134,7 +143,10 @@ impl CallError {
 
     /// Returns the error for a refusal in the tool's own words.
     pub fn foreign(result: ToolResult) -> Self {
-        Self { form: ErrorForm::Foreign(Box::new(result)), ..Self::new(Code::ToolError, "The tool failed.") }
+        Self {
+            form: ErrorForm::Foreign(Box::new(result)),
+            ..Self::new(Code::ToolError, "The tool failed.")
+        }
     }
 
     pub fn is_unknown_tool(&self) -> bool {
@@ -143,7 +155,11 @@ impl CallError {
 
     /// Returns the name in the audit trail and the metrics.
     pub fn label(&self) -> &'static str {
-        if self.is_unknown_tool() { "unknown_tool" } else { self.code.label() }
+        if self.is_unknown_tool() {
+            "unknown_tool"
+        } else {
+            self.code.label()
+        }
     }
 
     /// Returns the faults of the arguments.
@@ -180,7 +196,9 @@ impl CallError {
             ErrorForm::Invalid(invalid) => Some(invalid),
             _ => None,
         };
-        let errors = invalid.as_ref().map_or(&[][..], |invalid| &invalid.errors[..]);
+        let errors = invalid
+            .as_ref()
+            .map_or(&[][..], |invalid| &invalid.errors[..]);
         let first = errors.first();
         let content = ErrorContent {
             code: self.code.label(),
@@ -198,9 +216,15 @@ impl CallError {
             (Some(invalid), _) => invalid.text(),
             (None, None) => self.message.into_owned(),
             (None, Some(wait @ ..1000)) => format!("{} Try again in {wait} ms.", self.message),
-            (None, Some(wait)) => format!("{} Try again in {} s.", self.message, wait.div_ceil(1000)),
+            (None, Some(wait)) => {
+                format!("{} Try again in {} s.", self.message, wait.div_ceil(1000))
+            }
         };
-        ToolResult { code: Some(self.code), outcome: self.outcome, ..ToolResult::new(text, structured, true) }
+        ToolResult {
+            code: Some(self.code),
+            outcome: self.outcome,
+            ..ToolResult::new(text, structured, true)
+        }
     }
 }
 
@@ -249,14 +273,24 @@ impl From<GuestError> for CallError {
         }
         let code = Code::of_word(&error.code);
         // The guest is not trusted with the text block: one line, bounded.
-        let message: String = error.message.chars().filter(|char| !char.is_control()).take(500).collect();
+        let message: String = error
+            .message
+            .chars()
+            .filter(|char| !char.is_control())
+            .take(500)
+            .collect();
         Self {
             field: error.field.map(|field| field.chars().take(64).collect()),
             reason: (code == Code::InvalidArguments).then(|| "refused_by_source".to_owned()),
             retry_after_ms: error.retry_after_ms,
-            log: error
-                .details
-                .map(|details| format!("{}: {}", error.code, details.chars().take(4000).collect::<String>()).into()),
+            log: error.details.map(|details| {
+                format!(
+                    "{}: {}",
+                    error.code,
+                    details.chars().take(4000).collect::<String>()
+                )
+                .into()
+            }),
             ..Self::new(code, message)
         }
     }
@@ -268,9 +302,12 @@ mod tests {
 
     #[test]
     fn a_retry_is_never_advised_where_it_may_duplicate() {
-        let error = CallError::new(Code::Unavailable, "x").retry_after_ms(5).outcome(WriteOutcome::Unknown);
+        let error = CallError::new(Code::Unavailable, "x")
+            .retry_after_ms(5)
+            .outcome(WriteOutcome::Unknown);
         let result = error.into_result("c_1");
-        let expected = r#"{"code":"unavailable","call_id":"c_1","message":"x","outcome":"unknown"}"#;
+        let expected =
+            r#"{"code":"unavailable","call_id":"c_1","message":"x","outcome":"unknown"}"#;
         assert_eq!(result.structured.as_deref(), Some(expected));
     }
 
@@ -284,8 +321,13 @@ mod tests {
             ("internal", "plugin_failed"),
             ("tool_error", "upstream_error"),
         ] {
-            let said =
-                GuestError { code: word.into(), message: "x".into(), field: None, retry_after_ms: None, details: None };
+            let said = GuestError {
+                code: word.into(),
+                message: "x".into(),
+                field: None,
+                retry_after_ms: None,
+                details: None,
+            };
             assert_eq!(CallError::from(said).code.label(), label, "{word}");
         }
     }

@@ -11,7 +11,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use weir_contracts::{json, uri};
 use weir_plugin_host::CallEvents;
-use weir_upstream::{Answering, Asked, CallFailure, CallerRequest, Kind, Listener, Question, Refusal, Upstream};
+use weir_upstream::{
+    Answering, Asked, CallFailure, CallerRequest, Kind, Listener, Question, Refusal, Upstream,
+};
 
 use super::{
     CallError, CallOutcome, CallRequest, Content, InputRequired, ToolResult,
@@ -94,7 +96,10 @@ pub(super) enum Resumed {
     /// The request is made again with them.
     Again(weir_upstream::Resumed),
     /// A call is kept open for the answer, so nothing is sent but that.
-    Parked { handle: String, answer: Option<Box<RawValue>> },
+    Parked {
+        handle: String,
+        answer: Option<Box<RawValue>>,
+    },
 }
 
 /// The server's answer, and what it may ask of callers.
@@ -114,42 +119,87 @@ pub(super) fn sent(
 ) -> Result<Sent, CallError> {
     let arguments = Value::Object(arguments);
     let mirrored = tool.mirrored.iter();
-    let mut headers: Vec<(String, String)> =
-        mirrored.filter_map(|one| Some((one.header.clone(), one.value(&arguments)?))).collect();
-    let set = tool.tool.offer().into_iter().flat_map(|offer| &offer.set_headers);
+    let mut headers: Vec<(String, String)> = mirrored
+        .filter_map(|one| Some((one.header.clone(), one.value(&arguments)?)))
+        .collect();
+    let set = tool
+        .tool
+        .offer()
+        .into_iter()
+        .flat_map(|offer| &offer.set_headers);
     headers.extend(set.map(|(name, value)| (name.clone(), value.clone())));
-    let Value::Object(arguments) = arguments else { unreachable!("it was made of an object") };
-    let arguments = tool.tool.arguments_for_upstream(|| foreign.checked_input(), arguments);
+    let Value::Object(arguments) = arguments else {
+        unreachable!("it was made of an object")
+    };
+    let arguments = tool
+        .tool
+        .arguments_for_upstream(|| foreign.checked_input(), arguments);
     let arguments = raw(&Value::Object(arguments))?;
     let bound = || asking::bound(caller, tool, tool.contract_version(), arguments.get());
-    let resumed = resumed.map(|resumed| opened(cursors, &bound(), resumed)).transpose()?;
-    let asked = Asked::Tool { name: foreign.name.clone(), arguments: Some(arguments), as_task: foreign.as_task };
-    Ok(Sent { asked, resumed, headers })
+    let resumed = resumed
+        .map(|resumed| opened(cursors, &bound(), resumed))
+        .transpose()?;
+    let asked = Asked::Tool {
+        name: foreign.name.clone(),
+        arguments: Some(arguments),
+        as_task: foreign.as_task,
+    };
+    Ok(Sent {
+        asked,
+        resumed,
+        headers,
+    })
 }
 
 /// Returns the answers to an earlier question of the server, with its own state.
-pub(super) fn opened(cursors: &Cursors, bound: &Bound, resumed: asking::Resumed<'_>) -> Result<Resumed, CallError> {
+pub(super) fn opened(
+    cursors: &Cursors,
+    bound: &Bound,
+    resumed: asking::Resumed<'_>,
+) -> Result<Resumed, CallError> {
     let (state, responses) = asking::open(cursors, bound, resumed)?;
     if let Some(handle) = state.as_str().filter(|state| parked::is_handle(state)) {
         let answer = responses.get(QUESTION).map(raw).transpose()?;
-        return Ok(Resumed::Parked { handle: handle.to_owned(), answer });
+        return Ok(Resumed::Parked {
+            handle: handle.to_owned(),
+            answer,
+        });
     }
-    let state = if state.is_null() { None } else { Some(raw(&state)?) };
-    Ok(Resumed::Again(weir_upstream::Resumed { responses: raw(&responses)?, state }))
+    let state = if state.is_null() {
+        None
+    } else {
+        Some(raw(&state)?)
+    };
+    Ok(Resumed::Again(weir_upstream::Resumed {
+        responses: raw(&responses)?,
+        state,
+    }))
 }
 
 pub(super) fn raw(value: &Value) -> Result<Box<RawValue>, CallError> {
     RawValue::from_string(value.to_string()).map_err(|error| {
-        CallError::new(Code::Internal, "The arguments of this tool cannot be sent.").log(error.to_string())
+        CallError::new(Code::Internal, "The arguments of this tool cannot be sent.")
+            .log(error.to_string())
     })
 }
 
 impl Outgoing {
     pub(super) fn new(from: &Origin<'_>, slot: Slot, sent: &Arc<Sent>) -> Self {
-        let Origin { gateway, caller, request, asked, .. } = from;
+        let Origin {
+            gateway,
+            caller,
+            request,
+            asked,
+            ..
+        } = from;
         let upstream = gateway.upstreams().get(from.upstream);
-        let of_server = upstream.as_ref().map(|upstream| upstream.config().timeout_ms);
-        let timeout = from.timeout_ms.or(of_server).map_or(gateway.timeout(), Duration::from_millis);
+        let of_server = upstream
+            .as_ref()
+            .map(|upstream| upstream.config().timeout_ms);
+        let timeout = from
+            .timeout_ms
+            .or(of_server)
+            .map_or(gateway.timeout(), Duration::from_millis);
         Self {
             upstream,
             metrics: gateway.metrics().clone(),
@@ -171,7 +221,10 @@ impl Outgoing {
 
     /// Returns whether the server may ask the caller something while the call is open.
     fn may_be_asked(&self) -> bool {
-        let asks = self.upstream.as_ref().is_some_and(|upstream| !upstream.config().ask.is_empty());
+        let asks = self
+            .upstream
+            .as_ref()
+            .is_some_and(|upstream| !upstream.config().ask.is_empty());
         asks && self.capabilities.is_some()
     }
 
@@ -182,17 +235,24 @@ impl Outgoing {
 
     /// Returns the call that this one brings an answer for, if it does.
     fn goes_on(&self) -> Option<Result<Running, CallError>> {
-        let Some(Resumed::Parked { handle, answer }) = &self.sent.resumed else { return None };
-        Some(parked::go_on(handle, answer.clone(), &self.cancel).ok_or_else(|| {
-            let message = "The call that asked has ended, or runs in another process.";
-            unfinished(CallError::new(Code::Unavailable, message), self.writes)
-        }))
+        let Some(Resumed::Parked { handle, answer }) = &self.sent.resumed else {
+            return None;
+        };
+        Some(
+            parked::go_on(handle, answer.clone(), &self.cancel).ok_or_else(|| {
+                let message = "The call that asked has ended, or runs in another process.";
+                unfinished(CallError::new(Code::Unavailable, message), self.writes)
+            }),
+        )
     }
 
     /// Runs to its end although its caller may have gone: then the server is told, and the true outcome is waited for.
     pub(super) async fn run(self) -> Result<Answered, CallError> {
         let Some(upstream) = &self.upstream else {
-            let error = CallError::new(Code::Unavailable, "The server of this tool is not configured.");
+            let error = CallError::new(
+                Code::Unavailable,
+                "The server of this tool is not configured.",
+            );
             return Err(error.log(format!("there is no [upstreams.{}]", self.name)));
         };
         let resumed = match &self.sent.resumed {
@@ -201,12 +261,19 @@ impl Outgoing {
             // A call is sent once, and this one was.
             Some(Resumed::Parked { .. }) => {
                 let error = CallError::new(Code::Internal, "The gateway failed.");
-                return Err(unfinished(error.log("a call that waits for an answer was to be sent again"), self.writes));
+                return Err(unfinished(
+                    error.log("a call that waits for an answer was to be sent again"),
+                    self.writes,
+                ));
             }
         };
         let listener = (self.events.is_some() || self.questions.is_some()).then(|| {
             let (events, capabilities) = (self.events.clone(), self.capabilities.clone());
-            Arc::new(Hearing { events, capabilities, questions: self.questions.clone() }) as Arc<dyn Listener>
+            Arc::new(Hearing {
+                events,
+                capabilities,
+                questions: self.questions.clone(),
+            }) as Arc<dyn Listener>
         });
         let call = CallerRequest {
             tenant: &self.tenant,
@@ -228,7 +295,9 @@ impl Outgoing {
             let result = upstream.call(&call).await;
             self.metrics.upstream(&self.name, began.elapsed());
             let asked = match &result {
-                Err(CallFailure::Refused(refusal)) if may_ask.contains(&"elicitation") => asked_by(refusal),
+                Err(CallFailure::Refused(refusal)) if may_ask.contains(&"elicitation") => {
+                    asked_by(refusal)
+                }
                 _ => None,
             };
             let Some(asked) = asked else { break result };
@@ -251,18 +320,27 @@ impl Outgoing {
     /// Returns `true` if the caller says that it has opened the URLs that the server refused for. It is an error if it says
     /// no: then nothing is sent.
     fn opened(&self) -> Result<bool, CallError> {
-        let Some(Resumed::Again(resumed)) = &self.sent.resumed else { return Ok(false) };
-        let state = resumed.state.as_deref().and_then(|state| serde_json::from_str::<String>(state.get()).ok());
+        let Some(Resumed::Again(resumed)) = &self.sent.resumed else {
+            return Ok(false);
+        };
+        let state = resumed
+            .state
+            .as_deref()
+            .and_then(|state| serde_json::from_str::<String>(state.get()).ok());
         if state.as_deref() != Some(URLS) {
             return Ok(false);
         }
         let accepted = |responses: &Map<String, Value>| {
-            !responses.is_empty() && responses.values().all(|response| response["action"] == "accept")
+            !responses.is_empty()
+                && responses
+                    .values()
+                    .all(|response| response["action"] == "accept")
         };
         match json::read(resumed.responses.get()) {
             Ok(Value::Object(responses)) if accepted(&responses) => Ok(true),
             _ => {
-                let message = "The server wants its caller to open a URL first, and the caller did not.";
+                let message =
+                    "The server wants its caller to open a URL first, and the caller did not.";
                 Err(CallError::new(Code::ToolError, message))
             }
         }
@@ -293,11 +371,24 @@ pub(super) async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> 
     }
     let cancel = outgoing.cancel.child_token();
     if !outgoing.may_be_asked() {
-        return Outliving::new(Outgoing { cancel: cancel.clone(), ..outgoing }.run(), cancel).await;
+        return Outliving::new(
+            Outgoing {
+                cancel: cancel.clone(),
+                ..outgoing
+            }
+            .run(),
+            cancel,
+        )
+        .await;
     }
     let (questions, asked) = mpsc::unbounded_channel();
     let writes = outgoing.writes;
-    let call = Outgoing { cancel: cancel.clone(), questions: Some(questions), ..outgoing }.run();
+    let call = Outgoing {
+        cancel: cancel.clone(),
+        questions: Some(questions),
+        ..outgoing
+    }
+    .run();
     Running::new(call, asked, writes, cancel).follow().await
 }
 
@@ -310,7 +401,9 @@ struct Hearing {
 
 impl Listener for Hearing {
     fn wants_progress(&self) -> bool {
-        self.events.as_ref().is_some_and(|events| events.wants_progress())
+        self.events
+            .as_ref()
+            .is_some_and(|events| events.wants_progress())
     }
 
     fn progress(&self, progress: weir_upstream::Progress) {
@@ -328,20 +421,34 @@ impl Listener for Hearing {
         if let Some(events) = &self.events
             && let Ok(data) = json::read(data.get())
         {
-            let logger: String = logger.chars().filter(|it| !it.is_control()).take(100).collect();
+            let logger: String = logger
+                .chars()
+                .filter(|it| !it.is_control())
+                .take(100)
+                .collect();
             events.log(level, &logger, data);
         }
     }
 
     /// Declines what the caller cannot be asked.
     fn ask(&self, question: Question) -> Answering {
-        let params = question.params.as_deref().and_then(|params| json::read(params.get()).ok());
-        let can = asking::can_answer(self.capabilities.as_deref(), &question.method, params.as_ref());
+        let params = question
+            .params
+            .as_deref()
+            .and_then(|params| json::read(params.get()).ok());
+        let can = asking::can_answer(
+            self.capabilities.as_deref(),
+            &question.method,
+            params.as_ref(),
+        );
         let questions = self.questions.clone().filter(|_| can);
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             questions?.send(parked::Asked { question, answer }).ok()?;
-            tokio::time::timeout(parked::ANSWER_WITHIN, answered).await.ok()?.ok()
+            tokio::time::timeout(parked::ANSWER_WITHIN, answered)
+                .await
+                .ok()?
+                .ok()
         })
     }
 }
@@ -354,10 +461,14 @@ fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallError {
             CallError::new(Code::Overloaded, message).retry_after_ms(retry_after_ms)
         }
         CallFailure::BackedOff { retry_after_ms } => {
-            let message = "The server of this tool failed in all its last calls and is tried again later.";
+            let message =
+                "The server of this tool failed in all its last calls and is tried again later.";
             unavailable(message).retry_after_ms(retry_after_ms)
         }
-        CallFailure::NotThere { why, retry_after_ms } => unavailable("The server of this tool is not there now.")
+        CallFailure::NotThere {
+            why,
+            retry_after_ms,
+        } => unavailable("The server of this tool is not there now.")
             .retry_after_ms(retry_after_ms)
             .log(why.in_one_line()),
         CallFailure::Refused(refusal) => refused(&refusal, asked, writes),
@@ -365,14 +476,30 @@ fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallError {
             let error = match failure.kind {
                 Kind::Timeout => CallError::new(Code::Timeout, "The call took longer than it may."),
                 Kind::Cancelled => CallError::new(Code::Cancelled, "The call was cancelled."),
-                Kind::TooLarge => CallError::new(Code::TooLarge, "The tool answered more than may be passed on."),
-                Kind::Access => unavailable("The server of this tool does not accept the gateway's credentials."),
-                Kind::Protocol => CallError::new(Code::UpstreamError, "The server of this tool answered no result."),
+                Kind::TooLarge => CallError::new(
+                    Code::TooLarge,
+                    "The tool answered more than may be passed on.",
+                ),
+                Kind::Access => unavailable(
+                    "The server of this tool does not accept the gateway's credentials.",
+                ),
+                Kind::Protocol => CallError::new(
+                    Code::UpstreamError,
+                    "The server of this tool answered no result.",
+                ),
                 _ => unavailable("The server of this tool broke off.").retry_after_ms(1_000),
             };
-            let outcome = if failure.is_handed_over { WriteOutcome::Unknown } else { WriteOutcome::None };
+            let outcome = if failure.is_handed_over {
+                WriteOutcome::Unknown
+            } else {
+                WriteOutcome::None
+            };
             let error = error.log(failure.in_one_line());
-            if writes { error.outcome(outcome) } else { error }
+            if writes {
+                error.outcome(outcome)
+            } else {
+                error
+            }
         }
     }
 }
@@ -380,7 +507,10 @@ fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallError {
 /// Returns the URLs that a server of 2025-11-25 refuses for, as a question of the modern era: its caller calls again once they
 /// were opened. `None`: it is a refusal of another kind.
 fn asked_by(refusal: &Refusal) -> Option<Value> {
-    let data = refusal.data.as_ref().filter(|_| refusal.code == URL_ELICITATION_REQUIRED)?;
+    let data = refusal
+        .data
+        .as_ref()
+        .filter(|_| refusal.code == URL_ELICITATION_REQUIRED)?;
     let data = json::read(data.get()).ok()?;
     let elicitations = data.get("elicitations")?.as_array()?;
     let is_url = |asked: &Value| asked["mode"] == "url" && asked["url"].is_string();
@@ -388,9 +518,14 @@ fn asked_by(refusal: &Refusal) -> Option<Value> {
         return None;
     }
     let request = |params: &Value| object!({ "method": "elicitation/create", "params": params });
-    let requests = elicitations.iter().enumerate().map(|(number, params)| (format!("url-{number}"), request(params)));
+    let requests = elicitations
+        .iter()
+        .enumerate()
+        .map(|(number, params)| (format!("url-{number}"), request(params)));
     let requests: Map<_, _> = requests.collect();
-    Some(object!({ "resultType": "input_required", "inputRequests": requests, "requestState": URLS }))
+    Some(
+        object!({ "resultType": "input_required", "inputRequests": requests, "requestState": URLS }),
+    )
 }
 
 /// Reads an error of the protocol, by which the server has refused.
@@ -403,7 +538,9 @@ fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
             said.contains("unknown tool")
                 || (is_named(name) && (said.contains("not found") || said.contains("unknown")))
         }
-        Asked::Resource { .. } if refusal.code == RESOURCE_NOT_FOUND => return CallError::unknown(),
+        Asked::Resource { .. } if refusal.code == RESOURCE_NOT_FOUND => {
+            return CallError::unknown();
+        }
         _ => false,
     };
     match refusal.code {
@@ -411,19 +548,31 @@ fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
         INVALID_PARAMS if is_unknown => changed(message),
         INVALID_PARAMS => {
             let error = CallError::new(Code::InvalidArguments, message);
-            CallError { reason: Some("refused_by_source".to_owned()), ..error }
+            CallError {
+                reason: Some("refused_by_source".to_owned()),
+                ..error
+            }
         }
         // It has done nothing yet.
         URL_ELICITATION_REQUIRED => CallError::new(Code::ToolError, message),
         code => {
-            let error = CallError::new(Code::UpstreamError, message).log(format!("the server's error {code}"));
-            if writes { error.outcome(WriteOutcome::Unknown) } else { error }
+            let error = CallError::new(Code::UpstreamError, message)
+                .log(format!("the server's error {code}"));
+            if writes {
+                error.outcome(WriteOutcome::Unknown)
+            } else {
+                error
+            }
         }
     }
 }
 
 fn changed(said: String) -> CallError {
-    CallError::new(Code::SourceChanged, "The server of this tool no longer has it as it was published.").log(said)
+    CallError::new(
+        Code::SourceChanged,
+        "The server of this tool no longer has it as it was published.",
+    )
+    .log(said)
 }
 
 /// Shapes the answer: it is read strictly, and its structured content is checked against the pinned schema.
@@ -437,7 +586,13 @@ pub(super) fn shape(
     answer: &Answered,
 ) -> Result<CallOutcome, CallError> {
     // What was done cannot be undone, and the agent must know.
-    let unknown = |error: CallError| if foreign.writes { error.outcome(WriteOutcome::Unknown) } else { error };
+    let unknown = |error: CallError| {
+        if foreign.writes {
+            error.outcome(WriteOutcome::Unknown)
+        } else {
+            error
+        }
+    };
     let members = members(answer.result.get()).map_err(unknown)?;
     match members.get("resultType").and_then(Value::as_str) {
         None | Some("complete") => {}
@@ -445,13 +600,22 @@ pub(super) fn shape(
             let Ask::Foreign(_, sent) = &input.ask else {
                 return Err(CallError::new(Code::Internal, "The gateway failed."));
             };
-            let Asked::Tool { arguments: Some(arguments), .. } = &sent.asked else {
+            let Asked::Tool {
+                arguments: Some(arguments),
+                ..
+            } = &sent.asked
+            else {
                 return Err(CallError::new(Code::Internal, "The gateway failed."));
             };
             let bound = asking::bound(caller, tool, tool.contract_version(), arguments.get());
-            return input_required(cursors, &bound, request, &members, &answer.may_ask).map(CallOutcome::InputRequired);
+            return input_required(cursors, &bound, request, &members, &answer.may_ask)
+                .map(CallOutcome::InputRequired);
         }
-        Some(_) => return Err(unknown(mismatch("the result is of a type that is not known here".to_owned()))),
+        Some(_) => {
+            return Err(unknown(mismatch(
+                "the result is of a type that is not known here".to_owned(),
+            )));
+        }
     }
     let result = complete(tool, foreign, members).map_err(unknown)?;
     if result.is_error {
@@ -468,9 +632,13 @@ pub(super) fn input_required(
     members: &Map<String, Value>,
     may_ask: &[&str],
 ) -> Result<InputRequired, CallError> {
-    let requests = members.get("inputRequests").map_or_else(|| "{}".to_owned(), Value::to_string);
+    let requests = members
+        .get("inputRequests")
+        .map_or_else(|| "{}".to_owned(), Value::to_string);
     let state = members.get("requestState").and_then(Value::as_str);
-    let waits = state.filter(|state| parked::is_handle(state)).map(str::to_owned);
+    let waits = state
+        .filter(|state| parked::is_handle(state))
+        .map(str::to_owned);
     let asked = asking::ask(cursors, bound, request, &requests, state, Some(may_ask));
     match asked {
         Ok(asked) => Ok(InputRequired { waits, ..asked }),
@@ -494,31 +662,49 @@ fn complete(
     if foreign.publishes_uris {
         uri::publish_uris(&tool.contract, &mut members);
     }
-    let is_error = members.get("isError").and_then(Value::as_bool).unwrap_or(false);
+    let is_error = members
+        .get("isError")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
     let structured = structured(foreign, members.shift_remove("structuredContent"), is_error)?;
-    let content = members.shift_remove("content").unwrap_or_else(|| Value::Array(Vec::new()));
+    let content = members
+        .shift_remove("content")
+        .unwrap_or_else(|| Value::Array(Vec::new()));
     let content = blocks::written(content).map_err(mismatch)?;
     let mut result = ToolResult::of(Content::Blocks(content), structured, is_error);
     if let Some(Value::Object(meta)) = members.shift_remove("_meta") {
-        result.meta.extend(theirs(meta).map(|(name, value)| (name.into(), value.to_string())));
+        result
+            .meta
+            .extend(theirs(meta).map(|(name, value)| (name.into(), value.to_string())));
     }
     Ok(result)
 }
 
 /// Returns the members of `_meta` that are passed on.
 pub(crate) fn theirs(meta: Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
-    meta.into_iter().filter(|(name, _)| !OURS.iter().any(|ours| name.starts_with(ours))).take(META_MAX)
+    meta.into_iter()
+        .filter(|(name, _)| !OURS.iter().any(|ours| name.starts_with(ours)))
+        .take(META_MAX)
 }
 
 /// Returns the structured content. That of an error need not meet the schema, but some clients check it all the same,
 /// so what does not meet it is left out.
-fn structured(foreign: &ForeignTool, structured: Option<Value>, is_error: bool) -> Result<Option<String>, CallError> {
+fn structured(
+    foreign: &ForeignTool,
+    structured: Option<Value>,
+    is_error: bool,
+) -> Result<Option<String>, CallError> {
     let checker = foreign.output();
     if foreign.promises_output() && checker.is_none() {
-        return Err(CallError::new(Code::Internal, "The answer of this tool cannot be checked."));
+        return Err(CallError::new(
+            Code::Internal,
+            "The answer of this tool cannot be checked.",
+        ));
     }
     match (structured, checker) {
-        (None, Some(_)) if !is_error => Err(mismatch("it promises structured content and answered none".to_owned())),
+        (None, Some(_)) if !is_error => Err(mismatch(
+            "it promises structured content and answered none".to_owned(),
+        )),
         (None, _) => Ok(None),
         (Some(value), Some(checker)) => match checker.check(&value) {
             Ok(()) => Ok(Some(value.to_string())),
@@ -532,20 +718,37 @@ fn structured(foreign: &ForeignTool, structured: Option<Value>, is_error: bool) 
 
 /// Returns the error for an answer that breaks its own promise, which says what of it, and no value.
 pub(super) fn mismatch(what: String) -> CallError {
-    let told: String = what.chars().filter(|c| !c.is_control()).take(MESSAGE_MAX).collect();
-    CallError::new(Code::OutputMismatch, format!("The tool answered something else than it declares: {told}."))
-        .log(what)
+    let told: String = what
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(MESSAGE_MAX)
+        .collect();
+    CallError::new(
+        Code::OutputMismatch,
+        format!("The tool answered something else than it declares: {told}."),
+    )
+    .log(what)
 }
 
 /// Returns a server's words without what moves a terminal's cursor. Of long ones the beginning and the end are kept, where
 /// the cause mostly stands.
 fn said(message: &str) -> String {
-    let plain: Vec<char> = message.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    let plain: Vec<char> = message
+        .chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect();
     if plain.len() <= MESSAGE_MAX {
         return plain.into_iter().collect();
     }
-    let (start, end) = (&plain[..MESSAGE_MAX / 2], &plain[plain.len() - MESSAGE_MAX / 2..]);
-    format!("{} … {}", start.iter().collect::<String>(), end.iter().collect::<String>())
+    let (start, end) = (
+        &plain[..MESSAGE_MAX / 2],
+        &plain[plain.len() - MESSAGE_MAX / 2..],
+    );
+    format!(
+        "{} … {}",
+        start.iter().collect::<String>(),
+        end.iter().collect::<String>()
+    )
 }
 
 #[cfg(test)]
@@ -555,8 +758,16 @@ mod tests {
     use super::*;
 
     fn refusal(code: i64, message: &str) -> CallError {
-        let refusal = Refusal { code, message: message.to_owned(), data: None };
-        let asked = Asked::Tool { name: "create_issue".into(), arguments: None, as_task: false };
+        let refusal = Refusal {
+            code,
+            message: message.to_owned(),
+            data: None,
+        };
+        let asked = Asked::Tool {
+            name: "create_issue".into(),
+            arguments: None,
+            as_task: false,
+        };
         failed(CallFailure::Refused(refusal), &asked, true)
     }
 
@@ -564,7 +775,11 @@ mod tests {
     fn a_server_that_no_longer_has_the_tool_is_told_from_one_that_refuses_arguments() {
         for (code, message, expected) in [
             (-32602, "Unknown tool: create_issue", Code::SourceChanged),
-            (-32602, "MCP error -32602: Tool create_issue not found", Code::SourceChanged),
+            (
+                -32602,
+                "MCP error -32602: Tool create_issue not found",
+                Code::SourceChanged,
+            ),
             (-32602, "Tool foo not found", Code::InvalidArguments),
             (-32602, "`title` is too long", Code::InvalidArguments),
             (-32601, "Method not found", Code::SourceChanged),
@@ -572,8 +787,14 @@ mod tests {
         ] {
             assert_eq!(refusal(code, message).code, expected, "{code} {message}");
         }
-        assert_eq!(refusal(-32603, "Internal error").outcome, Some(WriteOutcome::Unknown));
-        assert_eq!(refusal(-32602, "`title`\u{1b}[31m is\ntoo long").message, "`title`[31m is\ntoo long");
+        assert_eq!(
+            refusal(-32603, "Internal error").outcome,
+            Some(WriteOutcome::Unknown)
+        );
+        assert_eq!(
+            refusal(-32602, "`title`\u{1b}[31m is\ntoo long").message,
+            "`title`[31m is\ntoo long"
+        );
     }
 
     #[test]
@@ -581,7 +802,11 @@ mod tests {
         let url = object!({ "mode": "url", "message": "Sign in", "url": "https://example.com", "elicitationId": "7" });
         let refusal = |code, elicitations: Value| {
             let data = raw(&object!({ "elicitations": elicitations })).expect("JSON");
-            asked_by(&Refusal { code, message: String::new(), data: Some(data) })
+            asked_by(&Refusal {
+                code,
+                message: String::new(),
+                data: Some(data),
+            })
         };
         let asked = refusal(URL_ELICITATION_REQUIRED, object!([url])).expect("a question");
         assert_eq!(asked["resultType"], "input_required");
@@ -595,12 +820,29 @@ mod tests {
 
     #[test]
     fn what_was_never_sent_changed_nothing_and_what_was_may_have() {
-        let asked = Asked::Tool { name: "t".into(), arguments: None, as_task: false };
+        let asked = Asked::Tool {
+            name: "t".into(),
+            arguments: None,
+            as_task: false,
+        };
         let closed = Failure::new(Kind::Closed, "x", "y");
         let sent = failed(CallFailure::Failed(closed.clone()), &asked, true);
-        assert_eq!((sent.outcome, sent.retry_after_ms), (Some(WriteOutcome::Unknown), None));
-        let unsent = failed(CallFailure::Failed(closed.clone().before_sending()), &asked, true);
-        assert_eq!((unsent.outcome, unsent.retry_after_ms), (Some(WriteOutcome::None), Some(1_000)));
-        assert_eq!(failed(CallFailure::Failed(closed), &asked, false).outcome, None);
+        assert_eq!(
+            (sent.outcome, sent.retry_after_ms),
+            (Some(WriteOutcome::Unknown), None)
+        );
+        let unsent = failed(
+            CallFailure::Failed(closed.clone().before_sending()),
+            &asked,
+            true,
+        );
+        assert_eq!(
+            (unsent.outcome, unsent.retry_after_ms),
+            (Some(WriteOutcome::None), Some(1_000))
+        );
+        assert_eq!(
+            failed(CallFailure::Failed(closed), &asked, false).outcome,
+            None
+        );
     }
 }

@@ -14,19 +14,30 @@ use crate::catalogue::CatalogueTool;
 pub type ParamHeaders = [(Box<str>, Box<[u8]>)];
 
 pub(super) fn check(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(), CallError> {
-    let Some(headers) = request.param_headers.filter(|_| !tool.mirrored.is_empty()) else { return Ok(()) };
+    let Some(headers) = request.param_headers.filter(|_| !tool.mirrored.is_empty()) else {
+        return Ok(());
+    };
     // What cannot be read is told with all else that is wrong with the arguments.
-    let Ok(arguments) = json::read(request.arguments.unwrap_or("{}")) else { return Ok(()) };
+    let Ok(arguments) = json::read(request.arguments.unwrap_or("{}")) else {
+        return Ok(());
+    };
     let listed = request.snapshot.catalogue.mirrored(request.endpoint, tool);
     for mirrored in &tool.mirrored {
         let header = format!("Mcp-Param-{}", mirrored.header);
-        let mut given = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(&mirrored.header));
+        let mut given = headers
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case(&mirrored.header));
         let (first, second) = (given.next(), given.next());
         if second.is_some() {
-            return Err(CallError::header_mismatch(format!("the {header} header is given more than once")));
+            return Err(CallError::header_mismatch(format!(
+                "the {header} header is given more than once"
+            )));
         }
-        let wrong = || CallError::header_mismatch(format!("the {header} header is not valid base64"));
-        let told = first.map(|(_, value)| decoded(value).ok_or_else(wrong)).transpose()?;
+        let wrong =
+            || CallError::header_mismatch(format!("the {header} header is not valid base64"));
+        let told = first
+            .map(|(_, value)| decoded(value).ok_or_else(wrong))
+            .transpose()?;
         let argument = format!("the argument `{}`", mirrored.path.join("."));
         match (told, mirrored.value(&arguments)) {
             (None, Some(_)) if listed.iter().any(|listed| listed.header == mirrored.header) => {
@@ -37,7 +48,9 @@ pub(super) fn check(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(
             (None, _) => {}
             (Some(told), Some(value)) if *told == *value.as_bytes() => {}
             (Some(_), _) => {
-                return Err(CallError::header_mismatch(format!("the {header} header does not match {argument}")));
+                return Err(CallError::header_mismatch(format!(
+                    "the {header} header does not match {argument}"
+                )));
             }
         }
     }
@@ -47,7 +60,10 @@ pub(super) fn check(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(
 /// Reads the value of a header. `=?base64?…?=` carries what a header cannot; a value without both halves of the mark is
 /// literal.
 pub fn decoded(value: &[u8]) -> Option<Cow<'_, [u8]>> {
-    let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?=")) else {
+    let Some(encoded) = value
+        .strip_prefix(b"=?base64?")
+        .and_then(|rest| rest.strip_suffix(b"?="))
+    else {
         return Some(Cow::Borrowed(value));
     };
     STANDARD.decode(encoded).ok().map(Cow::Owned)

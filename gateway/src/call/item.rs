@@ -50,7 +50,9 @@ pub async fn ask_item(
         return records::read(gateway, caller, request, &lookup, &key).await;
     }
     let mut record = CallRecord::open(gateway, caller, request);
-    let stages = AssertUnwindSafe(stages(gateway, caller, kind, request, &mut record)).catch_unwind().await;
+    let stages = AssertUnwindSafe(stages(gateway, caller, kind, request, &mut record))
+        .catch_unwind()
+        .await;
     let outcome = stages.unwrap_or_else(|panic| Err(record.panicked(&*panic)));
     record.close_item(outcome).await
 }
@@ -65,37 +67,79 @@ async fn stages(
     limits::admit(gateway.buckets(), caller, record.opened())?;
     let found = visible(gateway, caller, kind, request, record).await?;
     let source = &found.source;
-    let slot =
-        limits::acquire_item(gateway.in_flight(), gateway.buckets(), caller, source.meter(kind), record.opened())?;
+    let slot = limits::acquire_item(
+        gateway.in_flight(),
+        gateway.buckets(),
+        caller,
+        source.meter(kind),
+        record.opened(),
+    )?;
     let (asked, bound) = found.asked(caller, request)?;
     record.asks();
     let asked_at = record.asked().unwrap_or_else(Instant::now);
     if let Some(plugin) = &source.plugin {
         let (call_id, ran_on) = (record.call_id().clone(), record.ran_on().clone());
-        let asks = own_item::Request { caller, plugin, request, call_id, asked_at, ran_on };
+        let asks = own_item::Request {
+            caller,
+            plugin,
+            request,
+            call_id,
+            asked_at,
+            ran_on,
+        };
         let answer = asks.answer(gateway, slot, &asked, &bound).await;
         record.answered();
         return match answer? {
-            own_item::Answered::Members(members) => checked(kind, &members).map(|()| ItemOutcome::Complete(members)),
+            own_item::Answered::Members(members) => {
+                checked(kind, &members).map(|()| ItemOutcome::Complete(members))
+            }
             own_item::Answered::InputRequired(asked) => Ok(ItemOutcome::InputRequired(asked)),
         };
     }
     let upstream = source.upstream.as_ref().ok_or_else(CallError::unknown)?;
     let resumed = request.asking.resumed;
-    let resumed = resumed.map(|resumed| foreign::opened(gateway.cursors(), &bound, resumed)).transpose()?;
-    let sent = Arc::new(foreign::Sent { asked, resumed, headers: Vec::new() });
-    let from = foreign::Origin { gateway, caller, upstream, timeout_ms: None, writes: false, request, asked: asked_at };
+    let resumed = resumed
+        .map(|resumed| foreign::opened(gateway.cursors(), &bound, resumed))
+        .transpose()?;
+    let sent = Arc::new(foreign::Sent {
+        asked,
+        resumed,
+        headers: Vec::new(),
+    });
+    let from = foreign::Origin {
+        gateway,
+        caller,
+        upstream,
+        timeout_ms: None,
+        writes: false,
+        request,
+        asked: asked_at,
+    };
     let answer = foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await;
     record.answered();
     let answer = answer?;
     let mut members = foreign::members(answer.result.get())?;
-    match members.shift_remove("resultType").as_ref().and_then(Value::as_str) {
+    match members
+        .shift_remove("resultType")
+        .as_ref()
+        .and_then(Value::as_str)
+    {
         None | Some("complete") => {}
         Some("input_required") => {
-            let asked = foreign::input_required(gateway.cursors(), &bound, request, &members, &answer.may_ask);
+            let asked = foreign::input_required(
+                gateway.cursors(),
+                &bound,
+                request,
+                &members,
+                &answer.may_ask,
+            );
             return asked.map(ItemOutcome::InputRequired);
         }
-        Some(_) => return Err(foreign::mismatch("the result is of a type that is not known here".to_owned())),
+        Some(_) => {
+            return Err(foreign::mismatch(
+                "the result is of a type that is not known here".to_owned(),
+            ));
+        }
     }
     checked(kind, &members)?;
     uri::publish_uris(&source.contract, &mut members);
@@ -114,13 +158,29 @@ fn checked(kind: ItemKind, members: &Map<String, Value>) -> Result<(), CallError
 }
 
 /// The lookup behind the URI of a record, and the key.
-fn record_of(caller: &Caller, kind: ItemKind, request: &CallRequest<'_>) -> Option<(Arc<CatalogueItem>, String)> {
+fn record_of(
+    caller: &Caller,
+    kind: ItemKind,
+    request: &CallRequest<'_>,
+) -> Option<(Arc<CatalogueItem>, String)> {
     if kind == ItemKind::Prompt || !request.tool.starts_with("weir://") {
         return None;
     }
-    let listing = request.snapshot.catalogue.listing(request.endpoint, caller.access())?;
-    let mut templates = listing.templates.entries().iter().filter(|template| template.lookup.is_some());
-    templates.find_map(|template| Some((template.clone(), uri::record_key(&template.key, request.tool)?)))
+    let listing = request
+        .snapshot
+        .catalogue
+        .listing(request.endpoint, caller.access())?;
+    let mut templates = listing
+        .templates
+        .entries()
+        .iter()
+        .filter(|template| template.lookup.is_some());
+    templates.find_map(|template| {
+        Some((
+            template.clone(),
+            uri::record_key(&template.key, request.tool)?,
+        ))
+    })
 }
 
 /// The item that the caller may ask for, and its source.
@@ -140,19 +200,33 @@ async fn visible(
     request: &CallRequest<'_>,
     record: &mut CallRecord,
 ) -> Result<Found, CallError> {
-    let listing = request.snapshot.catalogue.listing(request.endpoint, caller.access());
+    let listing = request
+        .snapshot
+        .catalogue
+        .listing(request.endpoint, caller.access());
     let listing = listing.ok_or_else(CallError::unknown)?;
     if kind == ItemKind::Prompt {
-        let prompt = listing.prompts.find(request.tool).ok_or_else(CallError::unknown)?;
+        let prompt = listing
+            .prompts
+            .find(request.tool)
+            .ok_or_else(CallError::unknown)?;
         record.item(&prompt.source, kind, &prompt.key);
-        return Ok(Found { source: prompt.source.clone(), own: prompt.own.clone(), prompt: Some(prompt.clone()) });
+        return Ok(Found {
+            source: prompt.source.clone(),
+            own: prompt.own.clone(),
+            prompt: Some(prompt.clone()),
+        });
     }
     let (source, own, name) = resource(&listing, request.tool).ok_or_else(CallError::unknown)?;
     if name.ends_with(UNLISTED) && !is_taken(gateway, caller, request, &source, &own).await {
         return Err(CallError::unknown());
     }
     record.item(&source, kind, &name);
-    Ok(Found { source, own: own.into(), prompt: None })
+    Ok(Found {
+        source,
+        own: own.into(),
+        prompt: None,
+    })
 }
 
 /// Whether a published URI is of a resource that may be read.
@@ -166,7 +240,11 @@ pub fn has_resource(listing: &Listing, published: &str) -> bool {
 /// The contract of a published URI, its own URI there, and the name that it is recorded under.
 fn resource(listing: &Listing, published: &str) -> Option<(Arc<ItemSource>, String, String)> {
     if let Some(listed) = listing.resources.find(published) {
-        return Some((listed.source.clone(), listed.own.to_string(), published.to_owned()));
+        return Some((
+            listed.source.clone(),
+            listed.own.to_string(),
+            published.to_owned(),
+        ));
     }
     if let Some(LinkedPage { source, own }) = listing.page(published) {
         let name = match source.has_live_resources {
@@ -176,15 +254,32 @@ fn resource(listing: &Listing, published: &str) -> Option<(Arc<ItemSource>, Stri
         return Some((source.clone(), own.to_string(), name));
     }
     let is_of = |template: &Arc<CatalogueItem>| {
-        template.source.plugin.is_some() && template.lookup.is_none() && uri::is_made_of(&template.own, published)
+        template.source.plugin.is_some()
+            && template.lookup.is_none()
+            && uri::is_made_of(&template.own, published)
     };
-    if let Some(template) = listing.templates.entries().iter().find(|template| is_of(template)) {
-        return Some((template.source.clone(), published.to_owned(), template.key.to_string()));
+    if let Some(template) = listing
+        .templates
+        .entries()
+        .iter()
+        .find(|template| is_of(template))
+    {
+        return Some((
+            template.source.clone(),
+            published.to_owned(),
+            template.key.to_string(),
+        ));
     }
     let (contract, own) = uri::own_uri(published)?;
     let source = listing.source(contract)?;
-    let of_contract = listing.templates.entries().iter().filter(|template| template.source.contract == source.contract);
-    let template = of_contract.into_iter().find(|template| uri::is_made_of(&template.own, &own));
+    let of_contract = listing
+        .templates
+        .entries()
+        .iter()
+        .filter(|template| template.source.contract == source.contract);
+    let template = of_contract
+        .into_iter()
+        .find(|template| uri::is_made_of(&template.own, &own));
     match template {
         Some(template) => Some((source.clone(), own, template.key.to_string())),
         None if source.has_live_resources => Some((source.clone(), own, unlisted(contract))),
@@ -206,37 +301,68 @@ async fn is_taken(
     source: &ItemSource,
     own: &str,
 ) -> bool {
-    let upstream = source.upstream.as_ref().and_then(|upstream| gateway.upstreams().get(upstream));
-    let Some(upstream) = upstream else { return false };
+    let upstream = source
+        .upstream
+        .as_ref()
+        .and_then(|upstream| gateway.upstreams().get(upstream));
+    let Some(upstream) = upstream else {
+        return false;
+    };
     let live = gateway.live_resources();
-    match (upstream.config().overlay.is_some(), live.overlay(&upstream.name)) {
+    match (
+        upstream.config().overlay.is_some(),
+        live.overlay(&upstream.name),
+    ) {
         (false, _) => return true,
         (true, None) => return false,
         (true, Some(overlay)) if overlay.takes_all() => return true,
         (true, Some(_)) => {}
     }
-    let listed = upstream.resources(&caller.tenant, &caller.agent, request.session, LOOK_MAX).await;
+    let listed = upstream
+        .resources(&caller.tenant, &caller.agent, request.session, LOOK_MAX)
+        .await;
     let listed = live.compile(source, true, listed.unwrap_or_default()).await;
     listed.iter().any(|resource| resource.uri == own)
 }
 
 impl Found {
-    fn asked(&self, caller: &Caller, request: &CallRequest<'_>) -> Result<(Asked, Bound), CallError> {
+    fn asked(
+        &self,
+        caller: &Caller,
+        request: &CallRequest<'_>,
+    ) -> Result<(Asked, Bound), CallError> {
         let Some(prompt) = &self.prompt else {
-            let asked = Asked::Resource { uri: self.own.as_ref().into() };
-            return Ok((asked, self.bound(caller, "resources/read", request.tool, "")));
+            let asked = Asked::Resource {
+                uri: self.own.as_ref().into(),
+            };
+            return Ok((
+                asked,
+                self.bound(caller, "resources/read", request.tool, ""),
+            ));
         };
         let arguments = arguments(&prompt.arguments, request.arguments)?;
         let bound = self.bound(caller, "prompts/get", &prompt.key, &arguments.to_string());
         // Servers that check them do not take none for an empty object.
         let arguments = Some(foreign::raw(&arguments)?);
-        Ok((Asked::Prompt { name: prompt.own.as_ref().into(), arguments }, bound))
+        Ok((
+            Asked::Prompt {
+                name: prompt.own.as_ref().into(),
+                arguments,
+            },
+            bound,
+        ))
     }
 
     /// Binds a question of the server to one request: that of one agent, for one thing, with these arguments.
     fn bound(&self, caller: &Caller, method: &str, name: &str, arguments: &str) -> Bound {
         let definitions = self.source.contract_version();
-        asking::bound_to(caller, method, self.source.version.major, definitions, &format!("{name}\n{arguments}"))
+        asking::bound_to(
+            caller,
+            method,
+            self.source.version.major,
+            definitions,
+            &format!("{name}\n{arguments}"),
+        )
     }
 }
 
@@ -249,51 +375,80 @@ fn arguments(declared: &[PromptArgument], given: Option<&str>) -> Result<Value, 
     let given = match weir_contracts::json::read(given.unwrap_or("{}")) {
         Ok(Value::Object(given)) => given,
         Ok(_) => return Err(wrong("", "`params.arguments` must be an object".to_owned())),
-        Err(error) => return Err(wrong("", format!("`params.arguments`: {} at {}", error.message, error.path))),
+        Err(error) => {
+            return Err(wrong(
+                "",
+                format!("`params.arguments`: {} at {}", error.message, error.path),
+            ));
+        }
     };
     for (argument, value) in &given {
         let shown = name::quoted(argument);
         if !declared.iter().any(|declared| declared.name == *argument) {
-            return Err(wrong(argument, format!("`params.arguments`: the prompt has no argument {shown}")));
+            return Err(wrong(
+                argument,
+                format!("`params.arguments`: the prompt has no argument {shown}"),
+            ));
         }
         if !value.is_string() {
-            return Err(wrong(argument, format!("`params.arguments`: {shown} must be a string")));
+            return Err(wrong(
+                argument,
+                format!("`params.arguments`: {shown} must be a string"),
+            ));
         }
     }
-    let missing = declared.iter().find(|declared| declared.required && !given.contains_key(&declared.name));
+    let missing = declared
+        .iter()
+        .find(|declared| declared.required && !given.contains_key(&declared.name));
     if let Some(missing) = missing {
         let shown = name::quoted(&missing.name);
-        return Err(wrong(&missing.name, format!("`params.arguments`: the prompt needs the argument {shown}")));
+        return Err(wrong(
+            &missing.name,
+            format!("`params.arguments`: the prompt needs the argument {shown}"),
+        ));
     }
     Ok(Value::Object(given))
 }
 
 fn check_messages(members: &Map<String, Value>) -> Result<(), String> {
-    let Some(Value::Array(messages)) = members.get("messages") else { return Err("it has no messages".to_owned()) };
+    let Some(Value::Array(messages)) = members.get("messages") else {
+        return Err("it has no messages".to_owned());
+    };
     if messages.len() > PARTS_MAX {
         return Err(format!("{} messages; at most {PARTS_MAX}", messages.len()));
     }
     for (index, message) in messages.iter().enumerate() {
         match message.get("role").and_then(Value::as_str) {
             Some("user" | "assistant") => {}
-            _ => return Err(format!("message {index}: its `role` is neither `user` nor `assistant`")),
+            _ => {
+                return Err(format!(
+                    "message {index}: its `role` is neither `user` nor `assistant`"
+                ));
+            }
         }
-        let content = message.get("content").ok_or_else(|| format!("message {index}: it has no content"))?;
+        let content = message
+            .get("content")
+            .ok_or_else(|| format!("message {index}: it has no content"))?;
         blocks::check(content).map_err(|what| format!("message {index}: {what}"))?;
     }
     Ok(())
 }
 
 fn check_contents(contents: Option<&Value>) -> Result<(), String> {
-    let Some(Value::Array(contents)) = contents else { return Err("it has no contents".to_owned()) };
+    let Some(Value::Array(contents)) = contents else {
+        return Err("it has no contents".to_owned());
+    };
     if contents.len() > PARTS_MAX {
         return Err(format!("{} contents; at most {PARTS_MAX}", contents.len()));
     }
     let is_text = |content: &Value, member: &str| content.get(member).is_some_and(Value::is_string);
-    let is_content =
-        |content: &Value| is_text(content, "uri") && (is_text(content, "text") || is_text(content, "blob"));
+    let is_content = |content: &Value| {
+        is_text(content, "uri") && (is_text(content, "text") || is_text(content, "blob"))
+    };
     match contents.iter().position(|content| !is_content(content)) {
-        Some(index) => Err(format!("content {index}: it has no `uri`, or neither `text` nor `blob`")),
+        Some(index) => Err(format!(
+            "content {index}: it has no `uri`, or neither `text` nor `blob`"
+        )),
         None => Ok(()),
     }
 }
@@ -304,10 +459,18 @@ mod tests {
 
     #[test]
     fn arguments_of_a_prompt_are_declared_texts_and_all_that_are_required() {
-        let argument =
-            |name: &str, required| PromptArgument { name: name.to_owned(), title: None, description: None, required };
+        let argument = |name: &str, required| PromptArgument {
+            name: name.to_owned(),
+            title: None,
+            description: None,
+            required,
+        };
         let declared = [argument("city", true), argument("state", false)];
-        let said = |given: Option<&str>| arguments(&declared, given).map(|_| ()).map_err(|error| error.message);
+        let said = |given: Option<&str>| {
+            arguments(&declared, given)
+                .map(|_| ())
+                .map_err(|error| error.message)
+        };
         assert_eq!(said(Some(r#"{"city":"Oslo"}"#)), Ok(()));
         for (given, wanted) in [
             (None, "needs the argument 'city'"),
@@ -323,10 +486,18 @@ mod tests {
     #[test]
     fn only_known_content_is_passed_on() {
         let check = |text: &str| {
-            let Ok(Value::Object(members)) = serde_json::from_str(text) else { panic!("an object: {text}") };
-            (check_messages(&members).is_ok(), check_contents(members.get("contents")).is_ok())
+            let Ok(Value::Object(members)) = serde_json::from_str(text) else {
+                panic!("an object: {text}")
+            };
+            (
+                check_messages(&members).is_ok(),
+                check_contents(members.get("contents")).is_ok(),
+            )
         };
-        assert_eq!(check(r#"{"messages":[{"role":"user","content":{"type":"text","text":"a"}}]}"#), (true, false));
+        assert_eq!(
+            check(r#"{"messages":[{"role":"user","content":{"type":"text","text":"a"}}]}"#),
+            (true, false)
+        );
         for bad in [
             r#"{"messages":[{"role":"system","content":{"type":"text","text":"a"}}]}"#,
             r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}]}"#,
@@ -337,6 +508,9 @@ mod tests {
         ] {
             assert_eq!(check(bad), (false, false), "{bad}");
         }
-        assert_eq!(check(r#"{"contents":[{"uri":"a:b","text":""}]}"#), (false, true));
+        assert_eq!(
+            check(r#"{"contents":[{"uri":"a:b","text":""}]}"#),
+            (false, true)
+        );
     }
 }

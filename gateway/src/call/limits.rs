@@ -19,7 +19,9 @@ pub(super) struct Slot(#[expect(dead_code, reason = "held for its drop")] OwnedS
 
 /// Takes from the bucket over everything, also for tools that do not exist.
 pub(super) fn admit(buckets: &Buckets, caller: &Caller, now: Instant) -> Result<(), CallError> {
-    buckets.request(caller, now).map_err(|wait| limited("You are asking too often.", wait))
+    buckets
+        .request(caller, now)
+        .map_err(|wait| limited("You are asking too often.", wait))
 }
 
 pub(super) fn acquire(
@@ -43,14 +45,19 @@ pub(super) fn acquire_item(
     meter: &ToolMeter,
     now: Instant,
 ) -> Result<Slot, CallError> {
-    buckets.call(caller, &meter.tool, None, now).map_err(|wait| limited("You are asking too often.", wait))?;
+    buckets
+        .call(caller, &meter.tool, None, now)
+        .map_err(|wait| limited("You are asking too often.", wait))?;
     enter(in_flight)
 }
 
 pub(super) fn enter(in_flight: &InFlight) -> Result<Slot, CallError> {
     match in_flight.enter() {
         Some(permit) => Ok(Slot(permit)),
-        None => Err(CallError::new(Code::Overloaded, "Too many calls are running at once.").retry_after_ms(100)),
+        None => Err(
+            CallError::new(Code::Overloaded, "Too many calls are running at once.")
+                .retry_after_ms(100),
+        ),
     }
 }
 

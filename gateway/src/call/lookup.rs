@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{CallError, CallRequest, ErrorForm, Lacking, MissingCapability, knows_tasks, record::CallRecord};
+use super::{
+    CallError, CallRequest, ErrorForm, Lacking, MissingCapability, knows_tasks, record::CallRecord,
+};
 use crate::{
     catalogue::{CatalogueTool, TaskSupport},
     codes::Code,
@@ -16,7 +18,9 @@ pub(super) fn visible<'a>(
     record: &mut CallRecord,
 ) -> Result<&'a Arc<CatalogueTool>, CallError> {
     let catalogue = &request.snapshot.catalogue;
-    let tool = catalogue.tool(request.endpoint, request.tool, caller.access()).ok_or_else(CallError::unknown_tool)?;
+    let tool = catalogue
+        .tool(request.endpoint, request.tool, caller.access())
+        .ok_or_else(CallError::unknown_tool)?;
     record.tool(tool);
     Ok(tool)
 }
@@ -24,10 +28,17 @@ pub(super) fn visible<'a>(
 /// Refuses a modern client that knows no tasks where the tool is for no other.
 pub(super) fn may_run(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(), CallError> {
     let asking = &request.asking;
-    let is_refused = tool.tasks == TaskSupport::Required && asking.lacking == Lacking::ProtocolError;
+    let is_refused =
+        tool.tasks == TaskSupport::Required && asking.lacking == Lacking::ProtocolError;
     if !is_refused || knows_tasks(asking.capabilities) {
         return Ok(());
     }
-    let error = CallError::new(Code::ToolError, "The tool runs only as a task, and this client knows no tasks.");
-    Err(CallError { form: ErrorForm::MissingCapability(MissingCapability::Tasks), ..error })
+    let error = CallError::new(
+        Code::ToolError,
+        "The tool runs only as a task, and this client knows no tasks.",
+    );
+    Err(CallError {
+        form: ErrorForm::MissingCapability(MissingCapability::Tasks),
+        ..error
+    })
 }

@@ -24,7 +24,10 @@ where
 {
     /// `gone` is cancelled when nobody waits any more.
     pub(super) fn new(work: F, gone: CancellationToken) -> Self {
-        Self { work: Some(Box::pin(work)), gone }
+        Self {
+            work: Some(Box::pin(work)),
+            gone,
+        }
     }
 }
 
@@ -76,7 +79,11 @@ mod tests {
             done.send("done").expect("the test waits");
         };
         let mut left = Outliving::new(work, gone);
-        assert!(Pin::new(&mut left).poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending());
+        assert!(
+            Pin::new(&mut left)
+                .poll(&mut Context::from_waker(std::task::Waker::noop()))
+                .is_pending()
+        );
         drop(left);
         assert_eq!(ended.await, Ok("done"));
         let gone = CancellationToken::new();

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, value::RawValue};
 use weir_contracts::{Shape, Verb, contract::TextMode, output::OutputMismatch};
 
 use super::{
-    CallError, CallOutcome, CallRequest, ToolResult, arguments::Input, asking, code, dispatch::Answer,
-    error::WriteOutcome, foreign,
+    CallError, CallOutcome, CallRequest, ToolResult, arguments::Input, asking, code,
+    dispatch::Answer, error::WriteOutcome, foreign,
 };
 use crate::{
     catalogue::{BoundCollection, CatalogueTool, Target},
@@ -17,7 +17,8 @@ use crate::{
     identity::Caller,
 };
 
-const SOURCE_CHANGED: &str = "The source no longer has the columns, or their types, that this tool was published with.";
+const SOURCE_CHANGED: &str =
+    "The source no longer has the columns, or their types, that this tool was published with.";
 
 pub(super) fn shape(
     cursors: &Cursors,
@@ -31,11 +32,17 @@ pub(super) fn shape(
         Answer::Foreign(foreign, answer) => {
             return foreign::shape(cursors, caller, tool, foreign, input, request, &answer);
         }
-        Answer::Tool(code, answer) => return code::shape(cursors, caller, tool, code, input, request, answer),
-        Answer::Page(bound, page) if bound.published.verb == Verb::Lookup => lookup(bound, &page.records),
+        Answer::Tool(code, answer) => {
+            return code::shape(cursors, caller, tool, code, input, request, answer);
+        }
+        Answer::Page(bound, page) if bound.published.verb == Verb::Lookup => {
+            lookup(bound, &page.records)
+        }
         Answer::Page(bound, page) => {
             let next = page.next.zip(input.bound.as_ref());
-            let next = next.map(|(next, bound)| sealed(cursors, bound, &next)).transpose()?;
+            let next = next
+                .map(|(next, bound)| sealed(cursors, bound, &next))
+                .transpose()?;
             list(bound, input, &page.records, next)
         }
         Answer::Record(bound, record) => written(bound, &record),
@@ -49,16 +56,30 @@ fn sealed(cursors: &Cursors, bound: &Bound, next: &str) -> Result<String, CallEr
 }
 
 fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallError> {
-    let mut records =
-        bound.records.records(records).map_err(|found| mismatch(OutputMismatch { record: None, ..found }, None))?;
+    let mut records = bound.records.records(records).map_err(|found| {
+        mismatch(
+            OutputMismatch {
+                record: None,
+                ..found
+            },
+            None,
+        )
+    })?;
     match records.len() {
-        0 => Err(CallError::new(Code::NotFound, "No record meets these conditions.")),
+        0 => Err(CallError::new(
+            Code::NotFound,
+            "No record meets these conditions.",
+        )),
         1 => {
             let record = records.remove(0);
-            let sentence = sentence(bound, &record).unwrap_or_else(|| "Found one record.".to_owned());
+            let sentence =
+                sentence(bound, &record).unwrap_or_else(|| "Found one record.".to_owned());
             Ok(result(bound, sentence, record))
         }
-        _ => Err(CallError::new(Code::Ambiguous, "More than one record meets these conditions.")),
+        _ => Err(CallError::new(
+            Code::Ambiguous,
+            "More than one record meets these conditions.",
+        )),
     }
 }
 
@@ -69,15 +90,21 @@ fn list(
     next: Option<String>,
 ) -> Result<ToolResult, CallError> {
     let records = bound.records.records(records).map_err(|found| {
-        let key = found.record.and_then(|record| key_of(bound, records, record));
+        let key = found
+            .record
+            .and_then(|record| key_of(bound, records, record));
         mismatch(found, key)
     })?;
     if let super::arguments::Ask::Read(_, query) = &input.ask
         && records.len() > query.limit as usize
     {
-        return Err(CallError::new(Code::OutputMismatch, "The source answered more than it was asked for."));
+        return Err(CallError::new(
+            Code::OutputMismatch,
+            "The source answered more than it was asked for.",
+        ));
     }
-    let mut structured = String::with_capacity(records.iter().map(|record| record.len() + 1).sum::<usize>() + 64);
+    let mut structured =
+        String::with_capacity(records.iter().map(|record| record.len() + 1).sum::<usize>() + 64);
     structured.push_str("{\"records\":[");
     for (index, record) in records.iter().enumerate() {
         if index > 0 {
@@ -93,18 +120,29 @@ fn list(
         1 => "1 record".to_owned(),
         count => format!("{count} records"),
     };
-    let more = if next.is_some() { "; pass `next` as `cursor` for more." } else { "." };
+    let more = if next.is_some() {
+        "; pass `next` as `cursor` for more."
+    } else {
+        "."
+    };
     let sentence = match (&bound.published.say, records.first()) {
         (Some(_), Some(first)) if records.len() == 1 && next.is_none() => sentence(bound, first),
         _ => None,
     };
-    Ok(result(bound, sentence.unwrap_or_else(|| format!("{count}{more}")), structured))
+    Ok(result(
+        bound,
+        sentence.unwrap_or_else(|| format!("{count}{more}")),
+        structured,
+    ))
 }
 
 /// Checks the answer of a write, which has run: an answer that does not conform cannot undo it, and the agent must
 /// know.
 fn written(bound: &BoundCollection, record: &str) -> Result<ToolResult, CallError> {
-    let record = bound.records.record(record).map_err(|found| mismatch(found, None).outcome(WriteOutcome::Unknown))?;
+    let record = bound
+        .records
+        .record(record)
+        .map_err(|found| mismatch(found, None).outcome(WriteOutcome::Unknown))?;
     let (status, said) = match bound.published.verb {
         Verb::Create => ("created", "Created one record."),
         Verb::Update => ("updated", "Updated one record."),
@@ -112,7 +150,11 @@ fn written(bound: &BoundCollection, record: &str) -> Result<ToolResult, CallErro
         Verb::Lookup | Verb::List | Verb::Call => ("done", "Done."),
     };
     let sentence = sentence(bound, &record).unwrap_or_else(|| said.to_owned());
-    Ok(result(bound, sentence, format!("{{\"status\":\"{status}\",\"record\":{record}}}")))
+    Ok(result(
+        bound,
+        sentence,
+        format!("{{\"status\":\"{status}\",\"record\":{record}}}"),
+    ))
 }
 
 /// Returns the key of one record of an answer, such as `` `id` 7 ``, if it may leave: whoever mends the source has to find
@@ -120,9 +162,16 @@ fn written(bound: &BoundCollection, record: &str) -> Result<ToolResult, CallErro
 fn key_of(bound: &BoundCollection, records: &str, record: usize) -> Option<String> {
     const KEY_CHARS_MAX: usize = 100;
     let shape: Shape = serde_json::from_str(&bound.source.shape).ok()?;
-    let [column] = &shape.key[..] else { return None };
+    let [column] = &shape.key[..] else {
+        return None;
+    };
     let records: Vec<HashMap<String, &RawValue>> = serde_json::from_str(records).ok()?;
-    let value = bound.columns.contains(column).then(|| records.get(record)?.get(column)).flatten()?.get();
+    let value = bound
+        .columns
+        .contains(column)
+        .then(|| records.get(record)?.get(column))
+        .flatten()?
+        .get();
     let is_plain = !value.starts_with(['{', '[', 'n']) && value.len() <= KEY_CHARS_MAX;
     is_plain.then(|| format!("`{column}` {value}"))
 }
@@ -153,7 +202,11 @@ fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError {
 
 /// Explains an answer that may not be passed on. Perhaps a column has another type: then the source has to be looked
 /// at, as it has to be if the adapter itself found it changed.
-pub(super) async fn explain(gateway: &Gateway, tool: &CatalogueTool, error: CallError) -> CallError {
+pub(super) async fn explain(
+    gateway: &Gateway,
+    tool: &CatalogueTool,
+    error: CallError,
+) -> CallError {
     if !matches!(error.code, Code::OutputMismatch | Code::SourceChanged) {
         return error;
     }
@@ -162,11 +215,19 @@ pub(super) async fn explain(gateway: &Gateway, tool: &CatalogueTool, error: Call
     {
         upstream.look();
     }
-    let Some(bound) = tool.target.collection() else { return error };
-    match gateway.source_checks().has_drifted(&tool.contract, &bound.published.binding.collection).await {
-        true if error.code == Code::OutputMismatch => {
-            CallError { code: Code::SourceChanged, message: SOURCE_CHANGED.into(), ..error }
-        }
+    let Some(bound) = tool.target.collection() else {
+        return error;
+    };
+    match gateway
+        .source_checks()
+        .has_drifted(&tool.contract, &bound.published.binding.collection)
+        .await
+    {
+        true if error.code == Code::OutputMismatch => CallError {
+            code: Code::SourceChanged,
+            message: SOURCE_CHANGED.into(),
+            ..error
+        },
         _ => error,
     }
 }

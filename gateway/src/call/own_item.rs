@@ -10,7 +10,9 @@ use weir_plugin_host::{CallContext, Invocation, ToolAnswer, ToolRef};
 use weir_upstream::Asked;
 
 use super::{CallError, CallRequest, InputRequired, asking, code, foreign::members, limits::Slot};
-use crate::{catalogue::ItemPlugin, codes::Code, cursor::Bound, gateway::Gateway, identity::Caller};
+use crate::{
+    catalogue::ItemPlugin, codes::Code, cursor::Bound, gateway::Gateway, identity::Caller,
+};
 
 /// One request for a plugin, on the way through the call path.
 pub(super) struct Request<'r> {
@@ -41,8 +43,12 @@ impl Request<'_> {
     ) -> Result<Answered, CallError> {
         let (method, params) = params(asked);
         let resumed = self.request.asking.resumed;
-        let resumed = resumed.map(|resumed| asking::open(gateway.cursors(), bound, resumed)).transpose()?;
-        let resumed = resumed.map(|(state, responses)| json!({ "state": state, "responses": responses }).to_string());
+        let resumed = resumed
+            .map(|resumed| asking::open(gateway.cursors(), bound, resumed))
+            .transpose()?;
+        let resumed = resumed.map(|(state, responses)| {
+            json!({ "state": state, "responses": responses }).to_string()
+        });
         let context = CallContext {
             tenant: self.caller.tenant.clone(),
             call_id: self.call_id,
@@ -60,8 +66,13 @@ impl Request<'_> {
         };
         let agent = self.caller.agent.clone();
         let capabilities = self.request.asking.capabilities.map(str::to_owned);
-        let invocation =
-            Arc::new(Invocation { agent, arguments: params.to_string(), is_item: true, capabilities, resumed });
+        let invocation = Arc::new(Invocation {
+            agent,
+            arguments: params.to_string(),
+            is_item: true,
+            capabilities,
+            resumed,
+        });
         let answer = gateway.host().call_tool(&context, &of, &invocation).await;
         drop(slot);
         match answer.map_err(|failure| code::failed(failure, false)) {
@@ -72,7 +83,14 @@ impl Request<'_> {
                 members(value.as_deref().unwrap_or("null")).map(Answered::Members)
             }
             Ok(ToolAnswer::InputRequired { requests, state }) => {
-                let asked = asking::ask(gateway.cursors(), bound, self.request, &requests, state.as_deref(), None);
+                let asked = asking::ask(
+                    gateway.cursors(),
+                    bound,
+                    self.request,
+                    &requests,
+                    state.as_deref(),
+                    None,
+                );
                 asked.map(Answered::InputRequired)
             }
         }
@@ -81,7 +99,12 @@ impl Request<'_> {
 
 fn params(asked: &Asked) -> (&'static str, Value) {
     match asked {
-        Asked::Tool { name, arguments, .. } => ("tools/call", json!({ "name": name, "arguments": arguments })),
+        Asked::Tool {
+            name, arguments, ..
+        } => (
+            "tools/call",
+            json!({ "name": name, "arguments": arguments }),
+        ),
         Asked::Prompt { name, arguments } => {
             let mut params = json!({ "name": name });
             if let Some(arguments) = arguments {
@@ -90,7 +113,11 @@ fn params(asked: &Asked) -> (&'static str, Value) {
             ("prompts/get", params)
         }
         Asked::Resource { uri } => ("resources/read", json!({ "uri": uri })),
-        Asked::Completion { reference, argument, context } => {
+        Asked::Completion {
+            reference,
+            argument,
+            context,
+        } => {
             let mut params = json!({ "ref": reference, "argument": argument });
             if let Some(context) = context {
                 params["context"] = json!(context);

@@ -64,7 +64,13 @@ impl Running {
         writes: bool,
         cancel: CancellationToken,
     ) -> Self {
-        Self { task: tokio::spawn(call), asked, writes, cancel, answering: None }
+        Self {
+            task: tokio::spawn(call),
+            asked,
+            writes,
+            cancel,
+            answering: None,
+        }
     }
 
     /// Waits for the end of the call, or for a question of the server, which ends the wait too: the call stays open, and whoever
@@ -77,19 +83,30 @@ impl Running {
             }),
             Some(asked) = self.asked.recv() => asked,
         };
-        let Asked { question: Question { method, params }, answer } = asked;
-        let (may_ask, mut request) = (asking::capability(&method).into_iter().collect(), json!({ "method": method }));
+        let Asked {
+            question: Question { method, params },
+            answer,
+        } = asked;
+        let (may_ask, mut request) = (
+            asking::capability(&method).into_iter().collect(),
+            json!({ "method": method }),
+        );
         if let Some(params) = params {
             request["params"] = json!(params);
         }
         let writes = self.writes;
         let Some(handle) = park(self, answer) else {
-            let error = CallError::new(Code::Overloaded, "Too many calls wait for an answer of their callers.");
+            let error = CallError::new(
+                Code::Overloaded,
+                "Too many calls wait for an answer of their callers.",
+            );
             return Err(unfinished(error, writes));
         };
-        let result =
-            json!({ "resultType": "input_required", "inputRequests": { QUESTION: request }, "requestState": handle });
-        Ok(Answered { result: raw(&result)?, may_ask })
+        let result = json!({ "resultType": "input_required", "inputRequests": { QUESTION: request }, "requestState": handle });
+        Ok(Answered {
+            result: raw(&result)?,
+            may_ask,
+        })
     }
 }
 
@@ -101,7 +118,11 @@ impl Drop for Running {
 
 /// Returns the error of a call that is not waited for, or that broke off: what a write did by then is not known.
 pub(super) fn unfinished(error: CallError, writes: bool) -> CallError {
-    if writes { error.outcome(WriteOutcome::Unknown) } else { error }
+    if writes {
+        error.outcome(WriteOutcome::Unknown)
+    } else {
+        error
+    }
 }
 
 /// Keeps a call until its caller answers. Returns the handle, or `None` if too many calls wait already.
@@ -114,7 +135,14 @@ fn park(running: Running, answer: oneshot::Sender<Box<RawValue>>) -> Option<Stri
     if parked.len() >= CALLS_MAX {
         return None;
     }
-    parked.insert(handle, Parked { since: Instant::now(), running, answer });
+    parked.insert(
+        handle,
+        Parked {
+            since: Instant::now(),
+            running,
+            answer,
+        },
+    );
     Some(format!("{MARK}{handle:032x}"))
 }
 
@@ -125,8 +153,16 @@ pub(super) fn is_handle(state: &str) -> bool {
 
 /// Goes on with a call. It is cancelled with `cancel`, the token of the request that brings the answer. `None`: it has ended,
 /// or it was made in another process.
-pub(super) fn go_on(handle: &str, answer: Option<Box<RawValue>>, cancel: &CancellationToken) -> Option<Running> {
-    let Parked { mut running, answer: to, .. } = take(handle)?;
+pub(super) fn go_on(
+    handle: &str,
+    answer: Option<Box<RawValue>>,
+    cancel: &CancellationToken,
+) -> Option<Running> {
+    let Parked {
+        mut running,
+        answer: to,
+        ..
+    } = take(handle)?;
     let (cancel, call) = (cancel.clone(), running.cancel.clone());
     running.answering = Some(AbortOnDropHandle::new(tokio::spawn(async move {
         cancel.cancelled().await;
@@ -176,8 +212,14 @@ mod tests {
         for (writes, outcome) in [(true, Some(WriteOutcome::Unknown)), (false, None)] {
             let (_questions, asked) = mpsc::unbounded_channel();
             let call = async { panic!("a call that breaks off") };
-            let error = Running::new(call, asked, writes, CancellationToken::new()).follow().await.err();
-            assert_eq!(error.map(|error| (error.code, error.outcome)), Some((Code::Internal, outcome)));
+            let error = Running::new(call, asked, writes, CancellationToken::new())
+                .follow()
+                .await
+                .err();
+            assert_eq!(
+                error.map(|error| (error.code, error.outcome)),
+                Some((Code::Internal, outcome))
+            );
         }
     }
 }

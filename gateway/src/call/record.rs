@@ -142,13 +142,19 @@ impl CallRecord {
             caller: caller.clone(),
             transport: request.transport,
             protocol: request.protocol,
-            digest: gateway.audit().digest(request.arguments.unwrap_or("{}").as_bytes()),
+            digest: gateway
+                .audit()
+                .digest(request.arguments.unwrap_or("{}").as_bytes()),
             trace: request.trace.map(str::to_owned),
             opened: Instant::now(),
             ran_on: Arc::default(),
             known: Mutex::default(),
         };
-        Self { line: Arc::new(line), write: None, closed: false }
+        Self {
+            line: Arc::new(line),
+            write: None,
+            closed: false,
+        }
     }
 
     pub(super) fn call_id(&self) -> &Arc<str> {
@@ -218,7 +224,9 @@ impl CallRecord {
                 return Ok(());
             }
         }
-        let announced = self.line.with_about(|about| self.line.audit.append(&Event::Intent(Intent { about })));
+        let announced = self
+            .line
+            .with_about(|about| self.line.audit.append(&Event::Intent(Intent { about })));
         let mut known = lock(&self.line.known);
         match announced {
             Ok(_) => {
@@ -241,15 +249,19 @@ impl CallRecord {
         self.write = Some(state.clone());
         let line = self.line.clone();
         let task = tokio::spawn(async move {
-            let result =
-                AssertUnwindSafe(write).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic, true)));
+            let result = AssertUnwindSafe(write)
+                .catch_unwind()
+                .await
+                .unwrap_or_else(|panic| Err(panicked(&*panic, true)));
             match std::mem::replace(&mut *lock(&state), Write::Done) {
                 Write::Abandoned => drop(line.end(result.as_ref().err())),
                 Write::Running | Write::Done => {}
             }
             result
         });
-        let result = task.await.unwrap_or_else(|error| Err(failed(&error.to_string(), true)));
+        let result = task
+            .await
+            .unwrap_or_else(|error| Err(failed(&error.to_string(), true)));
         self.write = None;
         self.answered();
         result
@@ -267,32 +279,61 @@ impl CallRecord {
         let (recorded, stages) = end.written();
         let call_id = &self.line.call_id;
         match (outcome, recorded) {
-            (Err(CallError { form: ErrorForm::UnknownTool, .. }), Ok(_)) => {
-                CallOutcome::UnknownTool(Arc::clone(call_id))
-            }
-            (Err(CallError { form: ErrorForm::BadState, .. }), Ok(_)) => CallOutcome::BadState,
-            (Err(CallError { form: ErrorForm::HeaderMismatch, message, .. }), Ok(_)) => {
-                CallOutcome::HeaderMismatch(message.into())
-            }
-            (Err(CallError { form: ErrorForm::MissingCapability(needed), .. }), Ok(_)) => {
-                CallOutcome::MissingCapability(needed)
-            }
-            (Err(error), Ok(receipt)) => {
-                CallOutcome::Complete(ToolResult { receipt, stages, ..self.line.result(error) })
-            }
-            (Ok(CallOutcome::Complete(result)), Ok(receipt)) => {
-                CallOutcome::Complete(ToolResult { receipt, stages, ..result })
-            }
+            (
+                Err(CallError {
+                    form: ErrorForm::UnknownTool,
+                    ..
+                }),
+                Ok(_),
+            ) => CallOutcome::UnknownTool(Arc::clone(call_id)),
+            (
+                Err(CallError {
+                    form: ErrorForm::BadState,
+                    ..
+                }),
+                Ok(_),
+            ) => CallOutcome::BadState,
+            (
+                Err(CallError {
+                    form: ErrorForm::HeaderMismatch,
+                    message,
+                    ..
+                }),
+                Ok(_),
+            ) => CallOutcome::HeaderMismatch(message.into()),
+            (
+                Err(CallError {
+                    form: ErrorForm::MissingCapability(needed),
+                    ..
+                }),
+                Ok(_),
+            ) => CallOutcome::MissingCapability(needed),
+            (Err(error), Ok(receipt)) => CallOutcome::Complete(ToolResult {
+                receipt,
+                stages,
+                ..self.line.result(error)
+            }),
+            (Ok(CallOutcome::Complete(result)), Ok(receipt)) => CallOutcome::Complete(ToolResult {
+                receipt,
+                stages,
+                ..result
+            }),
             (Ok(CallOutcome::InputRequired(asked)), Ok(receipt)) => {
                 CallOutcome::InputRequired(InputRequired { receipt, ..asked })
             }
             (Ok(outcome), Ok(_)) => outcome,
             // The write has been done, or may have been, and cannot be undone: the caller is told the truth, with a mark.
             (Ok(CallOutcome::Complete(result)), Err(_)) if lock(&self.line.known).wrote => {
-                CallOutcome::Complete(ToolResult { unrecorded: true, ..result })
+                CallOutcome::Complete(ToolResult {
+                    unrecorded: true,
+                    ..result
+                })
             }
             (Err(error), Err(_)) if self.line.may_have_written(&error) => {
-                CallOutcome::Complete(ToolResult { unrecorded: true, ..self.line.result(error) })
+                CallOutcome::Complete(ToolResult {
+                    unrecorded: true,
+                    ..self.line.result(error)
+                })
             }
             (Ok(CallOutcome::InputRequired(asked)), Err(_)) => {
                 CallOutcome::Complete(self.line.result(asked.give_up(unrecorded())))
@@ -315,28 +356,49 @@ impl CallRecord {
         let call_id = self.line.call_id.clone();
         match (outcome, recorded) {
             (outcome, Ok(receipt)) => (outcome, Proof { call_id, receipt }),
-            (Ok(ItemOutcome::InputRequired(asked)), Err(_)) => {
-                (Err(asked.give_up(unrecorded())), Proof { call_id, receipt: None })
-            }
-            (_, Err(_)) => (Err(unrecorded()), Proof { call_id, receipt: None }),
+            (Ok(ItemOutcome::InputRequired(asked)), Err(_)) => (
+                Err(asked.give_up(unrecorded())),
+                Proof {
+                    call_id,
+                    receipt: None,
+                },
+            ),
+            (_, Err(_)) => (
+                Err(unrecorded()),
+                Proof {
+                    call_id,
+                    receipt: None,
+                },
+            ),
         }
     }
 }
 
 /// Returns the error of what panicked.
 fn panicked(panic: &(dyn Any + Send), wrote: bool) -> CallError {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
     failed(text.unwrap_or("a panic without a text"), wrote)
 }
 
 /// Returns the error of work that did not come to its end. Whether a write was made is not known then.
 fn failed(why: &str, wrote: bool) -> CallError {
     let error = CallError::new(Code::Internal, "The gateway failed.").log(why);
-    if wrote { error.outcome(WriteOutcome::Unknown) } else { error }
+    if wrote {
+        error.outcome(WriteOutcome::Unknown)
+    } else {
+        error
+    }
 }
 
 fn unrecorded() -> CallError {
-    CallError::new(Code::Unavailable, "The call cannot be recorded now, so it was not answered.").retry_after_ms(1000)
+    CallError::new(
+        Code::Unavailable,
+        "The call cannot be recorded now, so it was not answered.",
+    )
+    .retry_after_ms(1000)
 }
 
 impl Drop for CallRecord {
@@ -359,7 +421,11 @@ impl Drop for CallRecord {
                 let known = lock(&self.line.known);
                 known.wrote && known.marks.asked.is_some()
             };
-            let gone = if asked { gone.outcome(WriteOutcome::Unknown) } else { gone };
+            let gone = if asked {
+                gone.outcome(WriteOutcome::Unknown)
+            } else {
+                gone
+            };
             drop(self.line.end(Some(&gone)));
         }
     }
@@ -370,7 +436,11 @@ impl Line {
     /// clients check errors against it too.
     fn result(&self, error: CallError) -> ToolResult {
         let mut result = error.into_result(&self.call_id);
-        if lock(&self.known).asked.as_ref().is_some_and(Asked::promises_foreign_output) {
+        if lock(&self.known)
+            .asked
+            .as_ref()
+            .is_some_and(Asked::promises_foreign_output)
+        {
             result.move_error_to_meta();
         }
         result
@@ -403,12 +473,29 @@ impl Line {
                 trace: about.trace,
                 detail: error.and_then(|error| error.log.as_deref()),
             });
-            self.audit.enter(&Event::Call(Call { about, outcome, code: label, ms: milliseconds }))
+            self.audit.enter(&Event::Call(Call {
+                about,
+                outcome,
+                code: label,
+                ms: milliseconds,
+            }))
         });
-        End { line: self, error, outcome, entry: Some(entry), closed }
+        End {
+            line: self,
+            error,
+            outcome,
+            entry: Some(entry),
+            closed,
+        }
     }
 
-    fn count(&self, error: Option<&CallError>, outcome: Outcome, unrecorded: bool, closed: Instant) -> Stages {
+    fn count(
+        &self,
+        error: Option<&CallError>,
+        outcome: Outcome,
+        unrecorded: bool,
+        closed: Instant,
+    ) -> Stages {
         let known = lock(&self.known);
         let code = match unrecorded && !known.wrote {
             true => Some(Code::Unavailable),
@@ -438,7 +525,9 @@ impl Line {
             tenant: &self.caller.tenant,
             tool: asked.map(Asked::name),
             item: asked.and_then(Asked::item),
-            contract: asked.and_then(Asked::meter).map(|meter| &*meter.contract_version),
+            contract: asked
+                .and_then(Asked::meter)
+                .map(|meter| &*meter.contract_version),
             arguments_digest: self.digest.as_deref(),
             clear: (!known.clear.is_empty()).then_some(&known.clear),
             trace: self.trace.as_deref(),
@@ -450,7 +539,9 @@ impl Line {
     }
 
     fn outcome(&self, error: Option<&CallError>) -> Outcome {
-        let Some(error) = error else { return Outcome::Ok };
+        let Some(error) = error else {
+            return Outcome::Ok;
+        };
         let known = lock(&self.known);
         match (error.outcome, error.code) {
             (Some(WriteOutcome::Unknown), _) => Outcome::Unknown,
@@ -477,8 +568,13 @@ impl End<'_> {
     }
 
     fn write(&mut self) -> Option<(Result<Option<Receipt>, telemetry::Unrecorded>, Stages)> {
-        let recorded = self.entry.take()?.and_then(|entry| self.line.audit.written(entry));
-        let stages = self.line.count(self.error, self.outcome, recorded.is_err(), self.closed);
+        let recorded = self
+            .entry
+            .take()?
+            .and_then(|entry| self.line.audit.written(entry));
+        let stages = self
+            .line
+            .count(self.error, self.outcome, recorded.is_err(), self.closed);
         Some((recorded, stages))
     }
 }

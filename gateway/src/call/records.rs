@@ -19,16 +19,33 @@ pub(super) async fn read(
     template: &CatalogueItem,
     key: &str,
 ) -> (Result<ItemOutcome, CallError>, Proof) {
-    let mut proof = Proof { call_id: "none".into(), receipt: None };
+    let mut proof = Proof {
+        call_id: "none".into(),
+        receipt: None,
+    };
     let uri = request.tool;
     let tool = template.lookup.as_ref().and_then(|lookup| {
-        let tool = request.snapshot.catalogue.tool(request.endpoint, &lookup.tool, caller.access())?;
+        let tool =
+            request
+                .snapshot
+                .catalogue
+                .tool(request.endpoint, &lookup.tool, caller.access())?;
         matches!(tool.target, Target::Collection(_)).then_some((tool, lookup))
     });
-    let Some((tool, lookup)) = tool else { return (Err(CallError::unknown()), proof) };
-    let value = text::value(&tool.checks().schema()["properties"][&*lookup.argument], &[key]);
-    let arguments = Value::Object(Map::from_iter([(lookup.argument.to_string(), value)])).to_string();
-    let call = CallRequest { tool: &tool.name, arguments: Some(&arguments), ..request.clone() };
+    let Some((tool, lookup)) = tool else {
+        return (Err(CallError::unknown()), proof);
+    };
+    let value = text::value(
+        &tool.checks().schema()["properties"][&*lookup.argument],
+        &[key],
+    );
+    let arguments =
+        Value::Object(Map::from_iter([(lookup.argument.to_string(), value)])).to_string();
+    let call = CallRequest {
+        tool: &tool.name,
+        arguments: Some(&arguments),
+        ..request.clone()
+    };
     let result = match Box::pin(call_tool(gateway, caller, &call)).await {
         CallOutcome::Complete(result) => result,
         _ => return (Err(CallError::unknown()), proof),
@@ -54,7 +71,18 @@ fn failed(said: &Value) -> CallError {
     if matches!(code, Code::NotFound | Code::InvalidArguments) {
         return CallError::unknown();
     }
-    let error = CallError::new(code, said["message"].as_str().unwrap_or("The record cannot be read.").to_owned());
-    let wait = said["retry_after_ms"].as_u64().and_then(|wait| u32::try_from(wait).ok());
-    CallError { retry_after_ms: wait, ..error }
+    let error = CallError::new(
+        code,
+        said["message"]
+            .as_str()
+            .unwrap_or("The record cannot be read.")
+            .to_owned(),
+    );
+    let wait = said["retry_after_ms"]
+        .as_u64()
+        .and_then(|wait| u32::try_from(wait).ok());
+    CallError {
+        retry_after_ms: wait,
+        ..error
+    }
 }

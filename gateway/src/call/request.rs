@@ -5,7 +5,9 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
 
-use super::{Asking, Endpoint, InputRequired, MissingCapability, ParamHeaders, Resumed, ToolResult};
+use super::{
+    Asking, Endpoint, InputRequired, MissingCapability, ParamHeaders, Resumed, ToolResult,
+};
 use crate::snapshot::Snapshot;
 
 /// One call as any transport and any era asks for it.
@@ -62,8 +64,17 @@ impl<'a> CallRequest<'a> {
 
     /// Returns the same call with the answers of its caller, JSON, to the question of that state.
     pub fn resumed<'r>(&'r self, responses: &'r str, state: Option<&'r str>) -> CallRequest<'r> {
-        let resumed = Some(Resumed { responses: Some(responses), state });
-        CallRequest { asking: Asking { resumed, ..self.asking }, ..self.clone() }
+        let resumed = Some(Resumed {
+            responses: Some(responses),
+            state,
+        });
+        CallRequest {
+            asking: Asking {
+                resumed,
+                ..self.asking
+            },
+            ..self.clone()
+        }
     }
 }
 
@@ -96,7 +107,9 @@ impl CallOutcome {
         match self {
             Self::Complete(result) => Ok(result),
             Self::InputRequired(_) | Self::MissingCapability(_) => Err(Unasked::Asks),
-            Self::UnknownTool(_) | Self::BadState | Self::HeaderMismatch(_) => Err(Unasked::NotThere),
+            Self::UnknownTool(_) | Self::BadState | Self::HeaderMismatch(_) => {
+                Err(Unasked::NotThere)
+            }
         }
     }
 }

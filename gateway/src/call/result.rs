@@ -105,7 +105,11 @@ impl ToolResult {
     /// Returns the members of an error of ours, wherever they stand: a JSON object on one line.
     pub fn error(&self) -> Option<&str> {
         self.code?;
-        let moved = self.meta.iter().find(|(name, _)| name == ERROR).map(|(_, error)| error);
+        let moved = self
+            .meta
+            .iter()
+            .find(|(name, _)| name == ERROR)
+            .map(|(_, error)| error);
         moved.or(self.structured.as_ref()).map(String::as_str)
     }
 
@@ -125,8 +129,11 @@ impl ToolResult {
         if let Some(structured) = &self.structured {
             result["structuredContent"] = parsed(structured);
         }
-        let mut meta: Map<String, Value> =
-            self.meta.iter().map(|(name, value)| (name.to_string(), parsed(value))).collect();
+        let mut meta: Map<String, Value> = self
+            .meta
+            .iter()
+            .map(|(name, value)| (name.to_string(), parsed(value)))
+            .collect();
         if let Some(receipt) = &self.receipt {
             meta.insert(RECEIPT.to_owned(), receipt.to_string().into());
         }
@@ -144,7 +151,10 @@ impl Content {
             Self::Text(text) => Cow::Borrowed(text),
             Self::Blocks(blocks) => {
                 let blocks: Vec<Value> = serde_json::from_str(blocks).unwrap_or_default();
-                let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+                let texts: Vec<&str> = blocks
+                    .iter()
+                    .filter_map(|block| block["text"].as_str())
+                    .collect();
                 Cow::Owned(texts.join("\n"))
             }
         }
@@ -152,10 +162,14 @@ impl Content {
 
     /// Says what the content holds beside text, such as `an image (image/png)`.
     pub fn others(&self) -> Vec<String> {
-        let Self::Blocks(blocks) = self else { return Vec::new() };
+        let Self::Blocks(blocks) = self else {
+            return Vec::new();
+        };
         let blocks: Vec<Value> = serde_json::from_str(blocks).unwrap_or_default();
         let others = blocks.iter().filter_map(|block| {
-            let named = |kind: &str, name: &Value| format!("{kind} ({})", name.as_str().unwrap_or("of no stated type"));
+            let named = |kind: &str, name: &Value| {
+                format!("{kind} ({})", name.as_str().unwrap_or("of no stated type"))
+            };
             Some(match block["type"].as_str()? {
                 "text" => return None,
                 "image" => named("an image", &block["mimeType"]),
@@ -176,6 +190,9 @@ mod tests {
     fn blocks_are_read_as_their_texts() {
         let blocks = r#"[{"type":"text","text":"a"},{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"b"}]"#;
         assert_eq!(Content::Blocks(blocks.to_owned()).text(), "a\nb");
-        assert_eq!(Content::Blocks(blocks.to_owned()).others(), ["an image (image/png)"]);
+        assert_eq!(
+            Content::Blocks(blocks.to_owned()).others(),
+            ["an image (image/png)"]
+        );
     }
 }

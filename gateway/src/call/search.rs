@@ -23,7 +23,10 @@ static CALL: LazyLock<ArgumentValidator> = LazyLock::new(|| validator(CALL_TOOL)
 /// The request to a view with search.
 pub enum Searched<'a> {
     /// A call of this tool with these arguments, as they came.
-    Call { tool: Cow<'a, str>, arguments: Option<&'a str> },
+    Call {
+        tool: Cow<'a, str>,
+        arguments: Option<&'a str>,
+    },
     /// What was found, or why nothing was called.
     Answer(CallOutcome),
 }
@@ -40,11 +43,19 @@ pub async fn searched<'a>(
         FIND_TOOLS => (FIND_TOOLS, None),
         CALL_TOOL => match called(arguments) {
             Ok(Called { name, arguments }) => {
-                return Searched::Call { tool: name, arguments: arguments.map(RawValue::get) };
+                return Searched::Call {
+                    tool: name,
+                    arguments: arguments.map(RawValue::get),
+                };
             }
             Err(error) => (CALL_TOOL, Some(error)),
         },
-        tool => return Searched::Call { tool: tool.into(), arguments: request.arguments },
+        tool => {
+            return Searched::Call {
+                tool: tool.into(),
+                arguments: request.arguments,
+            };
+        }
     };
     let mut record = CallRecord::open(gateway, caller, request);
     record.search(tool);
@@ -58,7 +69,10 @@ pub async fn searched<'a>(
 pub fn unknown(name: &str, call_id: &str) -> ToolResult {
     let shown: String = name.chars().take(64).collect();
     let message = format!("There is no tool `{shown}` here. Use a name that {FIND_TOOLS} answers.");
-    let error = CallError { field: Some("name".to_owned()), ..CallError::new(Code::InvalidArguments, message) };
+    let error = CallError {
+        field: Some("name".to_owned()),
+        ..CallError::new(Code::InvalidArguments, message)
+    };
     error.into_result(call_id)
 }
 
@@ -74,19 +88,32 @@ struct Called<'a> {
 /// Reads the arguments of `call_tool`. Those inside stay as they came: the tool's own stage reads them.
 fn called(text: &str) -> Result<Called<'_>, CallError> {
     let read = serde_json::from_str::<Called<'_>>(text).ok();
-    match read.filter(|called| called.arguments.is_none_or(|arguments| arguments.get().starts_with('{'))) {
+    match read.filter(|called| {
+        called
+            .arguments
+            .is_none_or(|arguments| arguments.get().starts_with('{'))
+    }) {
         Some(called) => Ok(called),
         None => Err(match CALL.validate(text) {
             Err(invalid) => CallError::invalid(invalid),
-            Ok(_) => CallError::new(Code::InvalidArguments, "`name` and `arguments` may be there once."),
+            Ok(_) => CallError::new(
+                Code::InvalidArguments,
+                "`name` and `arguments` may be there once.",
+            ),
         }),
     }
 }
 
 fn found(listing: &Listing, text: &str) -> Result<ToolResult, CallError> {
     let arguments: Map<String, Value> = FIND.validate(text).map_err(CallError::invalid)?;
-    let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
-    let most = arguments.get("limit").and_then(Value::as_u64).unwrap_or(FOUND_DEFAULT);
+    let query = arguments
+        .get("query")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let most = arguments
+        .get("limit")
+        .and_then(Value::as_u64)
+        .unwrap_or(FOUND_DEFAULT);
     let tools = listing.find(query, usize::try_from(most).unwrap_or(usize::MAX));
     let hint = match tools.is_empty() {
         true => format!(

@@ -3,7 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
-use weir_contracts::{Contract, Schema, Tool, compile::result_arm, contract::OfferTarget, output::ResultChecker};
+use weir_contracts::{
+    Contract, Schema, Tool, compile::result_arm, contract::OfferTarget, output::ResultChecker,
+};
 use weir_plugin_host::ToolRef;
 
 pub struct CodeTool {
@@ -25,7 +27,10 @@ impl CodeTool {
     ) -> Option<Self> {
         let input = tool.input_schema.value();
         let properties = input.get("properties").and_then(Value::as_object);
-        let stated = properties.into_iter().flatten().filter_map(|(name, schema)| Some((name, schema.get("default")?)));
+        let stated = properties
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, schema)| Some((name, schema.get("default")?)));
         // A null default says that an argument may be absent.
         let defaults = stated.filter(|(_, default)| !default.is_null());
         Some(Self {
@@ -37,7 +42,9 @@ impl CodeTool {
                 read_only: !tool.writes(),
             },
             published: published.clone(),
-            defaults: defaults.map(|(name, default)| (name.clone(), default.clone())).collect(),
+            defaults: defaults
+                .map(|(name, default)| (name.clone(), default.clone()))
+                .collect(),
             output_schema: tool.output_schema.clone(),
             output: OnceLock::new(),
         })
@@ -53,7 +60,11 @@ impl CodeTool {
         let schema = self.output_schema.as_ref()?;
         let compiled = self.output.get_or_init(|| {
             let compiled = ResultChecker::new(&result_arm(&schema.value()));
-            compiled.inspect_err(|error| tracing::error!(tool = &*self.source.tool, "its output schema: {error}")).ok()
+            compiled
+                .inspect_err(|error| {
+                    tracing::error!(tool = &*self.source.tool, "its output schema: {error}")
+                })
+                .ok()
         });
         compiled.as_ref()
     }

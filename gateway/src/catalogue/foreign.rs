@@ -25,7 +25,12 @@ pub struct ForeignTool {
 }
 
 impl ForeignTool {
-    pub(super) fn prepare(contract: &Contract, tool: &Tool, published: &Arc<OfferTarget>, upstream: &str) -> Self {
+    pub(super) fn prepare(
+        contract: &Contract,
+        tool: &Tool,
+        published: &Arc<OfferTarget>,
+        upstream: &str,
+    ) -> Self {
         Self {
             upstream: upstream.into(),
             name: published.name.as_str().into(),
@@ -56,7 +61,11 @@ impl ForeignTool {
         let schema = self.output_schema.as_ref()?;
         let compiled = self.output.get_or_init(|| {
             let compiled = ResultChecker::foreign(&schema.value());
-            compiled.inspect_err(|error| tracing::error!(tool = &*self.name, "its output schema: {error}")).ok()
+            compiled
+                .inspect_err(|error| {
+                    tracing::error!(tool = &*self.name, "its output schema: {error}")
+                })
+                .ok()
         });
         compiled.as_ref()
     }

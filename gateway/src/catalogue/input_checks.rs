@@ -56,11 +56,19 @@ impl InputChecks {
 
 impl KeptChecks {
     fn with_room_for(most: usize) -> Self {
-        Self(Arc::new(Cache::with(most, most as u64, UnitWeighter, RandomState::new(), Default::default())))
+        Self(Arc::new(Cache::with(
+            most,
+            most as u64,
+            UnitWeighter,
+            RandomState::new(),
+            Default::default(),
+        )))
     }
 
     pub(super) fn of(&self, tool: &Tool, digest: &[u8; 32]) -> Arc<InputChecks> {
-        let Ok(checks) = self.0.get_or_insert_with(digest, || Ok::<_, Infallible>(Arc::new(InputChecks::new(tool))));
+        let Ok(checks) = self.0.get_or_insert_with(digest, || {
+            Ok::<_, Infallible>(Arc::new(InputChecks::new(tool)))
+        });
         checks
     }
 }
@@ -79,8 +87,7 @@ mod tests {
 
     #[test]
     fn checks_of_tools_that_are_called_least_make_room() {
-        let text =
-            r#"{"tool":"pick","description":"Picks one.","fields":[{"name":"of","type":"number","required":true}]}"#;
+        let text = r#"{"tool":"pick","description":"Picks one.","fields":[{"name":"of","type":"number","required":true}]}"#;
         let form = form::read("pick.json", text).expect("a form");
         let contract = compile::compile(&form, &Default::default()).expect("a contract");
         let tool = &contract.tools[0];
@@ -90,7 +97,10 @@ mod tests {
                 let checks = kept.of(tool, &[number; 32]);
                 let arguments = checks.arguments().expect("its schema compiles");
                 assert!(arguments.validate(r#"{"of":1}"#).is_ok(), "round {round}");
-                assert!(arguments.validate(r#"{"of":"one"}"#).is_err(), "round {round}");
+                assert!(
+                    arguments.validate(r#"{"of":"one"}"#).is_err(),
+                    "round {round}"
+                );
                 assert!(kept.0.len() <= 10, "{} are kept", kept.0.len());
             }
         }

@@ -96,21 +96,37 @@ impl Items {
     pub(super) fn prepare(contract: &Contract, previous: Option<&Catalogue>) -> Self {
         let records = contract.tools.iter().filter_map(|tool| {
             let (argument, template) = listed::record_template(&contract.name, tool)?;
-            Some((Lookup { tool: tool.name.as_str().into(), argument: argument.into() }, template))
+            Some((
+                Lookup {
+                    tool: tool.name.as_str().into(),
+                    argument: argument.into(),
+                },
+                template,
+            ))
         });
         let records: Vec<_> = records.collect();
         if contract.prompts.is_empty() && !contract.has_resources() && records.is_empty() {
             return Self::default();
         }
         let source = ItemSource::prepare(contract, previous);
-        let make = |kind, own: &str, arguments: &[PromptArgument], lookup: Option<Lookup>, entry: Value| {
-            let Value::Object(entry) = entry else { unreachable!("an entry of a list is an object") };
+        let make = |kind,
+                    own: &str,
+                    arguments: &[PromptArgument],
+                    lookup: Option<Lookup>,
+                    entry: Value| {
+            let Value::Object(entry) = entry else {
+                unreachable!("an entry of a list is an object")
+            };
             let key = match kind {
                 ItemKind::Prompt => "name",
                 ItemKind::Resource => "uri",
                 ItemKind::Template => "uriTemplate",
             };
-            let key = entry.get(key).and_then(Value::as_str).unwrap_or_default().into();
+            let key = entry
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .into();
             let (source, arguments) = (source.clone(), arguments.to_vec());
             Arc::new(CatalogueItem {
                 kind,
@@ -123,22 +139,47 @@ impl Items {
                 digest: OnceLock::new(),
             })
         };
-        let item = |kind, own: &str, arguments: &[PromptArgument], entry| make(kind, own, arguments, None, entry);
+        let item = |kind, own: &str, arguments: &[PromptArgument], entry| {
+            make(kind, own, arguments, None, entry)
+        };
         let scope = contract.uri_scope();
         let prompts = contract.prompts.iter();
         let resources = contract.resources.iter();
         let templates = contract.templates.iter();
         Self {
             prompts: prompts
-                .map(|it| item(ItemKind::Prompt, &it.own_name, &it.arguments, listed::prompt(it)))
+                .map(|it| {
+                    item(
+                        ItemKind::Prompt,
+                        &it.own_name,
+                        &it.arguments,
+                        listed::prompt(it),
+                    )
+                })
                 .collect(),
             resources: resources
-                .map(|it| item(ItemKind::Resource, &it.uri, &[], listed::resource(scope, it)))
+                .map(|it| {
+                    item(
+                        ItemKind::Resource,
+                        &it.uri,
+                        &[],
+                        listed::resource(scope, it),
+                    )
+                })
                 .collect(),
             templates: templates
-                .map(|it| item(ItemKind::Template, &it.uri_template, &[], listed::template(scope, it)))
+                .map(|it| {
+                    item(
+                        ItemKind::Template,
+                        &it.uri_template,
+                        &[],
+                        listed::template(scope, it),
+                    )
+                })
                 .chain(
-                    records.into_iter().map(|(lookup, entry)| make(ItemKind::Template, "", &[], Some(lookup), entry)),
+                    records.into_iter().map(|(lookup, entry)| {
+                        make(ItemKind::Template, "", &[], Some(lookup), entry)
+                    }),
                 )
                 .collect(),
             source: Some(source),
@@ -150,12 +191,19 @@ impl Items {
     /// Returns the page that clients know by this URI. One that is on no list is looked for where resources come and go.
     pub(super) fn page(&self, published: &str) -> Option<LinkedPage> {
         let source = self.source.as_ref()?;
-        let own = match self.resources.iter().find(|resource| &*resource.key == published) {
+        let own = match self
+            .resources
+            .iter()
+            .find(|resource| &*resource.key == published)
+        {
             Some(listed) => listed.own.clone(),
             None if source.has_live_resources => uri::own_uri(published)?.1.into(),
             None => return None,
         };
-        Some(LinkedPage { source: source.clone(), own })
+        Some(LinkedPage {
+            source: source.clone(),
+            own,
+        })
     }
 }
 
@@ -167,7 +215,10 @@ impl ItemSource {
             Maker::Upstream(name) => format!("upstream {name}"),
         });
         let digest = Sha256::new()
-            .chain_update(format!("{}@{} {maker:?} {}", contract.name, contract.version, contract.live_resources))
+            .chain_update(format!(
+                "{}@{} {maker:?} {}",
+                contract.name, contract.version, contract.live_resources
+            ))
             .finalize()
             .into();
         let before = previous.and_then(|catalogue| catalogue.source(&contract.name));
@@ -176,12 +227,23 @@ impl ItemSource {
         }
         let name: Arc<str> = contract.name.as_str().into();
         let upstream: Option<Arc<str>> = contract.upstream().map(Into::into);
-        let plugin = contract.plugin().zip(contract.definitions.as_deref()).map(|(plugin, definitions)| ItemPlugin {
-            name: plugin.into(),
-            definitions: definitions.into(),
-            contract: format!("{name}@{}", contract.version).into(),
-        });
-        let meter = |method: &str| ToolMeter::new(method.into(), name.clone(), contract.version, upstream.clone());
+        let plugin =
+            contract
+                .plugin()
+                .zip(contract.definitions.as_deref())
+                .map(|(plugin, definitions)| ItemPlugin {
+                    name: plugin.into(),
+                    definitions: definitions.into(),
+                    contract: format!("{name}@{}", contract.version).into(),
+                });
+        let meter = |method: &str| {
+            ToolMeter::new(
+                method.into(),
+                name.clone(),
+                contract.version,
+                upstream.clone(),
+            )
+        };
         let meters = ["prompts/get", "resources/read"].map(meter);
         let has_live_resources = contract.live_resources;
         Arc::new(Self {
@@ -211,7 +273,8 @@ impl ItemSource {
 
 impl CatalogueItem {
     pub(super) fn digest(&self) -> &[u8; 32] {
-        self.digest.get_or_init(|| Sha256::digest(self.entry(ListShape::Modern)).into())
+        self.digest
+            .get_or_init(|| Sha256::digest(self.entry(ListShape::Modern)).into())
     }
 
     /// Returns the item as a client of that shape reads it.
@@ -228,12 +291,20 @@ impl CatalogueItem {
 
 /// Writes an entry of a list, with what its clients may know about where it comes from. Older clients know neither
 /// titles nor icons.
-pub fn write_entry(entry: &Map<String, Value>, contract_version: &str, shape: ListShape, out: &mut String) {
+pub fn write_entry(
+    entry: &Map<String, Value>,
+    contract_version: &str,
+    shape: ListShape,
+    out: &mut String,
+) {
     let is_structured = matches!(shape, ListShape::Modern | ListShape::Structured);
     let mut shown = entry.clone();
     let theirs = shown.shift_remove("_meta");
     if is_structured {
-        shown.insert("_meta".to_owned(), meta(contract_version, theirs.as_ref()).into());
+        shown.insert(
+            "_meta".to_owned(),
+            meta(contract_version, theirs.as_ref()).into(),
+        );
     } else {
         shown.shift_remove("title");
         shown.shift_remove("icons");

@@ -106,7 +106,10 @@ impl ServerInfo {
             name: contract.name.clone(),
             title: contract.title.clone(),
             version: contract.version.to_string(),
-            instructions: contract.instructions.clone().or_else(|| contract.description.clone()),
+            instructions: contract
+                .instructions
+                .clone()
+                .or_else(|| contract.description.clone()),
         }
     }
 
@@ -132,15 +135,30 @@ impl ServerInfo {
 }
 
 impl Listing {
-    pub(super) fn new(server: ServerInfo, tools: Vec<Arc<CatalogueTool>>, items: &[&Items]) -> Self {
+    pub(super) fn new(
+        server: ServerInfo,
+        tools: Vec<Arc<CatalogueTool>>,
+        items: &[&Items],
+    ) -> Self {
         let every = |list: fn(&Items) -> &Vec<Arc<CatalogueItem>>| {
-            Pages::new(items.iter().flat_map(|items| list(items)).cloned().collect())
+            Pages::new(
+                items
+                    .iter()
+                    .flat_map(|items| list(items))
+                    .cloned()
+                    .collect(),
+            )
         };
-        let mut sources: Vec<_> = items.iter().filter_map(|items| items.source.clone()).collect();
+        let mut sources: Vec<_> = items
+            .iter()
+            .filter_map(|items| items.source.clone())
+            .collect();
         sources.sort_by(|a, b| a.contract.cmp(&b.contract));
         let tools = Pages::new(tools);
         let of_tools = tools.entries().iter().map(|tool| &tool.contract);
-        let contracts: BTreeSet<_> = of_tools.chain(sources.iter().map(|source| &source.contract)).collect();
+        let contracts: BTreeSet<_> = of_tools
+            .chain(sources.iter().map(|source| &source.contract))
+            .collect();
         let contracts = contracts.into_iter().cloned().collect();
         Self {
             server,
@@ -165,10 +183,18 @@ impl Listing {
 
     /// Lets the pages be read that its tools link.
     pub(super) fn with_pages(self, items: &[&Items]) -> Self {
-        let named = items.iter().filter_map(|items| Some((&items.source.as_ref()?.contract, *items)));
+        let named = items
+            .iter()
+            .filter_map(|items| Some((&items.source.as_ref()?.contract, *items)));
         let items: HashMap<&Arc<str>, &Items> = named.collect();
-        let linked = self.tools.entries().iter().flat_map(|tool| tool.pages().map(move |page| (&tool.contract, page)));
-        let page = |(contract, uri): (&Arc<str>, &str)| Some((uri.into(), items.get(contract)?.page(uri)?));
+        let linked = self
+            .tools
+            .entries()
+            .iter()
+            .flat_map(|tool| tool.pages().map(move |page| (&tool.contract, page)));
+        let page = |(contract, uri): (&Arc<str>, &str)| {
+            Some((uri.into(), items.get(contract)?.page(uri)?))
+        };
         let pages = linked.filter_map(page).collect();
         Self { pages, ..self }
     }
@@ -180,7 +206,10 @@ impl Listing {
 
     /// Lists the two tools that search the others. `read_only` says whether all of those only read.
     pub(super) fn with_search(self, read_only: bool) -> Self {
-        Self { search: Some(Search::new(self.tools.entries(), read_only)), ..self }
+        Self {
+            search: Some(Search::new(self.tools.entries(), read_only)),
+            ..self
+        }
     }
 
     /// Returns the search in its tools, if it lists that instead of them.
@@ -189,23 +218,36 @@ impl Listing {
     }
 
     /// Returns at most `size` of the tools that it lists, after `cursor`.
-    pub fn tools_page(&self, shape: ListShape, cursor: Option<&str>, size: usize) -> Result<Page<'_>, BadCursor> {
+    pub fn tools_page(
+        &self,
+        shape: ListShape,
+        cursor: Option<&str>,
+        size: usize,
+    ) -> Result<Page<'_>, BadCursor> {
         match (&self.search, cursor) {
             (None, _) => self.tools.page(shape, cursor, size),
-            (Some(search), None) => Ok(Page { entries: Cow::Borrowed(search.listed(shape)), next: None }),
+            (Some(search), None) => Ok(Page {
+                entries: Cow::Borrowed(search.listed(shape)),
+                next: None,
+            }),
             (Some(_), Some(_)) => Err(BadCursor),
         }
     }
 
     /// Returns the items of a contract, if the endpoint has any.
     pub fn source(&self, contract: &str) -> Option<&Arc<ItemSource>> {
-        let at = self.sources.binary_search_by(|source| (*source.contract).cmp(contract)).ok()?;
+        let at = self
+            .sources
+            .binary_search_by(|source| (*source.contract).cmp(contract))
+            .ok()?;
         Some(&self.sources[at])
     }
 
     /// Returns the sources whose resources are asked of the server each time.
     pub fn live(&self) -> impl Iterator<Item = &Arc<ItemSource>> {
-        self.sources.iter().filter(|source| source.has_live_resources)
+        self.sources
+            .iter()
+            .filter(|source| source.has_live_resources)
     }
 
     /// Returns the names of the contracts that something is listed of, in their order.
@@ -227,13 +269,19 @@ impl Listing {
     /// Returns whether calls may log to their callers: those of plugins' tools and of other servers. What an adapter logs is
     /// for operators.
     pub fn has_log_messages(&self) -> bool {
-        self.tools.entries().iter().any(|tool| !matches!(tool.target, Target::Collection(_)))
+        self.tools
+            .entries()
+            .iter()
+            .any(|tool| !matches!(tool.target, Target::Collection(_)))
             || !self.prompts.is_empty()
     }
 
     /// Returns whether calls may become tasks.
     pub fn has_tasks(&self) -> bool {
-        self.tools.entries().iter().any(|tool| tool.tasks != TaskSupport::None)
+        self.tools
+            .entries()
+            .iter()
+            .any(|tool| tool.tasks != TaskSupport::None)
     }
 
     /// Returns `true` if anything in it can be completed.
@@ -243,7 +291,8 @@ impl Listing {
 
     /// Returns the list in words, as `llms.txt`.
     pub fn llms(&self) -> &str {
-        self.llms.get_or_init(|| llms::write(&self.server, self.tools.entries().iter().map(Arc::as_ref)))
+        self.llms
+            .get_or_init(|| llms::write(&self.server, self.tools.entries().iter().map(Arc::as_ref)))
     }
 
     /// Returns digests that are equal exactly if every client sees the same lists: of tools, of prompts, of resources
@@ -255,7 +304,9 @@ impl Listing {
                 resources.update(source.contract.as_bytes());
                 resources.update([0]);
             }
-            let resources = resources.chain_update(self.resources.digest()).chain_update(self.templates.digest());
+            let resources = resources
+                .chain_update(self.resources.digest())
+                .chain_update(self.templates.digest());
             let tools = match &self.search {
                 Some(search) => Sha256::digest(search.listed(ListShape::Modern)).into(),
                 None => self.tools.digest(),
@@ -270,7 +321,10 @@ impl<T: Entry> Pages<T> {
     fn new(mut entries: Vec<Arc<T>>) -> Self {
         entries.sort_by(|a, b| a.key().cmp(b.key()));
         entries.dedup_by(|later, first| later.key() == first.key());
-        Self { entries, ..Self::default() }
+        Self {
+            entries,
+            ..Self::default()
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -286,12 +340,16 @@ impl<T: Entry> Pages<T> {
     }
 
     pub fn find(&self, key: &str) -> Option<&Arc<T>> {
-        let at = self.entries.binary_search_by(|entry| entry.key().cmp(key)).ok()?;
+        let at = self
+            .entries
+            .binary_search_by(|entry| entry.key().cmp(key))
+            .ok()?;
         Some(&self.entries[at])
     }
 
     fn prepared(&self, shape: ListShape) -> &Prepared {
-        self.prepared[shape as usize].get_or_init(|| Prepared::write(&self.entries, shape, self.profile))
+        self.prepared[shape as usize]
+            .get_or_init(|| Prepared::write(&self.entries, shape, self.profile))
     }
 
     /// Returns one entry, by number.
@@ -302,7 +360,12 @@ impl<T: Entry> Pages<T> {
 
     /// Returns at most `size` entries after `cursor`. The cursor is the last key seen, so it survives a swap of the
     /// snapshot.
-    pub fn page(&self, shape: ListShape, cursor: Option<&str>, size: usize) -> Result<Page<'_>, BadCursor> {
+    pub fn page(
+        &self,
+        shape: ListShape,
+        cursor: Option<&str>,
+        size: usize,
+    ) -> Result<Page<'_>, BadCursor> {
         let prepared = self.prepared(shape);
         let start = match cursor {
             None => 0,
@@ -313,18 +376,28 @@ impl<T: Entry> Pages<T> {
         };
         let end = self.entries.len().min(start.saturating_add(size.max(1)));
         if start >= end {
-            return Ok(Page { entries: Cow::Borrowed(""), next: None });
+            return Ok(Page {
+                entries: Cow::Borrowed(""),
+                next: None,
+            });
         }
         let entries = &prepared.bytes[prepared.spans[start].start..prepared.spans[end - 1].end];
         let next = (end < self.entries.len()).then(|| cursor_after(self.entries[end - 1].key()));
-        Ok(Page { entries: Cow::Borrowed(entries), next })
+        Ok(Page {
+            entries: Cow::Borrowed(entries),
+            next,
+        })
     }
 
     fn digest(&self) -> [u8; 32] {
         let mut digest = Sha256::new();
         for entry in &self.entries {
             digest.update(entry.digest());
-            digest.update(self.profile.and_then(|profile| entry.lowered(profile)).unwrap_or_default());
+            digest.update(
+                self.profile
+                    .and_then(|profile| entry.lowered(profile))
+                    .unwrap_or_default(),
+            );
         }
         digest.finalize().into()
     }
@@ -346,7 +419,11 @@ pub fn cursor_after(key: &str) -> String {
 
 impl<T> Default for Pages<T> {
     fn default() -> Self {
-        Self { entries: Vec::new(), profile: None, prepared: Default::default() }
+        Self {
+            entries: Vec::new(),
+            profile: None,
+            prepared: Default::default(),
+        }
     }
 }
 
@@ -383,7 +460,11 @@ impl Entry for CatalogueItem {
 }
 
 impl Prepared {
-    fn write<T: Entry>(entries: &[Arc<T>], shape: ListShape, profile: Option<ClientProfile>) -> Self {
+    fn write<T: Entry>(
+        entries: &[Arc<T>],
+        shape: ListShape,
+        profile: Option<ClientProfile>,
+    ) -> Self {
         let mut bytes = String::new();
         let mut spans = Vec::with_capacity(entries.len());
         for entry in entries {

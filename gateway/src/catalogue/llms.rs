@@ -14,16 +14,28 @@ use super::{CatalogueTool, listing::ServerInfo};
 const DEPTH_MAX: usize = 3;
 
 /// Writes the page. The tools come in the order of their contracts and names.
-pub(super) fn write<'t>(server: &ServerInfo, tools: impl Iterator<Item = &'t CatalogueTool>) -> String {
+pub(super) fn write<'t>(
+    server: &ServerInfo,
+    tools: impl Iterator<Item = &'t CatalogueTool>,
+) -> String {
     let mut tools: Vec<&CatalogueTool> = tools.collect();
     tools.sort_by(|a, b| (&a.contract, &a.name).cmp(&(&b.contract, &b.name)));
     let mut page = String::new();
-    line(&mut page, &format!("# {}", plain(server.title.as_deref().unwrap_or(&server.name))));
+    line(
+        &mut page,
+        &format!(
+            "# {}",
+            plain(server.title.as_deref().unwrap_or(&server.name))
+        ),
+    );
     let count = match tools.len() {
         1 => "1 tool".to_owned(),
         count => format!("{count} tools"),
     };
-    line(&mut page, &format!("\n> {count}, over MCP. Version {}.", server.version));
+    line(
+        &mut page,
+        &format!("\n> {count}, over MCP. Version {}.", server.version),
+    );
     if let Some(instructions) = &server.instructions {
         line(&mut page, &format!("\n{}", paragraphs(instructions)));
     }
@@ -49,24 +61,53 @@ fn one(page: &mut String, tool: &CatalogueTool) {
     }
     line(page, &format!("\n{}", effects(&told.annotations)));
     let input = &told.input_schema.value();
-    let has_arguments = input["properties"].as_object().is_some_and(|properties| !properties.is_empty());
-    line(page, if has_arguments { "\nArguments:\n" } else { "\nArguments: none." });
+    let has_arguments = input["properties"]
+        .as_object()
+        .is_some_and(|properties| !properties.is_empty());
+    line(
+        page,
+        if has_arguments {
+            "\nArguments:\n"
+        } else {
+            "\nArguments: none."
+        },
+    );
     properties(page, input, 0);
     if let Some(output) = &told.output_schema {
         let members = answer(&output.value());
-        let has_members = members["properties"].as_object().is_some_and(|properties| !properties.is_empty());
-        line(page, if has_members { "\nAnswers:\n" } else { "\nAnswers: an object." });
+        let has_members = members["properties"]
+            .as_object()
+            .is_some_and(|properties| !properties.is_empty());
+        line(
+            page,
+            if has_members {
+                "\nAnswers:\n"
+            } else {
+                "\nAnswers: an object."
+            },
+        );
         properties(page, &members, 0);
     }
     let required = required(input);
-    let words: Vec<String> = required.iter().map(|name| format!(" --{} …", name.replace('_', "-"))).collect();
-    line(page, &format!("\n    weir call {}{}", told.name, words.concat()));
+    let words: Vec<String> = required
+        .iter()
+        .map(|name| format!(" --{} …", name.replace('_', "-")))
+        .collect();
+    line(
+        page,
+        &format!("\n    weir call {}{}", told.name, words.concat()),
+    );
 }
 
 /// Returns a sentence about what a client may be asked to confirm.
 fn effects(annotations: &Annotations) -> String {
-    let changes_once = annotations.read_only_hint != Some(true) && annotations.idempotent_hint == Some(true);
-    let again = if changes_once { " The same call again changes nothing more." } else { "" };
+    let changes_once =
+        annotations.read_only_hint != Some(true) && annotations.idempotent_hint == Some(true);
+    let again = if changes_once {
+        " The same call again changes nothing more."
+    } else {
+        ""
+    };
     format!("It {}.{again}", annotations.effect())
 }
 
@@ -74,7 +115,13 @@ fn effects(annotations: &Annotations) -> String {
 /// first arm; the other arm is that of errors.
 fn answer(output: &Value) -> Value {
     let arm = &output["anyOf"][0];
-    let part = |keyword: &str| output.get(keyword).or_else(|| arm.get(keyword)).cloned().unwrap_or_default();
+    let part = |keyword: &str| {
+        output
+            .get(keyword)
+            .or_else(|| arm.get(keyword))
+            .cloned()
+            .unwrap_or_default()
+    };
     json!({ "properties": part("properties"), "required": part("required") })
 }
 
@@ -94,13 +141,24 @@ fn properties(page: &mut String, schema: &Value, depth: usize) {
         }
         notes.extend(rules(property));
         let mut told = format!("{}- `{name}` ({})", "  ".repeat(depth), notes.join("; "));
-        if let Some(description) = property["description"].as_str().filter(|text| !text.is_empty()) {
+        if let Some(description) = property["description"]
+            .as_str()
+            .filter(|text| !text.is_empty())
+        {
             let _ = write!(told, ": {}", plain(description));
         }
         line(page, &told);
         if depth + 1 < DEPTH_MAX {
             let inner = without_null(property);
-            properties(page, if inner["items"].is_object() { &inner["items"] } else { inner }, depth + 1);
+            properties(
+                page,
+                if inner["items"].is_object() {
+                    &inner["items"]
+                } else {
+                    inner
+                },
+                depth + 1,
+            );
         }
     }
 }
@@ -121,15 +179,28 @@ fn kind(schema: &Value) -> String {
         [] => "any JSON".to_owned(),
         _ => kinds.join(" or "),
     };
-    if or_null { format!("{word} or null") } else { word }
+    if or_null {
+        format!("{word} or null")
+    } else {
+        word
+    }
 }
 
 fn rules(schema: &Value) -> Vec<String> {
     let inner = without_null(schema);
     let mut rules = Vec::new();
-    let choices = inner["enum"].as_array().or_else(|| inner["items"]["enum"].as_array());
+    let choices = inner["enum"]
+        .as_array()
+        .or_else(|| inner["items"]["enum"].as_array());
     if let Some(choices) = choices {
-        rules.push(format!("one of {}", choices.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")));
+        rules.push(format!(
+            "one of {}",
+            choices
+                .iter()
+                .map(Value::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ));
     }
     for (keyword, words) in [
         ("const", "always …"),
@@ -146,8 +217,15 @@ fn rules(schema: &Value) -> Vec<String> {
         ("multipleOf", "in steps of …"),
         ("default", "by default …"),
     ] {
-        if let Some(value) = inner.get(keyword).or_else(|| schema.get(keyword)).filter(|value| !value.is_null()) {
-            let value = value.as_str().filter(|_| keyword == "format").map_or_else(|| value.to_string(), str::to_owned);
+        if let Some(value) = inner
+            .get(keyword)
+            .or_else(|| schema.get(keyword))
+            .filter(|value| !value.is_null())
+        {
+            let value = value
+                .as_str()
+                .filter(|_| keyword == "format")
+                .map_or_else(|| value.to_string(), str::to_owned);
             let words = match (value.as_str(), keyword) {
                 ("1", "minLength" | "maxLength") => words.replace("characters", "character"),
                 ("1", "minItems" | "maxItems") => words.replace("entries", "entry"),
@@ -160,7 +238,12 @@ fn rules(schema: &Value) -> Vec<String> {
 }
 
 fn required(schema: &Value) -> Vec<&str> {
-    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 fn line(page: &mut String, text: &str) {
@@ -175,10 +258,15 @@ fn plain(text: &str) -> String {
 
 /// Paragraphs as they are, each on one line. A line that would be a heading of the page is told as text.
 fn paragraphs(text: &str) -> String {
-    let paragraphs = text.split("\n\n").map(plain).filter(|paragraph| !paragraph.is_empty());
-    let told = paragraphs.map(|paragraph| match paragraph.starts_with(['#', '>', '`', '=', '~']) {
-        true => format!("\\{paragraph}"),
-        false => paragraph,
-    });
+    let paragraphs = text
+        .split("\n\n")
+        .map(plain)
+        .filter(|paragraph| !paragraph.is_empty());
+    let told = paragraphs.map(
+        |paragraph| match paragraph.starts_with(['#', '>', '`', '=', '~']) {
+            true => format!("\\{paragraph}"),
+            false => paragraph,
+        },
+    );
     told.collect::<Vec<_>>().join("\n\n")
 }

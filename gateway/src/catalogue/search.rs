@@ -27,16 +27,28 @@ impl Search {
     pub(super) fn new(tools: &[Arc<CatalogueTool>], read_only: bool) -> Self {
         let contracts: BTreeSet<&str> = tools.iter().map(|tool| &*tool.contract).collect();
         let named: Vec<&str> = contracts.iter().copied().take(CONTRACTS_MAX).collect();
-        let more = if contracts.len() > named.len() { " and others" } else { "" };
+        let more = if contracts.len() > named.len() {
+            " and others"
+        } else {
+            ""
+        };
         let description = format!(
             "Finds tools by what they do, best first, each with its name, description and inputSchema. \
              Call one with {CALL_TOOL}. There are {} tools, of {}{more}.",
             tools.len(),
             named.join(", ")
         );
-        let listed = [ListShape::Modern, ListShape::Structured, ListShape::Annotated, ListShape::Plain]
-            .map(|shape| written(&description, read_only, shape));
-        Self { listed, index: OnceLock::new() }
+        let listed = [
+            ListShape::Modern,
+            ListShape::Structured,
+            ListShape::Annotated,
+            ListShape::Plain,
+        ]
+        .map(|shape| written(&description, read_only, shape));
+        Self {
+            listed,
+            index: OnceLock::new(),
+        }
     }
 
     pub(super) fn listed(&self, shape: ListShape) -> &str {
@@ -77,19 +89,31 @@ impl Listing {
     /// Returns the tools that a question is about, as JSON objects with name, description and input schema, the best
     /// first.
     pub fn find(&self, question: &str, most: usize) -> Vec<&str> {
-        let Some(search) = self.search() else { return Vec::new() };
+        let Some(search) = self.search() else {
+            return Vec::new();
+        };
         let index = search.index.get_or_init(|| {
             let texts: Vec<String> = self.tools.entries().iter().map(|tool| text(tool)).collect();
             Index::new(&texts)
         });
-        index.find(question, most).into_iter().map(|number| self.tools.entry(ListShape::Plain, number)).collect()
+        index
+            .find(question, most)
+            .into_iter()
+            .map(|number| self.tools.entry(ListShape::Plain, number))
+            .collect()
     }
 }
 
 fn text(tool: &CatalogueTool) -> String {
     let told = &tool.tool;
     let (name, title, description) = (&*told.name, told.title.as_deref(), &*told.description);
-    Entry { name, title, description, input: &told.input_schema.value() }.text()
+    Entry {
+        name,
+        title,
+        description,
+        input: &told.input_schema.value(),
+    }
+    .text()
 }
 
 fn written(description: &str, read_only: bool, shape: ListShape) -> String {
@@ -107,5 +131,9 @@ fn written(description: &str, read_only: bool, shape: ListShape) -> String {
         tool.to_string()
     };
     let call = format!("Calls a tool that {FIND_TOOLS} has found, and answers what it answers.");
-    [one(FIND_TOOLS, "Find tools", description, true), one(CALL_TOOL, "Call a tool", &call, read_only)].join(",")
+    [
+        one(FIND_TOOLS, "Find tools", description, true),
+        one(CALL_TOOL, "Call a tool", &call, read_only),
+    ]
+    .join(",")
 }

@@ -38,8 +38,12 @@ impl Target {
         match &tool.target {
             contract::Target::Form => None,
             contract::Target::Offer(offer) => match &offer.maker {
-                Maker::Plugin(plugin) => CodeTool::prepare(contract, tool, offer, plugin).map(Self::Code),
-                Maker::Upstream(upstream) => Some(Self::Foreign(ForeignTool::prepare(contract, tool, offer, upstream))),
+                Maker::Plugin(plugin) => {
+                    CodeTool::prepare(contract, tool, offer, plugin).map(Self::Code)
+                }
+                Maker::Upstream(upstream) => Some(Self::Foreign(ForeignTool::prepare(
+                    contract, tool, offer, upstream,
+                ))),
             },
             contract::Target::Collection(published) => {
                 BoundCollection::prepare(contract, published, sources).map(Self::Collection)
@@ -69,7 +73,11 @@ impl Target {
 }
 
 impl BoundCollection {
-    fn prepare(contract: &Contract, published: &Arc<CollectionTarget>, sources: &Sources) -> Option<Self> {
+    fn prepare(
+        contract: &Contract,
+        published: &Arc<CollectionTarget>,
+        sources: &Sources,
+    ) -> Option<Self> {
         let binding = &published.binding;
         let (columns, records) = sources.projection(contract, binding)?;
         Some(Self {
@@ -100,9 +108,18 @@ impl Sources {
         let prepared = contract.collections.iter().map(|collection| {
             let settings = collection.settings.to_string();
             let shape = serde_json::to_string(&collection.shape).expect("a shape is plain data");
-            let meaning = Sha256::new().chain_update(&settings).chain_update([0]).chain_update(&shape).finalize();
-            let key =
-                format!("{}@{}/{}#{}", contract.name, contract.version, collection.name, hex::encode(&meaning[..6]));
+            let meaning = Sha256::new()
+                .chain_update(&settings)
+                .chain_update([0])
+                .chain_update(&shape)
+                .finalize();
+            let key = format!(
+                "{}@{}/{}#{}",
+                contract.name,
+                contract.version,
+                collection.name,
+                hex::encode(&meaning[..6])
+            );
             let prepared = CollectionRef {
                 key: key.into(),
                 adapter: collection.adapter.as_str().into(),
@@ -111,7 +128,10 @@ impl Sources {
             };
             (collection.name.clone(), prepared)
         });
-        Self { collections: prepared.collect(), projections: RefCell::default() }
+        Self {
+            collections: prepared.collect(),
+            projections: RefCell::default(),
+        }
     }
 
     pub(super) fn find(&self, collection: &str) -> Option<&CollectionRef> {
@@ -121,8 +141,13 @@ impl Sources {
     fn projection(&self, contract: &Contract, binding: &Binding) -> Option<Projection> {
         let shape = &contract.collection(&binding.collection)?.shape;
         let prepare = || {
-            let operation =
-                |name: &String| shape.capabilities.operations.iter().find(|operation| operation.name == *name);
+            let operation = |name: &String| {
+                shape
+                    .capabilities
+                    .operations
+                    .iter()
+                    .find(|operation| operation.name == *name)
+            };
             let fields = match &binding.operation {
                 None => &shape.fields[..],
                 Some(name) => operation(name).map_or(&[][..], |operation| &operation.returns),
@@ -130,7 +155,17 @@ impl Sources {
             let records = RecordChecker::for_fields(fields, &binding.columns);
             (binding.columns.as_slice().into(), Arc::new(records))
         };
-        let same = (binding.collection.clone(), binding.operation.clone(), binding.columns.clone());
-        Some(self.projections.borrow_mut().entry(same).or_insert_with(prepare).clone())
+        let same = (
+            binding.collection.clone(),
+            binding.operation.clone(),
+            binding.columns.clone(),
+        );
+        Some(
+            self.projections
+                .borrow_mut()
+                .entry(same)
+                .or_insert_with(prepare)
+                .clone(),
+        )
     }
 }

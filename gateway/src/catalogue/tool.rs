@@ -77,13 +77,16 @@ impl CatalogueTool {
         checks: &KeptChecks,
         previous: Option<&Catalogue>,
     ) -> Option<Arc<Self>> {
-        let source = tool.collection().and_then(|target| sources.find(&target.binding.collection));
+        let source = tool
+            .collection()
+            .and_then(|target| sources.find(&target.binding.collection));
         let digest = digest(contract, tool, source);
         let before = previous.and_then(|catalogue| catalogue.tools.get(tool.name.as_str()));
         if let Some(same) = before.filter(|before| before.digest == digest) {
             return Some(same.clone());
         }
-        let (name, contract_name): (Arc<str>, Arc<str>) = (tool.name.as_str().into(), contract.name.as_str().into());
+        let (name, contract_name): (Arc<str>, Arc<str>) =
+            (tool.name.as_str().into(), contract.name.as_str().into());
         let target = Target::prepare(contract, tool, sources)?;
         let answers = match &target {
             Target::Collection(bound) => Some(bound.source.adapter.clone()),
@@ -91,7 +94,12 @@ impl CatalogueTool {
             Target::Foreign(foreign) => Some(foreign.upstream.clone()),
         };
         Some(Arc::new(Self {
-            meter: ToolMeter::new(name.clone(), contract_name.clone(), contract.version, answers),
+            meter: ToolMeter::new(
+                name.clone(),
+                contract_name.clone(),
+                contract.version,
+                answers,
+            ),
             name,
             contract: contract_name,
             version: contract.version,
@@ -122,10 +130,16 @@ impl CatalogueTool {
 
     /// Returns the URIs of the pages of MCP Apps that it links.
     pub(super) fn pages(&self) -> impl Iterator<Item = &str> {
-        let meta = self.tool.offer().and_then(|offer| offer.listed.get("_meta"));
+        let meta = self
+            .tool
+            .offer()
+            .and_then(|offer| offer.listed.get("_meta"));
         let nested = meta.and_then(|meta| meta.get("ui")?.get("resourceUri"));
         let flat = meta.and_then(|meta| meta.get("ui/resourceUri"));
-        [nested, flat].into_iter().flatten().filter_map(Value::as_str)
+        [nested, flat]
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
     }
 
     /// Returns what these clients are told instead; `None` if that is the same.
@@ -136,7 +150,13 @@ impl CatalogueTool {
             let input = Schema::from(lowered.input);
             let is_same = input == self.tool.input_schema && !is_refused;
             let mirrored = mirror::mirrored(&input).into();
-            (!is_same).then(|| Box::new(Lowered { input, mirrored, is_refused }))
+            (!is_same).then(|| {
+                Box::new(Lowered {
+                    input,
+                    mirrored,
+                    is_refused,
+                })
+            })
         };
         self.lowered[profile as usize].get_or_init(lower).as_deref()
     }
@@ -162,8 +182,11 @@ impl CatalogueTool {
                 match name.as_str() {
                     // Legacy clients that read of tasks here may insist on their own, which there are none of.
                     "execution" if self.tasks != TaskSupport::None => {
-                        if let Some(word) = self.tasks.word().filter(|_| shape == ListShape::Modern) {
-                            listed.others.insert(name.clone(), json!({ "taskSupport": word }));
+                        if let Some(word) = self.tasks.word().filter(|_| shape == ListShape::Modern)
+                        {
+                            listed
+                                .others
+                                .insert(name.clone(), json!({ "taskSupport": word }));
                         }
                     }
                     "_meta" => {}
@@ -207,13 +230,38 @@ struct Listed<'a> {
 /// Returns a digest of everything that makes a tool what it is: published bytes, binding, source, limits. The source's
 /// key names its settings and its shape by their digest.
 fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [u8; 32] {
-    let Tool { name, title, description, input_schema, output_schema, annotations, target, limits, audit_clear } = tool;
+    let Tool {
+        name,
+        title,
+        description,
+        input_schema,
+        output_schema,
+        annotations,
+        target,
+        limits,
+        audit_clear,
+    } = tool;
     Sha256::new()
-        .chain_update(format!("{}@{} {name:?} {title:?} {description:?}", contract.name, contract.version))
-        .chain_update(format!("{annotations:?} {target:?} {limits:?} {audit_clear:?} {:?}", source.map(|at| &at.key)))
-        .chain_update(format!("{:?} {}", contract.definitions, contract.has_resources()))
+        .chain_update(format!(
+            "{}@{} {name:?} {title:?} {description:?}",
+            contract.name, contract.version
+        ))
+        .chain_update(format!(
+            "{annotations:?} {target:?} {limits:?} {audit_clear:?} {:?}",
+            source.map(|at| &at.key)
+        ))
+        .chain_update(format!(
+            "{:?} {}",
+            contract.definitions,
+            contract.has_resources()
+        ))
         .chain_update(input_schema.as_json())
-        .chain_update(output_schema.as_ref().map(Schema::as_json).unwrap_or_default())
+        .chain_update(
+            output_schema
+                .as_ref()
+                .map(Schema::as_json)
+                .unwrap_or_default(),
+        )
         .finalize()
         .into()
 }

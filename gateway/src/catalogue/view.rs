@@ -22,9 +22,15 @@ impl ServedView {
     pub(super) fn new(settings: View, place: usize, own: &[Arc<CatalogueTool>]) -> Self {
         let mut tools = HashMap::default();
         for tool in own {
-            tools.entry(tool.name.clone()).or_insert_with(|| tool.clone());
+            tools
+                .entry(tool.name.clone())
+                .or_insert_with(|| tool.clone());
         }
-        Self { settings, place, tools }
+        Self {
+            settings,
+            place,
+            tools,
+        }
     }
 
     pub(super) fn tool(&self, name: &str) -> Option<&Arc<CatalogueTool>> {
@@ -37,23 +43,51 @@ impl ServedView {
         if self.settings.search {
             return &[];
         }
-        let lowered = self.settings.profile.and_then(|profile| tool.lowered(profile));
+        let lowered = self
+            .settings
+            .profile
+            .and_then(|profile| tool.lowered(profile));
         lowered.map_or(&tool.mirrored, |lowered| &lowered.mirrored)
     }
 }
 
 /// Returns `true` if a view has a tool: everything that the view says must be met.
 pub(super) fn selects(view: &View, tool: &CatalogueTool) -> bool {
-    let of_contract =
-        || view.contracts.is_empty() || view.contracts.iter().any(|contract| **contract == *tool.contract);
-    let is_named = || view.tools.is_empty() || view.tools.iter().any(|pattern| name::matches(pattern, &tool.name));
+    let of_contract = || {
+        view.contracts.is_empty()
+            || view
+                .contracts
+                .iter()
+                .any(|contract| **contract == *tool.contract)
+    };
+    let is_named = || {
+        view.tools.is_empty()
+            || view
+                .tools
+                .iter()
+                .any(|pattern| name::matches(pattern, &tool.name))
+    };
     // A tool that its clients refuse would cost them the others too.
-    let is_taken = || !view.profile.and_then(|profile| tool.lowered(profile)).is_some_and(|lowered| lowered.is_refused);
+    let is_taken = || {
+        !view
+            .profile
+            .and_then(|profile| tool.lowered(profile))
+            .is_some_and(|lowered| lowered.is_refused)
+    };
     of_contract() && is_named() && !(view.read_only && tool.tool.writes()) && is_taken()
 }
 
 /// Returns what a view lists of these tools. Of the items only the pages that its tools link are there.
-pub(super) fn listing(view: &View, server: ServerInfo, tools: Vec<Arc<CatalogueTool>>, items: &[&Items]) -> Listing {
+pub(super) fn listing(
+    view: &View,
+    server: ServerInfo,
+    tools: Vec<Arc<CatalogueTool>>,
+    items: &[&Items],
+) -> Listing {
     let listing = Listing::new(server, tools, &[]).for_clients(view.profile);
-    if view.search { listing.with_search(view.read_only) } else { listing.with_pages(items) }
+    if view.search {
+        listing.with_search(view.read_only)
+    } else {
+        listing.with_pages(items)
+    }
 }

@@ -52,7 +52,9 @@ impl Target {
 
 impl Api {
     pub(super) fn new(url: Option<&str>, settings: &Settings) -> Result<Self, Failure> {
-        let key = std::env::var("WEIR_ADMIN_KEY").ok().filter(|key| !key.is_empty());
+        let key = std::env::var("WEIR_ADMIN_KEY")
+            .ok()
+            .filter(|key| !key.is_empty());
         // Whoever names both needs nothing of the configuration.
         let (url, key) = match (url, key) {
             (Some(url), Some(key)) => (url.trim_end_matches('/').to_owned(), key),
@@ -64,7 +66,9 @@ impl Api {
                 };
                 let key = match key {
                     Some(key) => key,
-                    None => read(&state, TOKEN_FILE).context("set WEIR_ADMIN_KEY to an admin key")?,
+                    None => {
+                        read(&state, TOKEN_FILE).context("set WEIR_ADMIN_KEY to an admin key")?
+                    }
                 };
                 (url, key)
             }
@@ -74,40 +78,63 @@ impl Api {
     }
 
     /// Returns the JSON of the answer; null if it has none.
-    pub(super) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<Value> {
         let mut request = self.request(method, path);
         if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body.to_string());
+            request = request
+                .header("content-type", "application/json")
+                .body(body.to_string());
         }
         self.answer(request).await
     }
 
     /// Puts a body that is no JSON, and returns the JSON of the answer.
-    pub(super) async fn put(&self, path: &str, content_type: &str, body: Vec<u8>) -> anyhow::Result<Value> {
-        self.answer(self.request(Method::PUT, path).header("content-type", content_type).body(body)).await
+    pub(super) async fn put(
+        &self,
+        path: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> anyhow::Result<Value> {
+        self.answer(
+            self.request(Method::PUT, path)
+                .header("content-type", content_type)
+                .body(body),
+        )
+        .await
     }
 
     fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.key)
+        self.client
+            .request(method, format!("{}{path}", self.url))
+            .bearer_auth(&self.key)
     }
 
     async fn answer(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Value> {
-        let response = request
-            .send()
-            .await
-            .with_context(|| format!("is `weir serve` running? No admin API answers at {}", self.url))?;
+        let response = request.send().await.with_context(|| {
+            format!(
+                "is `weir serve` running? No admin API answers at {}",
+                self.url
+            )
+        })?;
         let status = response.status();
         let text = response.text().await?;
         let answer: Value = match text.is_empty() {
             true => Value::Null,
-            false => {
-                serde_json::from_str(&text).with_context(|| format!("{} answered {status} and no JSON", self.url))?
-            }
+            false => serde_json::from_str(&text)
+                .with_context(|| format!("{} answered {status} and no JSON", self.url))?,
         };
         if status.is_success() {
             return Ok(answer);
         }
-        let mut message = answer["detail"].as_str().unwrap_or("the request was refused").to_owned();
+        let mut message = answer["detail"]
+            .as_str()
+            .unwrap_or("the request was refused")
+            .to_owned();
         if status == reqwest::StatusCode::UNAUTHORIZED {
             message.push_str(" (it is WEIR_ADMIN_KEY, or else admin.token in the state folder)");
         }
@@ -132,7 +159,9 @@ fn not_found(settings: &Settings) -> &'static str {
 /// Returns a path of the API with names from outside in it.
 pub(super) fn path(parts: &[&str]) -> String {
     let mut url = reqwest::Url::parse("http://weir").expect("it is a URL");
-    url.path_segments_mut().expect("it has a path").extend(parts);
+    url.path_segments_mut()
+        .expect("it has a path")
+        .extend(parts);
     url.path().to_owned()
 }
 
@@ -140,14 +169,17 @@ pub(super) fn path(parts: &[&str]) -> String {
 pub(super) fn told(problem: &Value) -> String {
     let part = |key: &str| problem[key].as_str().unwrap_or_default();
     let mut told = Problem::new(part("file"), part("place"), part("message"));
-    told.line = problem["line"].as_u64().and_then(|line| usize::try_from(line).ok());
+    told.line = problem["line"]
+        .as_u64()
+        .and_then(|line| usize::try_from(line).ok());
     told.hint = problem["hint"].as_str().map(str::to_owned);
     told.to_string()
 }
 
 fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
     let path = folder.join(name);
-    let text = std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("{} cannot be read", path.display()))?;
     Ok(text.trim().to_owned())
 }
 
@@ -162,12 +194,19 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let line = |cells: &[String]| {
-        let padded: Vec<String> =
-            cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
+        let padded: Vec<String> = cells
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}", width = *width))
+            .collect();
         format!("{}\n", padded.join("  ").trim_end())
     };
     let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
-    [&head].into_iter().chain(rows).map(|row| line(row)).collect()
+    [&head]
+        .into_iter()
+        .chain(rows)
+        .map(|row| line(row))
+        .collect()
 }
 
 /// Writes a cell: text as it is, null as nothing, times as they stand in logs.
@@ -180,6 +219,10 @@ pub(super) fn cell(value: &Value) -> String {
 }
 
 pub(super) fn time(value: &Value) -> String {
-    let time = value.as_i64().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    time.map_or_else(String::new, |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    let time = value
+        .as_i64()
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(String::new, |time| {
+        time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    })
 }

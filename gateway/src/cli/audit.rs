@@ -125,26 +125,51 @@ impl Audit {
     pub(super) fn run(self) -> Done {
         let mut out = BufWriter::new(std::io::stdout().lock());
         let done = match self.command {
-            Command::Verify { receipts, json, place } => {
-                let sound =
-                    command::verify(&place.folder()?, &receipts, json, &mut out).map_err(anyhow::Error::from)?;
-                if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            Command::Verify {
+                receipts,
+                json,
+                place,
+            } => {
+                let sound = command::verify(&place.folder()?, &receipts, json, &mut out)
+                    .map_err(anyhow::Error::from)?;
+                if sound {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::FAILURE
+                }
             }
-            Command::Query { filter, json, place } => {
-                command::query(&place.folder()?, filter.into(), json, &mut out).map_err(anyhow::Error::from)?;
+            Command::Query {
+                filter,
+                json,
+                place,
+            } => {
+                command::query(&place.folder()?, filter.into(), json, &mut out)
+                    .map_err(anyhow::Error::from)?;
                 ExitCode::SUCCESS
             }
-            Command::Tail { lines, follow, filter, json, place } => {
+            Command::Tail {
+                lines,
+                follow,
+                filter,
+                json,
+                place,
+            } => {
                 let folder = place.folder()?;
-                command::tail(&folder, filter.into(), lines, follow, json, &mut out).map_err(anyhow::Error::from)?;
+                command::tail(&folder, filter.into(), lines, follow, json, &mut out)
+                    .map_err(anyhow::Error::from)?;
                 ExitCode::SUCCESS
             }
-            Command::Export { format, filter, place } => {
+            Command::Export {
+                format,
+                filter,
+                place,
+            } => {
                 let format = match format {
                     As::Jsonl => Format::JsonLines,
                     As::Csv => Format::Csv,
                 };
-                command::export(&place.folder()?, filter.into(), format, &mut out).map_err(anyhow::Error::from)?;
+                command::export(&place.folder()?, filter.into(), format, &mut out)
+                    .map_err(anyhow::Error::from)?;
                 ExitCode::SUCCESS
             }
         };
@@ -159,14 +184,39 @@ impl Place {
             Some(folder) => folder.clone(),
             None => self.settings.state_folder().join("audit"),
         };
-        std::fs::metadata(&folder).with_context(|| format!("there is no audit trail in {}", folder.display()))?;
+        std::fs::metadata(&folder)
+            .with_context(|| format!("there is no audit trail in {}", folder.display()))?;
         Ok(folder)
     }
 }
 
 impl From<Asked> for Filter {
     fn from(asked: Asked) -> Self {
-        let Asked { since, until, kinds, agent, tenant, tool, contract, outcome, call_id, text, limit } = asked;
-        Self { since, until, kinds, agent, tenant, tool, contract, outcome, call_id, text, limit }
+        let Asked {
+            since,
+            until,
+            kinds,
+            agent,
+            tenant,
+            tool,
+            contract,
+            outcome,
+            call_id,
+            text,
+            limit,
+        } = asked;
+        Self {
+            since,
+            until,
+            kinds,
+            agent,
+            tenant,
+            tool,
+            contract,
+            outcome,
+            call_id,
+            text,
+            limit,
+        }
     }
 }

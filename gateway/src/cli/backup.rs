@@ -24,8 +24,15 @@ pub(super) struct Backup {
 
 /// The files and folders that are copied as they stand, beside the database: keys, the accepted plugins, the builds
 /// that published tools run on, recorded shapes, the audit trail.
-const COPIED: [&str; 7] =
-    ["cursor.key", "audit.key", "admin.token", "plugins-accepted.json", "builds", "shapes", "audit"];
+const COPIED: [&str; 7] = [
+    "cursor.key",
+    "audit.key",
+    "admin.token",
+    "plugins-accepted.json",
+    "builds",
+    "shapes",
+    "audit",
+];
 
 impl Backup {
     pub(super) fn run(self) -> Done {
@@ -36,7 +43,8 @@ impl Backup {
     /// written right now is the torn tail of its copy.
     async fn back_up(&self) -> Done {
         let from = self.settings.config()?.folders.state;
-        fs::metadata(from.join(FILE)).with_context(|| format!("there is no state in {}", from.display()))?;
+        fs::metadata(from.join(FILE))
+            .with_context(|| format!("there is no state in {}", from.display()))?;
         let state = State::open(&from).await.map_err(anyhow::Error::from)?;
         private(&self.to).with_context(|| format!("{} cannot be made", self.to.display()))?;
         for name in COPIED {
@@ -60,7 +68,13 @@ fn private(folder: &Path) -> io::Result<()> {
 
 /// Copies a file or folder. Files keep their permissions; what vanished meanwhile is left out.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let gone = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
+    let gone = |error: io::Error| {
+        if error.kind() == io::ErrorKind::NotFound {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    };
     if !from.is_dir() {
         return fs::copy(from, to).map(drop).or_else(gone);
     }

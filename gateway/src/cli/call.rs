@@ -59,16 +59,26 @@ enum Called {
 
 impl Call {
     pub(super) fn run(self) -> Done {
-        let Some(Called::Named(words)) = &self.tool else { return self.list() };
-        let Some((name, line)) = words.split_first() else { unreachable!("a subcommand has a name") };
+        let Some(Called::Named(words)) = &self.tool else {
+            return self.list();
+        };
+        let Some((name, line)) = words.split_first() else {
+            unreachable!("a subcommand has a name")
+        };
         let result = match (&self.from, &self.url) {
             (Some(from), url) => block_on(of_document(from, url.as_deref(), name, line))??,
             (None, Some(url)) => block_on(at_url(url, name, line))??,
             (None, None) => block_on(self.here(name, line))??,
         };
-        let Some(result) = result else { return Ok(ExitCode::SUCCESS) };
+        let Some(result) = result else {
+            return Ok(ExitCode::SUCCESS);
+        };
         self.print(&result)?;
-        Ok(if result.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if result.is_error {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
     }
 
     /// Prints the value of a result, or its text where it has none. An error goes to stderr, once.
@@ -115,10 +125,21 @@ impl Call {
             println!("{}", Value::Array(tools));
             return Ok(ExitCode::SUCCESS);
         }
-        let line = |tool: &Value| text(tool, "description").lines().next().unwrap_or_default().to_owned();
-        let rows: Vec<Vec<String>> = tools.iter().map(|tool| vec![text(tool, "name"), line(tool)]).collect();
+        let line = |tool: &Value| {
+            text(tool, "description")
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let rows: Vec<Vec<String>> = tools
+            .iter()
+            .map(|tool| vec![text(tool, "name"), line(tool)])
+            .collect();
         print!("{}", table(&["TOOL", "DESCRIPTION"], &rows));
-        eprintln!("\nName one behind the options to call it; `--help` behind its name shows its arguments.");
+        eprintln!(
+            "\nName one behind the options to call it; `--help` behind its name shows its arguments."
+        );
         Ok(ExitCode::SUCCESS)
     }
 
@@ -150,9 +171,15 @@ impl Call {
         let started = self.open().await?;
         let caller = caller(&started)?;
         let snapshot = started.gateway.snapshot();
-        let Some(tool) = snapshot.catalogue.tool(&Endpoint::All, name, caller.access()) else {
+        let Some(tool) = snapshot
+            .catalogue
+            .tool(&Endpoint::All, name, caller.access())
+        else {
             let tools = listed(&started)?;
-            let mut names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+            let mut names: Vec<&str> = tools
+                .iter()
+                .filter_map(|tool| tool["name"].as_str())
+                .collect();
             names.sort_unstable();
             return Err(unknown(name, &names).into());
         };
@@ -176,10 +203,10 @@ impl Call {
         started.gateway.upstreams().close().await;
         match outcome.unasked() {
             Ok(result) => Ok(Some(result)),
-            Err(Unasked::Asks) => {
-                Err(anyhow::anyhow!("`{name}` asks its caller before it goes on, which `weir call` cannot answer")
-                    .into())
-            }
+            Err(Unasked::Asks) => Err(anyhow::anyhow!(
+                "`{name}` asks its caller before it goes on, which `weir call` cannot answer"
+            )
+            .into()),
             Err(Unasked::NotThere) => Err(unknown(name, &[]).into()),
         }
     }
@@ -190,8 +217,12 @@ fn listed(started: &App) -> anyhow::Result<Vec<Value>> {
     let caller = caller(started)?;
     let snapshot = started.gateway.snapshot();
     let catalogue = &snapshot.catalogue;
-    let tools = catalogue.tools().filter_map(|tool| catalogue.tool(&Endpoint::All, &tool.name, caller.access()));
-    Ok(tools.map(|tool| json!({ "name": tool.tool.name, "description": tool.tool.description })).collect())
+    let tools = catalogue
+        .tools()
+        .filter_map(|tool| catalogue.tool(&Endpoint::All, &tool.name, caller.access()));
+    Ok(tools
+        .map(|tool| json!({ "name": tool.tool.name, "description": tool.tool.description }))
+        .collect())
 }
 
 /// Returns the agent of `WEIR_KEY`.
@@ -214,7 +245,9 @@ fn parse(
     line: &[String],
 ) -> anyhow::Result<Option<String>> {
     match flags::command(name, description, schema, cli).try_get_matches_from(line) {
-        Ok(matches) => Ok(Some(Value::Object(flags::arguments(schema, &matches)?).to_string())),
+        Ok(matches) => Ok(Some(
+            Value::Object(flags::arguments(schema, &matches)?).to_string(),
+        )),
         Err(error) if !error.use_stderr() => {
             error.print()?;
             Ok(None)
@@ -223,7 +256,9 @@ fn parse(
             if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
                 && is_of_call(flag)
             {
-                anyhow::bail!("`{flag}` is an option of `weir call`, and none of `{name}`: put it before the tool");
+                anyhow::bail!(
+                    "`{flag}` is an option of `weir call`, and none of `{name}`: put it before the tool"
+                );
             }
             error.remove(ContextKind::Suggested); // it tells how a value is written that begins with dashes
             error.exit()
@@ -234,7 +269,10 @@ fn parse(
 /// Returns `true` for an option of `weir call` itself.
 fn is_of_call(flag: &str) -> bool {
     let command = Call::augment_args(clap::Command::new("call"));
-    command.get_arguments().filter_map(clap::Arg::get_long).any(|long| flag.strip_prefix("--") == Some(long))
+    command
+        .get_arguments()
+        .filter_map(clap::Arg::get_long)
+        .any(|long| flag.strip_prefix("--") == Some(long))
 }
 
 /// Returns the description with the title above it, unless it begins with it.
@@ -247,11 +285,20 @@ fn titled(title: Option<&str>, description: &str) -> String {
 
 /// Returns what the author of a plugin says about the tool on the command line. Nothing of it is published.
 fn cli(started: &App, tool: &Tool) -> Value {
-    let Target::Offer(offered) = &tool.target else { return Value::Null };
-    let Maker::Plugin(plugin) = &offered.maker else { return Value::Null };
+    let Target::Offer(offered) = &tool.target else {
+        return Value::Null;
+    };
+    let Maker::Plugin(plugin) = &offered.maker else {
+        return Value::Null;
+    };
     let defined = started.gateway.host().defined();
-    let definitions = defined.iter().find(|(name, _)| name == plugin).map(|(_, definitions)| &definitions.text);
-    let tools: Vec<Value> = definitions.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let definitions = defined
+        .iter()
+        .find(|(name, _)| name == plugin)
+        .map(|(_, definitions)| &definitions.text);
+    let tools: Vec<Value> = definitions
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
     let tool = tools.into_iter().find(|tool| tool["name"] == offered.name);
     tool.map_or(Value::Null, |mut tool| tool["cli"].take())
 }
@@ -275,9 +322,13 @@ async fn of_document(
 ) -> anyhow::Result<Option<ToolResult>> {
     let (line, command) = extracted::split(line);
     let tool = extracted::tool(from, name)?;
-    let Some(arguments) = parse(name, &tool.description, &tool.schema, &Value::Null, line)? else { return Ok(None) };
+    let Some(arguments) = parse(name, &tool.description, &tool.schema, &Value::Null, line)? else {
+        return Ok(None);
+    };
     let target = extracted::target(from, url, command)?;
-    extracted::call(&target, &tool, name, &arguments).await.map(Some)
+    extracted::call(&target, &tool, name, &arguments)
+        .await
+        .map(Some)
 }
 
 /// Calls a tool at a URL, by two requests of the modern era, which need no session.
@@ -286,20 +337,44 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     let tools = remote.tools().await?;
     let Some(tool) = tools.iter().find(|tool| tool["name"] == name) else {
         if tools.is_empty() {
-            let whose = if key().is_some() { "the key in WEIR_KEY may use no tool" } else { "nobody may use a tool" };
+            let whose = if key().is_some() {
+                "the key in WEIR_KEY may use no tool"
+            } else {
+                "nobody may use a tool"
+            };
             anyhow::bail!("{whose} at {url}");
         }
-        return Err(unknown(name, &tools.iter().filter_map(|tool| tool["name"].as_str()).collect::<Vec<_>>()));
+        return Err(unknown(
+            name,
+            &tools
+                .iter()
+                .filter_map(|tool| tool["name"].as_str())
+                .collect::<Vec<_>>(),
+        ));
     };
-    let description = titled(tool["title"].as_str(), tool["description"].as_str().unwrap_or_default());
-    let Some(arguments) = parse(name, &description, &tool["inputSchema"], &Value::Null, line)? else { return Ok(None) };
+    let description = titled(
+        tool["title"].as_str(),
+        tool["description"].as_str().unwrap_or_default(),
+    );
+    let Some(arguments) = parse(name, &description, &tool["inputSchema"], &Value::Null, line)?
+    else {
+        return Ok(None);
+    };
     let arguments: Value = serde_json::from_str(&arguments)?;
-    let result = remote.request("tools/call", Some(name), json!({ "name": name, "arguments": arguments })).await?;
+    let result = remote
+        .request(
+            "tools/call",
+            Some(name),
+            json!({ "name": name, "arguments": arguments }),
+        )
+        .await?;
     let structured = result.get("structuredContent").map(Value::to_string);
     let content = Content::Blocks(result["content"].to_string());
     let mut told = ToolResult::of(content, structured, result["isError"] == true);
     let meta = result["_meta"].as_object().into_iter().flatten();
-    told.meta = meta.map(|(name, value)| (name.clone().into(), value.to_string())).collect();
+    told.meta = meta
+        .map(|(name, value)| (name.clone().into(), value.to_string()))
+        .collect();
     Ok(Some(told))
 }
 
@@ -327,7 +402,10 @@ pub(super) struct Remote {
 impl Remote {
     pub(super) fn new(url: &str) -> anyhow::Result<Self> {
         check_url(url)?;
-        Ok(Self { client: super::http_client(url)?, url: url.to_owned() })
+        Ok(Self {
+            client: super::http_client(url)?,
+            url: url.to_owned(),
+        })
     }
 
     /// Returns every tool that the endpoint lists.
@@ -336,9 +414,15 @@ impl Remote {
         let mut cursor = Value::Null;
         let mut tools = Vec::new();
         loop {
-            let params = if cursor.is_null() { json!({}) } else { json!({ "cursor": cursor }) };
+            let params = if cursor.is_null() {
+                json!({})
+            } else {
+                json!({ "cursor": cursor })
+            };
             let mut page = self.request("tools/list", None, params).await?;
-            let Value::Array(listed) = page["tools"].take() else { anyhow::bail!("the endpoint lists no tools") };
+            let Value::Array(listed) = page["tools"].take() else {
+                anyhow::bail!("the endpoint lists no tools")
+            };
             tools.extend(listed);
             cursor = page["nextCursor"].take();
             if cursor.is_null() || tools.len() > TOOLS_MAX {
@@ -347,7 +431,12 @@ impl Remote {
         }
     }
 
-    pub(super) async fn request(&self, method: &str, name: Option<&str>, mut params: Value) -> anyhow::Result<Value> {
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        name: Option<&str>,
+        mut params: Value,
+    ) -> anyhow::Result<Value> {
         const VERSION: &str = "2026-07-28";
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": VERSION,
@@ -378,13 +467,20 @@ impl Remote {
             };
             anyhow::Error::new(error).context(format!("{} {what}", self.url))
         };
-        let response = request.body(body.to_string()).send().await.map_err(unanswered)?;
+        let response = request
+            .body(body.to_string())
+            .send()
+            .await
+            .map_err(unanswered)?;
         let status = response.status();
         let text = response.text().await.map_err(unanswered)?;
-        let mut answer: Value =
-            serde_json::from_str(&text).with_context(|| format!("{} answered {status} and no MCP", self.url))?;
+        let mut answer: Value = serde_json::from_str(&text)
+            .with_context(|| format!("{} answered {status} and no MCP", self.url))?;
         if let Some(error) = answer.get("error") {
-            anyhow::bail!("{}", error["message"].as_str().unwrap_or("the endpoint refused"));
+            anyhow::bail!(
+                "{}",
+                error["message"].as_str().unwrap_or("the endpoint refused")
+            );
         }
         Ok(answer["result"].take())
     }
@@ -411,12 +507,21 @@ mod tests {
                 assert!(caller.read(&mut [0; 4096]).await.expect("a request") > 0);
                 caller.write_all(begun.as_bytes()).await.expect("answered");
             };
-            let (told, ()) = tokio::join!(remote.request("tools/call", Some("update_price"), json!({})), cut_off);
+            let (told, ()) = tokio::join!(
+                remote.request("tools/call", Some("update_price"), json!({})),
+                cut_off
+            );
             let told = format!("{:#}", told.expect_err("no answer"));
-            assert!(told.contains("may have run") && !told.contains("cannot be reached"), "{begun}: {told}");
+            assert!(
+                told.contains("may have run") && !told.contains("cannot be reached"),
+                "{begun}: {told}"
+            );
         }
         drop(listener);
-        let told = remote.request("tools/call", Some("update_price"), json!({})).await.expect_err("nobody listens");
+        let told = remote
+            .request("tools/call", Some("update_price"), json!({}))
+            .await
+            .expect_err("nobody listens");
         assert!(told.to_string().contains("cannot be reached"), "{told:#}");
     }
 
@@ -424,14 +529,25 @@ mod tests {
     fn an_option_of_the_command_behind_the_tool_is_told_where_it_belongs() {
         let parse = |word: &str| parse("list_ps", "", &json!({}), &Value::Null, &[word.to_owned()]);
         for option in ["--json", "--file", "--config"] {
-            let told = parse(option).expect_err("it belongs before the tool").to_string();
-            assert!(told.contains(option) && told.contains("before the tool"), "{told}");
+            let told = parse(option)
+                .expect_err("it belongs before the tool")
+                .to_string();
+            assert!(
+                told.contains(option) && told.contains("before the tool"),
+                "{told}"
+            );
         }
     }
 
     #[test]
     fn an_endpoint_is_a_whole_url() {
-        for url in ["not a url", "localhost:8494", "ftp://x", "http://", "127.0.0.1/mcp"] {
+        for url in [
+            "not a url",
+            "localhost:8494",
+            "ftp://x",
+            "http://",
+            "127.0.0.1/mcp",
+        ] {
             assert!(check_url(url).is_err(), "{url}");
         }
         for url in ["http://127.0.0.1:8484/mcp", "https://weir.example/mcp"] {

@@ -72,13 +72,24 @@ impl Check {
         };
         if clients.json {
             let tools: Vec<Value> = checked.iter().map(Checked::json).collect();
-            println!("{}", serde_json::to_string_pretty(&tools).expect("plain JSON"));
+            println!(
+                "{}",
+                serde_json::to_string_pretty(&tools).expect("plain JSON")
+            );
         } else {
             say(&profiles, &checked);
         }
-        let mut verdicts = checked.iter().flat_map(|checked| &checked.clients).map(|(_, lowered)| lowered.verdict());
-        let fails = |verdict| verdict == Verdict::Refuse || (clients.no_loss && verdict == Verdict::Loss);
-        Ok(if verdicts.any(fails) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        let mut verdicts = checked
+            .iter()
+            .flat_map(|checked| &checked.clients)
+            .map(|(_, lowered)| lowered.verdict());
+        let fails =
+            |verdict| verdict == Verdict::Refuse || (clients.no_loss && verdict == Verdict::Loss);
+        Ok(if verdicts.any(fails) {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
     }
 }
 
@@ -88,9 +99,18 @@ impl Clients {
         let text = read(file)?;
         let document = match serde_json::from_str(&text).ok().and_then(document) {
             Some(document) => document,
-            None => compiled_document(&self.shapes.contract_as_known(&file.display().to_string(), &text)?.0),
+            None => compiled_document(
+                &self
+                    .shapes
+                    .contract_as_known(&file.display().to_string(), &text)?
+                    .0,
+            ),
         };
-        let profiles = if self.clients.is_empty() { ClientProfile::ALL.to_vec() } else { self.clients.clone() };
+        let profiles = if self.clients.is_empty() {
+            ClientProfile::ALL.to_vec()
+        } else {
+            self.clients.clone()
+        };
         let tools = document["tools"].as_array().into_iter().flatten();
         let checked = tools.map(|tool| {
             let name = tool["name"].as_str().unwrap_or_default();
@@ -103,27 +123,46 @@ impl Clients {
         let (started, caller) = start::here(&self.shapes.settings, "check").await?;
         let mut config = (**started.gateway.config()).clone();
         let endpoint = super::view(&config, self.view.as_deref())?;
-        let view = self.view.as_deref().and_then(|view| config.views.get_mut(view));
+        let view = self
+            .view
+            .as_deref()
+            .and_then(|view| config.views.get_mut(view));
         let of_view = view.and_then(|view| view.profile.take()); // what its clients refuse is told too
         let mut profiles = self.clients.clone();
         if profiles.is_empty() {
             profiles = of_view.map_or_else(|| ClientProfile::ALL.to_vec(), |profile| vec![profile]);
         }
         let snapshot = started.gateway.snapshot();
-        let catalogue = crate::catalogue::Catalogue::new(&snapshot.contracts, &config.views, Some(&snapshot.catalogue));
+        let catalogue = crate::catalogue::Catalogue::new(
+            &snapshot.contracts,
+            &config.views,
+            Some(&snapshot.catalogue),
+        );
         let listing = catalogue.listing(&endpoint, caller.access());
         let listing = listing.with_context(|| format!("nothing is served at {endpoint}"))?;
         let tools = listing.tools.entries().iter();
-        let checked = tools
-            .map(|tool| Checked::new(&tool.name, Some(&tool.contract), &tool.tool.input_schema.value(), &profiles));
+        let checked = tools.map(|tool| {
+            Checked::new(
+                &tool.name,
+                Some(&tool.contract),
+                &tool.tool.input_schema.value(),
+                &profiles,
+            )
+        });
         Ok((profiles.clone(), checked.collect()))
     }
 }
 
 impl Checked {
     fn new(tool: &str, contract: Option<&str>, input: &Value, profiles: &[ClientProfile]) -> Self {
-        let clients = profiles.iter().map(|profile| (*profile, lower(tool, input, *profile)));
-        Self { tool: tool.to_owned(), contract: contract.map(str::to_owned), clients: clients.collect() }
+        let clients = profiles
+            .iter()
+            .map(|profile| (*profile, lower(tool, input, *profile)));
+        Self {
+            tool: tool.to_owned(),
+            contract: contract.map(str::to_owned),
+            clients: clients.collect(),
+        }
     }
 
     fn json(&self) -> Value {
@@ -136,18 +175,35 @@ impl Checked {
 }
 
 fn say(profiles: &[ClientProfile], checked: &[Checked]) {
-    let head: Vec<&str> = std::iter::once("TOOL").chain(profiles.iter().map(|profile| profile.word())).collect();
+    let head: Vec<&str> = std::iter::once("TOOL")
+        .chain(profiles.iter().map(|profile| profile.word()))
+        .collect();
     let rows = checked.iter().map(|checked| {
-        let verdicts = checked.clients.iter().map(|(_, lowered)| word(lowered.verdict()).to_owned());
-        std::iter::once(checked.tool.clone()).chain(verdicts).collect::<Vec<String>>()
+        let verdicts = checked
+            .clients
+            .iter()
+            .map(|(_, lowered)| word(lowered.verdict()).to_owned());
+        std::iter::once(checked.tool.clone())
+            .chain(verdicts)
+            .collect::<Vec<String>>()
     });
     print!("{}", table(&head, &rows.collect::<Vec<_>>()));
     for Checked { tool, clients, .. } in checked {
         for (profile, lowered) in clients {
             for remark in &lowered.remarks {
-                let place = if remark.at.is_empty() { String::new() } else { format!(" at {}", remark.at) };
+                let place = if remark.at.is_empty() {
+                    String::new()
+                } else {
+                    format!(" at {}", remark.at)
+                };
                 let verdict = if remark.refuses { "refuse" } else { "loss" };
-                println!("{verdict:<6} {} for {}{place}: {} ({})", tool, profile.word(), remark.message, remark.rule);
+                println!(
+                    "{verdict:<6} {} for {}{place}: {} ({})",
+                    tool,
+                    profile.word(),
+                    remark.message,
+                    remark.rule
+                );
             }
         }
     }

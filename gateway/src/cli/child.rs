@@ -21,5 +21,7 @@ impl Child {
 /// Returns the words that go before a command, to start it under the guard.
 pub(super) fn words() -> Vec<OsString> {
     let program = std::env::current_exe().map(Into::into);
-    program.map(|program: OsString| vec![program, "child".into(), "--".into()]).unwrap_or_default()
+    program
+        .map(|program: OsString| vec![program, "child".into(), "--".into()])
+        .unwrap_or_default()
 }

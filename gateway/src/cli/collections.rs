@@ -21,7 +21,10 @@ pub(super) enum Command {
     /// Ask a source how it is now: what of the published contract it no longer serves, and what would mend that
     ///
     /// Exit code 3: the source has changed.
-    Describe { contract: String, collection: String },
+    Describe {
+        contract: String,
+        collection: String,
+    },
 }
 
 /// The source has changed.
@@ -37,7 +40,10 @@ impl Collections {
                 list(&target, &all);
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Describe { contract, collection } => {
+            Command::Describe {
+                contract,
+                collection,
+            } => {
                 let path = path(&["v1", "collections", &contract, &collection, "describe"]);
                 let described = block_on(api.ask(Method::POST, &path, None))??;
                 match target.json {
@@ -45,7 +51,11 @@ impl Collections {
                     false => println!("{}", drift(&described).trim_end()),
                 }
                 let serves = described["drift"].as_array().is_none_or(Vec::is_empty);
-                Ok(if serves { ExitCode::SUCCESS } else { ExitCode::from(DRIFTED) })
+                Ok(if serves {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::from(DRIFTED)
+                })
             }
         }
     }
@@ -58,36 +68,75 @@ fn list(target: &Target, all: &Value) {
     }
     let all: Vec<&Value> = all.as_array().into_iter().flatten().collect();
     let row = |collection: &&Value| {
-        let class = collection["difference"]["class"].as_str().map(|class| format!("drifted, {class}"));
+        let class = collection["difference"]["class"]
+            .as_str()
+            .map(|class| format!("drifted, {class}"));
         vec![
             cell(&collection["contract"]),
             cell(&collection["collection"]),
             cell(&collection["adapter"]),
-            if collection["write"] == true { "yes".to_owned() } else { String::new() },
+            if collection["write"] == true {
+                "yes".to_owned()
+            } else {
+                String::new()
+            },
             class.unwrap_or_else(|| "as published".to_owned()),
         ]
     };
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-    print!("{}", table(&["CONTRACT", "COLLECTION", "ADAPTER", "WRITE", "SOURCE"], &rows));
-    for collection in all.iter().filter(|collection| !collection["difference"].is_null()) {
-        print!("\n{} {}\n{}", cell(&collection["contract"]), cell(&collection["collection"]), drift(collection));
+    print!(
+        "{}",
+        table(
+            &["CONTRACT", "COLLECTION", "ADAPTER", "WRITE", "SOURCE"],
+            &rows
+        )
+    );
+    for collection in all
+        .iter()
+        .filter(|collection| !collection["difference"].is_null())
+    {
+        print!(
+            "\n{} {}\n{}",
+            cell(&collection["contract"]),
+            cell(&collection["collection"]),
+            drift(collection)
+        );
     }
 }
 
 /// Writes how a source has changed, and how to go on.
 pub(super) fn drift(of: &Value) -> String {
-    let lines = |key: &str| of[key].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>();
+    let lines = |key: &str| {
+        of[key]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(cell)
+            .collect::<Vec<_>>()
+    };
     if of["difference"].is_null() {
         return "the source serves what was published\n".to_owned();
     }
-    let mut text: String = lines("drift").iter().map(|line| format!("{line}\n")).collect();
+    let mut text: String = lines("drift")
+        .iter()
+        .map(|line| format!("{line}\n"))
+        .collect();
     text.push_str(&super::diff::text(&of["difference"]));
     text.push_str("calls that meet this are refused meanwhile: `source_changed`\n");
     if let Some(draft) = of["draft"].as_str() {
-        text.push_str(&format!("to go on with the source as it is now:\n  weir contracts publish {draft}\n"));
+        text.push_str(&format!(
+            "to go on with the source as it is now:\n  weir contracts publish {draft}\n"
+        ));
     }
     for (at, edit) in lines("edits").iter().enumerate() {
-        text.push_str(&format!("{}  {edit}\n", if at == 0 { "to mend it, edit the form:\n" } else { "" }));
+        text.push_str(&format!(
+            "{}  {edit}\n",
+            if at == 0 {
+                "to mend it, edit the form:\n"
+            } else {
+                ""
+            }
+        ));
     }
     text
 }

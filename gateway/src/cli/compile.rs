@@ -52,11 +52,18 @@ impl Compile {
     pub(super) fn run(self) -> Done {
         match self.compile() {
             Ok(document) => {
-                println!("{}", serde_json::to_string_pretty(&document).expect("plain JSON"));
+                println!(
+                    "{}",
+                    serde_json::to_string_pretty(&document).expect("plain JSON")
+                );
                 Ok(ExitCode::SUCCESS)
             }
             Err(Failure::Problems(problems)) if self.json => {
-                println!("{}", serde_json::to_string_pretty(&json!({ "problems": problems })).expect("plain JSON"));
+                println!(
+                    "{}",
+                    serde_json::to_string_pretty(&json!({ "problems": problems }))
+                        .expect("plain JSON")
+                );
                 Ok(ExitCode::FAILURE)
             }
             Err(failure) => Err(failure),
@@ -78,8 +85,15 @@ impl Compile {
             Some(file) => Some(Overlay::read(&file.display().to_string(), &text(file)?)?),
             None => None,
         };
-        let of_file = self.file.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-        let named = self.upstream.as_deref().or(overlay.as_ref().map(|overlay| overlay.upstream.as_str()));
+        let of_file = self
+            .file
+            .file_stem()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        let named = self
+            .upstream
+            .as_deref()
+            .or(overlay.as_ref().map(|overlay| overlay.upstream.as_str()));
         let name = named.unwrap_or(if of_file == "-" { "upstream" } else { of_file });
         let upstream = Upstream {
             name,
@@ -101,7 +115,8 @@ impl Compile {
 }
 
 fn text(file: &Path) -> Result<String, Failure> {
-    let refused = |error: anyhow::Error| Problem::new(&file.display().to_string(), "", format!("{error:#}"));
+    let refused =
+        |error: anyhow::Error| Problem::new(&file.display().to_string(), "", format!("{error:#}"));
     read(file).map_err(|error| Failure::Problems(vec![refused(error)]))
 }
 
@@ -110,14 +125,21 @@ impl Shapes {
     pub(super) fn contract(&self, file: &str, text: &str) -> Result<Contract, Failure> {
         let source = form::read(file, text)?;
         let mut shapes = self.shapes()?;
-        let missing: Vec<&form::Collection> =
-            source.collections.iter().filter(|collection| !shapes.contains_key(&collection.name)).collect();
+        let missing: Vec<&form::Collection> = source
+            .collections
+            .iter()
+            .filter(|collection| !shapes.contains_key(&collection.name))
+            .collect();
         if !missing.is_empty() && self.settings.present() {
             let (described, mut problems) = block_on(self.describe(&source, &missing))??;
             shapes.extend(described);
             if !problems.is_empty() {
                 // What is wrong with the file is told however its sources are.
-                problems.extend(compile::compile_known(&source, &shapes).err().unwrap_or_default());
+                problems.extend(
+                    compile::compile_known(&source, &shapes)
+                        .err()
+                        .unwrap_or_default(),
+                );
                 return Err(problems.into());
             }
         }
@@ -126,7 +148,11 @@ impl Shapes {
 
     /// Compiles the text as far as the shapes are known: those given, those a gateway recorded, and those its sources tell
     /// now. Beside the contract: the collections whose shape is not known.
-    pub(super) fn contract_as_known(&self, file: &str, text: &str) -> Result<(Contract, Vec<String>), Failure> {
+    pub(super) fn contract_as_known(
+        &self,
+        file: &str,
+        text: &str,
+    ) -> Result<(Contract, Vec<String>), Failure> {
         let source = form::read(file, text)?;
         let mut shapes = self.shapes()?;
         if self.settings.present() {
@@ -139,8 +165,11 @@ impl Shapes {
                     shapes.insert(collection.name.clone(), shape);
                 }
             }
-            let missing: Vec<&form::Collection> =
-                source.collections.iter().filter(|collection| !shapes.contains_key(&collection.name)).collect();
+            let missing: Vec<&form::Collection> = source
+                .collections
+                .iter()
+                .filter(|collection| !shapes.contains_key(&collection.name))
+                .collect();
             // A source that is away now leaves its collection unknown; what it holds is not what is judged here.
             if !missing.is_empty()
                 && let Ok(Ok((described, _))) = block_on(self.describe(&source, &missing))
@@ -159,15 +188,22 @@ impl Shapes {
                 problems.push(Problem::new(argument, "", "is not COLLECTION=FILE"));
                 continue;
             };
-            let shape = read(Path::new(file)).and_then(|text| Shape::read(&text).map_err(anyhow::Error::msg));
+            let shape = read(Path::new(file))
+                .and_then(|text| Shape::read(&text).map_err(anyhow::Error::msg));
             match shape {
                 Ok(shape) => {
                     shapes.insert(collection.to_owned(), shape);
                 }
-                Err(error) => problems.push(Problem::new(file, "", format!("is not a shape: {error:#}"))),
+                Err(error) => {
+                    problems.push(Problem::new(file, "", format!("is not a shape: {error:#}")))
+                }
             }
         }
-        if problems.is_empty() { Ok(shapes) } else { Err(problems.into()) }
+        if problems.is_empty() {
+            Ok(shapes)
+        } else {
+            Err(problems.into())
+        }
     }
 
     /// Asks the sources. Returns the shapes that are known, and what is wrong with the others.
@@ -177,7 +213,8 @@ impl Shapes {
         missing: &[&form::Collection],
     ) -> Result<(BTreeMap<String, Shape>, Vec<Problem>), Failure> {
         let started = start::briefly(self.settings.config()?, None).await?;
-        let (shapes, away, mut problems) = registry::describe_all(&started.gateway, source, missing).await;
+        let (shapes, away, mut problems) =
+            registry::describe_all(&started.gateway, source, missing).await;
         problems.extend(away.iter().map(|away| away.problem(&source.file)));
         Ok((shapes, problems))
     }
@@ -188,13 +225,19 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     const MAX_BYTES: u64 = 16 << 20;
     let mut text = String::new();
     let read = match path.to_str() {
-        Some("-") => std::io::stdin().take(MAX_BYTES + 1).read_to_string(&mut text),
+        Some("-") => std::io::stdin()
+            .take(MAX_BYTES + 1)
+            .read_to_string(&mut text),
         _ => std::fs::File::open(path)
             .with_context(|| format!("{} cannot be opened", path.display()))?
             .take(MAX_BYTES + 1)
             .read_to_string(&mut text),
     };
     let bytes = read.with_context(|| format!("{} cannot be read", path.display()))?;
-    anyhow::ensure!(bytes as u64 <= MAX_BYTES, "{} is larger than {MAX_BYTES} bytes", path.display());
+    anyhow::ensure!(
+        bytes as u64 <= MAX_BYTES,
+        "{} is larger than {MAX_BYTES} bytes",
+        path.display()
+    );
     Ok(text)
 }

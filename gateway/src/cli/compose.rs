@@ -23,7 +23,8 @@ pub(super) struct Compose {
 impl Compose {
     pub(super) fn run(self) -> Done {
         let name = self.lists.display().to_string();
-        let (lists, problems) = Lists::read(&name, &read(&self.lists)?).map_err(|problem| vec![problem])?;
+        let (lists, problems) =
+            Lists::read(&name, &read(&self.lists)?).map_err(|problem| vec![problem])?;
         let mut composed = offer::compose(&name, &lists);
         composed.problems.splice(0..0, problems);
         print(&composed, self.compact);
@@ -37,5 +38,9 @@ pub(super) fn print(composed: &Composed, compact: bool) {
         true => println!("{}", composed.document.compact()),
         false => print!("{}", composed.document.pretty()),
     }
-    composed.problems.iter().map(Problem::to_string).for_each(|problem| eprintln!("{problem}"));
+    composed
+        .problems
+        .iter()
+        .map(Problem::to_string)
+        .for_each(|problem| eprintln!("{problem}"));
 }

@@ -70,7 +70,12 @@ impl Connect {
         // The endpoint may take seconds to answer, and a client that runs writes to its file: it is read after that.
         let needs_key = self.needs_key(&reached) && !hosts::has_key(&entry);
         let before = hosts::text(&file).map_err(anyhow::Error::new)?;
-        let after = hosts::put(self.client, before.as_deref().unwrap_or_default(), &self.name, &entry);
+        let after = hosts::put(
+            self.client,
+            before.as_deref().unwrap_or_default(),
+            &self.name,
+            &entry,
+        );
         let after = after.map_err(|cause| anyhow::Error::new(unchanged(&file, &cause)))?;
         if let Some(lacking) = self.lacking(needs_key, &after) {
             eprintln!("note: {lacking}");
@@ -86,11 +91,22 @@ impl Connect {
         self.back_up(&file, before.as_deref().unwrap_or_default())?;
         if hosts::text(&file).map_err(anyhow::Error::new)? != before {
             let expected = format!("{} to stay as it was read", file.display());
-            let failure = Failure::new(Kind::Start, expected, "somebody else wrote to it at the same time");
-            return Err(anyhow::Error::new(failure.step("run this again; that change is still there")).into());
+            let failure = Failure::new(
+                Kind::Start,
+                expected,
+                "somebody else wrote to it at the same time",
+            );
+            return Err(anyhow::Error::new(
+                failure.step("run this again; that change is still there"),
+            )
+            .into());
         }
         write(&file, &after, Some(&file))?;
-        println!("{} names `{}` now; restart the client, or let it read its servers again", file.display(), self.name);
+        println!(
+            "{} names `{}` now; restart the client, or let it read its servers again",
+            file.display(),
+            self.name
+        );
         Ok(ExitCode::SUCCESS)
     }
 
@@ -98,10 +114,16 @@ impl Connect {
     /// what the file was before an entry of ours changes, since somebody may have put a key into it.
     fn back_up(&self, file: &Path, before: &str) -> anyhow::Result<()> {
         let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
-        let is_named = hosts::find(self.client, before, &self.name).map_err(told)?.is_some();
+        let is_named = hosts::find(self.client, before, &self.name)
+            .map_err(told)?
+            .is_some();
         let (first, last) = (beside(file, BACKUP), beside(file, LAST_BACKUP));
         let kept = hosts::text(&first).map_err(anyhow::Error::new)?;
-        let backup = if is_named && kept.is_some() { &last } else { &first };
+        let backup = if is_named && kept.is_some() {
+            &last
+        } else {
+            &first
+        };
         if let Some(kept) = kept.filter(|kept| backup == &first && kept != before) {
             write(&last, &kept, Some(file))?; // it may have what is nowhere else
         }
@@ -117,32 +139,47 @@ impl Connect {
     fn undo(&self, file: &Path) -> Done {
         let (client, name, shown) = (self.client, &*self.name, file.display());
         let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
-        let now = hosts::text(file).map_err(anyhow::Error::new)?.unwrap_or_default();
-        let entry = hosts::find(client, &now, name).map_err(told)?.unwrap_or_default();
+        let now = hosts::text(file)
+            .map_err(anyhow::Error::new)?
+            .unwrap_or_default();
+        let entry = hosts::find(client, &now, name)
+            .map_err(told)?
+            .unwrap_or_default();
         let Some(removed) = hosts::remove(client, &now, name).map_err(told)? else {
             println!("{shown} does not name `{name}`");
             return Ok(ExitCode::SUCCESS);
         };
         let backup = beside(file, BACKUP);
         let kept = hosts::text(&backup).map_err(anyhow::Error::new)?;
-        let earlier = kept.as_deref().and_then(|kept| hosts::find(client, kept, name).ok().flatten());
+        let earlier = kept
+            .as_deref()
+            .and_then(|kept| hosts::find(client, kept, name).ok().flatten());
         let again = "repeat this command to take that entry out";
         let is_else_unchanged = |kept: &String| {
-            let without = hosts::put(client, kept, name, &entry).and_then(|with| hosts::remove(client, &with, name));
+            let without = hosts::put(client, kept, name, &entry)
+                .and_then(|with| hosts::remove(client, &with, name));
             without.is_ok_and(|without| without.as_ref() == Some(&removed))
         };
         if let Some(kept) = kept.as_ref().filter(|kept| is_else_unchanged(kept)) {
             // Where there was no file, none stays. One that is a link was there, with nothing in it.
             let is_ours = kept.is_empty() && !file.is_symlink();
             match is_ours {
-                true => fs::remove_file(file).with_context(|| format!("{shown} cannot be removed"))?,
+                true => {
+                    fs::remove_file(file).with_context(|| format!("{shown} cannot be removed"))?
+                }
                 false => write(file, kept, Some(file))?,
             }
-            for backup in [backup, beside(file, LAST_BACKUP)].iter().filter(|backup| backup.exists()) {
-                fs::remove_file(backup).with_context(|| format!("{} cannot be removed", backup.display()))?;
+            for backup in [backup, beside(file, LAST_BACKUP)]
+                .iter()
+                .filter(|backup| backup.exists())
+            {
+                fs::remove_file(backup)
+                    .with_context(|| format!("{} cannot be removed", backup.display()))?;
             }
             match is_ours {
-                true => println!("{shown} is removed: there was none, or nothing in it, before Weir wrote to it"),
+                true => println!(
+                    "{shown} is removed: there was none, or nothing in it, before Weir wrote to it"
+                ),
                 false => println!("{shown} is what it was"),
             }
             if earlier.is_some() {
@@ -152,8 +189,14 @@ impl Connect {
         }
         match earlier.filter(|earlier| *earlier != entry) {
             Some(earlier) => {
-                write(file, &hosts::put(client, &removed, name, &earlier).map_err(told)?, Some(file))?;
-                println!("{shown} names `{name}` as it did before Weir wrote to it; everything else stays; {again}");
+                write(
+                    file,
+                    &hosts::put(client, &removed, name, &earlier).map_err(told)?,
+                    Some(file),
+                )?;
+                println!(
+                    "{shown} names `{name}` as it did before Weir wrote to it; everything else stays; {again}"
+                );
             }
             None => {
                 write(file, &removed, Some(file))?;
@@ -161,7 +204,10 @@ impl Connect {
             }
         }
         if kept.is_some_and(|kept| !kept.is_empty()) {
-            println!("{} is still what the file was before Weir wrote to it", backup.display());
+            println!(
+                "{} is still what the file was before Weir wrote to it",
+                backup.display()
+            );
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -185,13 +231,21 @@ impl Connect {
         let key = self.key_env.clone();
         if let Some(url) = &self.url {
             let header = |text: &String| {
-                let (name, value) = text
-                    .split_once(':')
-                    .ok_or_else(|| Failure::new(Kind::Start, "a header as `NAME: VALUE`", "there is no colon"))?;
+                let (name, value) = text.split_once(':').ok_or_else(|| {
+                    Failure::new(
+                        Kind::Start,
+                        "a header as `NAME: VALUE`",
+                        "there is no colon",
+                    )
+                })?;
                 Ok((name.trim().to_owned(), value.trim().to_owned()))
             };
-            let headers =
-                self.headers.iter().map(header).collect::<Result<_, Failure>>().map_err(anyhow::Error::new)?;
+            let headers = self
+                .headers
+                .iter()
+                .map(header)
+                .collect::<Result<_, Failure>>()
+                .map_err(anyhow::Error::new)?;
             call::check_url(url)?;
             let url = match &self.view {
                 Some(view) => view_url(url, view).map_err(anyhow::Error::new)?,
@@ -200,18 +254,37 @@ impl Connect {
             return Ok(Entry::Url { url, headers, key });
         }
         let absent = |cause: String| {
-            Failure::new(Kind::Start, format!("{} for the client to start Weir with", self.config.display()), cause)
-                .step("run this in the folder of your weir.toml, or name it with --config")
-                .step("or connect to a running Weir: --url http://127.0.0.1:8484/mcp")
+            Failure::new(
+                Kind::Start,
+                format!(
+                    "{} for the client to start Weir with",
+                    self.config.display()
+                ),
+                cause,
+            )
+            .step("run this in the folder of your weir.toml, or name it with --config")
+            .step("or connect to a running Weir: --url http://127.0.0.1:8484/mcp")
         };
-        let config = self.config.canonicalize().map_err(|error| anyhow::Error::new(absent(error.to_string())))?;
-        let program = std::env::current_exe().map_err(|error| anyhow::Error::new(absent(error.to_string())))?;
-        let mut arguments = vec!["stdio".to_owned(), "--config".to_owned(), config.display().to_string()];
+        let config = self
+            .config
+            .canonicalize()
+            .map_err(|error| anyhow::Error::new(absent(error.to_string())))?;
+        let program = std::env::current_exe()
+            .map_err(|error| anyhow::Error::new(absent(error.to_string())))?;
+        let mut arguments = vec![
+            "stdio".to_owned(),
+            "--config".to_owned(),
+            config.display().to_string(),
+        ];
         if let Some(name) = &self.view {
             super::view(&config::load(&config)?, Some(name))?;
             arguments.extend(["--view".to_owned(), name.clone()]);
         }
-        Ok(Entry::Command { program: program.display().to_string(), arguments, key })
+        Ok(Entry::Command {
+            program: program.display().to_string(),
+            arguments,
+            key,
+        })
     }
 
     /// Returns what is still to be done before the client is let in; `None` if nothing is, as far as one can see.
@@ -219,7 +292,9 @@ impl Connect {
         let client = self.client.name();
         if let Some(variable) = &self.key_env {
             let is_set = std::env::var_os(variable).is_some_and(|value| !value.is_empty());
-            return (!is_set).then(|| format!("`{variable}` is not set here; {client} needs it in its environment"));
+            return (!is_set).then(|| {
+                format!("`{variable}` is not set here; {client} needs it in its environment")
+            });
         }
         // The entry may have had a key before.
         let written = hosts::find(self.client, after, &self.name).ok().flatten();
@@ -228,13 +303,18 @@ impl Connect {
         }
         let how = match (self.client.reference("WEIR_KEY"), &self.url) {
             (Some(_), _) => {
-                "and run this again with --key-env WEIR_KEY, which names the variable that has it".to_owned()
+                "and run this again with --key-env WEIR_KEY, which names the variable that has it"
+                    .to_owned()
             }
             (None, Some(_)) => {
-                format!("and run this again with --header 'Authorization: Bearer KEY': {client} reads no variables")
+                format!(
+                    "and run this again with --header 'Authorization: Bearer KEY': {client} reads no variables"
+                )
             }
             (None, None) => {
-                format!("and add \"env\": {{\"WEIR_KEY\": \"KEY\"}} to the entry: {client} reads no variables")
+                format!(
+                    "and add \"env\": {{\"WEIR_KEY\": \"KEY\"}} to the entry: {client} reads no variables"
+                )
             }
         };
         Some(format!(
@@ -264,15 +344,26 @@ impl Connect {
 
 async fn status_without_key(url: &str) -> anyhow::Result<StatusCode> {
     weir_connections::http::install_tls();
-    let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build()?;
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .timeout(Duration::from_secs(2))
+        .build()?;
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    let request = client.post(url).header("content-type", "application/json").body(ping);
+    let request = client
+        .post(url)
+        .header("content-type", "application/json")
+        .body(ping);
     let request = request.header("accept", "application/json, text/event-stream");
-    Ok(request.send().await.map_err(reqwest::Error::without_url)?.status())
+    Ok(request
+        .send()
+        .await
+        .map_err(reqwest::Error::without_url)?
+        .status())
 }
 
 async fn has_keys(config: &Path) -> anyhow::Result<bool> {
-    let config = config::load(config).map_err(|problems| anyhow::anyhow!("{} problems", problems.len()))?;
+    let config =
+        config::load(config).map_err(|problems| anyhow::anyhow!("{} problems", problems.len()))?;
     let folder = &config.folders.state;
     if config.identity.required || !folder.join(weir_state::FILE).exists() {
         return Ok(config.identity.required);
@@ -287,8 +378,10 @@ fn view_url(url: &str, view: &str) -> Result<String, Failure> {
             .step("use --url http://127.0.0.1:8484/mcp --view NAME")
             .step("or leave out --view, and name the whole endpoint: --url http://127.0.0.1:8484/mcp/view/NAME")
     };
-    weir_contracts::name::check_contract(view).map_err(|wrong| told(format!("no view is called `{view}`: {wrong}")))?;
-    let mut parsed = reqwest::Url::parse(url).map_err(|error| told(format!("`{url}` is no URL: {error}")))?;
+    weir_contracts::name::check_contract(view)
+        .map_err(|wrong| told(format!("no view is called `{view}`: {wrong}")))?;
+    let mut parsed =
+        reqwest::Url::parse(url).map_err(|error| told(format!("`{url}` is no URL: {error}")))?;
     let path = parsed.path().trim_end_matches('/').to_owned();
     if !path.ends_with("/mcp") {
         return Err(told(format!("`{url}` does not end in /mcp")));
@@ -299,10 +392,15 @@ fn view_url(url: &str, view: &str) -> Result<String, Failure> {
 
 fn variable(name: &str) -> Result<String, String> {
     let is_start = |first: char| first.is_ascii_alphabetic() || first == '_';
-    let is_name = name.starts_with(is_start) && name.chars().all(|next| is_start(next) || next.is_ascii_digit());
+    let is_name = name.starts_with(is_start)
+        && name
+            .chars()
+            .all(|next| is_start(next) || next.is_ascii_digit());
     match is_name && !name.starts_with("weir_") {
         true => Ok(name.to_owned()),
-        false => Err("name a variable, such as WEIR_KEY; the key itself does not belong here".to_owned()),
+        false => {
+            Err("name a variable, such as WEIR_KEY; the key itself does not belong here".to_owned())
+        }
     }
 }
 
@@ -313,8 +411,15 @@ fn beside(file: &Path, ending: &str) -> PathBuf {
 }
 
 fn unchanged(file: &Path, cause: &str) -> Failure {
-    Failure::new(Kind::Start, format!("{} to be a configuration that can be edited", file.display()), cause)
-        .step("let the client itself read it, and mend what it complains of; nothing was written")
+    Failure::new(
+        Kind::Start,
+        format!(
+            "{} to be a configuration that can be edited",
+            file.display()
+        ),
+        cause,
+    )
+    .step("let the client itself read it, and mend what it complains of; nothing was written")
 }
 
 /// Writes the file whole or not at all, through a link to where it leads, with the permissions of `like`. Where there is no
@@ -322,7 +427,9 @@ fn unchanged(file: &Path, cause: &str) -> Failure {
 pub(super) fn write(file: &Path, text: &str, like: Option<&Path>) -> anyhow::Result<()> {
     let said = || format!("{} cannot be written", file.display());
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let bits = like.and_then(|like| fs::metadata(like).ok()).map(|about| about.permissions().mode());
+    let bits = like
+        .and_then(|like| fs::metadata(like).ok())
+        .map(|about| about.permissions().mode());
     let readers = bits.map_or(weir_files::Readers::Owner, weir_files::Readers::Bits);
     weir_files::replace(&file, text.as_bytes(), readers).with_context(said)
 }

@@ -73,24 +73,63 @@ impl Contracts {
             Command::Submit { file, hold } => {
                 let source = super::compile::read(&file)?;
                 let body = json!({ "source": source, "hold": hold });
-                submitted(&target, &ask(&target, Method::POST, "/v1/contracts", Some(&body))?)
+                submitted(
+                    &target,
+                    &ask(&target, Method::POST, "/v1/contracts", Some(&body))?,
+                )
             }
-            Command::Publish { draft, fingerprint: None } => show_draft(&target, &draft),
-            Command::Publish { draft, fingerprint: Some(fingerprint) } => publish(&target, &draft, &fingerprint),
+            Command::Publish {
+                draft,
+                fingerprint: None,
+            } => show_draft(&target, &draft),
+            Command::Publish {
+                draft,
+                fingerprint: Some(fingerprint),
+            } => publish(&target, &draft, &fingerprint),
             Command::Discard { draft } => {
-                ask(&target, Method::POST, &path(&["v1", "drafts", &draft, "discard"]), None)?;
+                ask(
+                    &target,
+                    Method::POST,
+                    &path(&["v1", "drafts", &draft, "discard"]),
+                    None,
+                )?;
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Rollback { name, to, fingerprint: None } => {
+            Command::Rollback {
+                name,
+                to,
+                fingerprint: None,
+            } => {
                 let report = ask(&target, Method::GET, &difference(&name, &to), None)?;
-                looked_at(&target, &report, &format!("weir contracts rollback {name} --to {to}"))
+                looked_at(
+                    &target,
+                    &report,
+                    &format!("weir contracts rollback {name} --to {to}"),
+                )
             }
-            Command::Rollback { name, to, fingerprint: Some(fingerprint) } => {
+            Command::Rollback {
+                name,
+                to,
+                fingerprint: Some(fingerprint),
+            } => {
                 let body = json!({ "to": to, "fingerprint": fingerprint });
-                live(&target, &ask(&target, Method::POST, &path(&["v1", "contracts", &name, "rollback"]), Some(&body))?)
+                live(
+                    &target,
+                    &ask(
+                        &target,
+                        Method::POST,
+                        &path(&["v1", "contracts", &name, "rollback"]),
+                        Some(&body),
+                    )?,
+                )
             }
             Command::Retire { name, fingerprint } => {
-                let held = ask(&target, Method::POST, &path(&["v1", "contracts", &name, "retire"]), None)?;
+                let held = ask(
+                    &target,
+                    Method::POST,
+                    &path(&["v1", "contracts", &name, "retire"]),
+                    None,
+                )?;
                 match fingerprint {
                     None => submitted(&target, &held),
                     Some(fingerprint) => publish(&target, &cell(&held["draft"]), &fingerprint),
@@ -100,7 +139,12 @@ impl Contracts {
     }
 }
 
-fn ask(target: &Target, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
+fn ask(
+    target: &Target,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Value, Failure> {
     let api: Api = target.api()?;
     Ok(block_on(api.ask(method, path, body))??)
 }
@@ -109,12 +153,24 @@ fn ask(target: &Target, method: Method, path: &str, body: Option<&Value>) -> Res
 fn difference(name: &str, to: &str) -> String {
     let mut url = reqwest::Url::parse("http://weir").expect("it is a URL");
     url.query_pairs_mut().append_pair("to", to);
-    format!("{}?{}", path(&["v1", "contracts", name, "diff"]), url.query().unwrap_or_default())
+    format!(
+        "{}?{}",
+        path(&["v1", "contracts", name, "diff"]),
+        url.query().unwrap_or_default()
+    )
 }
 
 fn publish(target: &Target, draft: &str, fingerprint: &str) -> Done {
     let body = json!({ "fingerprint": fingerprint });
-    live(target, &ask(target, Method::POST, &path(&["v1", "drafts", draft, "publish"]), Some(&body))?)
+    live(
+        target,
+        &ask(
+            target,
+            Method::POST,
+            &path(&["v1", "drafts", draft, "publish"]),
+            Some(&body),
+        )?,
+    )
 }
 
 fn list(target: &Target) -> Done {
@@ -125,13 +181,37 @@ fn list(target: &Target) -> Done {
     }
     let row = |contract: &Value| {
         let count = contract["tools"].as_array().map_or(0, Vec::len).to_string();
-        let pending = contract["pending"].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>().join(",");
-        let without = if contract["revision"].is_null() { "none yet" } else { "retired" };
+        let pending = contract["pending"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(cell)
+            .collect::<Vec<_>>()
+            .join(",");
+        let without = if contract["revision"].is_null() {
+            "none yet"
+        } else {
+            "retired"
+        };
         let version = contract["version"].as_str().unwrap_or(without).to_owned();
-        vec![cell(&contract["name"]), version, cell(&contract["origin"]), count, pending]
+        vec![
+            cell(&contract["name"]),
+            version,
+            cell(&contract["origin"]),
+            count,
+            pending,
+        ]
     };
-    let rows: Vec<Vec<String>> = all["contracts"].as_array().into_iter().flatten().map(row).collect();
-    print!("{}", table(&["CONTRACT", "VERSION", "FROM", "TOOLS", "PENDING"], &rows));
+    let rows: Vec<Vec<String>> = all["contracts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(row)
+        .collect();
+    print!(
+        "{}",
+        table(&["CONTRACT", "VERSION", "FROM", "TOOLS", "PENDING"], &rows)
+    );
     for contract in all["contracts"].as_array().into_iter().flatten() {
         let maker = match contract["origin"].as_str() {
             Some("file") => "file",
@@ -154,10 +234,18 @@ fn list(target: &Target) -> Done {
             _ => "what does not need it is served",
         };
         println!("\nrefused: {kind} {}; {meanwhile}", cell(&refused["file"]));
-        refused["problems"].as_array().into_iter().flatten().for_each(|problem| println!("{}", told(problem)));
+        refused["problems"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .for_each(|problem| println!("{}", told(problem)));
     }
     for waiting in all["waiting"].as_array().into_iter().flatten() {
-        println!("\nwaiting: {}: {}", cell(&waiting["file"]), cell(&waiting["reason"]));
+        println!(
+            "\nwaiting: {}: {}",
+            cell(&waiting["file"]),
+            cell(&waiting["reason"])
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -168,14 +256,36 @@ fn show(target: &Target, name: &str) -> Done {
         println!("{contract}");
         return Ok(ExitCode::SUCCESS);
     }
-    let was_published = contract["versions"].as_array().is_some_and(|versions| !versions.is_empty());
-    let without = if was_published { "retired" } else { "not published yet" };
-    println!("{name}: {}\n", contract["version"].as_str().unwrap_or(without));
-    let version = |row: &Value| {
-        vec![cell(&row["version"]), cell(&row["class"]), time(&row["published_ms"]), cell(&row["published_by"])]
+    let was_published = contract["versions"]
+        .as_array()
+        .is_some_and(|versions| !versions.is_empty());
+    let without = if was_published {
+        "retired"
+    } else {
+        "not published yet"
     };
-    let rows: Vec<Vec<String>> = contract["versions"].as_array().into_iter().flatten().map(version).collect();
-    print!("{}", table(&["VERSION", "CHANGE", "PUBLISHED", "BY"], &rows));
+    println!(
+        "{name}: {}\n",
+        contract["version"].as_str().unwrap_or(without)
+    );
+    let version = |row: &Value| {
+        vec![
+            cell(&row["version"]),
+            cell(&row["class"]),
+            time(&row["published_ms"]),
+            cell(&row["published_by"]),
+        ]
+    };
+    let rows: Vec<Vec<String>> = contract["versions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(version)
+        .collect();
+    print!(
+        "{}",
+        table(&["VERSION", "CHANGE", "PUBLISHED", "BY"], &rows)
+    );
     let draft = |row: &Value| {
         vec![
             cell(&row["id"]),
@@ -185,13 +295,25 @@ fn show(target: &Target, name: &str) -> Done {
             cell(&row["created_by"]),
         ]
     };
-    let rows: Vec<Vec<String>> = contract["drafts"].as_array().into_iter().flatten().map(draft).collect();
+    let rows: Vec<Vec<String>> = contract["drafts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(draft)
+        .collect();
     if !rows.is_empty() {
         println!();
-        print!("{}", table(&["DRAFT", "STATUS", "CHANGE", "CREATED", "BY"], &rows));
+        print!(
+            "{}",
+            table(&["DRAFT", "STATUS", "CHANGE", "CREATED", "BY"], &rows)
+        );
     }
     let collections = ask(target, Method::GET, "/v1/collections", None)?;
-    let drifted = collections.as_array().into_iter().flatten().filter(|one| !one["difference"].is_null());
+    let drifted = collections
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|one| !one["difference"].is_null());
     for collection in drifted.filter(|one| one["contract"] == name) {
         print!(
             "\nthe source of {} has changed\n{}",
@@ -207,13 +329,22 @@ fn show_draft(target: &Target, id: &str) -> Done {
     let draft = ask(target, Method::GET, &path(&["v1", "drafts", id]), None)?;
     let report = with_impact(&draft["report"], &draft);
     if draft["status"] == DraftStatus::Pending.as_str() {
-        return looked_at(target, &report, &format!("weir contracts publish {}", cell(&draft["id"])));
+        return looked_at(
+            target,
+            &report,
+            &format!("weir contracts publish {}", cell(&draft["id"])),
+        );
     }
     match target.json {
         true => println!("{report}"),
         false => {
             print!("{}{}", what_comes(&report), super::diff::text(&report));
-            println!("{}: {} by {}", cell(&draft["id"]), cell(&draft["status"]), cell(&draft["decided_by"]));
+            println!(
+                "{}: {} by {}",
+                cell(&draft["id"]),
+                cell(&draft["status"]),
+                cell(&draft["decided_by"])
+            );
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -226,7 +357,10 @@ fn submitted(target: &Target, answer: &Value) -> Done {
     } else {
         match answer["verdict"].as_str() {
             Some("held") => {
-                print!("{}", super::diff::text(&with_impact(&answer["report"], answer)));
+                print!(
+                    "{}",
+                    super::diff::text(&with_impact(&answer["report"], answer))
+                );
                 println!(
                     "held as {} for the role {}; publish it with\n  weir contracts publish {} --fingerprint {}",
                     cell(&answer["draft"]),
@@ -237,11 +371,20 @@ fn submitted(target: &Target, answer: &Value) -> Done {
             }
             verdict => {
                 print!("{}", super::diff::text(&answer["report"]));
-                println!("{}: {} {}", cell(&answer["contract"]), verdict.unwrap_or_default(), cell(&answer["version"]));
+                println!(
+                    "{}: {} {}",
+                    cell(&answer["contract"]),
+                    verdict.unwrap_or_default(),
+                    cell(&answer["version"])
+                );
             }
         }
     }
-    Ok(if held { ExitCode::from(HELD) } else { ExitCode::SUCCESS })
+    Ok(if held {
+        ExitCode::from(HELD)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// Returns the report of a draft with what it would mean for past calls, the document that it would become, and what lint
@@ -267,7 +410,10 @@ fn what_comes(report: &Value) -> String {
         .collect();
     let is_first = report["class"] == ChangeClass::First.as_str();
     // Of a resource the report has the server's own URI, which is the end of the published one.
-    let has_come = |called: &str| came.iter().any(|key| called == *key || key.contains("://") && called.ends_with(key));
+    let has_come = |called: &str| {
+        came.iter()
+            .any(|key| called == *key || key.contains("://") && called.ends_with(key))
+    };
     offered::described(&report["document"], |called| is_first || has_come(called))
 }
 
@@ -288,7 +434,11 @@ fn looked_at(target: &Target, report: &Value, command: &str) -> Done {
 fn live(target: &Target, answer: &Value) -> Done {
     match target.json {
         true => println!("{answer}"),
-        false => println!("{}: {}", cell(&answer["contract"]), answer["version"].as_str().unwrap_or("retired")),
+        false => println!(
+            "{}: {}",
+            cell(&answer["contract"]),
+            answer["version"].as_str().unwrap_or("retired")
+        ),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -299,7 +449,13 @@ mod tests {
 
     #[test]
     fn a_version_from_outside_is_one_parameter() {
-        assert_eq!(difference("desk", "1.0.0"), "/v1/contracts/desk/diff?to=1.0.0");
-        assert_eq!(difference("a/b", "1.0.0&from=2#x"), "/v1/contracts/a%2Fb/diff?to=1.0.0%26from%3D2%23x");
+        assert_eq!(
+            difference("desk", "1.0.0"),
+            "/v1/contracts/desk/diff?to=1.0.0"
+        );
+        assert_eq!(
+            difference("a/b", "1.0.0&from=2#x"),
+            "/v1/contracts/a%2Fb/diff?to=1.0.0%26from%3D2%23x"
+        );
     }
 }

@@ -77,7 +77,10 @@ impl Compare {
             value["impact"] = impact;
         }
         match self.json {
-            true => println!("{}", serde_json::to_string_pretty(&value).expect("plain JSON")),
+            true => println!(
+                "{}",
+                serde_json::to_string_pretty(&value).expect("plain JSON")
+            ),
             false => print!("{}", text(&value)),
         }
         Ok(match change.class {
@@ -109,7 +112,11 @@ impl Compare {
             }
             ([old, new], None) => match self.side {
                 Some(side) => {
-                    let side = if matches!(side, Sides::Input) { Side::Input } else { Side::Output };
+                    let side = if matches!(side, Sides::Input) {
+                        Side::Input
+                    } else {
+                        Side::Output
+                    };
                     return Ok((diff_schemas(&json(old)?, &json(new)?, side), impact));
                 }
                 None => (self.version(old)?, self.version(new)?),
@@ -119,7 +126,9 @@ impl Compare {
         };
         let change = match (old, new) {
             (Version::Contract(old), Version::Contract(new)) => diff(&old, &new),
-            (old, new) => diff_documents(&old.document(), &new.document()).map_err(anyhow::Error::msg)?,
+            (old, new) => {
+                diff_documents(&old.document(), &new.document()).map_err(anyhow::Error::msg)?
+            }
         };
         Ok((change, impact))
     }
@@ -127,8 +136,15 @@ impl Compare {
     /// Returns what an admin API says is published there, and the past calls that NEW would have refused: null if none
     /// are kept. `None` means that no admin API can be asked, or that it serves another contract than the endpoint
     /// lists.
-    fn published(&self, url: &str, listed: &Version, new: &Version) -> Result<Option<(Contract, Value)>, Failure> {
-        let Some(contract) = contract_at(url, new) else { return Ok(None) };
+    fn published(
+        &self,
+        url: &str,
+        listed: &Version,
+        new: &Version,
+    ) -> Result<Option<(Contract, Value)>, Failure> {
+        let Some(contract) = contract_at(url, new) else {
+            return Ok(None);
+        };
         let asked = self.ask_published(&contract, listed, new);
         match (asked, &self.admin) {
             (Err(_), None) => Ok(None),
@@ -136,24 +152,45 @@ impl Compare {
         }
     }
 
-    fn ask_published(&self, contract: &str, listed: &Version, new: &Version) -> Result<(Contract, Value), Failure> {
+    fn ask_published(
+        &self,
+        contract: &str,
+        listed: &Version,
+        new: &Version,
+    ) -> Result<(Contract, Value), Failure> {
         let api = Api::new(self.admin.as_deref(), &self.shapes.settings)?;
         let ask = |method: Method, parts: &[&str], body: Option<&Value>| {
             Ok::<_, Failure>(block_on(api.ask(method, &path(parts), body))??)
         };
         let mut served = ask(Method::GET, &["v1", "contracts", contract], None)?;
         let (tools, listed) = (inputs(&served["document"]), inputs(&listed.document()));
-        if tools.is_empty() || tools.iter().any(|(tool, input)| listed.get(tool) != Some(input)) {
-            return Err(anyhow!("the admin API serves another `{contract}` than the endpoint lists").into());
+        if tools.is_empty()
+            || tools
+                .iter()
+                .any(|(tool, input)| listed.get(tool) != Some(input))
+        {
+            return Err(anyhow!(
+                "the admin API serves another `{contract}` than the endpoint lists"
+            )
+            .into());
         }
         let Value::String(version) = served["version"].take() else {
             return Err(anyhow!("the admin API says that `{contract}` is retired").into());
         };
-        let version = ask(Method::GET, &["v1", "contracts", contract, "versions", &version], None)?;
-        let published = Contract::from_artifact(&version["artifact"])
-            .map_err(|error| anyhow!("the admin API answers a version that cannot be read: {error}"))?;
+        let version = ask(
+            Method::GET,
+            &["v1", "contracts", contract, "versions", &version],
+            None,
+        )?;
+        let published = Contract::from_artifact(&version["artifact"]).map_err(|error| {
+            anyhow!("the admin API answers a version that cannot be read: {error}")
+        })?;
         let planned = json!({ "tools": inputs(&new.document()) });
-        let mut impact = ask(Method::POST, &["v1", "contracts", contract, "impact"], Some(&planned))?;
+        let mut impact = ask(
+            Method::POST,
+            &["v1", "contracts", contract, "impact"],
+            Some(&planned),
+        )?;
         Ok((published, impact["impact"].take()))
     }
 
@@ -162,11 +199,15 @@ impl Compare {
         let file = path.display().to_string();
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
         if value.get("lock").is_some() {
-            return Ok(Version::Contract(Box::new(Lock::read(&file, &text)?.contract)));
+            return Ok(Version::Contract(Box::new(
+                Lock::read(&file, &text)?.contract,
+            )));
         }
         match document(value) {
             Some(document) => Ok(Version::Document(document)),
-            None => Ok(Version::Contract(Box::new(self.shapes.contract(&file, &text)?))),
+            None => Ok(Version::Contract(Box::new(
+                self.shapes.contract(&file, &text)?,
+            ))),
         }
     }
 }
@@ -177,21 +218,33 @@ fn contract_at(url: &str, new: &Version) -> Option<String> {
         Version::Contract(contract) => Some(contract.name.clone()),
         Version::Document(document) => document["contract"].as_str().map(str::to_owned),
     };
-    let of_url = url.trim_end_matches('/').rsplit_once("/mcp/").map(|(_, contract)| contract.to_owned());
+    let of_url = url
+        .trim_end_matches('/')
+        .rsplit_once("/mcp/")
+        .map(|(_, contract)| contract.to_owned());
     of_url.or(of_file).filter(|contract| !contract.is_empty())
 }
 
 /// Returns the input schemas of a document's tools, by name.
 fn inputs(document: &Value) -> Map<String, Value> {
     let tools = document["tools"].as_array().into_iter().flatten();
-    tools.filter_map(|tool| Some((tool["name"].as_str()?.to_owned(), tool["inputSchema"].clone()))).collect()
+    tools
+        .filter_map(|tool| {
+            Some((
+                tool["name"].as_str()?.to_owned(),
+                tool["inputSchema"].clone(),
+            ))
+        })
+        .collect()
 }
 
 /// Recognizes a compiled document, an extracted one, or the answer of tools/list with or without its envelope. A
 /// contract's tools are called `tool`, theirs `name`.
 pub(super) fn document(mut value: Value) -> Option<Value> {
     let is_document = |value: &Value| {
-        value["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"].is_string()))
+        value["tools"]
+            .as_array()
+            .is_some_and(|tools| tools.iter().any(|tool| tool["name"].is_string()))
     };
     if value.get("jsonrpc").is_some() {
         value = value["result"].take();
@@ -223,21 +276,42 @@ fn listed(url: &str) -> Result<Version, Failure> {
 
 /// Writes whose past calls it would have refused; nothing if none are kept.
 fn impact(impact: &Value) -> String {
-    let (Some(calls), Some(agents)) = (impact["calls"].as_i64(), impact["agents"].as_array()) else {
+    let (Some(calls), Some(agents)) = (impact["calls"].as_i64(), impact["agents"].as_array())
+    else {
         return String::new();
     };
     let mut out = String::new();
     for agent in agents {
-        let of = format!("of {} calls of {} by {}", agent["calls"], cell(&agent["tool"]), cell(&agent["agent"]));
-        let reasons = agent["reasons"].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>().join("; ");
+        let of = format!(
+            "of {} calls of {} by {}",
+            agent["calls"],
+            cell(&agent["tool"]),
+            cell(&agent["agent"])
+        );
+        let reasons = agent["reasons"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(cell)
+            .collect::<Vec<_>>()
+            .join("; ");
         let unclear = agent["cannot_tell"].as_i64().filter(|calls| *calls > 0);
         let unclear = unclear.map_or_else(String::new, |calls| format!(", {calls} cannot be told"));
-        out.push_str(&format!("impact     {of}: {} would have failed{unclear}: {reasons}\n", agent["fail"]));
+        out.push_str(&format!(
+            "impact     {of}: {} would have failed{unclear}: {reasons}\n",
+            agent["fail"]
+        ));
     }
     if calls == 0 {
-        out.push_str(&format!("impact     no calls were kept in the last {} days\n", impact["days"]));
+        out.push_str(&format!(
+            "impact     no calls were kept in the last {} days\n",
+            impact["days"]
+        ));
     } else if agents.is_empty() {
-        out.push_str(&format!("impact     all {calls} calls of the last {} days would have passed\n", impact["days"]));
+        out.push_str(&format!(
+            "impact     all {calls} calls of the last {} days would have passed\n",
+            impact["days"]
+        ));
     }
     out
 }
@@ -265,7 +339,10 @@ pub(super) fn text(report: &Value) -> String {
     let mut items: Vec<&Value> = report["items"].as_array().into_iter().flatten().collect();
     let rank = |item: &Value| {
         let worst_first = ChangeClass::ALL.iter().rev();
-        worst_first.map(|class| class.as_str()).position(|class| item["class"] == class).unwrap_or_default()
+        worst_first
+            .map(|class| class.as_str())
+            .position(|class| item["class"] == class)
+            .unwrap_or_default()
     };
     items.sort_by_key(|item| rank(item));
     if report["document"].is_object() {
@@ -277,11 +354,23 @@ pub(super) fn text(report: &Value) -> String {
         let place = [part("tool"), part("side"), part("path")];
         let place: Vec<&str> = place.into_iter().filter(|part| !part.is_empty()).collect();
         let reason = offered::safe(part("reason"));
-        out.push_str(&format!("{:<10} {}: {reason} ({})\n", part("class"), place.join(" "), part("rule")));
+        out.push_str(&format!(
+            "{:<10} {}: {reason} ({})\n",
+            part("class"),
+            place.join(" "),
+            part("rule")
+        ));
         let is_text = part("rule").contains("text");
-        for (what, value, other) in [("was", &item["old"], &item["new"]), ("is", &item["new"], &item["old"])] {
+        for (what, value, other) in [
+            ("was", &item["old"], &item["new"]),
+            ("is", &item["new"], &item["old"]),
+        ] {
             for text in words_of(value, other, is_text) {
-                out.push_str(&format!("{:<10}   {what:<4} {}\n", "", offered::indented(text, &" ".repeat(18))));
+                out.push_str(&format!(
+                    "{:<10}   {what:<4} {}\n",
+                    "",
+                    offered::indented(text, &" ".repeat(18))
+                ));
             }
         }
         if let Some(witness) = item.get("witness").filter(|witness| !witness.is_null()) {
@@ -290,12 +379,24 @@ pub(super) fn text(report: &Value) -> String {
     }
     for finding in report["findings"].as_array().into_iter().flatten() {
         let part = |key: &str| finding[key].as_str().unwrap_or_default();
-        let place: Vec<&str> = [part("tool"), part("field")].into_iter().filter(|part| !part.is_empty()).collect();
-        out.push_str(&format!("{:<10} {}: {} ({})\n", part("level"), place.join(" "), part("message"), part("rule")));
+        let place: Vec<&str> = [part("tool"), part("field")]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect();
+        out.push_str(&format!(
+            "{:<10} {}: {} ({})\n",
+            part("level"),
+            place.join(" "),
+            part("message"),
+            part("rule")
+        ));
     }
     out.push_str(&impact(&report["impact"]));
     if let Some(class) = report["class"].as_str() {
-        out.push_str(&format!("{class}, fingerprint {}\n", report["fingerprint"].as_str().unwrap_or_default()));
+        out.push_str(&format!(
+            "{class}, fingerprint {}\n",
+            report["fingerprint"].as_str().unwrap_or_default()
+        ));
     }
     out
 }

@@ -67,7 +67,12 @@ const CHOICES_MAX: usize = 12;
 
 impl Source {
     fn new(title: &str, adapter: &'static str, settings: Value) -> Self {
-        Self { name: weir_contracts::draft::contract_name(title), title: title.to_owned(), adapter, settings }
+        Self {
+            name: weir_contracts::draft::contract_name(title),
+            title: title.to_owned(),
+            adapter,
+            settings,
+        }
     }
 }
 
@@ -82,9 +87,13 @@ impl Draft {
         for note in &drafted.notes {
             eprintln!("note: {note}");
         }
-        let missing = connection.map(|connection| connection.missing(drafted.writes)).unwrap_or_default();
+        let missing = connection
+            .map(|connection| connection.missing(drafted.writes))
+            .unwrap_or_default();
         eprintln!("\nSave it in your contracts folder, then serve it with `weir serve`.{missing}");
-        eprintln!("\nConnect a client with `weir connect CLIENT`; `weir connect --help` names them.");
+        eprintln!(
+            "\nConnect a client with `weir connect CLIENT`; `weir connect --help` names them."
+        );
         Ok(ExitCode::SUCCESS)
     }
 
@@ -94,16 +103,27 @@ impl Draft {
             (Some(file), ..) => self.of_file(file),
             (_, Some(url), ..) => self.of_url(url),
             (.., Some(connection), Some(table)) => self.of_table(connection, table),
-            _ => Err(anyhow::anyhow!("name a FILE, a --connection with a --table, or a --url").into()),
+            _ => Err(
+                anyhow::anyhow!("name a FILE, a --connection with a --table, or a --url").into(),
+            ),
         }
     }
 
     fn of_file(&self, file: &Path) -> Result<(Config, Source, Option<Connection>), Failure> {
-        let known = if self.settings.present() { Some(self.settings.config()?) } else { None };
-        let connection = Connection::to_folder(&folder_of(file)?, known.as_ref()).beside(&self.written());
+        let known = if self.settings.present() {
+            Some(self.settings.config()?)
+        } else {
+            None
+        };
+        let connection =
+            Connection::to_folder(&folder_of(file)?, known.as_ref()).beside(&self.written());
         let (write, grant) = connection.may_write();
         let config = config_of(&connection.name, file, write, grant, &self.settings)?;
-        Ok((config, file_source(file, &connection.name)?, Some(connection)))
+        Ok((
+            config,
+            file_source(file, &connection.name)?,
+            Some(connection),
+        ))
     }
 
     fn of_url(&self, url: &str) -> Result<(Config, Source, Option<Connection>), Failure> {
@@ -112,14 +132,26 @@ impl Draft {
         let (connection, path) = Connection::to_host(&url, &config, self.settings.present());
         let connection = connection.beside(&self.written());
         if connection.is_new() {
-            let settings = json!({ "kind": "http", "base_url": url.origin().ascii_serialization() });
-            config.connections.insert(connection.name.clone(), connection_config(settings)?);
+            let settings =
+                json!({ "kind": "http", "base_url": url.origin().ascii_serialization() });
+            config
+                .connections
+                .insert(connection.name.clone(), connection_config(settings)?);
         }
         let grants = &mut config.plugins.entry("rest".to_owned()).or_default().grants;
         grants.entry(connection.name.clone()).or_insert(Grant::Read);
-        let name = url.path().rsplit('/').find(|part| !part.is_empty()).unwrap_or("records");
-        let settings = json!({ "connection": connection.name, "sample": true, "list": { "path": path } });
-        Ok((config, Source::new(name, "rest", settings), Some(connection)))
+        let name = url
+            .path()
+            .rsplit('/')
+            .find(|part| !part.is_empty())
+            .unwrap_or("records");
+        let settings =
+            json!({ "connection": connection.name, "sample": true, "list": { "path": path } });
+        Ok((
+            config,
+            Source::new(name, "rest", settings),
+            Some(connection),
+        ))
     }
 
     /// Returns the text of `weir.toml`; empty if there is none.
@@ -127,13 +159,19 @@ impl Draft {
         std::fs::read_to_string(self.settings.file()).unwrap_or_default()
     }
 
-    fn of_table(&self, connection: &str, table: &str) -> Result<(Config, Source, Option<Connection>), Failure> {
+    fn of_table(
+        &self,
+        connection: &str,
+        table: &str,
+    ) -> Result<(Config, Source, Option<Connection>), Failure> {
         let config = self.settings.config()?;
         if !config.connections.contains_key(connection) {
             let known: Vec<&str> = config.connections.keys().map(String::as_str).collect();
-            return Err(
-                anyhow::anyhow!("there is no connection `{connection}`; there are [{}]", known.join(", ")).into()
-            );
+            return Err(anyhow::anyhow!(
+                "there is no connection `{connection}`; there are [{}]",
+                known.join(", ")
+            )
+            .into());
         }
         let settings = json!({ "connection": connection, "table": table });
         Ok((config, Source::new(table, "sql", settings), None))
@@ -141,17 +179,39 @@ impl Draft {
 }
 
 /// Returns a configuration that reaches one spreadsheet and nothing else.
-pub(super) fn file_config(file: &Path, write: bool, settings: &Settings) -> Result<Config, Failure> {
-    config_of(CONNECTION, file, write, if write { Grant::Write } else { Grant::Read }, settings)
+pub(super) fn file_config(
+    file: &Path,
+    write: bool,
+    settings: &Settings,
+) -> Result<Config, Failure> {
+    config_of(
+        CONNECTION,
+        file,
+        write,
+        if write { Grant::Write } else { Grant::Read },
+        settings,
+    )
 }
 
-fn config_of(name: &str, file: &Path, write: bool, grant: Grant, settings: &Settings) -> Result<Config, Failure> {
+fn config_of(
+    name: &str,
+    file: &Path,
+    write: bool,
+    grant: Grant,
+    settings: &Settings,
+) -> Result<Config, Failure> {
     let mut config = Config::bare(Path::new("."));
     config.folders.state = state_folder();
     settings.over(&mut config);
-    let connection = connection_config(json!({ "kind": "files", "path": folder_of(file)?, "write": write }))?;
+    let connection =
+        connection_config(json!({ "kind": "files", "path": folder_of(file)?, "write": write }))?;
     config.connections.insert(name.to_owned(), connection);
-    config.plugins.entry("sheet".to_owned()).or_default().grants.insert(name.to_owned(), grant);
+    config
+        .plugins
+        .entry("sheet".to_owned())
+        .or_default()
+        .grants
+        .insert(name.to_owned(), grant);
     Ok(config)
 }
 
@@ -162,16 +222,26 @@ pub(super) async fn serve_file(started: &App, file: &Path) -> Result<(), Failure
     let mut offered = shape.clone();
     let config = started.gateway.config();
     let sheet = config.plugins.get("sheet");
-    if !matches!(sheet.and_then(|plugin| plugin.grants.get(CONNECTION)), Some(Grant::Write)) {
+    if !matches!(
+        sheet.and_then(|plugin| plugin.grants.get(CONNECTION)),
+        Some(Grant::Write)
+    ) {
         offered.capabilities.write.clear();
-        offered.capabilities.read_only.get_or_insert_with(|| "the file is served without --write".to_owned());
+        offered
+            .capabilities
+            .read_only
+            .get_or_insert_with(|| "the file is served without --write".to_owned());
     }
     let drafted = draft(&started.gateway, &source, &offered).await?;
     for note in &drafted.notes {
         tracing::info!("{note}");
     }
     let read = form::read(&file.display().to_string(), &drafted.contract)?;
-    let shapes = read.collections.iter().map(|collection| (collection.name.clone(), shape.clone())).collect();
+    let shapes = read
+        .collections
+        .iter()
+        .map(|collection| (collection.name.clone(), shape.clone()))
+        .collect();
     started.registry.serve(compile::compile(&read, &shapes)?);
     Ok(())
 }
@@ -192,13 +262,24 @@ fn read_only(gateway: &Gateway, source: &Source) -> Option<String> {
     if !config.connections.get(name)?.is_writable() {
         return Some(format!("`[connections.{name}] write` is false"));
     }
-    let grant = config.plugins.get(source.adapter).and_then(|plugin| plugin.grants.get(name));
+    let grant = config
+        .plugins
+        .get(source.adapter)
+        .and_then(|plugin| plugin.grants.get(name));
     let is_granted = matches!(grant, Some(Grant::Write));
-    (!is_granted).then(|| format!("`[plugins.{}.grants] {name}` is not \"write\"", source.adapter))
+    (!is_granted).then(|| {
+        format!(
+            "`[plugins.{}.grants] {name}` is not \"write\"",
+            source.adapter
+        )
+    })
 }
 
 async fn shape(gateway: &Gateway, source: &Source) -> Result<Shape, Failure> {
-    let described = gateway.host().describe(source.adapter, &source.settings.to_string()).await;
+    let described = gateway
+        .host()
+        .describe(source.adapter, &source.settings.to_string())
+        .await;
     let described = described.map_err(|failure| match failure {
         weir_plugin_host::AdapterFailure::Unavailable(adapter) => anyhow::anyhow!(
             "no plugin provides the adapter `{adapter}`: this program carries none, and {} holds none; name a folder of plugins \
@@ -210,7 +291,9 @@ async fn shape(gateway: &Gateway, source: &Source) -> Result<Shape, Failure> {
             None => anyhow::anyhow!("{failure}"),
         },
     })?;
-    Ok(Shape::read(&described).map_err(anyhow::Error::msg).context("the adapter answered no shape")?)
+    Ok(Shape::read(&described)
+        .map_err(anyhow::Error::msg)
+        .context("the adapter answered no shape")?)
 }
 
 async fn draft(gateway: &Gateway, source: &Source, shape: &Shape) -> Result<Drafted, Failure> {
@@ -223,14 +306,31 @@ async fn draft(gateway: &Gateway, source: &Source, shape: &Shape) -> Result<Draf
         shape,
         choices: &choices,
     });
-    Ok(drafted.map_err(|why| anyhow::anyhow!("nothing of `{}` can be served. {}", source.title, why.join(" ")))?)
+    Ok(drafted.map_err(|why| {
+        anyhow::anyhow!(
+            "nothing of `{}` can be served. {}",
+            source.title,
+            why.join(" ")
+        )
+    })?)
 }
 
 /// Returns the values of text columns that hold few; a source that cannot be read has none.
-async fn choices(gateway: &Gateway, source: &Source, shape: &Shape) -> BTreeMap<String, Vec<String>> {
-    let texts: Vec<String> =
-        shape.fields.iter().filter(|field| field.kind == Type::String).map(|field| field.key.clone()).collect();
-    let mut seen: BTreeMap<String, BTreeSet<String>> = texts.iter().map(|key| (key.clone(), BTreeSet::new())).collect();
+async fn choices(
+    gateway: &Gateway,
+    source: &Source,
+    shape: &Shape,
+) -> BTreeMap<String, Vec<String>> {
+    let texts: Vec<String> = shape
+        .fields
+        .iter()
+        .filter(|field| field.kind == Type::String)
+        .map(|field| field.key.clone())
+        .collect();
+    let mut seen: BTreeMap<String, BTreeSet<String>> = texts
+        .iter()
+        .map(|key| (key.clone(), BTreeSet::new()))
+        .collect();
     let collection = CollectionRef {
         key: format!("draft/{}", source.name).into(),
         adapter: source.adapter.into(),
@@ -253,14 +353,21 @@ async fn choices(gateway: &Gateway, source: &Source, shape: &Shape) -> BTreeMap<
     };
     let mut rows = 0;
     while rows < ROWS_MAX && !seen.is_empty() {
-        let page = match gateway.host().read(&context, &collection, &Arc::new(query.clone())).await {
+        let page = match gateway
+            .host()
+            .read(&context, &collection, &Arc::new(query.clone()))
+            .await
+        {
             Ok(page) => page,
             Err(failure) => {
                 tracing::debug!(%failure, "no rows to look at");
                 break;
             }
         };
-        let Ok(records) = serde_json::from_str::<Vec<BTreeMap<String, Value>>>(&page.records) else { break };
+        let Ok(records) = serde_json::from_str::<Vec<BTreeMap<String, Value>>>(&page.records)
+        else {
+            break;
+        };
         rows += records.len();
         for record in &records {
             seen.retain(|key, values| {
@@ -277,13 +384,23 @@ async fn choices(gateway: &Gateway, source: &Source, shape: &Shape) -> BTreeMap<
     }
     // A list of choices is worth its place only where values repeat. Days and numbers go on beyond those that are there.
     let is_word = |value: &String| !value.starts_with(|first: char| first.is_ascii_digit());
-    seen.retain(|_, values| values.len() >= 2 && values.len() * 3 <= rows && values.iter().any(is_word));
-    seen.into_iter().map(|(key, values)| (key, values.into_iter().collect())).collect()
+    seen.retain(|_, values| {
+        values.len() >= 2 && values.len() * 3 <= rows && values.iter().any(is_word)
+    });
+    seen.into_iter()
+        .map(|(key, values)| (key, values.into_iter().collect()))
+        .collect()
 }
 
 fn file_source(file: &Path, connection: &str) -> Result<Source, Failure> {
-    let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("records");
-    let path = file.file_name().and_then(|name| name.to_str()).context("the file's name is not UTF-8")?;
+    let name = file
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or("records");
+    let path = file
+        .file_name()
+        .and_then(|name| name.to_str())
+        .context("the file's name is not UTF-8")?;
     let settings = json!({ "connection": connection, "path": path });
     Ok(Source::new(name, "sheet", settings))
 }
@@ -293,14 +410,19 @@ fn connection_config(value: Value) -> anyhow::Result<ConnectionConfig> {
 }
 
 fn folder_of(file: &Path) -> anyhow::Result<PathBuf> {
-    let file = file.canonicalize().with_context(|| format!("{} cannot be opened", file.display()))?;
+    let file = file
+        .canonicalize()
+        .with_context(|| format!("{} cannot be opened", file.display()))?;
     Ok(file.parent().context("a file lies in a folder")?.to_owned())
 }
 
 /// Reads the URL of an endpoint. A query is dropped, since it belongs into the contract.
 fn checked(url: &str) -> anyhow::Result<Url> {
     let parsed = Url::parse(url).with_context(|| format!("{url} is not a URL"))?;
-    anyhow::ensure!(matches!(parsed.scheme(), "http" | "https"), "{url} is not an http URL");
+    anyhow::ensure!(
+        matches!(parsed.scheme(), "http" | "https"),
+        "{url} is not an http URL"
+    );
     anyhow::ensure!(
         parsed.username().is_empty() && parsed.password().is_none(),
         "put credentials into weir.toml, not into the URL"
@@ -312,5 +434,8 @@ fn checked(url: &str) -> anyhow::Result<Url> {
 pub(super) fn state_folder() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    cache.or(home).map_or_else(|| PathBuf::from(".weir"), |folder| folder.join("weir").join("state"))
+    cache.or(home).map_or_else(
+        || PathBuf::from(".weir"),
+        |folder| folder.join("weir").join("state"),
+    )
 }

@@ -7,7 +7,9 @@ use weir_contracts::{
     Problem,
     offer::{self, Lists},
 };
-use weir_upstream::{Ask, Bounds, Command, Era, Failure, Kind, Session, Settings, Target, Transport, Url};
+use weir_upstream::{
+    Ask, Bounds, Command, Era, Failure, Kind, Session, Settings, Target, Transport, Url,
+};
 
 use super::{Done, block_on, compose, hosts};
 use crate::registry::lookout;
@@ -81,7 +83,12 @@ impl Extract {
         let lists = block_on(lists(target, self.settings()))?.map_err(anyhow::Error::new)?;
         let (lists, notes) = lists;
         let mut composed = offer::compose("the server", &lists);
-        composed.problems.splice(0..0, notes.into_iter().map(|note| Problem::new("the server", "", note)));
+        composed.problems.splice(
+            0..0,
+            notes
+                .into_iter()
+                .map(|note| Problem::new("the server", "", note)),
+        );
         compose::print(&composed, self.compact);
         Ok(ExitCode::SUCCESS)
     }
@@ -91,7 +98,8 @@ impl Extract {
             (Some(name), Some(from)) => hosts::server(from, name)?,
             (Some(url), None) => url_target(url)?,
             (None, _) => {
-                let (program, arguments) = self.command.split_first().expect("clap asks for a command");
+                let (program, arguments) =
+                    self.command.split_first().expect("clap asks for a command");
                 Target::Command(Command {
                     program: program.clone(),
                     arguments: arguments.to_vec(),
@@ -101,13 +109,22 @@ impl Extract {
         };
         match &mut target {
             Target::Command(command) => {
-                refuse_if(!self.headers.is_empty(), "`--header` is for a URL; a command takes `--env`")?;
-                refuse_if(self.transport.is_some(), "`--transport` is for a URL; a command is spoken to over stdio")?;
+                refuse_if(
+                    !self.headers.is_empty(),
+                    "`--header` is for a URL; a command takes `--env`",
+                )?;
+                refuse_if(
+                    self.transport.is_some(),
+                    "`--transport` is for a URL; a command is spoken to over stdio",
+                )?;
                 command.environment.extend(self.environment()?);
                 command.guard = super::child::words();
             }
             Target::Url(url) => {
-                refuse_if(!self.environment.is_empty(), "`--env` is for a command; a URL takes `--header`")?;
+                refuse_if(
+                    !self.environment.is_empty(),
+                    "`--env` is for a command; a URL takes `--header`",
+                )?;
                 url.headers.extend(self.headers()?);
                 url.transport = match self.transport {
                     None => url.transport,
@@ -122,7 +139,8 @@ impl Extract {
     fn headers(&self) -> Result<Vec<(String, String)>, Failure> {
         let header = |text: &String| {
             let (name, value) = text.split_once(':').ok_or_else(|| {
-                wrong("a header as `NAME: VALUE`", "there is no colon").step("write it as `--header 'NAME: VALUE'`")
+                wrong("a header as `NAME: VALUE`", "there is no colon")
+                    .step("write it as `--header 'NAME: VALUE'`")
             })?;
             Ok((name.trim().to_owned(), hosts::expanded(value.trim())?))
         };
@@ -134,8 +152,11 @@ impl Extract {
             Some((name, value)) => Ok((name.into(), value.into())),
             None => match std::env::var_os(text) {
                 Some(value) => Ok((text.into(), value)),
-                None => Err(wrong(format!("the variable `{text}` in the environment"), "it is not set")
-                    .step(format!("set it, or write `--env {text}=VALUE`"))),
+                None => Err(wrong(
+                    format!("the variable `{text}` in the environment"),
+                    "it is not set",
+                )
+                .step(format!("set it, or write `--env {text}=VALUE`"))),
             },
         };
         self.environment.iter().map(variable).collect()
@@ -177,26 +198,45 @@ async fn lists(target: Target, settings: Settings) -> Result<(Lists, Vec<String>
     session.close().await;
     let (lists, mut notes) = lookout::lists(listed?, &about);
     if skipped.0 > 0 {
-        notes.push(format!("{} lines or messages were no MCP messages and were skipped", skipped.0));
+        notes.push(format!(
+            "{} lines or messages were no MCP messages and were skipped",
+            skipped.0
+        ));
     }
     if skipped.1 > 0 {
-        notes.push(format!("{} answers were for requests that were not sent, and were skipped", skipped.1));
+        notes.push(format!(
+            "{} answers were for requests that were not sent, and were skipped",
+            skipped.1
+        ));
     }
     Ok((lists, notes))
 }
 
 pub(super) fn url_target(url: &str) -> Result<Target, Failure> {
     if !url.starts_with("http://") && !url.starts_with("https://") {
-        return Err(wrong("a URL, a name with --from, or a command after `--`", format!("`{url}` is none of them"))
-            .step("give the URL with http:// or https:// at its beginning")
-            .step(format!("or name the client that knows it: `weir extract {url} --from cursor`"))
-            .step(format!("or start it: `weir extract -- {url}`")));
+        return Err(wrong(
+            "a URL, a name with --from, or a command after `--`",
+            format!("`{url}` is none of them"),
+        )
+        .step("give the URL with http:// or https:// at its beginning")
+        .step(format!(
+            "or name the client that knows it: `weir extract {url} --from cursor`"
+        ))
+        .step(format!("or start it: `weir extract -- {url}`")));
     }
-    Ok(Target::Url(Url { url: url.to_owned(), headers: Vec::new(), transport: Transport::Either }))
+    Ok(Target::Url(Url {
+        url: url.to_owned(),
+        headers: Vec::new(),
+        transport: Transport::Either,
+    }))
 }
 
 fn refuse_if(is_wrong: bool, cause: &str) -> Result<(), Failure> {
-    if is_wrong { Err(wrong("options that fit the server", cause)) } else { Ok(()) }
+    if is_wrong {
+        Err(wrong("options that fit the server", cause))
+    } else {
+        Ok(())
+    }
 }
 
 fn wrong(expected: impl Into<String>, cause: impl Into<String>) -> Failure {

@@ -29,9 +29,12 @@ pub(super) struct Tool {
 pub(super) fn tools(file: &Path) -> anyhow::Result<Vec<Value>> {
     let shown = file.display();
     let text = compile::read(file)?;
-    let mut document: Value = serde_json::from_str(&text).with_context(|| format!("{shown} is no JSON"))?;
+    let mut document: Value =
+        serde_json::from_str(&text).with_context(|| format!("{shown} is no JSON"))?;
     let Some(Value::Array(mut items)) = document.get_mut("items").map(Value::take) else {
-        anyhow::bail!("{shown} has no `items`; `weir extract` and `weir compose` print such documents");
+        anyhow::bail!(
+            "{shown} has no `items`; `weir extract` and `weir compose` print such documents"
+        );
     };
     items.retain(|item| item["type"] == "tool");
     Ok(items)
@@ -41,11 +44,19 @@ pub(super) fn tools(file: &Path) -> anyhow::Result<Vec<Value>> {
 pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
     let tools = tools(file)?;
     let Some(tool) = tools.iter().find(|tool| tool["name"] == name) else {
-        return Err(call::unknown(name, &tools.iter().filter_map(|tool| tool["name"].as_str()).collect::<Vec<_>>()));
+        return Err(call::unknown(
+            name,
+            &tools
+                .iter()
+                .filter_map(|tool| tool["name"].as_str())
+                .collect::<Vec<_>>(),
+        ));
     };
     let input = &tool["detail"]["input"];
     if let Some(why) = input["error"].as_str() {
-        eprintln!("note: the schema of {name} is not used for flags: {why}; --arguments takes all of them as JSON");
+        eprintln!(
+            "note: the schema of {name} is not used for flags: {why}; --arguments takes all of them as JSON"
+        );
     }
     let usable = input["error"].is_null().then(|| input["json"].clone());
     Ok(Tool {
@@ -57,21 +68,28 @@ pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
 
 /// Returns the tools of an extracted document as their server lists them; `None` for any other document.
 pub(super) fn listed(document: &Value) -> Option<Value> {
-    let items = document["items"].as_array().filter(|_| document["server"].is_object())?;
-    let tools = items.iter().filter(|item| item["type"] == "tool").map(|item| {
-        let members = [
-            ("name", &item["name"]),
-            ("title", &item["title"]),
-            ("description", &item["description"]),
-            ("icons", &item["meta"]["icons"]),
-            ("annotations", &item["meta"]["annotations"]),
-            ("_meta", &item["meta"]["_meta"]),
-            ("inputSchema", &item["detail"]["input"]["json"]),
-            ("outputSchema", &item["detail"]["output"]["json"]),
-        ];
-        let given = members.into_iter().filter(|(_, value)| !value.is_null());
-        given.map(|(name, value)| (name.to_owned(), value.clone())).collect::<Map<_, _>>()
-    });
+    let items = document["items"]
+        .as_array()
+        .filter(|_| document["server"].is_object())?;
+    let tools = items
+        .iter()
+        .filter(|item| item["type"] == "tool")
+        .map(|item| {
+            let members = [
+                ("name", &item["name"]),
+                ("title", &item["title"]),
+                ("description", &item["description"]),
+                ("icons", &item["meta"]["icons"]),
+                ("annotations", &item["meta"]["annotations"]),
+                ("_meta", &item["meta"]["_meta"]),
+                ("inputSchema", &item["detail"]["input"]["json"]),
+                ("outputSchema", &item["detail"]["output"]["json"]),
+            ];
+            let given = members.into_iter().filter(|(_, value)| !value.is_null());
+            given
+                .map(|(name, value)| (name.to_owned(), value.clone()))
+                .collect::<Map<_, _>>()
+        });
     Some(json!({ "tools": tools.collect::<Vec<_>>() }))
 }
 
@@ -98,15 +116,30 @@ pub(super) fn target(file: &Path, url: Option<&str>, command: &[String]) -> anyh
              `-- COMMAND…` behind the tool's arguments, or `--url URL` before the tool",
             file.display()
         ),
-        (Some(_), _) => anyhow::bail!("a server is reached by `--url` or by a command behind `--`, not by both"),
+        (Some(_), _) => {
+            anyhow::bail!("a server is reached by `--url` or by a command behind `--`, not by both")
+        }
     }
 }
 
-pub(super) async fn call(target: &Target, tool: &Tool, name: &str, arguments: &str) -> anyhow::Result<ToolResult> {
+pub(super) async fn call(
+    target: &Target,
+    tool: &Tool,
+    name: &str,
+    arguments: &str,
+) -> anyhow::Result<ToolResult> {
     let arguments: Box<RawValue> = RawValue::from_string(arguments.to_owned())?;
-    let settings = Settings { start: PATIENCE, request: PATIENCE, ..Settings::default() };
+    let settings = Settings {
+        start: PATIENCE,
+        request: PATIENCE,
+        ..Settings::default()
+    };
     let session = Session::open(target, settings).await?;
-    let asked = Asked::Tool { name: name.into(), arguments: Some(arguments), as_task: tool.as_task };
+    let asked = Asked::Tool {
+        name: name.into(),
+        arguments: Some(arguments),
+        as_task: tool.as_task,
+    };
     let call = Call {
         asked: &asked,
         resumed: None,
@@ -119,17 +152,34 @@ pub(super) async fn call(target: &Target, tool: &Tool, name: &str, arguments: &s
     let answer = session.call(call).await;
     session.close().await;
     let answer = answer.map_err(|error| match error {
-        RequestError::Refused(refusal) => anyhow::anyhow!("the server refuses the call: {}", refusal.message),
+        RequestError::Refused(refusal) => {
+            anyhow::anyhow!("the server refuses the call: {}", refusal.message)
+        }
         RequestError::Failed(failure) => failure.into(),
     })?;
-    let mut result: Map<String, Value> = serde_json::from_str(answer.get()).context("the result is no object")?;
-    if result.get("resultType").is_some_and(|kind| kind == "input_required") {
-        anyhow::bail!("`{name}` asks its caller before it goes on, which `weir call` cannot answer");
+    let mut result: Map<String, Value> =
+        serde_json::from_str(answer.get()).context("the result is no object")?;
+    if result
+        .get("resultType")
+        .is_some_and(|kind| kind == "input_required")
+    {
+        anyhow::bail!(
+            "`{name}` asks its caller before it goes on, which `weir call` cannot answer"
+        );
     }
-    let structured = result.get("structuredContent").filter(|structured| structured.is_object()).map(Value::to_string);
-    let content = result.remove("content").unwrap_or_else(|| Value::Array(Vec::new()));
+    let structured = result
+        .get("structuredContent")
+        .filter(|structured| structured.is_object())
+        .map(Value::to_string);
+    let content = result
+        .remove("content")
+        .unwrap_or_else(|| Value::Array(Vec::new()));
     let is_error = result.get("isError") == Some(&Value::Bool(true));
-    Ok(ToolResult::of(Content::Blocks(content.to_string()), structured, is_error))
+    Ok(ToolResult::of(
+        Content::Blocks(content.to_string()),
+        structured,
+        is_error,
+    ))
 }
 
 #[cfg(test)]
@@ -149,10 +199,14 @@ mod tests {
         assert_eq!(document(listed.clone()), Some(listed.clone()));
         let (lists, problems) = Lists::read("-", &listed.to_string()).expect("lists");
         assert!(problems.is_empty(), "{problems:?}");
-        let again: Value = serde_json::from_str(&offer::compose("-", &lists).document.compact()).expect("JSON");
+        let again: Value =
+            serde_json::from_str(&offer::compose("-", &lists).document.compact()).expect("JSON");
         let tools = |document: &Value| {
             let items = document["items"].as_array().expect("items").iter();
-            items.filter(|item| item["type"] == "tool").cloned().collect::<Vec<_>>()
+            items
+                .filter(|item| item["type"] == "tool")
+                .cloned()
+                .collect::<Vec<_>>()
         };
         assert_eq!(tools(&again), tools(&extracted));
         let empty = json!({ "server": {}, "items": [] });

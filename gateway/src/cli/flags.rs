@@ -20,16 +20,32 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
         .no_binary_name(true)
         .disable_version_flag(true)
         .disable_help_flag(true);
-    let fields = || schema["properties"].as_object().into_iter().flatten().filter(|(field, _)| can_be_flag(field));
+    let fields = || {
+        schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(field, _)| can_be_flag(field))
+    };
     let positional = positional(schema, cli);
-    let mut taken: BTreeSet<String> = fields().flat_map(|(name, _)| [name.clone(), dashed(name)]).collect();
-    let help = Arg::new("help").short('h').action(ArgAction::Help).help("Print help");
-    command = command.arg(if taken.contains("help") { help } else { help.long("help") });
+    let mut taken: BTreeSet<String> = fields()
+        .flat_map(|(name, _)| [name.clone(), dashed(name)])
+        .collect();
+    let help = Arg::new("help")
+        .short('h')
+        .action(ArgAction::Help)
+        .help("Print help");
+    command = command.arg(if taken.contains("help") {
+        help
+    } else {
+        help.long("help")
+    });
     taken.extend(["help", "h", "arguments", "input"].map(str::to_owned));
     for (field, property) in fields() {
         let long = dashed(field);
         // A tool may have another argument that is written so.
-        let is_free = !fields().any(|(other, _)| other != field && (*other == long || dashed(other) == long));
+        let is_free =
+            !fields().any(|(other, _)| other != field && (*other == long || dashed(other) == long));
         let stated = &cli["parameters"][field];
         let mut flag = flag(field, property, required.contains(&field.as_str()));
         if let Some(metavar) = stated["metavar"].as_str() {
@@ -39,17 +55,29 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
         if let Some(place) = place {
             // Shown where the author declared it; otherwise a convenience beside the flag.
             let is_declared = stated["positional"] == true;
-            let takes_the_rest = text::kind(property) == Some("array") && place + 1 == positional.len();
-            let word = Arg::new(by_position(field)).index(place + 1).conflicts_with(by_flag(field));
+            let takes_the_rest =
+                text::kind(property) == Some("array") && place + 1 == positional.len();
+            let word = Arg::new(by_position(field))
+                .index(place + 1)
+                .conflicts_with(by_flag(field));
             let word = match takes_the_rest {
                 true => word.action(ArgAction::Append).num_args(1..),
                 false => word.action(ArgAction::Set),
             };
             let help = flag.get_help().cloned().unwrap_or_default();
-            command = command.arg(word.help(help).value_name(long.to_uppercase()).hide(!is_declared));
+            command = command.arg(
+                word.help(help)
+                    .value_name(long.to_uppercase())
+                    .hide(!is_declared),
+            );
             flag = flag.hide(is_declared);
         }
-        for alias in stated["aliases"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        for alias in stated["aliases"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+        {
             flag = aliased(flag, alias, &mut taken);
         }
         command = command.arg(match is_free {
@@ -58,8 +86,16 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
         });
     }
     for (whole, word, help) in [
-        ("arguments", "JSON", "All arguments as one JSON object; flags come over them"),
-        ("input", "FILE", "A file with all arguments as one JSON object, `-` for stdin; flags come over them"),
+        (
+            "arguments",
+            "JSON",
+            "All arguments as one JSON object; flags come over them",
+        ),
+        (
+            "input",
+            "FILE",
+            "A file with all arguments as one JSON object, `-` for stdin; flags come over them",
+        ),
     ] {
         if schema["properties"].get(whole).is_none() {
             command = command.arg(Arg::new(whole).long(whole).value_name(word).help(help));
@@ -69,8 +105,14 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
 }
 
 /// Returns the arguments that the flags state; what the schema refuses is left to the tool to refuse.
-pub(super) fn arguments(schema: &Value, matches: &clap::ArgMatches) -> anyhow::Result<Map<String, Value>> {
-    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+pub(super) fn arguments(
+    schema: &Value,
+    matches: &clap::ArgMatches,
+) -> anyhow::Result<Map<String, Value>> {
+    let properties = schema["properties"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
     let mut arguments = Map::new();
     let whole = |name: &str| match properties.contains_key(name) {
         true => None,
@@ -84,7 +126,9 @@ pub(super) fn arguments(schema: &Value, matches: &clap::ArgMatches) -> anyhow::R
     }
     for (field, property) in &properties {
         let stated = |id: &str| matches.try_get_many::<String>(id).ok().flatten();
-        let Some(values) = stated(&by_flag(field)).or_else(|| stated(&by_position(field))) else { continue };
+        let Some(values) = stated(&by_flag(field)).or_else(|| stated(&by_position(field))) else {
+            continue;
+        };
         let values: Vec<&str> = values.map(String::as_str).collect();
         arguments.insert(field.clone(), value(property, &values));
     }
@@ -102,34 +146,59 @@ fn read(file: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     let mut source: Box<dyn std::io::Read> = match file {
         "-" => Box::new(std::io::stdin()),
-        file => Box::new(std::fs::File::open(file).map_err(|error| anyhow::anyhow!("--input {file}: {error}"))?),
+        file => Box::new(
+            std::fs::File::open(file)
+                .map_err(|error| anyhow::anyhow!("--input {file}: {error}"))?,
+        ),
     };
-    let count = source.by_ref().take(INPUT_MAX_BYTES + 1).read_to_string(&mut text);
+    let count = source
+        .by_ref()
+        .take(INPUT_MAX_BYTES + 1)
+        .read_to_string(&mut text);
     let count = count.map_err(|error| anyhow::anyhow!("--input {file}: {error}"))?;
-    anyhow::ensure!(count as u64 <= INPUT_MAX_BYTES, "--input {file}: has more than {INPUT_MAX_BYTES} bytes");
+    anyhow::ensure!(
+        count as u64 <= INPUT_MAX_BYTES,
+        "--input {file}: has more than {INPUT_MAX_BYTES} bytes"
+    );
     Ok(text)
 }
 
 fn required(schema: &Value) -> Vec<&str> {
-    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// Returns the arguments that may be given without a flag, in their order: those that the author declares so, or else
 /// those that are required.
 fn positional(schema: &Value, cli: &Value) -> Vec<String> {
     let declared = cli["parameters"].as_object().into_iter().flatten();
-    let declared: Vec<&str> =
-        declared.filter(|(_, stated)| stated["positional"] == true).map(|(field, _)| field.as_str()).collect();
-    let chosen = if declared.is_empty() { required(schema) } else { declared };
+    let declared: Vec<&str> = declared
+        .filter(|(_, stated)| stated["positional"] == true)
+        .map(|(field, _)| field.as_str())
+        .collect();
+    let chosen = if declared.is_empty() {
+        required(schema)
+    } else {
+        declared
+    };
     let properties = schema["properties"].as_object().into_iter().flatten();
     let fields = properties.map(|(field, _)| field.clone());
-    fields.filter(|field| can_be_flag(field) && chosen.contains(&field.as_str())).collect()
+    fields
+        .filter(|field| can_be_flag(field) && chosen.contains(&field.as_str()))
+        .collect()
 }
 
 /// Returns whether an argument of this name can be written as a flag. Any other is given by `--arguments` or `--input`.
 fn can_be_flag(field: &str) -> bool {
     let is_apart = |char: char| char == '=' || char.is_whitespace() || char.is_control();
-    !field.is_empty() && !field.starts_with('-') && !dashed(field).starts_with('-') && !field.contains(is_apart)
+    !field.is_empty()
+        && !field.starts_with('-')
+        && !dashed(field).starts_with('-')
+        && !field.contains(is_apart)
 }
 
 /// Returns a name as people type it.
@@ -155,8 +224,13 @@ fn aliased(flag: Arg, alias: &str, taken: &mut BTreeSet<String>) -> Arg {
         (None, Some(name)) => (false, name),
         (None, None) => return flag,
     };
-    let letter = name.chars().next().filter(|first| first.is_ascii_alphanumeric());
-    let Some(letter) = letter.filter(|_| long || name.len() == 1) else { return flag };
+    let letter = name
+        .chars()
+        .next()
+        .filter(|first| first.is_ascii_alphanumeric());
+    let Some(letter) = letter.filter(|_| long || name.len() == 1) else {
+        return flag;
+    };
     if !taken.insert(name.to_owned()) {
         return flag;
     }
@@ -168,7 +242,10 @@ fn aliased(flag: Arg, alias: &str, taken: &mut BTreeSet<String>) -> Arg {
 }
 
 fn flag(field: &str, property: &Value, required: bool) -> Arg {
-    let mut help = property["description"].as_str().unwrap_or_default().to_owned();
+    let mut help = property["description"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     let rules = without_null(property);
     let mut notes = Vec::new();
     if required {
@@ -177,35 +254,64 @@ fn flag(field: &str, property: &Value, required: bool) -> Arg {
     if let Some(choices) = choices(rules) {
         notes.push(choices);
     }
-    for (key, word) in [("minimum", "at least"), ("maximum", "at most"), ("format", "a"), ("default", "by default")] {
+    for (key, word) in [
+        ("minimum", "at least"),
+        ("maximum", "at most"),
+        ("format", "a"),
+        ("default", "by default"),
+    ] {
         if let Some(value) = rules.get(key).or_else(|| property.get(key)) {
             notes.push(format!("{word} {}", plain(value)));
         }
     }
     if !notes.is_empty() {
-        help = format!("{help}{}[{}]", if help.is_empty() { "" } else { " " }, notes.join("; "));
+        help = format!(
+            "{help}{}[{}]",
+            if help.is_empty() { "" } else { " " },
+            notes.join("; ")
+        );
     }
     let arg = Arg::new(by_flag(field)).help(help);
     match text::kind(property).unwrap_or("json") {
-        "boolean" => arg.num_args(0..=1).default_missing_value("true").value_name("true|false"),
-        "array" => arg.action(ArgAction::Append).allow_hyphen_values(true).value_name("VALUE"),
-        kind => arg.allow_hyphen_values(true).value_name(kind.to_uppercase()),
+        "boolean" => arg
+            .num_args(0..=1)
+            .default_missing_value("true")
+            .value_name("true|false"),
+        "array" => arg
+            .action(ArgAction::Append)
+            .allow_hyphen_values(true)
+            .value_name("VALUE"),
+        kind => arg
+            .allow_hyphen_values(true)
+            .value_name(kind.to_uppercase()),
     }
 }
 
 fn choices(property: &Value) -> Option<String> {
-    let values = property.get("enum").or_else(|| property["items"].get("enum"))?.as_array()?;
-    Some(format!("one of {}", values.iter().map(plain).collect::<Vec<_>>().join(", ")))
+    let values = property
+        .get("enum")
+        .or_else(|| property["items"].get("enum"))?
+        .as_array()?;
+    Some(format!(
+        "one of {}",
+        values.iter().map(plain).collect::<Vec<_>>().join(", ")
+    ))
 }
 
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Returns text as the property's type reads it. One text may be a whole list.
 fn value(property: &Value, texts: &[&str]) -> Value {
     let takes_many = text::kind(property) == Some("array");
-    let texts = if takes_many { texts } else { &texts[texts.len().saturating_sub(1)..] };
+    let texts = if takes_many {
+        texts
+    } else {
+        &texts[texts.len().saturating_sub(1)..]
+    };
     match (takes_many, texts) {
         (true, [list]) => match weir_contracts::json::read(list) {
             Ok(list @ Value::Array(_)) => list,
@@ -226,7 +332,9 @@ mod tests {
     }
 
     fn parse_with(schema: &Value, cli: &Value, line: &[&str]) -> Value {
-        let matches = command("tool", "A tool.", schema, cli).try_get_matches_from(line).expect("parsed");
+        let matches = command("tool", "A tool.", schema, cli)
+            .try_get_matches_from(line)
+            .expect("parsed");
         Value::Object(arguments(schema, &matches).expect("arguments"))
     }
 
@@ -240,7 +348,10 @@ mod tests {
         assert_eq!(
             parse(
                 &schema,
-                &["--city", "007", "--limit", "-3", "--exact", "--tags", "a", "--tags", "b", "--note", "null"]
+                &[
+                    "--city", "007", "--limit", "-3", "--exact", "--tags", "a", "--tags", "b",
+                    "--note", "null"
+                ]
             ),
             json!({ "city": "007", "limit": -3, "exact": true, "tags": ["a", "b"], "note": null })
         );
@@ -250,33 +361,87 @@ mod tests {
             "min_price": { "type": "number" }, "a_b": { "type": "string" }, "a-b": { "type": "string" },
             "limit": { "type": "integer" },
         }});
-        assert_eq!(parse(&schema, &["--min-price", "1.5"]), json!({ "min_price": 1.5 }), "as people type it");
-        assert_eq!(parse(&schema, &["--min_price", "1.5"]), json!({ "min_price": 1.5 }), "as the schema names it");
-        assert_eq!(parse(&schema, &["--a-b", "x", "--a_b", "y"]), json!({ "a-b": "x", "a_b": "y" }));
-        let help = command("tool", "A tool.", &schema, &Value::Null).render_help().to_string();
-        assert!(help.contains("--min-price") && !help.contains("--min_price"), "{help}");
-        assert_eq!(parse(&schema, &["--limit", "many"]), json!({ "limit": "many" }));
-        assert_eq!(parse(&schema, &["--arguments", "{\"limit\":1}", "--limit", "2"]), json!({ "limit": 2 }));
+        assert_eq!(
+            parse(&schema, &["--min-price", "1.5"]),
+            json!({ "min_price": 1.5 }),
+            "as people type it"
+        );
+        assert_eq!(
+            parse(&schema, &["--min_price", "1.5"]),
+            json!({ "min_price": 1.5 }),
+            "as the schema names it"
+        );
+        assert_eq!(
+            parse(&schema, &["--a-b", "x", "--a_b", "y"]),
+            json!({ "a-b": "x", "a_b": "y" })
+        );
+        let help = command("tool", "A tool.", &schema, &Value::Null)
+            .render_help()
+            .to_string();
+        assert!(
+            help.contains("--min-price") && !help.contains("--min_price"),
+            "{help}"
+        );
+        assert_eq!(
+            parse(&schema, &["--limit", "many"]),
+            json!({ "limit": "many" })
+        );
+        assert_eq!(
+            parse(&schema, &["--arguments", "{\"limit\":1}", "--limit", "2"]),
+            json!({ "limit": 2 })
+        );
     }
 
     /// A schema of another server may name its arguments as it likes.
     #[test]
     fn no_name_of_an_argument_collides() {
-        let names =
-            ["help", "h", "version", "json", "arguments", "input", "a_b_c", "a-b_c", "x by position", "x", "", "-y"];
+        let names = [
+            "help",
+            "h",
+            "version",
+            "json",
+            "arguments",
+            "input",
+            "a_b_c",
+            "a-b_c",
+            "x by position",
+            "x",
+            "",
+            "-y",
+        ];
         let properties = names.map(|name| (name.to_owned(), json!({ "type": "string" })));
         let schema = json!({ "properties": Value::Object(properties.into_iter().collect()) });
         command("tool", "A tool.", &schema, &Value::Null).debug_assert();
-        for name in ["help", "h", "version", "json", "arguments", "input", "a_b_c", "a-b_c", "x"] {
-            assert_eq!(parse(&schema, &[&format!("--{name}"), "1"]), json!({ name: "1" }), "{name}");
+        for name in [
+            "help",
+            "h",
+            "version",
+            "json",
+            "arguments",
+            "input",
+            "a_b_c",
+            "a-b_c",
+            "x",
+        ] {
+            assert_eq!(
+                parse(&schema, &[&format!("--{name}"), "1"]),
+                json!({ name: "1" }),
+                "{name}"
+            );
         }
-        let told =
-            command("tool", "A tool.", &schema, &Value::Null).try_get_matches_from(["-h"]).expect_err("the help");
+        let told = command("tool", "A tool.", &schema, &Value::Null)
+            .try_get_matches_from(["-h"])
+            .expect_err("the help");
         assert_eq!(told.kind(), clap::error::ErrorKind::DisplayHelp);
         let required = json!({ "properties": { "id": {}, "help": {}, "--": {} }, "required": ["id", "help", "--"] });
-        assert_eq!(parse(&required, &["7", "--help", "me"]), json!({ "id": 7, "help": "me" }));
+        assert_eq!(
+            parse(&required, &["7", "--help", "me"]),
+            json!({ "id": 7, "help": "me" })
+        );
         let plain = command("tool", "A tool.", &json!({}), &Value::Null);
-        let told = plain.try_get_matches_from(["--help"]).expect_err("the help");
+        let told = plain
+            .try_get_matches_from(["--help"])
+            .expect_err("the help");
         assert_eq!(told.kind(), clap::error::ErrorKind::DisplayHelp);
     }
 
@@ -294,26 +459,62 @@ mod tests {
         ] {
             assert_eq!(parse(&schema, line), expected, "{line:?}");
         }
-        let nested = parse(&schema, &["prod", "web", "--limits", r#"{"low": [1, {"a": null}]}"#, "--count", "-2"]);
-        assert_eq!((&nested["limits"]["low"][1], &nested["count"]), (&json!({"a": null}), &json!(-2)));
-        let both =
-            command("tool", "A tool.", &schema, &Value::Null).try_get_matches_from(["prod", "--environment", "test"]);
+        let nested = parse(
+            &schema,
+            &[
+                "prod",
+                "web",
+                "--limits",
+                r#"{"low": [1, {"a": null}]}"#,
+                "--count",
+                "-2",
+            ],
+        );
+        assert_eq!(
+            (&nested["limits"]["low"][1], &nested["count"]),
+            (&json!({"a": null}), &json!(-2))
+        );
+        let both = command("tool", "A tool.", &schema, &Value::Null).try_get_matches_from([
+            "prod",
+            "--environment",
+            "test",
+        ]);
         assert!(both.is_err(), "an argument is given once");
 
         let lists = json!({ "properties": {
             "parcels": { "type": "array", "items": { "type": "integer" } }, "tags": { "type": "array" },
         }, "required": ["parcels", "tags"] });
         let expected = json!({ "parcels": [3, 9], "tags": ["a", "b"] });
-        assert_eq!(parse(&lists, &["[3,9]", "a", "b"]), expected, "the last list takes the rest");
-        assert_eq!(parse(&lists, &["--parcels", "3", "--parcels", "9", "--tags", r#"["a","b"]"#]), expected);
+        assert_eq!(
+            parse(&lists, &["[3,9]", "a", "b"]),
+            expected,
+            "the last list takes the rest"
+        );
+        assert_eq!(
+            parse(
+                &lists,
+                &["--parcels", "3", "--parcels", "9", "--tags", r#"["a","b"]"#]
+            ),
+            expected
+        );
 
         let cli = json!({ "parameters": {
             "count": { "positional": true }, "service_name": { "aliases": ["-s", "--svc", "-S"], "metavar": "NAME" },
         }});
-        for line in [["3", "-s", "web"], ["3", "--svc", "web"], ["3", "-S", "web"]] {
-            assert_eq!(parse_with(&schema, &cli, &line), json!({ "service_name": "web", "count": 3 }), "{line:?}");
+        for line in [
+            ["3", "-s", "web"],
+            ["3", "--svc", "web"],
+            ["3", "-S", "web"],
+        ] {
+            assert_eq!(
+                parse_with(&schema, &cli, &line),
+                json!({ "service_name": "web", "count": 3 }),
+                "{line:?}"
+            );
         }
-        let help = command("tool", "A tool.", &schema, &cli).render_help().to_string();
+        let help = command("tool", "A tool.", &schema, &cli)
+            .render_help()
+            .to_string();
         for shown in ["[COUNT]", "-s, --service-name <NAME>", "--svc"] {
             assert!(help.contains(shown), "{shown}: {help}");
         }
@@ -322,10 +523,18 @@ mod tests {
         std::fs::write(&file, r#"{"environment": "test", "count": 1}"#).expect("written");
         let path = file.to_str().expect("a path");
         let merged = parse(&schema, &["--input", path, "--environment", "prod"]);
-        assert_eq!(merged, json!({ "environment": "prod", "count": 1 }), "flags come over it");
+        assert_eq!(
+            merged,
+            json!({ "environment": "prod", "count": 1 }),
+            "flags come over it"
+        );
         std::fs::remove_file(&file).expect("removed");
-        let matches = command("tool", "A tool.", &schema, &Value::Null).try_get_matches_from(["--input", "/not/there"]);
+        let matches = command("tool", "A tool.", &schema, &Value::Null)
+            .try_get_matches_from(["--input", "/not/there"]);
         let refused = arguments(&schema, &matches.expect("parsed")).expect_err("no such file");
-        assert!(refused.to_string().contains("--input /not/there"), "{refused}");
+        assert!(
+            refused.to_string().contains("--input /not/there"),
+            "{refused}"
+        );
     }
 }

@@ -77,7 +77,11 @@ impl Openapi {
             false => compile::read(Path::new(&self.document))?,
         };
         let url = is_url.then_some(self.document.as_str());
-        let wanted = Wanted { name: self.name.as_deref(), only: &self.only, url };
+        let wanted = Wanted {
+            name: self.name.as_deref(),
+            only: &self.only,
+            url,
+        };
         let imported = openapi(&self.document, &text, &wanted)
             .map_err(|problems| problems.into_iter().map(printable).collect::<Vec<_>>())?;
         match self.print {
@@ -89,15 +93,27 @@ impl Openapi {
         }
         self.report(&imported);
         let whole = imported.remarks.iter().all(|remark| !remark.left_out);
-        Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(LEFT_OUT) })
+        Ok(if whole {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(LEFT_OUT)
+        })
     }
 
     fn report(&self, imported: &Imported) {
-        let (left_out, noted): (Vec<&Remark>, Vec<&Remark>) = imported.remarks.iter().partition(|one| one.left_out);
-        eprintln!("{} tools; {} operations left out, {} notes", imported.tools, left_out.len(), noted.len());
+        let (left_out, noted): (Vec<&Remark>, Vec<&Remark>) =
+            imported.remarks.iter().partition(|one| one.left_out);
+        eprintln!(
+            "{} tools; {} operations left out, {} notes",
+            imported.tools,
+            left_out.len(),
+            noted.len()
+        );
         for (what, remarks) in [("left out", left_out), ("note", noted)] {
             let mut by_reason: BTreeMap<&str, Vec<&Remark>> = BTreeMap::new();
-            remarks.into_iter().for_each(|remark| by_reason.entry(remark.reason).or_default().push(remark));
+            remarks
+                .into_iter()
+                .for_each(|remark| by_reason.entry(remark.reason).or_default().push(remark));
             for (reason, remarks) in by_reason {
                 eprintln!("{what}, {reason}: {}", remarks.len());
                 let shown = if self.all { remarks.len() } else { EXAMPLES };
@@ -121,13 +137,20 @@ impl Openapi {
             .no_proxy()
             .timeout(PATIENCE)
             .build()?;
-        let mut request = client.get(url).header("accept", "application/json, application/yaml, text/yaml, */*;q=0.1");
+        let mut request = client.get(url).header(
+            "accept",
+            "application/json, application/yaml, text/yaml, */*;q=0.1",
+        );
         for header in &self.headers {
-            let (name, value) =
-                header.split_once(':').with_context(|| format!("a header is `NAME: VALUE`, not `{header}`"))?;
+            let (name, value) = header
+                .split_once(':')
+                .with_context(|| format!("a header is `NAME: VALUE`, not `{header}`"))?;
             request = request.header(name.trim(), hosts::expanded(value.trim())?);
         }
-        let mut response = request.send().await.with_context(|| format!("{url} cannot be reached"))?;
+        let mut response = request
+            .send()
+            .await
+            .with_context(|| format!("{url} cannot be reached"))?;
         let status = response.status();
         ensure!(
             !status.is_redirection(),
@@ -135,8 +158,16 @@ impl Openapi {
         );
         ensure!(status.is_success(), "{url} answered {status}");
         let mut body = Vec::new();
-        while let Some(part) = response.chunk().await.with_context(|| format!("{url} ended early"))? {
-            ensure!(body.len() + part.len() <= FILE_BYTES_MAX, "{url} has more than {} MiB", FILE_BYTES_MAX >> 20);
+        while let Some(part) = response
+            .chunk()
+            .await
+            .with_context(|| format!("{url} ended early"))?
+        {
+            ensure!(
+                body.len() + part.len() <= FILE_BYTES_MAX,
+                "{url} has more than {} MiB",
+                FILE_BYTES_MAX >> 20
+            );
             body.extend_from_slice(&part);
         }
         String::from_utf8(body).with_context(|| format!("{url} is not UTF-8"))
@@ -145,7 +176,12 @@ impl Openapi {
 
 /// Writes a remark as lines of the report. Its words are the document's, and a terminal may print all of them.
 fn in_words(remark: &Remark) -> String {
-    let Remark { place, operation, message, .. } = remark;
+    let Remark {
+        place,
+        operation,
+        message,
+        ..
+    } = remark;
     let colon = if operation.is_empty() { "" } else { ": " };
     format!(
         "    {}{colon}{}\n        at {}",
@@ -157,7 +193,11 @@ fn in_words(remark: &Remark) -> String {
 
 /// Returns a problem whose words a terminal may print.
 fn printable(problem: Problem) -> Problem {
-    Problem { place: safe(&problem.place), message: safe(&problem.message), ..problem }
+    Problem {
+        place: safe(&problem.place),
+        message: safe(&problem.message),
+        ..problem
+    }
 }
 
 #[cfg(test)]
@@ -181,9 +221,19 @@ mod tests {
                 "    GET /b: the reference #/\\u{1b}[8m leads nowhere\n        at /paths/~1b/get/parameters/0",
             ]
         );
-        let problems =
-            openapi("document", &document.replace("/ok", "ok"), &Wanted::default()).expect_err("no operation");
-        let told: Vec<String> = problems.into_iter().map(|problem| printable(problem).to_string()).collect();
-        assert!(told.len() > 2 && !told.concat().contains('\u{1b}'), "{told:?}");
+        let problems = openapi(
+            "document",
+            &document.replace("/ok", "ok"),
+            &Wanted::default(),
+        )
+        .expect_err("no operation");
+        let told: Vec<String> = problems
+            .into_iter()
+            .map(|problem| printable(problem).to_string())
+            .collect();
+        assert!(
+            told.len() > 2 && !told.concat().contains('\u{1b}'),
+            "{told:?}"
+        );
     }
 }

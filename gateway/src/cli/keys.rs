@@ -63,10 +63,18 @@ impl Keys {
     pub(super) fn run(self) -> Done {
         let Self { command, target } = self;
         match command {
-            Command::Create { agent, tenant, contracts, tools, view, rate, tool_rates, expires_days } => {
+            Command::Create {
+                agent,
+                tenant,
+                contracts,
+                tools,
+                view,
+                rate,
+                tool_rates,
+                expires_days,
+            } => {
                 let narrow = !contracts.is_empty() || !tools.is_empty();
-                let mut limits =
-                    json!({ "tools": tool_rates.into_iter().collect::<std::collections::BTreeMap<_, _>>() });
+                let mut limits = json!({ "tools": tool_rates.into_iter().collect::<std::collections::BTreeMap<_, _>>() });
                 if let Some(rate) = rate {
                     limits["rate"] = rate.into();
                 }
@@ -96,7 +104,8 @@ impl Keys {
                 if target.json {
                     println!("{keys}");
                 } else {
-                    let rows: Vec<Vec<String>> = keys.as_array().into_iter().flatten().map(row).collect();
+                    let rows: Vec<Vec<String>> =
+                        keys.as_array().into_iter().flatten().map(row).collect();
                     print!("{}", table(&HEAD, &rows));
                 }
             }
@@ -111,24 +120,35 @@ impl Keys {
     }
 }
 
-fn ask(target: &Target, method: Method, path: &str, body: Option<Value>) -> Result<Value, super::Failure> {
+fn ask(
+    target: &Target,
+    method: Method,
+    path: &str,
+    body: Option<Value>,
+) -> Result<Value, super::Failure> {
     let api = target.api()?;
     Ok(block_on(api.ask(method, path, body.as_ref()))??)
 }
 
-const HEAD: [&str; 9] = ["ID", "AGENT", "TENANT", "ACCESS", "VIEW", "LIMITS", "CREATED", "EXPIRES", "REVOKED"];
+const HEAD: [&str; 9] = [
+    "ID", "AGENT", "TENANT", "ACCESS", "VIEW", "LIMITS", "CREATED", "EXPIRES", "REVOKED",
+];
 
 fn row(key: &Value) -> Vec<String> {
     let access = match &key["access"] {
         Value::Null => "everything".to_owned(),
         list => {
-            let names = ["contracts", "tools"].into_iter().flat_map(|kind| list[kind].as_array().into_iter().flatten());
+            let names = ["contracts", "tools"]
+                .into_iter()
+                .flat_map(|kind| list[kind].as_array().into_iter().flatten());
             names.map(cell).collect::<Vec<_>>().join(",")
         }
     };
     let rate = key["limits"]["rate"].as_str().map(str::to_owned);
     let tools = key["limits"]["tools"].as_object().into_iter().flatten();
-    let limits = rate.into_iter().chain(tools.map(|(tool, rate)| format!("{tool}={}", cell(rate))));
+    let limits = rate
+        .into_iter()
+        .chain(tools.map(|(tool, rate)| format!("{tool}={}", cell(rate))));
     vec![
         cell(&key["id"]),
         cell(&key["agent"]),

@@ -29,7 +29,10 @@ impl Lint {
     pub(super) fn run(self) -> Done {
         let findings = self.findings()?;
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&to_json(&findings)).expect("plain JSON"));
+            println!(
+                "{}",
+                serde_json::to_string_pretty(&to_json(&findings)).expect("plain JSON")
+            );
         } else {
             for finding in &findings {
                 println!("{}", line(finding));
@@ -39,7 +42,11 @@ impl Lint {
             }
         }
         let errors = findings.iter().any(|finding| finding.level == Level::Error);
-        Ok(if errors { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if errors {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
     }
 
     fn findings(&self) -> Result<Vec<Finding>, Failure> {
@@ -47,7 +54,9 @@ impl Lint {
         match serde_json::from_str::<Value>(&text).ok().and_then(document) {
             Some(document) => Ok(lint_document(&document).map_err(anyhow::Error::msg)?),
             None => {
-                let (contract, unknown) = self.shapes.contract_as_known(&self.file.display().to_string(), &text)?;
+                let (contract, unknown) = self
+                    .shapes
+                    .contract_as_known(&self.file.display().to_string(), &text)?;
                 for collection in unknown {
                     eprintln!(
                         "note: the shape of {collection} is not known, so what its tools answer was not looked at; \
@@ -61,8 +70,25 @@ impl Lint {
 }
 
 pub(super) fn line(finding: &Finding) -> String {
-    let parts: Vec<&str> = [&finding.tool, &finding.field].into_iter().flatten().map(String::as_str).collect();
-    let place = if parts.is_empty() { "all".to_owned() } else { parts.join(".") };
-    let Finding { rule, level, message, hint, .. } = finding;
-    format!("{:<7} {place}: {message} ({rule})\n        hint: {hint}", level.word())
+    let parts: Vec<&str> = [&finding.tool, &finding.field]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    let place = if parts.is_empty() {
+        "all".to_owned()
+    } else {
+        parts.join(".")
+    };
+    let Finding {
+        rule,
+        level,
+        message,
+        hint,
+        ..
+    } = finding;
+    format!(
+        "{:<7} {place}: {message} ({rule})\n        hint: {hint}",
+        level.word()
+    )
 }

@@ -56,7 +56,10 @@ async fn at_url(url: &str) -> anyhow::Result<String> {
     if let Some(key) = call::key() {
         request = request.bearer_auth(key);
     }
-    let response = request.send().await.with_context(|| format!("{page} cannot be reached"))?;
+    let response = request
+        .send()
+        .await
+        .with_context(|| format!("{page} cannot be reached"))?;
     let status = response.status();
     anyhow::ensure!(status.is_success(), "{page} answered {status}");
     Ok(response.text().await?)

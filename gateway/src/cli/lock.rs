@@ -33,28 +33,56 @@ impl Lock {
     }
 
     async fn lock(&self) -> Done {
-        let folders = self.settings.config_to_serve(super::start::NAME_ONE)?.folders;
-        let state = State::open(&folders.state).await.map_err(anyhow::Error::from)?;
+        let folders = self
+            .settings
+            .config_to_serve(super::start::NAME_ONE)?
+            .folders;
+        let state = State::open(&folders.state)
+            .await
+            .map_err(anyhow::Error::from)?;
         let live = state.live().await.map_err(anyhow::Error::from)?;
-        let live: BTreeMap<&str, &Live> = live.iter().map(|live| (live.name.as_str(), live)).collect();
+        let live: BTreeMap<&str, &Live> =
+            live.iter().map(|live| (live.name.as_str(), live)).collect();
         let files = match self.files.is_empty() {
-            true => crate::registry::contract_files(&folders.contracts).map_err(|problem| vec![problem])?,
+            true => crate::registry::contract_files(&folders.contracts)
+                .map_err(|problem| vec![problem])?,
             false => self.files.clone(),
         };
         for file in &files {
             let text = super::compile::read(file)?;
             let source = form::read(&file.display().to_string(), &text)?;
-            let name = source.contract.with_context(|| format!("{} defines no contract", file.display()))?;
+            let name = source
+                .contract
+                .with_context(|| format!("{} defines no contract", file.display()))?;
             let Some(live) = live.get(name.as_str()) else {
-                return Err(anyhow::anyhow!("the contract `{name}` was never published: serve it first").into());
+                return Err(anyhow::anyhow!(
+                    "the contract `{name}` was never published: serve it first"
+                )
+                .into());
             };
             let versions = state.versions(&name).await.map_err(anyhow::Error::from)?;
-            let note = if live.source == text { "" } else { "; the file has changed since, and the lock has not" };
-            write(file.parent().unwrap_or(Path::new(".")), live, &versions, note)?;
+            let note = if live.source == text {
+                ""
+            } else {
+                "; the file has changed since, and the lock has not"
+            };
+            write(
+                file.parent().unwrap_or(Path::new(".")),
+                live,
+                &versions,
+                note,
+            )?;
         }
         let is_offer = |live: &&&Live| matches!(live.origin, Origin::Code | Origin::Upstream);
-        for live in live.values().filter(is_offer).filter(|_| self.files.is_empty()) {
-            let versions = state.versions(&live.name).await.map_err(anyhow::Error::from)?;
+        for live in live
+            .values()
+            .filter(is_offer)
+            .filter(|_| self.files.is_empty())
+        {
+            let versions = state
+                .versions(&live.name)
+                .await
+                .map_err(anyhow::Error::from)?;
             std::fs::create_dir_all(&folders.contracts)
                 .with_context(|| format!("{} cannot be made", folders.contracts.display()))?;
             write(&folders.contracts, live, &versions, "")?;
@@ -66,14 +94,19 @@ impl Lock {
 fn write(folder: &Path, live: &Live, versions: &[VersionHead], note: &str) -> Result<(), Failure> {
     let lock = lock(live, versions)?;
     let path = crate::registry::lock_path(folder, &live.name);
-    weir_files::replace(&path, lock.to_text().as_bytes(), weir_files::Readers::Everyone)
-        .with_context(|| format!("{} cannot be written", path.display()))?;
+    weir_files::replace(
+        &path,
+        lock.to_text().as_bytes(),
+        weir_files::Readers::Everyone,
+    )
+    .with_context(|| format!("{} cannot be written", path.display()))?;
     println!("{}: {} {}{note}", path.display(), live.name, live.version);
     Ok(())
 }
 
 fn lock(live: &Live, versions: &[VersionHead]) -> Result<Locked, Failure> {
-    let value: Value = serde_json::from_str(&live.artifact).context("the stored version cannot be read")?;
+    let value: Value =
+        serde_json::from_str(&live.artifact).context("the stored version cannot be read")?;
     let contract = Contract::from_artifact(&value).map_err(anyhow::Error::msg)?;
     let approved = |pair: &[VersionHead]| {
         let [from, to] = pair else { return None };
@@ -88,5 +121,8 @@ fn lock(live: &Live, versions: &[VersionHead]) -> Result<Locked, Failure> {
         };
         held.then_some(approval)
     };
-    Ok(Locked { contract, approvals: versions.windows(2).filter_map(approved).collect() })
+    Ok(Locked {
+        contract,
+        approvals: versions.windows(2).filter_map(approved).collect(),
+    })
 }

@@ -23,7 +23,10 @@ impl NativeHost {
     pub(super) fn run(self) -> Done {
         let (input, output) = take_pipes().context("taking stdin and stdout")?;
         weir_upstream::end_with_reader(output.try_clone()?);
-        let bounds = Bounds { processor: Duration::from_millis(self.processor_ms.max(1)), memory: self.memory_bytes };
+        let bounds = Bounds {
+            processor: Duration::from_millis(self.processor_ms.max(1)),
+            memory: self.memory_bytes,
+        };
         serve(&self.library, &self.sha256, bounds, input, output)?;
         Ok(ExitCode::SUCCESS)
     }
@@ -32,5 +35,7 @@ impl NativeHost {
 /// Returns the words that start this command.
 pub(super) fn words() -> Vec<OsString> {
     let program = std::env::current_exe().map(Into::into);
-    program.map(|program: OsString| vec![program, "native-host".into()]).unwrap_or_default()
+    program
+        .map(|program: OsString| vec![program, "native-host".into()])
+        .unwrap_or_default()
 }

@@ -25,7 +25,11 @@ pub(super) fn described(document: &Value, is_wanted: impl Fn(&str) -> bool) -> S
             if !is_wanted(called) {
                 continue;
             }
-            let effect = if kind == "tool" { effect(&entry["annotations"]) } else { String::new() };
+            let effect = if kind == "tool" {
+                effect(&entry["annotations"])
+            } else {
+                String::new()
+            };
             let _ = writeln!(out, "  {kind} {}{effect}", safe(called));
             if let Some(text) = entry["description"].as_str() {
                 let _ = writeln!(out, "      {}", indented(text, "      "));
@@ -38,8 +42,17 @@ pub(super) fn described(document: &Value, is_wanted: impl Fn(&str) -> bool) -> S
             }
             for argument in entry["arguments"].as_array().into_iter().flatten() {
                 let text = |member: &str| argument[member].as_str().unwrap_or_default();
-                let need = if argument["required"] == true { "required" } else { "may be absent" };
-                let _ = writeln!(out, "      - `{}` ({need}): {}", safe(text("name")), safe(text("description")));
+                let need = if argument["required"] == true {
+                    "required"
+                } else {
+                    "may be absent"
+                };
+                let _ = writeln!(
+                    out,
+                    "      - `{}` ({need}): {}",
+                    safe(text("name")),
+                    safe(text("description"))
+                );
             }
         }
     }
@@ -92,6 +105,11 @@ mod tests {
         let expected = "  tool read (only reads)\n      Reads.\\u{1b}[2J\n      Twice.\n      - `why` (string; required): Say why.\n  \
                         prompt plan\n      - `goal` (required): The goal.\n  resource notes://all\n      All notes.\n";
         assert_eq!(told, expected);
-        assert_eq!(described(&document, |called| called == "plan").lines().count(), 2);
+        assert_eq!(
+            described(&document, |called| called == "plan")
+                .lines()
+                .count(),
+            2
+        );
     }
 }

@@ -29,9 +29,18 @@ impl Openapi {
         let (started, caller) = start::here(&self.settings, "openapi").await?;
         let document = openapi_document(&started.gateway, &caller, &self.contract);
         Ok(document.ok_or_else(|| {
-            let names =
-                started.gateway.snapshot().contracts.iter().map(|contract| contract.name.clone()).collect::<Vec<_>>();
-            anyhow::anyhow!("no contract `{}` is served; there are {}", self.contract, names.join(", "))
+            let names = started
+                .gateway
+                .snapshot()
+                .contracts
+                .iter()
+                .map(|contract| contract.name.clone())
+                .collect::<Vec<_>>();
+            anyhow::anyhow!(
+                "no contract `{}` is served; there are {}",
+                self.contract,
+                names.join(", ")
+            )
         })?)
     }
 }

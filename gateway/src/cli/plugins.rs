@@ -91,18 +91,28 @@ impl Plugins {
             Command::Accept { name, sha256 } => {
                 let api = target.api()?;
                 let accepted = json!({ "sha256": sha256 });
-                let plugin = block_on(api.ask(Method::POST, &format!("/v1/plugins/{name}/accept"), Some(&accepted)))??;
+                let plugin = block_on(api.ask(
+                    Method::POST,
+                    &format!("/v1/plugins/{name}/accept"),
+                    Some(&accepted),
+                ))??;
                 shown(&target, &plugin);
                 Ok(ExitCode::SUCCESS)
             }
             Command::Reload => {
                 let api = target.api()?;
-                outcomes(&target, &block_on(api.ask(Method::POST, "/v1/plugins/reload", None))??);
+                outcomes(
+                    &target,
+                    &block_on(api.ask(Method::POST, "/v1/plugins/reload", None))??,
+                );
                 Ok(ExitCode::SUCCESS)
             }
             Command::Remove { name } => {
                 let api = target.api()?;
-                outcomes(&target, &block_on(api.ask(Method::DELETE, &path(&["v1", "plugins", &name]), None))??);
+                outcomes(
+                    &target,
+                    &block_on(api.ask(Method::DELETE, &path(&["v1", "plugins", &name]), None))??,
+                );
                 Ok(ExitCode::SUCCESS)
             }
         }
@@ -116,10 +126,18 @@ fn outcomes(target: &Target, outcomes: &Value) {
         return;
     }
     for outcome in outcomes.as_array().into_iter().flatten() {
-        let plugin = outcome["plugin"].as_str().map(|plugin| format!(" {plugin} {}", cell(&outcome["version"])));
-        let reason = outcome["reason"].as_str().map(|reason| format!(": {reason}"));
+        let plugin = outcome["plugin"]
+            .as_str()
+            .map(|plugin| format!(" {plugin} {}", cell(&outcome["version"])));
+        let reason = outcome["reason"]
+            .as_str()
+            .map(|reason| format!(": {reason}"));
         let (plugin, reason) = (plugin.unwrap_or_default(), reason.unwrap_or_default());
-        println!("{}: {}{plugin}{reason}", cell(&outcome["file"]), cell(&outcome["result"]));
+        println!(
+            "{}: {}{plugin}{reason}",
+            cell(&outcome["file"]),
+            cell(&outcome["result"])
+        );
     }
 }
 
@@ -148,14 +166,51 @@ fn list(target: &Target) -> Done {
             cell(&plugin["digest"]).chars().take(12).collect(),
         ]
     };
-    let rows: Vec<Vec<String>> = all["plugins"].as_array().into_iter().flatten().map(row).collect();
-    let head = ["PLUGIN", "VERSION", "FROM", "HEALTH", "ADAPTERS", "GRANTS", "GENERATION", "CALLS", "FAILED", "DIGEST"];
+    let rows: Vec<Vec<String>> = all["plugins"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(row)
+        .collect();
+    let head = [
+        "PLUGIN",
+        "VERSION",
+        "FROM",
+        "HEALTH",
+        "ADAPTERS",
+        "GRANTS",
+        "GENERATION",
+        "CALLS",
+        "FAILED",
+        "DIGEST",
+    ];
     print!("{}", table(&head, &rows));
-    for plugin in all["plugins"].as_array().into_iter().flatten().filter(|plugin| plugin["reason"].is_string()) {
-        println!("\n{}: {}: {}", cell(&plugin["name"]), cell(&plugin["health"]), cell(&plugin["reason"]));
+    for plugin in all["plugins"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|plugin| plugin["reason"].is_string())
+    {
+        println!(
+            "\n{}: {}: {}",
+            cell(&plugin["name"]),
+            cell(&plugin["health"]),
+            cell(&plugin["reason"])
+        );
     }
-    let row = |refused: &Value| vec![cell(&refused["file"]), cell(&refused["health"]), cell(&refused["reason"])];
-    let rows: Vec<Vec<String>> = all["refused"].as_array().into_iter().flatten().map(row).collect();
+    let row = |refused: &Value| {
+        vec![
+            cell(&refused["file"]),
+            cell(&refused["health"]),
+            cell(&refused["reason"]),
+        ]
+    };
+    let rows: Vec<Vec<String>> = all["refused"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(row)
+        .collect();
     if !rows.is_empty() {
         print!("\n{}", table(&["FILE", "HEALTH", "WHY"], &rows));
     }
@@ -164,10 +219,15 @@ fn list(target: &Target) -> Done {
 
 fn show(target: &Target, name: &str) -> Done {
     let all = all(target)?;
-    let plugins = all["plugins"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let plugins = all["plugins"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let Some(plugin) = plugins.iter().find(|plugin| plugin["name"] == name) else {
         let names: Vec<String> = plugins.iter().map(|plugin| cell(&plugin["name"])).collect();
-        return Err(anyhow::anyhow!("no plugin `{name}` runs; there are [{}]", names.join(", ")).into());
+        return Err(
+            anyhow::anyhow!("no plugin `{name}` runs; there are [{}]", names.join(", ")).into(),
+        );
     };
     shown(target, plugin);
     Ok(ExitCode::SUCCESS)
@@ -178,9 +238,14 @@ fn upload(target: &Target, file: &Path, name: Option<String>) -> Done {
         Some(name) => name,
         None => named(file)?,
     };
-    let component = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let component =
+        std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let api = target.api()?;
-    let plugin = block_on(api.put(&format!("/v1/plugins/{name}"), "application/wasm", component))??;
+    let plugin = block_on(api.put(
+        &format!("/v1/plugins/{name}"),
+        "application/wasm",
+        component,
+    ))??;
     shown(target, &plugin);
     Ok(ExitCode::SUCCESS)
 }
@@ -194,29 +259,58 @@ fn shown(target: &Target, plugin: &Value) {
 }
 
 fn said(plugin: &Value) {
-    println!("{} {} ({})", cell(&plugin["name"]), cell(&plugin["version"]), cell(&plugin["origin"]));
+    println!(
+        "{} {} ({})",
+        cell(&plugin["name"]),
+        cell(&plugin["version"]),
+        cell(&plugin["origin"])
+    );
     println!("  digest      {}", cell(&plugin["digest"]));
     println!("  adapters    {}", joined(&plugin["adapters"]));
     let grants = grants(plugin);
-    println!("  grants      {}", if grants.is_empty() { "none" } else { &grants });
-    println!("  generation  {}, after {} swaps", cell(&plugin["generation"]), cell(&plugin["swaps"]));
-    println!("  calls       {}, of them {} failed", cell(&plugin["calls"]), cell(&plugin["failures"]));
-    let reason = plugin["reason"].as_str().map_or_else(String::new, |reason| format!(": {reason}"));
+    println!(
+        "  grants      {}",
+        if grants.is_empty() { "none" } else { &grants }
+    );
+    println!(
+        "  generation  {}, after {} swaps",
+        cell(&plugin["generation"]),
+        cell(&plugin["swaps"])
+    );
+    println!(
+        "  calls       {}, of them {} failed",
+        cell(&plugin["calls"]),
+        cell(&plugin["failures"])
+    );
+    let reason = plugin["reason"]
+        .as_str()
+        .map_or_else(String::new, |reason| format!(": {reason}"));
     println!("  health      {}{reason}", cell(&plugin["health"]));
 }
 
 fn joined(list: &Value) -> String {
-    list.as_array().into_iter().flatten().map(cell).collect::<Vec<_>>().join(",")
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .map(cell)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 fn grants(plugin: &Value) -> String {
     let grants = plugin["grants"].as_object().into_iter().flatten();
-    grants.map(|(connection, grant)| format!("{connection}={}", cell(grant))).collect::<Vec<_>>().join(",")
+    grants
+        .map(|(connection, grant)| format!("{connection}={}", cell(grant)))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// Returns `numbers` for `target/numbers.wasm`.
 fn named(file: &Path) -> anyhow::Result<String> {
-    let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let stem = file
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
     match file_name(stem) {
         Ok(name) => Ok(name),
         Err(why) => bail!("`{stem}` cannot be its name there, since {why}: give one with --name"),
@@ -224,7 +318,9 @@ fn named(file: &Path) -> anyhow::Result<String> {
 }
 
 pub(super) fn file_name(name: &str) -> Result<String, String> {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    let fits = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_'
+    };
     if (1..=64).contains(&name.len()) && name.bytes().all(fits) {
         return Ok(name.to_owned());
     }

@@ -33,14 +33,24 @@ impl Reload {
 }
 
 fn text(reloaded: &Value) -> String {
-    let part = |key: &str| reloaded[key].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>();
+    let part = |key: &str| {
+        reloaded[key]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(cell)
+            .collect::<Vec<_>>()
+    };
     let (changed, waiting) = (part("changed"), part("needs_restart"));
     let mut text = match changed.is_empty() {
         true => "nothing has changed that can be taken over\n".to_owned(),
         false => format!("taken over: {}\n", changed.join(", ")),
     };
     if !waiting.is_empty() {
-        text.push_str(&format!("taken over at the next start: {}\n", waiting.join(", ")));
+        text.push_str(&format!(
+            "taken over at the next start: {}\n",
+            waiting.join(", ")
+        ));
     }
     text.extend(part("plugins").iter().map(|plugin| format!("{plugin}\n")));
     text

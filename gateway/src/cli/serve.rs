@@ -1,6 +1,8 @@
 //! `weir serve` and `weir stdio`: one gateway, two doors.
 
-use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration,
+};
 
 use clap::Args;
 use weir_contracts::Problem;
@@ -51,7 +53,8 @@ pub(super) struct Stdio {
 }
 
 /// The address of a spreadsheet when none is given.
-const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8484);
+const DEFAULT_LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8484);
 /// The time that tasks beside the calls have to end after the last answer on stdio.
 const TASKS_END: Duration = Duration::from_millis(50);
 
@@ -59,26 +62,42 @@ impl Serve {
     pub(super) fn run(self) -> Done {
         let read = reading(self.file.is_some(), self.settings.clone(), self.listen);
         let mut config = match &self.file {
-            Some(file) => listening(draft::file_config(file, self.write, &self.settings)?, self.listen)?,
+            Some(file) => listening(
+                draft::file_config(file, self.write, &self.settings)?,
+                self.listen,
+            )?,
             None => read()?,
         };
         let terminal = std::io::stdin().is_terminal();
-        match config.http.listen.or_else(|| (terminal || self.file.is_some()).then_some(DEFAULT_LISTEN)) {
+        match config
+            .http
+            .listen
+            .or_else(|| (terminal || self.file.is_some()).then_some(DEFAULT_LISTEN))
+        {
             Some(listen) => block_on(async {
                 config.http.listen = Some(listen);
-                let (started, reload) = start(config, self.file.as_deref(), "serve", read, self.strict).await?;
+                let (started, reload) =
+                    start(config, self.file.as_deref(), "serve", read, self.strict).await?;
                 let listener = tokio::net::TcpListener::bind(listen)
                     .await
-                    .map_err(|error| anyhow::anyhow!("cannot listen on {listen}: {error} (see --listen)"))?;
+                    .map_err(|error| {
+                        anyhow::anyhow!("cannot listen on {listen}: {error} (see --listen)")
+                    })?;
                 let address = listener.local_addr()?;
                 let admin = match self.file {
                     None => started.admin(&reload).await?,
                     Some(_) => None,
                 };
                 let snapshot = started.gateway.snapshot();
-                tracing::info!(tools = snapshot.catalogue.len(), "listening on http://{address}/mcp");
+                tracing::info!(
+                    tools = snapshot.catalogue.len(),
+                    "listening on http://{address}/mcp"
+                );
                 if terminal || self.file.is_some() {
-                    eprint!("{}", clients::http("weir", &format!("http://{address}/mcp")));
+                    eprint!(
+                        "{}",
+                        clients::http("weir", &format!("http://{address}/mcp"))
+                    );
                 }
                 transport::http::serve(started.gateway.clone(), listener, stopped()).await?;
                 if let Some(admin) = admin {
@@ -119,7 +138,11 @@ const STDIO_ADVICE: &str = "Name one where the client starts Weir (`weir stdio -
 /// Returns how the configuration is read at the start and at each reload.
 fn reading(file: bool, settings: Settings, listen: Option<SocketAddr>) -> Read {
     Box::new(move || match file {
-        true => Err(vec![Problem::new("(command line)", "", "one file is served: there is no configuration to read")]),
+        true => Err(vec![Problem::new(
+            "(command line)",
+            "",
+            "one file is served: there is no configuration to read",
+        )]),
         false => listening(settings.config()?, listen),
     })
 }
@@ -133,13 +156,27 @@ fn listening(mut config: Config, listen: Option<SocketAddr>) -> Result<Config, V
     Ok(config)
 }
 
-fn stdio(config: Config, file: Option<PathBuf>, endpoint: Endpoint, read: Read, strict: bool) -> Done {
+fn stdio(
+    config: Config,
+    file: Option<PathBuf>,
+    endpoint: Endpoint,
+    read: Read,
+    strict: bool,
+) -> Done {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         let (started, _) = start(config, file.as_deref(), "stdio", read, strict).await?;
         let key = super::call::key();
         let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
-        transport::stdio::serve(started.gateway.clone(), key, endpoint, stdin, stdout, stopped()).await?;
+        transport::stdio::serve(
+            started.gateway.clone(),
+            key,
+            endpoint,
+            stdin,
+            stdout,
+            stopped(),
+        )
+        .await?;
         started.gateway.upstreams().close().await;
         Ok(ExitCode::SUCCESS)
     });
@@ -164,7 +201,9 @@ async fn start(
         None => started.load(strict).await?,
     }
     // What other servers list is published a moment later.
-    if started.gateway.snapshot().catalogue.is_empty() && started.gateway.config().upstreams.is_empty() {
+    if started.gateway.snapshot().catalogue.is_empty()
+        && started.gateway.config().upstreams.is_empty()
+    {
         let folder = started.gateway.config().folders.contracts.clone();
         tracing::warn!(
             "no tool is served: nothing is published, and {} has no contract that could be",
@@ -172,30 +211,40 @@ async fn start(
         );
     }
     started.watch(file.is_none());
-    let reload = Arc::new(Reload::new(started.gateway.clone(), started.connections.clone(), read));
+    let reload = Arc::new(Reload::new(
+        started.gateway.clone(),
+        started.connections.clone(),
+        read,
+    ));
     tokio::spawn(start::follow_hangups(hangups, reload.clone()));
     Ok((started, reload))
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| "write an IP address with a port, such as 127.0.0.1:8484, 0.0.0.0:8484 or [::1]:8484".to_owned())
+    text.parse().map_err(|_| {
+        "write an IP address with a port, such as 127.0.0.1:8484, 0.0.0.0:8484 or [::1]:8484"
+            .to_owned()
+    })
 }
 
 /// Waits for SIGTERM or Ctrl-C, after which the gateway drains and leaves.
 async fn stopped() {
-    let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        Ok(terminate) => terminate,
-        Err(error) => {
-            tracing::error!(%error, "SIGTERM cannot be heard");
-            return std::future::pending().await;
-        }
-    };
+    let mut terminate =
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(terminate) => terminate,
+            Err(error) => {
+                tracing::error!(%error, "SIGTERM cannot be heard");
+                return std::future::pending().await;
+            }
+        };
     let signal = tokio::select! {
         _ = terminate.recv() => "SIGTERM",
         _ = tokio::signal::ctrl_c() => "SIGINT",
     };
-    tracing::info!(signal, "stopping: calls in flight run to their end; Ctrl-C ends them at once");
+    tracing::info!(
+        signal,
+        "stopping: calls in flight run to their end; Ctrl-C ends them at once"
+    );
     tokio::spawn(async {
         // A terminal and the program that started us may both pass on the same Ctrl-C.
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -22,7 +22,10 @@ pub(super) const NAME_ONE: &str = "Name one: --config /path/to/weir.toml";
 impl Settings {
     /// Reads the file, with flags and environment over it.
     pub(super) fn config(&self) -> Result<Config, Vec<Problem>> {
-        let file = self.config.clone().or_else(|| Some(PathBuf::from("weir.toml")).filter(|file| file.exists()));
+        let file = self
+            .config
+            .clone()
+            .or_else(|| Some(PathBuf::from("weir.toml")).filter(|file| file.exists()));
         let mut config = match file {
             Some(file) => config::load(&file)?,
             None => Config::bare(Path::new(".")),
@@ -39,21 +42,31 @@ impl Settings {
             Err(problems) => problems,
         };
         let file = self.file();
-        let told = problems.first().map(ToString::to_string).unwrap_or_default();
-        eprintln!("weir: {told}\nweir: {} has a fault; the gateway that runs is asked all the same", file.display());
+        let told = problems
+            .first()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        eprintln!(
+            "weir: {told}\nweir: {} has a fault; the gateway that runs is asked all the same",
+            file.display()
+        );
         let base = file.parent().unwrap_or(Path::new("."));
         let text = std::fs::read_to_string(&file).unwrap_or_default();
-        let stated = text
-            .parse::<toml::Table>()
-            .ok()
-            .and_then(|all| all.get("folders")?.get("state")?.as_str().map(|state| base.join(state)));
+        let stated = text.parse::<toml::Table>().ok().and_then(|all| {
+            all.get("folders")?
+                .get("state")?
+                .as_str()
+                .map(|state| base.join(state))
+        });
         let stated = self.state.clone().or(stated);
         stated.unwrap_or_else(|| Config::bare(base).folders.state)
     }
 
     /// Returns the file of the configuration that is read, or that would be.
     pub(super) fn file(&self) -> PathBuf {
-        self.config.clone().unwrap_or_else(|| PathBuf::from("weir.toml"))
+        self.config
+            .clone()
+            .unwrap_or_else(|| PathBuf::from("weir.toml"))
     }
 
     /// Returns `true` if a configuration was named or lies in the working folder.
@@ -122,7 +135,16 @@ pub(super) async fn briefly(mut config: Config, process: Option<&str>) -> Result
 /// nothing recorded.
 pub(super) async fn open(config: Config, process: Option<&str>) -> Result<App, Failure> {
     let (guard, runner) = (super::child::words(), super::native_host::words());
-    App::open(config, Setup { process, built_in: super::built_in(), guard, runner }).await
+    App::open(
+        config,
+        Setup {
+            process,
+            built_in: super::built_in(),
+            guard,
+            runner,
+        },
+    )
+    .await
 }
 
 /// Listens to SIGHUP, which ends the process no longer. One that comes before [`follow_hangups`] is kept for it.
@@ -140,10 +162,16 @@ pub(super) async fn follow_hangups(hangups: std::io::Result<Signal>, reload: Arc
         match reload.run("signal").await {
             Ok(taken) => {
                 let restart = taken.needs_restart.join(" ");
-                tracing::info!(changed = taken.changed.join(" "), needs_restart = restart, "configuration taken over");
+                tracing::info!(
+                    changed = taken.changed.join(" "),
+                    needs_restart = restart,
+                    "configuration taken over"
+                );
             }
             Err(problems) => {
-                problems.iter().for_each(|problem| tracing::error!("configuration refused: {problem}"));
+                problems
+                    .iter()
+                    .for_each(|problem| tracing::error!("configuration refused: {problem}"));
             }
         }
     }

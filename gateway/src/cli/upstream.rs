@@ -118,15 +118,24 @@ impl Upstreams {
             Command::List => list(&target),
             Command::Show { name } => {
                 let api = target.api()?;
-                let upstream = block_on(api.ask(Method::GET, &path(&["v1", "upstreams", &name]), None))??;
+                let upstream =
+                    block_on(api.ask(Method::GET, &path(&["v1", "upstreams", &name]), None))??;
                 shown(&target, &upstream);
                 Ok(ExitCode::SUCCESS)
             }
             Command::Look { name } => {
                 let api = target.api()?;
-                let upstream = block_on(api.ask(Method::POST, &path(&["v1", "upstreams", &name, "look"]), None))??;
+                let upstream = block_on(api.ask(
+                    Method::POST,
+                    &path(&["v1", "upstreams", &name, "look"]),
+                    None,
+                ))??;
                 shown(&target, &upstream);
-                Ok(if upstream["state"] == "up" { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+                Ok(if upstream["state"] == "up" {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::FAILURE
+                })
             }
             Command::Add(add) => block_on(add.run(&target))?,
             Command::Remove { name } => remove(&target, &name),
@@ -148,20 +157,35 @@ fn list(target: &Target) -> Done {
             cell(&upstream["contract"]),
             cell(&upstream["version"]),
             cell(&upstream["tools"]),
-            upstream["left_out"].as_array().map_or(0, Vec::len).to_string(),
+            upstream["left_out"]
+                .as_array()
+                .map_or(0, Vec::len)
+                .to_string(),
             cell(&upstream["sessions"]),
             cell(&upstream["calls"]),
             cell(&upstream["failures"]),
             cell(&upstream["draft"]),
         ]
     };
-    let upstreams = all["upstreams"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let upstreams = all["upstreams"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let rows: Vec<Vec<String>> = upstreams.iter().map(row).collect();
-    let head =
-        ["UPSTREAM", "STATE", "CONTRACT", "VERSION", "TOOLS", "LEFT OUT", "SESSIONS", "CALLS", "FAILED", "WAITING"];
+    let head = [
+        "UPSTREAM", "STATE", "CONTRACT", "VERSION", "TOOLS", "LEFT OUT", "SESSIONS", "CALLS",
+        "FAILED", "WAITING",
+    ];
     print!("{}", table(&head, &rows));
-    for upstream in upstreams.iter().filter(|upstream| upstream["reason"].is_string()) {
-        println!("\n{}: {}", cell(&upstream["name"]), cell(&upstream["reason"]));
+    for upstream in upstreams
+        .iter()
+        .filter(|upstream| upstream["reason"].is_string())
+    {
+        println!(
+            "\n{}: {}",
+            cell(&upstream["name"]),
+            cell(&upstream["reason"])
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -177,18 +201,36 @@ fn shown(target: &Target, upstream: &Value) {
     };
     println!("{} ({})", cell(&upstream["name"]), cell(&upstream["state"]));
     if upstream["reason"].is_string() {
-        println!("  reason    {}", cell(&upstream["reason"]).replace('\n', "\n            "));
+        println!(
+            "  reason    {}",
+            cell(&upstream["reason"]).replace('\n', "\n            ")
+        );
     }
     println!("  looked    {}", time(&upstream["looked_ms"]));
     println!("  server    {}", cell(&upstream["server"]));
     println!("  published {version}");
     if upstream["draft"].is_string() {
-        println!("  waiting   {}: see `weir contracts show {}`", cell(&upstream["draft"]), cell(&upstream["contract"]));
+        println!(
+            "  waiting   {}: see `weir contracts show {}`",
+            cell(&upstream["draft"]),
+            cell(&upstream["contract"])
+        );
     }
     println!("  tools     {}", cell(&upstream["tools"]));
-    println!("  sessions  {}, after {} restarts", cell(&upstream["sessions"]), cell(&upstream["restarts"]));
-    println!("  calls     {}, of them {} not answered", cell(&upstream["calls"]), cell(&upstream["failures"]));
-    if upstream["backing_off"].as_u64().is_some_and(|tools| tools > 0) {
+    println!(
+        "  sessions  {}, after {} restarts",
+        cell(&upstream["sessions"]),
+        cell(&upstream["restarts"])
+    );
+    println!(
+        "  calls     {}, of them {} not answered",
+        cell(&upstream["calls"]),
+        cell(&upstream["failures"])
+    );
+    if upstream["backing_off"]
+        .as_u64()
+        .is_some_and(|tools| tools > 0)
+    {
         println!(
             "  backing off: {}, the number of tools whose last calls all failed; they are called again in a while",
             upstream["backing_off"]
@@ -199,11 +241,21 @@ fn shown(target: &Target, upstream: &Value) {
             println!("  {word}: {}", cell(line));
         }
     }
-    if upstream["stderr"].as_str().is_some_and(|stderr| !stderr.is_empty()) {
+    if upstream["stderr"]
+        .as_str()
+        .is_some_and(|stderr| !stderr.is_empty())
+    {
         println!("  its last words on stderr:");
-        cell(&upstream["stderr"]).lines().rev().take(10).collect::<Vec<_>>().iter().rev().for_each(|line| {
-            println!("    {line}");
-        });
+        cell(&upstream["stderr"])
+            .lines()
+            .rev()
+            .take(10)
+            .collect::<Vec<_>>()
+            .iter()
+            .rev()
+            .for_each(|line| {
+                println!("    {line}");
+            });
     }
 }
 
@@ -212,18 +264,26 @@ impl Add {
         let file = target.settings().file();
         let entry = self.entry()?;
         let with_it = || {
-            let before = hosts::text(&file).map_err(anyhow::Error::new)?.unwrap_or_default();
-            self.written(&before, &entry).with_context(|| format!("{} cannot be edited", file.display()))
+            let before = hosts::text(&file)
+                .map_err(anyhow::Error::new)?
+                .unwrap_or_default();
+            self.written(&before, &entry)
+                .with_context(|| format!("{} cannot be edited", file.display()))
         };
         let after = with_it()?;
-        let base = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let base = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let mut config = config::read(&file.display().to_string(), &after, base)?;
         target.settings().over(&mut config);
         let started = start::briefly(config, Some("upstream")).await?;
         let offer = self.look(&started).await?;
         say(&offer);
         if offer.compiled.contract.tools.is_empty() {
-            return Err(anyhow!("it offers no tool that can be published: nothing was written").into());
+            return Err(
+                anyhow!("it offers no tool that can be published: nothing was written").into(),
+            );
         }
         if !self.yes && !agreed(&self.name)? {
             println!("nothing was written");
@@ -238,10 +298,16 @@ impl Add {
             let path = path(&["v1", "upstreams", &self.name, "look"]);
             match timeout(LOOK_MAX, api.ask(Method::POST, &path, None)).await {
                 Ok(Ok(seen)) if seen["reason"].is_string() => {
-                    println!("there it is {}: {}", cell(&seen["state"]), cell(&seen["reason"]));
+                    println!(
+                        "there it is {}: {}",
+                        cell(&seen["state"]),
+                        cell(&seen["reason"])
+                    );
                 }
                 Ok(Ok(_)) => println!("it is up there"),
-                Ok(Err(error)) => println!("it could not be asked how the server fares there ({error:#})"),
+                Ok(Err(error)) => {
+                    println!("it could not be asked how the server fares there ({error:#})")
+                }
                 Err(_) => println!("the server is still starting there"),
             }
         }
@@ -251,32 +317,56 @@ impl Add {
     async fn look(&self, started: &App) -> Result<Offer, Failure> {
         let config = started.gateway.config();
         let servers = Servers::new(child::words());
-        let settings = config.upstreams.get(&self.name).context("the entry is not read as it was written")?;
+        let settings = config
+            .upstreams
+            .get(&self.name)
+            .context("the entry is not read as it was written")?;
         let only = BTreeMap::from([(self.name.clone(), settings.clone())]);
         let (resolved, wrong) = servers.resolve(&only, &config.base);
         if let Some((_, what)) = wrong.into_iter().next() {
             return Err(anyhow!(what).into());
         }
         servers.take(resolved);
-        let server = servers.get(&self.name).context("the server was taken over")?;
+        let server = servers
+            .get(&self.name)
+            .context("the server was taken over")?;
         let listed = server.lists().await;
         servers.close().await;
         let (listed, about) = listed.map_err(anyhow::Error::new)?;
-        let taken = started.registry.names_taken_from(&self.name).await.map_err(|error| anyhow!("{error}"))?;
-        Ok(lookout::compile(&self.name, settings, &config.base, listed, &about, &taken)?)
+        let taken = started
+            .registry
+            .names_taken_from(&self.name)
+            .await
+            .map_err(|error| anyhow!("{error}"))?;
+        Ok(lookout::compile(
+            &self.name,
+            settings,
+            &config.base,
+            listed,
+            &about,
+            &taken,
+        )?)
     }
 
     /// Returns the configuration with the server in it.
     fn written(&self, before: &str, entry: &Table) -> anyhow::Result<String> {
-        let mut document: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
+        let mut document: DocumentMut = before
+            .parse()
+            .map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
         let upstreams = document.entry("upstreams").or_insert_with(|| {
             let mut upstreams = Table::new();
             upstreams.set_implicit(true);
             Item::Table(upstreams)
         });
-        let upstreams = upstreams.as_table_like_mut().context("`upstreams` is no table")?;
+        let upstreams = upstreams
+            .as_table_like_mut()
+            .context("`upstreams` is no table")?;
         if upstreams.contains_key(&self.name) {
-            bail!("there is an upstream `{}` already: `weir upstream remove {}` first", self.name, self.name);
+            bail!(
+                "there is an upstream `{}` already: `weir upstream remove {}` first",
+                self.name,
+                self.name
+            );
         }
         upstreams.insert(&self.name, Item::Table(entry.clone()));
         Ok(document.to_string())
@@ -285,7 +375,11 @@ impl Add {
     fn entry(&self) -> anyhow::Result<Table> {
         let mut entry = Table::new();
         self.server(&mut entry)?;
-        for (key, value) in [("isolation", &self.isolation), ("era", &self.era), ("prefix", &self.prefix)] {
+        for (key, value) in [
+            ("isolation", &self.isolation),
+            ("era", &self.era),
+            ("prefix", &self.prefix),
+        ] {
             if let Some(value) = value {
                 entry.insert(key, toml_edit::value(value));
             }
@@ -300,7 +394,9 @@ impl Add {
     fn server(&self, entry: &mut Table) -> anyhow::Result<()> {
         let mut headers = Vec::new();
         for header in &self.headers {
-            let (name, value) = header.split_once(':').context("a header is written as `NAME: VALUE`")?;
+            let (name, value) = header
+                .split_once(':')
+                .context("a header is written as `NAME: VALUE`")?;
             headers.push((name.trim().to_owned(), value.trim().to_owned()));
         }
         let of_ours = |text: &String| match text.split_once('=') {
@@ -311,7 +407,10 @@ impl Add {
         let mut words = self.command.clone();
         let mut url = self.url.clone();
         if let Some(from) = &self.from {
-            let text = |text: std::ffi::OsString| text.into_string().map_err(|_| anyhow!("its entry is not Unicode"));
+            let text = |text: std::ffi::OsString| {
+                text.into_string()
+                    .map_err(|_| anyhow!("its entry is not Unicode"))
+            };
             let named = self.named.as_deref().unwrap_or(&self.name);
             match hosts::server_to_write(from, named).map_err(anyhow::Error::new)? {
                 Server::Url(there) => {
@@ -322,8 +421,15 @@ impl Add {
                     headers.splice(0..0, there.headers);
                 }
                 Server::Command(there) => {
-                    words = [there.program].into_iter().chain(there.arguments).map(text).collect::<Result<_, _>>()?;
-                    let theirs = there.environment.into_iter().map(|(name, value)| Ok((text(name)?, text(value)?)));
+                    words = [there.program]
+                        .into_iter()
+                        .chain(there.arguments)
+                        .map(text)
+                        .collect::<Result<_, _>>()?;
+                    let theirs = there
+                        .environment
+                        .into_iter()
+                        .map(|(name, value)| Ok((text(name)?, text(value)?)));
                     environment.splice(0..0, theirs.collect::<anyhow::Result<Vec<_>>>()?);
                     if let Some(folder) = there.folder {
                         entry.insert("folder", toml_edit::value(folder.display().to_string()));
@@ -334,14 +440,21 @@ impl Add {
         match (&words[..], url) {
             ([], None) => bail!("name the server: a command after `--`, a URL, or --from CLIENT"),
             ([], Some(url)) => drop(entry.insert("url", toml_edit::value(url))),
-            (words, _) => drop(entry.insert("command", toml_edit::value(words.iter().collect::<Array>()))),
+            (words, _) => {
+                drop(entry.insert("command", toml_edit::value(words.iter().collect::<Array>())))
+            }
         }
         for (key, values) in [("env", environment), ("headers", headers)] {
             if self.from.is_some() {
-                values.iter().for_each(|(name, value)| tell_of_value(key, name, value));
+                values
+                    .iter()
+                    .for_each(|(name, value)| tell_of_value(key, name, value));
             }
             if !values.is_empty() {
-                entry.insert(key, toml_edit::value(values.into_iter().collect::<InlineTable>()));
+                entry.insert(
+                    key,
+                    toml_edit::value(values.into_iter().collect::<InlineTable>()),
+                );
             }
         }
         Ok(())
@@ -373,21 +486,31 @@ fn tell_of_value(key: &str, name: &str, value: &str) {
 fn say(offer: &Offer) {
     let contract = &offer.compiled.contract;
     println!("server      {}", offer.server);
-    let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let count =
+        |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let counts = [
         (contract.tools.len(), "tool"),
         (contract.prompts.len(), "prompt"),
         (contract.resources.len(), "resource"),
         (contract.templates.len(), "template"),
     ];
-    let counts: Vec<String> = counts.iter().filter(|(of, _)| *of > 0).map(|(of, what)| count(*of, what)).collect();
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(of, _)| *of > 0)
+        .map(|(of, what)| count(*of, what))
+        .collect();
     println!("contract    {}: {}", contract.name, counts.join(", "));
     if let Some(instructions) = &contract.instructions {
         println!("instructions\n  {}", offered::indented(instructions, "  "));
     }
-    print!("{}", offered::described(&compiled_document(contract), |_| true));
+    print!(
+        "{}",
+        offered::described(&compiled_document(contract), |_| true)
+    );
     if contract.live_resources {
-        println!("  resources that come and go: they are asked for each time, and are not part of what is agreed to");
+        println!(
+            "  resources that come and go: they are asked for each time, and are not part of what is agreed to"
+        );
     }
     for left_out in &offer.compiled.left_out {
         println!("left out    {left_out}");
@@ -412,14 +535,18 @@ fn lint_findings(contract: &Contract) -> Vec<String> {
             lines.push(line(finding));
         }
     }
-    let more = counts.into_iter().filter(|(_, count)| *count > OF_ONE_RULE_MAX);
+    let more = counts
+        .into_iter()
+        .filter(|(_, count)| *count > OF_ONE_RULE_MAX);
     lines.extend(more.map(|(rule, count)| format!("{} more of {rule}", count - OF_ONE_RULE_MAX)));
     lines
 }
 
 fn agreed(name: &str) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
-        bail!("nobody can be asked here: look at what is said above, and repeat the command with --yes");
+        bail!(
+            "nobody can be asked here: look at what is said above, and repeat the command with --yes"
+        );
     }
     print!("Serve `{name}` with these tools, as they are now? [y/N] ");
     std::io::stdout().flush()?;
@@ -429,10 +556,18 @@ fn agreed(name: &str) -> anyhow::Result<bool> {
 }
 
 async fn publish(started: &App, name: &str, offer: Offer) -> Result<(), Failure> {
-    let verdict = started.registry.agree(name, offer, BY).await.map_err(|error| anyhow!("{error}"))?;
+    let verdict = started
+        .registry
+        .agree(name, offer, BY)
+        .await
+        .map_err(|error| anyhow!("{error}"))?;
     match verdict {
-        Verdict::Published { version, .. } => println!("its tools are published, as version {version}"),
-        Verdict::Unchanged { version } => println!("its tools are published already, as version {version}"),
+        Verdict::Published { version, .. } => {
+            println!("its tools are published, as version {version}")
+        }
+        Verdict::Unchanged { version } => {
+            println!("its tools are published already, as version {version}")
+        }
         Verdict::Held(held) => println!("held: {}", held.line()),
     }
     started.gateway.upstreams().close().await;
@@ -442,7 +577,9 @@ async fn publish(started: &App, name: &str, offer: Offer) -> Result<(), Failure>
 /// Reloads, so that a running gateway serves what the configuration says now. Returns where that one is asked, if one runs.
 async fn reload(target: &Target, file: &Path) -> anyhow::Result<Option<Api>> {
     let Ok(api) = target.api() else {
-        println!("a gateway takes it over when it starts, or on SIGHUP (no gateway with this state runs)");
+        println!(
+            "a gateway takes it over when it starts, or on SIGHUP (no gateway with this state runs)"
+        );
         return Ok(None);
     };
     let reloaded = api.ask(Method::POST, "/v1/config/reload", None).await;
@@ -458,10 +595,19 @@ async fn reload(target: &Target, file: &Path) -> anyhow::Result<Option<Api>> {
 
 fn remove(target: &Target, name: &str) -> Done {
     let file = target.settings().file();
-    let before = hosts::text(&file).map_err(anyhow::Error::new)?.unwrap_or_default();
-    let mut document: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
-    let upstreams = document.get_mut("upstreams").and_then(Item::as_table_like_mut);
-    if upstreams.and_then(|upstreams| upstreams.remove(name)).is_none() {
+    let before = hosts::text(&file)
+        .map_err(anyhow::Error::new)?
+        .unwrap_or_default();
+    let mut document: DocumentMut = before
+        .parse()
+        .map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
+    let upstreams = document
+        .get_mut("upstreams")
+        .and_then(Item::as_table_like_mut);
+    if upstreams
+        .and_then(|upstreams| upstreams.remove(name))
+        .is_none()
+    {
         return Err(anyhow!("{} does not name an upstream `{name}`", file.display()).into());
     }
     connect::write(&file, &document.to_string(), Some(&file))?;

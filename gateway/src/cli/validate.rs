@@ -26,8 +26,8 @@ impl Validate {
         let schema = weir_contracts::json::read(&schema)
             .map_err(|error| anyhow::anyhow!("{error}"))
             .with_context(|| self.schema.display().to_string())?;
-        let validator =
-            ArgumentValidator::new(&schema).map_err(|why| anyhow::anyhow!("{}: {why}", self.schema.display()))?;
+        let validator = ArgumentValidator::new(&schema)
+            .map_err(|why| anyhow::anyhow!("{}: {why}", self.schema.display()))?;
         let arguments = super::compile::read(&self.arguments)?;
         match validator.validate(&arguments) {
             Ok(_) if self.text => {
@@ -43,8 +43,8 @@ impl Validate {
                 Ok(ExitCode::SUCCESS)
             }
             Err(invalid) => {
-                let content: Value =
-                    serde_json::from_str(&invalid.structured_content().to_json()).expect("an error is JSON");
+                let content: Value = serde_json::from_str(&invalid.structured_content().to_json())
+                    .expect("an error is JSON");
                 println!("{content:#}");
                 Ok(ExitCode::FAILURE)
             }

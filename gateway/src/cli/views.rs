@@ -92,17 +92,32 @@ impl Views {
         if cost.json {
             let rows: Vec<Value> = rows.iter().map(Row::json).collect();
             let measured = json!({ "vocabulary": "o200k_base", "rows": rows, "advice": advice });
-            println!("{}", serde_json::to_string_pretty(&measured).expect("plain JSON"));
+            println!(
+                "{}",
+                serde_json::to_string_pretty(&measured).expect("plain JSON")
+            );
             return Ok(ExitCode::SUCCESS);
         }
         let cells = |row: &Row| {
-            let found = row.found_tokens.map_or_else(|| "-".to_owned(), |found| found.to_string());
+            let found = row
+                .found_tokens
+                .map_or_else(|| "-".to_owned(), |found| found.to_string());
             let counts = [row.tools, row.bytes, row.tokens].map(|count| count.to_string());
             let [tools, bytes, tokens] = counts;
-            vec![row.name.clone(), tools, bytes, tokens, found, row.task_tokens().to_string()]
+            vec![
+                row.name.clone(),
+                tools,
+                bytes,
+                tokens,
+                found,
+                row.task_tokens().to_string(),
+            ]
         };
         let head = ["LIST", "TOOLS", "BYTES", "~TOKENS", "~FOUND", "~TASK"];
-        print!("{}", table(&head, &rows.iter().map(cells).collect::<Vec<_>>()));
+        print!(
+            "{}",
+            table(&head, &rows.iter().map(cells).collect::<Vec<_>>())
+        );
         println!("\n{advice}");
         println!(
             "Tokens are an estimate (o200k). A task is one call; the conversation itself, which a search sends once more, and a \
@@ -118,21 +133,47 @@ impl Cost {
         let snapshot = started.gateway.snapshot();
         let mut views = started.gateway.config().views.clone();
         if let Some(client) = self.client {
-            views.values_mut().for_each(|view| view.profile = Some(client));
+            views
+                .values_mut()
+                .for_each(|view| view.profile = Some(client));
         }
-        views.insert(EVERYTHING.to_owned(), View { profile: self.client, ..View::default() });
-        views.insert(SEARCH.to_owned(), View { profile: self.client, search: true, ..View::default() });
+        views.insert(
+            EVERYTHING.to_owned(),
+            View {
+                profile: self.client,
+                ..View::default()
+            },
+        );
+        views.insert(
+            SEARCH.to_owned(),
+            View {
+                profile: self.client,
+                search: true,
+                ..View::default()
+            },
+        );
         let catalogue = Catalogue::new(&snapshot.contracts, &views, Some(&snapshot.catalogue));
         let count = |text: &str| bpe_openai::o200k_base().count(text);
-        let rows = views.keys().filter_map(|name| row(&catalogue, name, caller.access(), count));
+        let rows = views
+            .keys()
+            .filter_map(|name| row(&catalogue, name, caller.access(), count));
         Ok(rows.collect())
     }
 }
 
-fn row(catalogue: &Catalogue, name: &str, access: &Access, count: impl Fn(&str) -> usize) -> Option<Row> {
+fn row(
+    catalogue: &Catalogue,
+    name: &str,
+    access: &Access,
+    count: impl Fn(&str) -> usize,
+) -> Option<Row> {
     let listing = catalogue.listing(&Endpoint::View(name.into()), access)?;
-    let written =
-        |shape| listing.tools_page(shape, None, usize::MAX).map(|page| page.entries.into_owned()).unwrap_or_default();
+    let written = |shape| {
+        listing
+            .tools_page(shape, None, usize::MAX)
+            .map(|page| page.entries.into_owned())
+            .unwrap_or_default()
+    };
     Some(Row {
         name: name.to_owned(),
         tools: listing.tools.len(),
@@ -150,7 +191,16 @@ fn found(listing: &Arc<Listing>, count: impl Fn(&str) -> usize) -> usize {
         .entries()
         .iter()
         .step_by(step)
-        .map(|tool| count(&listing.find(&tool.tool.description.chars().take(200).collect::<String>(), FOUND).join(",")))
+        .map(|tool| {
+            count(
+                &listing
+                    .find(
+                        &tool.tool.description.chars().take(200).collect::<String>(),
+                        FOUND,
+                    )
+                    .join(","),
+            )
+        })
         .collect();
     answers.iter().sum::<usize>() / answers.len().max(1)
 }
@@ -171,8 +221,13 @@ fn advice(rows: &[Row]) -> String {
             everything.tools
         ),
     };
-    let own = rows.iter().filter(|row| ![EVERYTHING, SEARCH].contains(&row.name.as_str()) && row.tools > 0);
-    match own.min_by_key(|row| row.task_tokens()).filter(|row| row.task_tokens() < list.min(searched)) {
+    let own = rows
+        .iter()
+        .filter(|row| ![EVERYTHING, SEARCH].contains(&row.name.as_str()) && row.tools > 0);
+    match own
+        .min_by_key(|row| row.task_tokens())
+        .filter(|row| row.task_tokens() < list.min(searched))
+    {
         Some(view) => format!(
             "{all} The view `{}` costs less than both, about {}, for tasks that its {} tools are enough for.",
             view.name,

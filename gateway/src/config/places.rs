@@ -14,7 +14,10 @@ pub struct Places {
 
 impl Places {
     pub(super) fn new(file: &str, text: &str) -> Self {
-        let mut places = Self { file: file.to_owned(), lines: BTreeMap::new() };
+        let mut places = Self {
+            file: file.to_owned(),
+            lines: BTreeMap::new(),
+        };
         if let Ok(table) = DeTable::parse(text) {
             places.note(text, table.get_ref(), "");
         }
@@ -25,7 +28,8 @@ impl Places {
         for (key, value) in table {
             let place = format!("{within}/{}", key.get_ref());
             let before = text.get(..key.span().start).unwrap_or_default();
-            self.lines.insert(place.clone(), before.matches('\n').count() + 1);
+            self.lines
+                .insert(place.clone(), before.matches('\n').count() + 1);
             if let DeValue::Table(inner) = value.get_ref() {
                 self.note(text, inner, &place);
             }

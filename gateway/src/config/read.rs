@@ -51,16 +51,26 @@ const PROBLEMS_MAX: usize = 32;
 pub fn load(path: &Path) -> Result<Config, Vec<Problem>> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
-        vec![Problem::new(&file, "", format!("cannot be read: {error}")).hint("name the file with --config FILE")]
+        vec![
+            Problem::new(&file, "", format!("cannot be read: {error}"))
+                .hint("name the file with --config FILE"),
+        ]
     })?;
-    let base = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let base = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     read(&file, &text, base)
 }
 
 /// Reads a configuration. `base` is the folder that relative paths start from.
 pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>> {
-    let mut table: Table = toml::from_str(text).map_err(|error| vec![syntax(file, text, &error)])?;
-    let mut reader = Reader { places: Places::new(file, text), problems: Vec::new() };
+    let mut table: Table =
+        toml::from_str(text).map_err(|error| vec![syntax(file, text, &error)])?;
+    let mut reader = Reader {
+        places: Places::new(file, text),
+        problems: Vec::new(),
+    };
     let folders: Folders = reader.section(&mut table, "folders");
     let mut config = Config {
         folders: Folders {
@@ -105,9 +115,16 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
 
 /// Checks the rules for a whole configuration, for one that flags have changed.
 pub fn check(config: &Config) -> Result<(), Vec<Problem>> {
-    let mut reader = Reader { places: config.places.clone(), problems: Vec::new() };
+    let mut reader = Reader {
+        places: config.places.clone(),
+        problems: Vec::new(),
+    };
     reader.bounds(config);
-    if reader.problems.is_empty() { Ok(()) } else { Err(reader.problems) }
+    if reader.problems.is_empty() {
+        Ok(())
+    } else {
+        Err(reader.problems)
+    }
 }
 
 struct Reader {
@@ -118,14 +135,24 @@ struct Reader {
 impl Reader {
     fn problem(&mut self, place: String, message: impl Into<String>, hint: &str) {
         let problem = self.places.problem(place, message);
-        self.problems.push(if hint.is_empty() { problem } else { problem.hint(hint) });
+        self.problems.push(if hint.is_empty() {
+            problem
+        } else {
+            problem.hint(hint)
+        });
     }
 
     /// Reads a section whose keys all have defaults: each key is tried alone, so that each problem is found.
     fn section<T: DeserializeOwned + Default>(&mut self, table: &mut Table, name: &str) -> T {
-        let Some(value) = table.remove(name) else { return T::default() };
+        let Some(value) = table.remove(name) else {
+            return T::default();
+        };
         let Value::Table(section) = value else {
-            self.problem(format!("/{name}"), "must be a table", &format!("write [{name}]"));
+            self.problem(
+                format!("/{name}"),
+                "must be a table",
+                &format!("write [{name}]"),
+            );
             return T::default();
         };
         self.keys(section, &format!("/{name}"))
@@ -155,7 +182,11 @@ impl Reader {
             None => return BTreeMap::new(),
             Some(Value::Table(entries)) => entries,
             Some(_) => {
-                self.problem(format!("/{name}"), "must be a table of tables", &format!("write [{name}.NAME]"));
+                self.problem(
+                    format!("/{name}"),
+                    "must be a table of tables",
+                    &format!("write [{name}.NAME]"),
+                );
                 return BTreeMap::new();
             }
         };
@@ -178,7 +209,11 @@ impl Reader {
                 Err(error) => error,
             };
             let told = told(place, &error);
-            if told.missing.as_ref().is_some_and(|missing| taken.contains(missing)) {
+            if told
+                .missing
+                .as_ref()
+                .is_some_and(|missing| taken.contains(missing))
+            {
                 return None;
             }
             let wrong = match &told.unknown {
@@ -186,7 +221,13 @@ impl Reader {
                 None if told.missing.is_some() => Vec::new(),
                 None => at_fault::<T>(&value, &error),
             };
-            let place = format!("{place}{}", wrong.iter().map(|key| format!("/{key}")).collect::<String>());
+            let place = format!(
+                "{place}{}",
+                wrong
+                    .iter()
+                    .map(|key| format!("/{key}"))
+                    .collect::<String>()
+            );
             let told = self::told(&place, &error);
             self.problem(place, told.message, &told.hint);
             value = without(&value, &wrong)?;
@@ -208,7 +249,11 @@ impl Reader {
         for (plugin, settings) in plugins {
             for signer in &settings.signed_by {
                 match trust.get(signer) {
-                    Some(trust) => drop(settings.trusted.insert(signer.clone(), trust.minisign.clone())),
+                    Some(trust) => drop(
+                        settings
+                            .trusted
+                            .insert(signer.clone(), trust.minisign.clone()),
+                    ),
                     None => self.problem(
                         format!("/plugins/{plugin}/signed_by"),
                         format!("nobody is trusted as `{signer}`"),
@@ -232,7 +277,10 @@ impl Reader {
         }
         let sections = serde_json::Value::Object(config.sections());
         for place in AT_LEAST_ONE {
-            if sections.pointer(place).is_some_and(|value| value.as_u64() == Some(0)) {
+            if sections
+                .pointer(place)
+                .is_some_and(|value| value.as_u64() == Some(0))
+            {
                 let told = words::told("invalid value: integer, expected u64", place, 1);
                 self.problem(place.into(), told.message, &told.hint);
             }
@@ -246,16 +294,25 @@ impl Reader {
         }
         for (plugin, settings) in &config.plugins {
             self.native(plugin, settings);
-            for connection in settings.grants.keys().filter(|name| !config.connections.contains_key(*name)) {
+            for connection in settings
+                .grants
+                .keys()
+                .filter(|name| !config.connections.contains_key(*name))
+            {
                 // A connection that exists and is wrong has been reported already.
                 let wrong = format!("/connections/{connection}");
-                let told = |problem: &Problem| problem.place.split('/').take(3).eq(wrong.split('/'));
+                let told =
+                    |problem: &Problem| problem.place.split('/').take(3).eq(wrong.split('/'));
                 if self.problems.iter().any(told) {
                     continue;
                 }
                 let place = format!("/plugins/{plugin}/grants/{connection}");
                 let hint = format!("define [connections.{connection}]");
-                self.problem(place, format!("there is no connection `{connection}`"), &hint);
+                self.problem(
+                    place,
+                    format!("there is no connection `{connection}`"),
+                    &hint,
+                );
             }
         }
         self.upstreams(config);
@@ -264,18 +321,26 @@ impl Reader {
 
     /// Checks native plugins. Native code is not run because it lies somewhere: the configuration says which.
     fn native(&mut self, plugin: &str, settings: &PluginConfig) {
-        let is_digest = |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_digest =
+            |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match &settings.native {
             None if settings.in_process => self.problem(
                 format!("/plugins/{plugin}/in_process"),
                 "only a native library can run in the process of the gateway",
                 "name the library with `native = \"…\"` and its `sha256`, or leave this out",
             ),
-            Some(library) if settings.sha256.is_empty() || !settings.sha256.iter().all(is_digest) => self.problem(
-                format!("/plugins/{plugin}/native"),
-                "a native library needs the `sha256` of its file, 64 hexadecimal digits",
-                &format!("`sha256sum {}` tells it; write it as `sha256`", library.display()),
-            ),
+            Some(library)
+                if settings.sha256.is_empty() || !settings.sha256.iter().all(is_digest) =>
+            {
+                self.problem(
+                    format!("/plugins/{plugin}/native"),
+                    "a native library needs the `sha256` of its file, 64 hexadecimal digits",
+                    &format!(
+                        "`sha256sum {}` tells it; write it as `sha256`",
+                        library.display()
+                    ),
+                )
+            }
             _ => {}
         }
     }
@@ -284,16 +349,22 @@ impl Reader {
         let mut contracts: BTreeMap<&str, &str> = BTreeMap::new();
         for (upstream, settings) in &config.upstreams {
             for (key, what, hint) in settings.check(upstream) {
-                let key = if key.is_empty() { String::new() } else { format!("/{key}") };
+                let key = if key.is_empty() {
+                    String::new()
+                } else {
+                    format!("/{key}")
+                };
                 self.problem(format!("/upstreams/{upstream}{key}"), what, &hint);
             }
             let contract = settings.contract(upstream);
             if let Err(message) = name::check_contract(contract) {
-                let hint = "give the server another name, or name its contract with `contract = \"…\"`";
+                let hint =
+                    "give the server another name, or name its contract with `contract = \"…\"`";
                 self.problem(format!("/upstreams/{upstream}/contract"), message, hint);
             }
             if let Some(other) = contracts.insert(contract, upstream) {
-                let what = format!("the contract `{contract}` is that of the upstream `{other}` already");
+                let what =
+                    format!("the contract `{contract}` is that of the upstream `{other}` already");
                 let hint = "give one of them another name with `contract = \"…\"`";
                 self.problem(format!("/upstreams/{upstream}/contract"), what, hint);
             }
@@ -310,19 +381,34 @@ impl Reader {
             }
             for (index, contract) in settings.contracts.iter().enumerate() {
                 if let Err(message) = name::check_contract(contract) {
-                    self.problem(format!("{place}/contracts/{index}"), message, "name the contract as it is listed");
+                    self.problem(
+                        format!("{place}/contracts/{index}"),
+                        message,
+                        "name the contract as it is listed",
+                    );
                 }
             }
             for (index, pattern) in settings.tools.iter().enumerate() {
                 if pattern.is_empty() || pattern.len() > PATTERN_MAX {
                     let message = format!("a pattern has 1 to {PATTERN_MAX} characters");
-                    self.problem(format!("{place}/tools/{index}"), message, "write a name, or a pattern as `list_*`");
+                    self.problem(
+                        format!("{place}/tools/{index}"),
+                        message,
+                        "write a name, or a pattern as `list_*`",
+                    );
                 }
             }
-            for (key, names) in [("contracts", &settings.contracts), ("tools", &settings.tools)] {
+            for (key, names) in [
+                ("contracts", &settings.contracts),
+                ("tools", &settings.tools),
+            ] {
                 if names.len() > VIEW_NAMES_MAX {
                     let message = format!("has more than {VIEW_NAMES_MAX} entries");
-                    self.problem(format!("{place}/{key}"), message, "use a pattern, or leave it out for all");
+                    self.problem(
+                        format!("{place}/{key}"),
+                        message,
+                        "use a pattern, or leave it out for all",
+                    );
                 }
             }
         }
@@ -333,10 +419,15 @@ fn syntax(file: &str, text: &str, error: &toml::de::Error) -> Problem {
     let place = error.span().map_or(String::new(), |span| {
         let before = text.get(..span.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+        let column = before
+            .rsplit('\n')
+            .next()
+            .map_or(0, |last| last.chars().count())
+            + 1;
         format!("line {line}, column {column}")
     });
-    Problem::new(file, place, error.message().trim()).hint("see docs/configuration.md for how each key is written")
+    Problem::new(file, place, error.message().trim())
+        .hint("see docs/configuration.md for how each key is written")
 }
 
 /// Returns the message without the quoted source, which may hold a secret.
@@ -346,7 +437,11 @@ fn first_line(error: &toml::de::Error) -> &str {
 
 fn told(place: &str, error: &toml::de::Error) -> KeyFault {
     let key = place.rsplit('/').next().unwrap_or_default();
-    words::told(first_line(error), key, u64::from(AT_LEAST_ONE.contains(&place)))
+    words::told(
+        first_line(error),
+        key,
+        u64::from(AT_LEAST_ONE.contains(&place)),
+    )
 }
 
 /// Returns the way to the value that an error is about: the one without which there would be another error, or none.
@@ -354,18 +449,25 @@ fn at_fault<T: DeserializeOwned>(value: &Value, error: &toml::de::Error) -> Vec<
     let mut path: Vec<String> = Vec::new();
     loop {
         let inner = path.iter().try_fold(value, |value, key| value.get(key));
-        let keys = inner.and_then(Value::as_table).into_iter().flat_map(Table::keys);
+        let keys = inner
+            .and_then(Value::as_table)
+            .into_iter()
+            .flat_map(Table::keys);
         let after = |key: &String| {
             let path = [&path[..], std::slice::from_ref(key)].concat();
             match without(value, &path)?.try_into::<T>() {
                 Ok(_) => Some(0),
                 Err(other) if first_line(&other) == first_line(error) => None,
                 // A key that must be there is at fault only where no other is; last what says which keys there are.
-                Err(other) if first_line(&other).starts_with("missing field ") => Some(1 + u8::from(key == "kind")),
+                Err(other) if first_line(&other).starts_with("missing field ") => {
+                    Some(1 + u8::from(key == "kind"))
+                }
                 Err(_) => Some(0),
             }
         };
-        let found = keys.filter_map(|key| Some((after(key)?, key.clone()))).min();
+        let found = keys
+            .filter_map(|key| Some((after(key)?, key.clone())))
+            .min();
         let Some((_, key)) = found else { return path };
         path.push(key);
     }
@@ -375,7 +477,10 @@ fn at_fault<T: DeserializeOwned>(value: &Value, error: &toml::de::Error) -> Vec<
 fn without(value: &Value, path: &[String]) -> Option<Value> {
     let (last, within) = path.split_last()?;
     let mut value = value.clone();
-    let table = within.iter().try_fold(&mut value, |value, key| value.get_mut(key))?.as_table_mut()?;
+    let table = within
+        .iter()
+        .try_fold(&mut value, |value, key| value.get_mut(key))?
+        .as_table_mut()?;
     table.remove(last)?;
     Some(value)
 }
@@ -403,7 +508,10 @@ mod tests {
             dada = "write"
         "#;
         let problems = read("weir.toml", text, Path::new(".")).expect_err("refused");
-        let places: Vec<&str> = problems.iter().map(|problem| problem.place.as_str()).collect();
+        let places: Vec<&str> = problems
+            .iter()
+            .map(|problem| problem.place.as_str())
+            .collect();
         for place in [
             "/colour",
             "/http/listen",
@@ -414,11 +522,22 @@ mod tests {
             "/connections/data/rigths",
             "/plugins/sheet/grants/dada",
         ] {
-            assert!(places.contains(&place), "{place} is missing from {places:?}");
+            assert!(
+                places.contains(&place),
+                "{place} is missing from {places:?}"
+            );
         }
         let all = format!("{problems:?}");
-        assert!(!all.contains("hunter2"), "a value that may be secret is repeated: {all}");
-        assert!(problems.iter().all(|problem| problem.line.is_some() && problem.hint.is_some()), "{all}");
+        assert!(
+            !all.contains("hunter2"),
+            "a value that may be secret is repeated: {all}"
+        );
+        assert!(
+            problems
+                .iter()
+                .all(|problem| problem.line.is_some() && problem.hint.is_some()),
+            "{all}"
+        );
     }
 
     /// Checks each problem by its line, in words that need no Rust.
@@ -456,7 +575,12 @@ web = "read"
 "#;
         let problems = read("weir.toml", text, Path::new(".")).expect_err("refused");
         let mut told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        told.sort_by_key(|problem| problem.split([':', ' ']).nth(1).and_then(|line| line.parse::<u32>().ok()));
+        told.sort_by_key(|problem| {
+            problem
+                .split([':', ' '])
+                .nth(1)
+                .and_then(|line| line.parse::<u32>().ok())
+        });
         let expected = "\
 weir.toml:2 at /http/page_size: must be a whole number from 1 to 9223372036854775807
   hint: write a number without quotes, such as 100
@@ -503,14 +627,26 @@ weir.toml:28 at /plugins/sql/grants/db: must be \"read\" or \"write\"
             problems[0].hint.clone()
         };
         for (text, expected) in [
-            ("[limits]\ntimeout_ms = \"5s\"", Some("write a number of milliseconds without quotes, such as 5000")),
-            ("[http]\nsession_idle_s = \"1h\"", Some("write a number of seconds without quotes, such as 60")),
+            (
+                "[limits]\ntimeout_ms = \"5s\"",
+                Some("write a number of milliseconds without quotes, such as 5000"),
+            ),
+            (
+                "[http]\nsession_idle_s = \"1h\"",
+                Some("write a number of seconds without quotes, such as 60"),
+            ),
             (
                 "[connections.mail]\nkind = \"http\"\nbase_url = \"http://x\"\ntimeout_ms = \"5s\"",
                 Some("write a number of milliseconds without quotes, such as 5000"),
             ),
-            ("[connections.db]\nkind = \"sqllite\"\npath = \"a.db\"", Some("did you mean \"sqlite\"?")),
-            ("[connections.z]\nkind = \"files\"\npath = \".\"\n[plugins.sheet]\ngrants = { z = \"rw\" }", None),
+            (
+                "[connections.db]\nkind = \"sqllite\"\npath = \"a.db\"",
+                Some("did you mean \"sqlite\"?"),
+            ),
+            (
+                "[connections.z]\nkind = \"files\"\npath = \".\"\n[plugins.sheet]\ngrants = { z = \"rw\" }",
+                None,
+            ),
         ] {
             assert_eq!(hint(text).as_deref(), expected, "{text}");
         }
@@ -518,7 +654,12 @@ weir.toml:28 at /plugins/sql/grants/db: must be \"read\" or \"write\"
 
     #[test]
     fn paths_start_from_the_file() {
-        let config = read("x/weir.toml", "[folders]\ncontracts = \"tools\"\n", Path::new("x")).expect("read");
+        let config = read(
+            "x/weir.toml",
+            "[folders]\ncontracts = \"tools\"\n",
+            Path::new("x"),
+        )
+        .expect("read");
         assert_eq!(config.folders.contracts, Path::new("x/tools"));
         assert_eq!(config.folders.plugins, Path::new("x/plugins"));
     }

@@ -14,14 +14,25 @@ pub(super) struct KeyFault {
 
 /// Reads a message about the value of `key`. `least` is the smallest whole number that it takes.
 pub(super) fn told(said: &str, key: &str, least: u64) -> KeyFault {
-    let plain = |message: String, hint: String| KeyFault { message, hint, unknown: None, missing: None };
+    let plain = |message: String, hint: String| KeyFault {
+        message,
+        hint,
+        unknown: None,
+        missing: None,
+    };
     let quoted: Vec<&str> = said.split('`').skip(1).step_by(2).collect();
     if said.starts_with("unknown field ")
         && let [unknown, known @ ..] = &quoted[..]
     {
         let unknown = (*unknown).to_owned();
-        let told = plain(format!("unknown key `{unknown}`"), known_keys(&unknown, known));
-        return KeyFault { unknown: Some(unknown), ..told };
+        let told = plain(
+            format!("unknown key `{unknown}`"),
+            known_keys(&unknown, known),
+        );
+        return KeyFault {
+            unknown: Some(unknown),
+            ..told
+        };
     }
     if let (true, [missing, ..]) = (said.starts_with("missing field "), &quoted[..]) {
         let missing = (*missing).to_owned();
@@ -29,27 +40,43 @@ pub(super) fn told(said: &str, key: &str, least: u64) -> KeyFault {
             "kind" => "write kind = \"sqlite\", \"postgresql\", \"http\" or \"files\"".to_owned(),
             key => format!("write {key} = …"),
         };
-        return KeyFault { missing: Some(missing.clone()), ..plain(format!("`{missing}` is missing"), hint) };
+        return KeyFault {
+            missing: Some(missing.clone()),
+            ..plain(format!("`{missing}` is missing"), hint)
+        };
     }
     if said.starts_with("unknown variant ") {
         let known = quoted.get(1..).unwrap_or_default();
-        let near = quoted.first().and_then(|found| name::nearest(found, known.iter().copied()));
+        let near = quoted
+            .first()
+            .and_then(|found| name::nearest(found, known.iter().copied()));
         let hint = near.map_or_else(String::new, |near| format!("did you mean \"{near}\"?"));
         return plain(format!("must be {}", either(known)), hint);
     }
     if said.contains("socket address") {
-        return plain("must be an address with its port".to_owned(), "write it as \"127.0.0.1:8484\"".to_owned());
+        return plain(
+            "must be an address with its port".to_owned(),
+            "write it as \"127.0.0.1:8484\"".to_owned(),
+        );
     }
     if said == super::RATE {
-        return plain(said.to_owned(), "write it as \"1000/s\", \"600/min\" or \"off\"".to_owned());
+        return plain(
+            said.to_owned(),
+            "write it as \"1000/s\", \"600/min\" or \"off\"".to_owned(),
+        );
     }
-    let Some((found, expected)) = said.split_once(", expected ").filter(|(found, _)| found.starts_with("invalid "))
+    let Some((found, expected)) = said
+        .split_once(", expected ")
+        .filter(|(found, _)| found.starts_with("invalid "))
     else {
         return plain(said.to_owned(), String::new());
     };
     let is_text = found.contains("string");
     if let Some(most) = most(expected) {
-        return plain(format!("must be a whole number from {least} to {most}"), number(key, is_text));
+        return plain(
+            format!("must be a whole number from {least} to {most}"),
+            number(key, is_text),
+        );
     }
     let (must, hint) = expectation(expected);
     let hint = match (is_text, hint) {
@@ -93,9 +120,15 @@ fn expectation(expected: &str) -> (String, &'static str) {
     match expected {
         "a boolean" => ("true or false".to_owned(), ""),
         "a string" | "path string" => ("a text".to_owned(), "write it in quotes"),
-        "a sequence" => ("a list of texts".to_owned(), "write it as [\"one\", \"another\"]"),
+        "a sequence" => (
+            "a list of texts".to_owned(),
+            "write it as [\"one\", \"another\"]",
+        ),
         "a map" => ("a table".to_owned(), "write it as { name = \"value\" }"),
-        other if other.starts_with("struct ") => ("a table".to_owned(), "give it a header of its own, in brackets"),
+        other if other.starts_with("struct ") => (
+            "a table".to_owned(),
+            "give it a header of its own, in brackets",
+        ),
         other => (other.to_owned(), "see docs/configuration.md"),
     }
 }

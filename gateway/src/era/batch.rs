@@ -21,7 +21,9 @@ impl Batch {
     pub(crate) fn room(&self) -> Result<(), RpcError> {
         match self.bytes < BYTES_MAX {
             true => Ok(()),
-            false => Err(RpcError::internal("the answers of this batch are too large: send this request in another")),
+            false => Err(RpcError::internal(
+                "the answers of this batch are too large: send this request in another",
+            )),
         }
     }
 
@@ -61,7 +63,10 @@ mod tests {
         }
         assert_eq!(answered, BYTES_MAX >> 20);
         batch.later(ready(None).boxed());
-        assert_eq!(batch.message().await.expect("answers").len(), BYTES_MAX + answered + 1);
+        assert_eq!(
+            batch.message().await.expect("answers").len(),
+            BYTES_MAX + answered + 1
+        );
         let mut cancelled = Batch::default();
         cancelled.later(ready(None).boxed());
         assert_eq!(cancelled.message().await, None);

@@ -40,7 +40,12 @@ impl<K: Eq + Hash + Clone> Cancellations<K> {
             calls: 0,
         });
         entry.calls += 1;
-        InFlight { cancellations: self.0.clone(), key, serial: entry.serial, token: entry.token.clone() }
+        InFlight {
+            cancellations: self.0.clone(),
+            key,
+            serial: entry.serial,
+            token: entry.token.clone(),
+        }
     }
 
     /// Cancels a call. Returns `false` if none is in flight: it may have ended already, so this is no error.

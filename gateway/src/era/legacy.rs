@@ -16,24 +16,40 @@ pub fn admit<'a>(
     version: Version,
     headers: Option<&'a HeaderMap>,
 ) -> Result<Request<'a>, RpcError> {
-    let found = Method::find(method, false).ok_or_else(|| RpcError::unknown_method(method, false))?;
+    let found =
+        Method::find(method, false).ok_or_else(|| RpcError::unknown_method(method, false))?;
     let progress_token = params.meta.progress_token()?;
     let version = match found {
         Method::Initialize => methods::negotiate(&params)?,
         _ => version,
     };
     let trace = super::trace(&params.meta, headers);
-    Ok(Request { id, method: found, params, version, progress_token, trace, param_headers: None })
+    Ok(Request {
+        id,
+        method: found,
+        params,
+        version,
+        progress_token,
+        trace,
+        param_headers: None,
+    })
 }
 
 /// Returns the version that a legacy HTTP request names in its header; `None` if it names none.
 pub fn header_version(headers: &HeaderMap) -> Result<Option<Version>, RpcError> {
     let mut values = headers.get_all(PROTOCOL_VERSION_HEADER).iter();
-    let Some(first) = values.next() else { return Ok(None) };
-    let version = first.to_str().ok().and_then(|text| Version::legacy(text.trim_matches([' ', '\t'])));
+    let Some(first) = values.next() else {
+        return Ok(None);
+    };
+    let version = first
+        .to_str()
+        .ok()
+        .and_then(|text| Version::legacy(text.trim_matches([' ', '\t'])));
     match (version, values.next()) {
         (Some(version), None) => Ok(Some(version)),
-        (_, Some(_)) => Err(RpcError::invalid_request("the MCP-Protocol-Version header is given more than once")),
+        (_, Some(_)) => Err(RpcError::invalid_request(
+            "the MCP-Protocol-Version header is given more than once",
+        )),
         (None, None) => Err(RpcError::invalid_request(format!(
             "the MCP-Protocol-Version header names none of {}",
             Version::ALL.map(Version::as_str).join(", ")
@@ -53,7 +69,11 @@ impl Notice {
         if method != "notifications/cancelled" {
             return Self::Nothing;
         }
-        let request = params.read().ok().and_then(|params| params.request_id).and_then(Id::read);
+        let request = params
+            .read()
+            .ok()
+            .and_then(|params| params.request_id)
+            .and_then(Id::read);
         request.map_or(Self::Nothing, |id| Self::Cancelled(id.key()))
     }
 }
@@ -70,6 +90,11 @@ mod tests {
             "1999-01-01".parse().expect("a value"),
         )]);
         let told = header_version(&headers).expect_err("no version").message;
-        assert!(Version::ALL.iter().all(|version| told.contains(version.as_str())), "{told}");
+        assert!(
+            Version::ALL
+                .iter()
+                .all(|version| told.contains(version.as_str())),
+            "{told}"
+        );
     }
 }

@@ -27,15 +27,26 @@ pub fn admit<'a>(
     let meta = &params.meta;
     let claimed = claimed_version(meta)?;
     let progress_token = meta.progress_token()?;
-    let named = headers.map(|headers| Named::read(headers, method, &claimed)).transpose()?;
-    let version = Version::modern(&claimed).ok_or_else(|| RpcError::unsupported_version(&claimed))?;
+    let named = headers
+        .map(|headers| Named::read(headers, method, &claimed))
+        .transpose()?;
+    let version =
+        Version::modern(&claimed).ok_or_else(|| RpcError::unsupported_version(&claimed))?;
     if let Some(named) = named {
         named.check(method, &params)?;
     }
     let found = Method::find(method, true).ok_or_else(|| RpcError::unknown_method(method, true))?;
     let trace = super::trace(meta, headers);
     let param_headers = headers.map(param_headers);
-    Ok(Request { id, method: found, params, version, progress_token, trace, param_headers })
+    Ok(Request {
+        id,
+        method: found,
+        params,
+        version,
+        progress_token,
+        trace,
+        param_headers,
+    })
 }
 
 /// Returns `true` if `_meta` is what a modern request must carry.
@@ -44,15 +55,22 @@ pub fn is_valid(meta: &Meta<'_>) -> bool {
 }
 
 fn claimed_version<'a>(meta: &Meta<'a>) -> Result<Cow<'a, str>, RpcError> {
-    let missing: Vec<&str> =
-        [(key::PROTOCOL_VERSION, meta.protocol_version), (key::CLIENT_CAPABILITIES, meta.client_capabilities)]
-            .into_iter()
-            .filter_map(|(key, value)| value.is_none().then_some(key))
-            .collect();
+    let missing: Vec<&str> = [
+        (key::PROTOCOL_VERSION, meta.protocol_version),
+        (key::CLIENT_CAPABILITIES, meta.client_capabilities),
+    ]
+    .into_iter()
+    .filter_map(|(key, value)| value.is_none().then_some(key))
+    .collect();
     if !missing.is_empty() {
-        return Err(RpcError::malformed_params(format!("`params._meta` lacks {}", missing.join(" and "))));
+        return Err(RpcError::malformed_params(format!(
+            "`params._meta` lacks {}",
+            missing.join(" and ")
+        )));
     }
-    let wrong = |key: &str, kind: &str| RpcError::malformed_params(format!("`params._meta`: {key} must be {kind}"));
+    let wrong = |key: &str, kind: &str| {
+        RpcError::malformed_params(format!("`params._meta`: {key} must be {kind}"))
+    };
     let version = meta.protocol_version.and_then(raw::string);
     let version = version.ok_or_else(|| wrong(key::PROTOCOL_VERSION, "a string"))?;
     let is_object = |value: Option<&RawValue>| value.is_none_or(raw::is_object);
@@ -81,18 +99,29 @@ impl<'a> Named<'a> {
             method: single(headers, METHOD_HEADER, "Mcp-Method")?,
             name: single(headers, NAME_HEADER, "Mcp-Name")?,
         };
-        if named.version.is_some_and(|header| header != version.as_bytes()) {
-            return Err(mismatch("MCP-Protocol-Version", "the version in `params._meta`"));
+        if named
+            .version
+            .is_some_and(|header| header != version.as_bytes())
+        {
+            return Err(mismatch(
+                "MCP-Protocol-Version",
+                "the version in `params._meta`",
+            ));
         }
-        if named.method.is_some_and(|header| header != method.as_bytes()) {
+        if named
+            .method
+            .is_some_and(|header| header != method.as_bytes())
+        {
             return Err(mismatch("Mcp-Method", "`method`"));
         }
         Ok(named)
     }
 
     fn check(&self, method: &str, params: &Params<'_>) -> Result<(), RpcError> {
-        let missing = |header: &str| RpcError::header_mismatch(format!("the {header} header is missing"));
-        self.version.ok_or_else(|| missing("MCP-Protocol-Version"))?;
+        let missing =
+            |header: &str| RpcError::header_mismatch(format!("the {header} header is missing"));
+        self.version
+            .ok_or_else(|| missing("MCP-Protocol-Version"))?;
         self.method.ok_or_else(|| missing("Mcp-Method"))?;
         let (member, value) = match method {
             "tools/call" | "prompts/get" => ("`params.name`", params.name),
@@ -101,10 +130,13 @@ impl<'a> Named<'a> {
             _ => return Ok(()),
         };
         // Without a readable name there is nothing to agree with: the method refuses the params.
-        let Some(value) = value.and_then(raw::string) else { return Ok(()) };
+        let Some(value) = value.and_then(raw::string) else {
+            return Ok(());
+        };
         let header = self.name.ok_or_else(|| missing("Mcp-Name"))?;
         let header = decoded(header);
-        let header = header.ok_or_else(|| RpcError::header_mismatch("the Mcp-Name header is not valid base64"))?;
+        let header = header
+            .ok_or_else(|| RpcError::header_mismatch("the Mcp-Name header is not valid base64"))?;
         match header.as_ref() == value.as_bytes() {
             true => Ok(()),
             false => Err(mismatch("Mcp-Name", member)),
@@ -122,19 +154,31 @@ fn param_headers(headers: &HeaderMap) -> Box<ParamHeaders> {
 }
 
 /// A header that may be given once; its value without optional white space.
-fn single<'a>(headers: &'a HeaderMap, name: &'static str, shown: &str) -> Result<Option<&'a [u8]>, RpcError> {
+fn single<'a>(
+    headers: &'a HeaderMap,
+    name: &'static str,
+    shown: &str,
+) -> Result<Option<&'a [u8]>, RpcError> {
     let mut values = headers.get_all(HeaderName::from_static(name)).iter();
     let first = values.next();
     if values.next().is_some() {
-        return Err(RpcError::header_mismatch(format!("the {shown} header is given more than once")));
+        return Err(RpcError::header_mismatch(format!(
+            "the {shown} header is given more than once"
+        )));
     }
     Ok(first.map(|value| trim(value.as_bytes())))
 }
 
 fn trim(value: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let start = value.iter().position(|byte| !blank(byte)).unwrap_or(value.len());
-    let end = value.iter().rposition(|byte| !blank(byte)).map_or(start, |last| last + 1);
+    let start = value
+        .iter()
+        .position(|byte| !blank(byte))
+        .unwrap_or(value.len());
+    let end = value
+        .iter()
+        .rposition(|byte| !blank(byte))
+        .map_or(start, |last| last + 1);
     &value[start..end]
 }
 

@@ -54,8 +54,12 @@ pub struct Sessions {
 
 impl SessionId {
     pub fn parse(text: &str) -> Option<Self> {
-        let hex = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        hex.then(|| u128::from_str_radix(text, 16).ok().map(Self)).flatten()
+        let hex = text.len() == 32
+            && text
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        hex.then(|| u128::from_str_radix(text, 16).ok().map(Self))
+            .flatten()
     }
 
     pub fn number(self) -> u128 {
@@ -101,7 +105,13 @@ impl Session {
 
 impl Sessions {
     pub fn new(most: usize, idle: Duration) -> Self {
-        Self { table: DashMap::new(), queue: Mutex::default(), most: most.max(1), idle, start: Instant::now() }
+        Self {
+            table: DashMap::new(),
+            queue: Mutex::default(),
+            most: most.max(1),
+            idle,
+            start: Instant::now(),
+        }
     }
 
     pub fn open(
@@ -168,8 +178,12 @@ impl Sessions {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         for looked_at in 0..LOOKED_AT_MAX {
             let full = self.table.len() > self.most;
-            let Some((id, queued)) = queue.pop_front() else { break };
-            let Some(session) = self.table.get(&id).map(|session| session.clone()) else { continue };
+            let Some((id, queued)) = queue.pop_front() else {
+                break;
+            };
+            let Some(session) = self.table.get(&id).map(|session| session.clone()) else {
+                continue;
+            };
             let used_since = session.used.load(Ordering::Relaxed) > queued;
             if self.is_idle(&session) || (full && (!used_since || looked_at + 1 == LOOKED_AT_MAX)) {
                 self.end(&session);
@@ -181,7 +195,9 @@ impl Sessions {
             }
         }
         while self.table.len() > self.most {
-            let Some((id, _)) = queue.pop_front() else { break };
+            let Some((id, _)) = queue.pop_front() else {
+                break;
+            };
             if let Some(session) = self.table.get(&id).map(|session| session.clone()) {
                 self.end(&session);
             }
@@ -193,7 +209,9 @@ impl Sessions {
     }
 
     fn is_idle(&self, session: &Session) -> bool {
-        let unused = self.now().saturating_sub(session.used.load(Ordering::Relaxed));
+        let unused = self
+            .now()
+            .saturating_sub(session.used.load(Ordering::Relaxed));
         Duration::from_millis(unused) > self.idle
     }
 

@@ -34,13 +34,16 @@ impl Access {
     }
 
     pub fn allows(&self, contract: &str, tool: &str) -> bool {
-        let allows = |list: &AccessList| list.contracts.contains(contract) || list.tools.contains(tool);
+        let allows =
+            |list: &AccessList| list.contracts.contains(contract) || list.tools.contains(tool);
         self.0.as_ref().is_none_or(|narrow| allows(&narrow.list))
     }
 
     /// Returns `true` if all of the contract is allowed, tools and all else.
     pub fn allows_contract(&self, contract: &str) -> bool {
-        self.0.as_ref().is_none_or(|narrow| narrow.list.contracts.contains(contract))
+        self.0
+            .as_ref()
+            .is_none_or(|narrow| narrow.list.contracts.contains(contract))
     }
 
     /// Names the list: equal lists have the same digest, and others another one. `None` for everything. It is made once,

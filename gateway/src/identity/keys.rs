@@ -31,7 +31,10 @@ pub(super) struct Key {
     /// The rate over all methods and tools, if the key has one of its own.
     rate: Option<Rate>,
     /// The rates by tool name, if the key has any.
-    #[expect(clippy::box_collection, reason = "most keys have none, and a million of them are kept")]
+    #[expect(
+        clippy::box_collection,
+        reason = "most keys have none, and a million of them are kept"
+    )]
     tool_rates: Option<Box<HashMap<Box<str>, Rate>>>,
     secret_hash: [u8; 32],
     created_ms: i64,
@@ -92,8 +95,14 @@ impl Default for Keys {
 impl Keys {
     /// Takes over one row. A key that did not change stays the same object, with what it has open.
     pub(super) fn apply(&self, row: &KeyRow) {
-        let new = Key::new(row, &mut self.shared.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut shard = self.shard(&row.id).write().unwrap_or_else(PoisonError::into_inner);
+        let new = Key::new(
+            row,
+            &mut self.shared.lock().unwrap_or_else(PoisonError::into_inner),
+        );
+        let mut shard = self
+            .shard(&row.id)
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         let key = match shard.get(row.id.as_str()) {
             Some(ById(known)) if known.is_same(&new) => Arc::clone(known),
             // Another access or another limit is another key: sessions and streams of the old one end.
@@ -117,14 +126,21 @@ impl Keys {
         !self.any.load(Ordering::Acquire)
     }
 
-    pub(super) fn find(&self, credential: Credential<'_>, now_ms: impl FnOnce() -> i64) -> Result<Arc<Key>, Refused> {
+    pub(super) fn find(
+        &self,
+        credential: Credential<'_>,
+        now_ms: impl FnOnce() -> i64,
+    ) -> Result<Arc<Key>, Refused> {
         let text = match credential {
             Credential::None => return Err(Refused::Missing),
             Credential::Malformed => return Err(Refused::Malformed),
             Credential::Key(text) => text,
         };
         let parts = Parts::read(text, Kind::Agent).ok_or(Refused::Malformed)?;
-        let shard = self.shard(parts.id).read().unwrap_or_else(PoisonError::into_inner);
+        let shard = self
+            .shard(parts.id)
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         let key = shard.get(parts.id).map(|ById(key)| Arc::clone(key));
         drop(shard);
         // A hash nobody has: an unknown id takes as long as a wrong secret.
@@ -139,8 +155,12 @@ impl Keys {
         for shard in &self.shards {
             let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
             let of_agent = shard.iter().map(|ById(key)| key);
-            let of_agent = of_agent.filter(|key| *key.agent == *agent && key.state(|| now_ms).is_ok());
-            newest = of_agent.chain(newest.as_ref()).max_by_key(|key| key.created_ms).cloned();
+            let of_agent =
+                of_agent.filter(|key| *key.agent == *agent && key.state(|| now_ms).is_ok());
+            newest = of_agent
+                .chain(newest.as_ref())
+                .max_by_key(|key| key.created_ms)
+                .cloned();
         }
         newest
     }
@@ -199,16 +219,28 @@ impl Shared {
 
 impl Key {
     fn new(row: &KeyRow, shared: &mut Shared) -> Self {
-        let limits = row.limits.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let limits = row
+            .limits
+            .as_deref()
+            .and_then(|text| serde_json::from_str(text).ok());
         let KeyLimits { rate, tools } = limits.unwrap_or_default();
-        let tool_rates = tools.iter().filter_map(|(tool, rate)| Some((tool.as_str().into(), form::rate(rate)?)));
+        let tool_rates = tools
+            .iter()
+            .filter_map(|(tool, rate)| Some((tool.as_str().into(), form::rate(rate)?)));
         let tool_rates: HashMap<Box<str>, Rate> = tool_rates.collect();
         let agent: Arc<str> = row.agent.as_str().into();
         Self {
             id: row.id.as_str().into(),
-            tenant: if row.tenant == row.agent { agent.clone() } else { shared.name(&row.tenant) },
+            tenant: if row.tenant == row.agent {
+                agent.clone()
+            } else {
+                shared.name(&row.tenant)
+            },
             agent,
-            access: row.access.as_deref().map_or(Access::EVERYTHING, |text| shared.access(text)),
+            access: row
+                .access
+                .as_deref()
+                .map_or(Access::EVERYTHING, |text| shared.access(text)),
             view: row.view.as_deref().map(|view| shared.name(view)),
             rate: rate.as_deref().and_then(form::rate),
             tool_rates: (!tool_rates.is_empty()).then(|| Box::new(tool_rates)),

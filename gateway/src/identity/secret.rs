@@ -48,10 +48,15 @@ impl Kind {
 impl<'a> Credential<'a> {
     /// Reads the `Authorization` header, or each if there are several.
     pub fn of_header(mut values: impl Iterator<Item = &'a [u8]>) -> Self {
-        let Some(first) = values.next() else { return Self::None };
-        let text = std::str::from_utf8(first).ok().filter(|_| values.next().is_none());
+        let Some(first) = values.next() else {
+            return Self::None;
+        };
+        let text = std::str::from_utf8(first)
+            .ok()
+            .filter(|_| values.next().is_none());
         let bearer = text.and_then(|text| {
-            text.get(..BEARER.len()).filter(|scheme| scheme.eq_ignore_ascii_case(BEARER))?;
+            text.get(..BEARER.len())
+                .filter(|scheme| scheme.eq_ignore_ascii_case(BEARER))?;
             text.get(BEARER.len()..)
         });
         bearer.map_or(Self::Malformed, |key| Self::Key(key.trim()))
@@ -60,7 +65,9 @@ impl<'a> Credential<'a> {
     /// Returns the public part of what looks like a key, believed or not.
     pub fn id(self) -> Option<&'a str> {
         let Self::Key(text) = self else { return None };
-        Parts::read(text, Kind::Agent).or_else(|| Parts::read(text, Kind::Admin)).map(|parts| parts.id)
+        Parts::read(text, Kind::Agent)
+            .or_else(|| Parts::read(text, Kind::Admin))
+            .map(|parts| parts.id)
     }
 }
 
@@ -71,7 +78,11 @@ impl Minted {
         let (id, secret) = bytes.split_at(ID_HEX / 2);
         let (id, secret) = (hex::encode(id), hex::encode(secret));
         let hash = Sha256::digest(secret.as_bytes()).into();
-        Ok(Self { text: format!("{}{id}_{secret}", kind.prefix()), id, hash })
+        Ok(Self {
+            text: format!("{}{id}_{secret}", kind.prefix()),
+            id,
+            hash,
+        })
     }
 }
 
@@ -80,15 +91,23 @@ impl Minted {
     pub fn read(text: &str, kind: Kind) -> Option<Self> {
         let parts = Parts::read(text, kind)?;
         let hash = Sha256::digest(parts.secret.as_bytes()).into();
-        Some(Self { id: parts.id.to_owned(), text: text.to_owned(), hash })
+        Some(Self {
+            id: parts.id.to_owned(),
+            text: text.to_owned(),
+            hash,
+        })
     }
 }
 
 impl<'a> Parts<'a> {
     pub(super) fn read(text: &'a str, kind: Kind) -> Option<Self> {
         let (id, secret) = text.strip_prefix(kind.prefix())?.split_once('_')?;
-        let hex = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        (id.len() == ID_HEX && secret.len() == SECRET_HEX && hex(id) && hex(secret)).then_some(Self { id, secret })
+        let hex = |text: &str| {
+            text.bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        (id.len() == ID_HEX && secret.len() == SECRET_HEX && hex(id) && hex(secret))
+            .then_some(Self { id, secret })
     }
 
     /// Compares in the same time, whatever the hash is.

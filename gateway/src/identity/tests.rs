@@ -29,7 +29,12 @@ fn identities(rows: &[KeyRow], required: bool) -> Identities {
 /// Applies changes that another process made after what was seen.
 fn change(identities: &Identities, rows: &[KeyRow]) {
     let numbered = rows.iter().zip(identities.seen() + 1..);
-    let rows: Vec<KeyRow> = numbered.map(|(row, change)| KeyRow { change, ..row.clone() }).collect();
+    let rows: Vec<KeyRow> = numbered
+        .map(|(row, change)| KeyRow {
+            change,
+            ..row.clone()
+        })
+        .collect();
     identities.apply(&rows);
 }
 
@@ -53,9 +58,24 @@ fn a_key_resolves_to_its_agent_and_nothing_else_does() {
     let caller = resolve(&key.text).expect("known");
     assert_eq!((&*caller.agent, &*caller.tenant), ("ann", "acme"));
     assert_eq!(resolve(&other.text), Err(Refused::Unknown));
-    let swapped = format!("{}{}", &key.text[..key.text.len() - 64], &other.text[other.text.len() - 64..]);
-    assert_eq!(resolve(&swapped), Err(Refused::Unknown), "the id of one, the secret of another");
-    for bad in ["", "weir_", "weir__", &key.text.to_uppercase(), &key.text[1..], &format!("{}0", key.text)] {
+    let swapped = format!(
+        "{}{}",
+        &key.text[..key.text.len() - 64],
+        &other.text[other.text.len() - 64..]
+    );
+    assert_eq!(
+        resolve(&swapped),
+        Err(Refused::Unknown),
+        "the id of one, the secret of another"
+    );
+    for bad in [
+        "",
+        "weir_",
+        "weir__",
+        &key.text.to_uppercase(),
+        &key.text[1..],
+        &format!("{}0", key.text),
+    ] {
         assert_eq!(resolve(bad), Err(Refused::Malformed), "{bad}");
     }
     assert_eq!(keys.resolve(Credential::None), Err(Refused::Missing));
@@ -64,15 +84,43 @@ fn a_key_resolves_to_its_agent_and_nothing_else_does() {
 #[test]
 fn revoking_and_expiring_close_at_once_and_never_open_to_everyone() {
     let (key, old) = (minted(), minted());
-    let keys = identities(&[row(&key, "ann"), KeyRow { expires_ms: Some(1), ..row(&old, "bob") }], false);
-    assert_eq!(keys.resolve(Credential::Key(&old.text)), Err(Refused::Expired));
+    let keys = identities(
+        &[
+            row(&key, "ann"),
+            KeyRow {
+                expires_ms: Some(1),
+                ..row(&old, "bob")
+            },
+        ],
+        false,
+    );
+    assert_eq!(
+        keys.resolve(Credential::Key(&old.text)),
+        Err(Refused::Expired)
+    );
     let caller = keys.resolve(Credential::Key(&key.text)).expect("known");
     change(&keys, &[row(&key, "ann")]);
-    assert!(!caller.revoked().is_cancelled(), "an unchanged key keeps what it has open");
-    change(&keys, &[KeyRow { revoked_ms: Some(1), ..row(&key, "ann") }]);
+    assert!(
+        !caller.revoked().is_cancelled(),
+        "an unchanged key keeps what it has open"
+    );
+    change(
+        &keys,
+        &[KeyRow {
+            revoked_ms: Some(1),
+            ..row(&key, "ann")
+        }],
+    );
     assert!(caller.revoked().is_cancelled());
-    assert_eq!(keys.resolve(Credential::Key(&key.text)), Err(Refused::Revoked));
-    assert_eq!(keys.resolve(Credential::None), Err(Refused::Missing), "the last key gone opens nothing");
+    assert_eq!(
+        keys.resolve(Credential::Key(&key.text)),
+        Err(Refused::Revoked)
+    );
+    assert_eq!(
+        keys.resolve(Credential::None),
+        Err(Refused::Missing),
+        "the last key gone opens nothing"
+    );
 }
 
 #[test]
@@ -83,7 +131,13 @@ fn a_header_is_one_bearer_or_nothing() {
     assert!(matches!(of(&[]), Credential::None));
     assert!(matches!(of(&["Bearer abc"]), Credential::Key("abc")));
     assert!(matches!(of(&["bEARER  abc "]), Credential::Key("abc")));
-    for bad in [&["Basic abc"] as &[&str], &["Bearer a", "Bearer b"], &["Bearer"], &[""], &["é"]] {
+    for bad in [
+        &["Basic abc"] as &[&str],
+        &["Bearer a", "Bearer b"],
+        &["Bearer"],
+        &[""],
+        &["é"],
+    ] {
         assert!(matches!(of(bad), Credential::Malformed), "{bad:?}");
     }
 }
@@ -92,12 +146,25 @@ fn a_header_is_one_bearer_or_nothing() {
 fn an_access_list_that_cannot_be_read_allows_nothing() {
     let key = minted();
     let access = |text: &str| {
-        let keys = identities(&[KeyRow { access: Some(text.into()), ..row(&key, "ann") }], false);
-        keys.resolve(Credential::Key(&key.text)).expect("known").access().clone()
+        let keys = identities(
+            &[KeyRow {
+                access: Some(text.into()),
+                ..row(&key, "ann")
+            }],
+            false,
+        );
+        keys.resolve(Credential::Key(&key.text))
+            .expect("known")
+            .access()
+            .clone()
     };
     assert!(!access("{\"contarcts\":[\"desk\"]}").allows("desk", "list"));
     let some = access(r#"{"contracts":["desk"],"tools":["find_part"]}"#);
-    assert!(some.allows("desk", "anything") && some.allows("depot", "find_part") && !some.allows("depot", "x"));
+    assert!(
+        some.allows("desk", "anything")
+            && some.allows("depot", "find_part")
+            && !some.allows("depot", "x")
+    );
 }
 
 /// A slower reader comes with what it read before the key was revoked.
@@ -105,10 +172,20 @@ fn an_access_list_that_cannot_be_read_allows_nothing() {
 fn an_older_reading_never_undoes_a_revocation() {
     let key = minted();
     let keys = Identities::new(false);
-    let added = KeyRow { change: 1, ..row(&key, "ann") };
-    keys.apply(&[KeyRow { change: 2, revoked_ms: Some(1), ..row(&key, "ann") }]);
+    let added = KeyRow {
+        change: 1,
+        ..row(&key, "ann")
+    };
+    keys.apply(&[KeyRow {
+        change: 2,
+        revoked_ms: Some(1),
+        ..row(&key, "ann")
+    }]);
     keys.apply(&[added]);
-    assert_eq!(keys.resolve(Credential::Key(&key.text)), Err(Refused::Revoked));
+    assert_eq!(
+        keys.resolve(Credential::Key(&key.text)),
+        Err(Refused::Revoked)
+    );
     assert_eq!(keys.seen(), 2);
 }
 
@@ -119,12 +196,28 @@ fn who_waits_for_the_end_of_a_key_hears_of_it() {
     let keys = identities(&[row(&key, "ann")], false);
     let caller = keys.resolve(Credential::Key(&key.text)).expect("known");
     let waiting = caller.revoked();
-    change(&keys, &[KeyRow { access: Some(r#"{"tools":["a"]}"#.into()), ..row(&key, "ann") }]);
+    change(
+        &keys,
+        &[KeyRow {
+            access: Some(r#"{"tools":["a"]}"#.into()),
+            ..row(&key, "ann")
+        }],
+    );
     assert!(waiting.is_cancelled(), "the old access ended");
     let narrow = keys.resolve(Credential::Key(&key.text)).expect("known");
     assert!(!narrow.revoked().is_cancelled());
-    change(&keys, &[KeyRow { revoked_ms: Some(1), access: Some(r#"{"tools":["a"]}"#.into()), ..row(&key, "ann") }]);
-    assert!(narrow.revoked().is_cancelled(), "it was revoked before this was asked");
+    change(
+        &keys,
+        &[KeyRow {
+            revoked_ms: Some(1),
+            access: Some(r#"{"tools":["a"]}"#.into()),
+            ..row(&key, "ann")
+        }],
+    );
+    assert!(
+        narrow.revoked().is_cancelled(),
+        "it was revoked before this was asked"
+    );
 }
 
 /// There are a million keys: each takes at most 300 bytes, as the benchmark row `scale` measures it in the program. Pages of
@@ -136,17 +229,31 @@ fn a_key_is_small() {
     const ALONE: &str = "WEIR_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
         let mut alone = std::process::Command::new(std::env::current_exe().expect("this program"));
-        let output = alone.args(["--exact", "identity::tests::a_key_is_small"]).env(ALONE, "1").output();
+        let output = alone
+            .args(["--exact", "identity::tests::a_key_is_small"])
+            .env(ALONE, "1")
+            .output();
         let output = output.expect("it starts once more");
         let told = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && told.contains("1 passed"), "{told}");
+        assert!(
+            output.status.success() && told.contains("1 passed"),
+            "{told}"
+        );
         return;
     }
     let resident = || {
-        let status = std::fs::read_to_string("/proc/self/status").expect("the kernel counts memory");
-        let of_own =
-            status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a line of memory of its own");
-        of_own.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") * 1024
+        let status =
+            std::fs::read_to_string("/proc/self/status").expect("the kernel counts memory");
+        let of_own = status
+            .lines()
+            .find_map(|line| line.strip_prefix("RssAnon:"))
+            .expect("a line of memory of its own");
+        of_own
+            .trim()
+            .trim_end_matches(" kB")
+            .parse::<usize>()
+            .expect("a number")
+            * 1024
     };
     let keys = Identities::new(false);
     let new = |number: usize| KeyRow {
@@ -155,7 +262,14 @@ fn a_key_is_small() {
         agent: format!("agent-{number:06}"),
         access: Some(r#"{"contracts":["desk"],"tools":[]}"#.into()),
         change: number as i64,
-        ..row(&Minted { id: String::new(), text: String::new(), hash: [0; 32] }, "")
+        ..row(
+            &Minted {
+                id: String::new(),
+                text: String::new(),
+                hash: [0; 32],
+            },
+            "",
+        )
     };
     let before = resident();
     for number in 1..=MANY {
@@ -164,6 +278,10 @@ fn a_key_is_small() {
     let each = resident().saturating_sub(before) / MANY;
     assert!(each <= 300, "{each} bytes a key");
     // The table is that of a million keys, and a change finds its own at once: the benchmark row `scale` measures it.
-    keys.apply(&[KeyRow { revoked_ms: Some(1), change: MANY as i64 + 1, ..new(7) }]);
+    keys.apply(&[KeyRow {
+        revoked_ms: Some(1),
+        change: MANY as i64 + 1,
+        ..new(7)
+    }]);
     assert_eq!(keys.seen(), MANY as i64 + 1);
 }

@@ -12,7 +12,9 @@ pub(super) fn lowered(blocks: &str, version: Version) -> Cow<'_, str> {
     if version >= Version::V2025_06_18 {
         return Cow::Borrowed(blocks);
     }
-    let Ok(Value::Array(mut read)) = serde_json::from_str(blocks) else { return Cow::Borrowed(blocks) };
+    let Ok(Value::Array(mut read)) = serde_json::from_str(blocks) else {
+        return Cow::Borrowed(blocks);
+    };
     read.iter_mut().for_each(|block| lower(block, version));
     Cow::Owned(Value::Array(read).to_string())
 }
@@ -24,7 +26,10 @@ pub(super) fn lower(block: &mut Value, version: Version) {
         _ if version >= Version::V2025_06_18 => return,
         Some("resource_link") => format!("{}: {}", text("name"), text("uri")),
         Some("audio") if version < Version::V2025_03_26 => {
-            format!("Audio ({}), which this client cannot play.", text("mimeType"))
+            format!(
+                "Audio ({}), which this client cannot play.",
+                text("mimeType")
+            )
         }
         _ => return,
     };
@@ -39,10 +44,16 @@ mod tests {
     fn a_block_that_a_revision_does_not_have_becomes_text() {
         let blocks = r#"[{"type":"text","text":"a"},{"type":"audio","mimeType":"audio/wav","data":""},{"type":"resource_link","name":"dot","uri":"dot:///1"}]"#;
         let kinds = |version| -> Vec<String> {
-            let read: Vec<Value> = serde_json::from_str(&lowered(blocks, version)).expect("an array");
-            read.iter().map(|block| block["type"].as_str().unwrap_or_default().to_owned()).collect()
+            let read: Vec<Value> =
+                serde_json::from_str(&lowered(blocks, version)).expect("an array");
+            read.iter()
+                .map(|block| block["type"].as_str().unwrap_or_default().to_owned())
+                .collect()
         };
-        assert_eq!(kinds(Version::V2025_11_25), ["text", "audio", "resource_link"]);
+        assert_eq!(
+            kinds(Version::V2025_11_25),
+            ["text", "audio", "resource_link"]
+        );
         assert_eq!(kinds(Version::V2025_03_26), ["text", "audio", "text"]);
         assert_eq!(kinds(Version::V2024_11_05), ["text", "text", "text"]);
         assert!(lowered(blocks, Version::V2024_11_05).contains("dot: dot:///1"));

@@ -17,14 +17,17 @@ use super::{
 };
 use crate::{
     call::{
-        self, Asking, CallError, CallOutcome, CallRequest, Content, InputRequired, Lacking, MissingCapability,
-        ParamHeaders, Resumed, Searched, ToolResult, call_tool,
+        self, Asking, CallError, CallOutcome, CallRequest, Content, InputRequired, Lacking,
+        MissingCapability, ParamHeaders, Resumed, Searched, ToolResult, call_tool,
     },
     catalogue::{ItemKind, Listing},
     codes::Code,
     snapshot::Snapshot,
     tasks::Task,
-    wire::{Id, LogLevel, Method, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
+    wire::{
+        Id, LogLevel, Method, ResultWriter, RpcError, Version, error_answer, raw, string_room,
+        write_string,
+    },
 };
 
 pub(super) const BAD_STATE: &str =
@@ -40,13 +43,20 @@ pub struct Answer {
 
 impl Answer {
     pub(super) fn refused(id: &Id<'_>, error: &RpcError) -> Self {
-        Self { status: error.status, ..error_answer(Some(id), error).into() }
+        Self {
+            status: error.status,
+            ..error_answer(Some(id), error).into()
+        }
     }
 }
 
 impl From<Vec<u8>> for Answer {
     fn from(body: Vec<u8>) -> Self {
-        Self { status: 200, body, was_cancelled: false }
+        Self {
+            status: 200,
+            body,
+            was_cancelled: false,
+        }
     }
 }
 
@@ -101,12 +111,14 @@ impl<'a> Asked<'a> {
         let params = &request.params;
         let text = |value: Option<&'a RawValue>, name: &str| {
             let text = value.and_then(raw::string);
-            text.ok_or_else(|| RpcError::invalid_params(format!("`params.{name}` must be a string")))
+            text.ok_or_else(|| {
+                RpcError::invalid_params(format!("`params.{name}` must be a string"))
+            })
         };
         let object = |value: Option<&'a RawValue>, name: &str| match value {
-            Some(value) if !raw::is_object(value) => {
-                Err(RpcError::invalid_params(format!("`params.{name}` must be an object")))
-            }
+            Some(value) if !raw::is_object(value) => Err(RpcError::invalid_params(format!(
+                "`params.{name}` must be an object"
+            ))),
             value => Ok(value.map(|value| Cow::Borrowed(value.get()))),
         };
         let needed = |value: Option<&'a RawValue>, name: &str| {
@@ -114,31 +126,51 @@ impl<'a> Asked<'a> {
             object(value, name)?.ok_or_else(missing)
         };
         Ok(match request.method {
-            Method::GetPrompt => {
-                Self::Prompt { name: text(params.name, "name")?, arguments: object(params.arguments, "arguments")? }
-            }
-            Method::ReadResource => Self::Resource { uri: text(params.uri, "uri")? },
+            Method::GetPrompt => Self::Prompt {
+                name: text(params.name, "name")?,
+                arguments: object(params.arguments, "arguments")?,
+            },
+            Method::ReadResource => Self::Resource {
+                uri: text(params.uri, "uri")?,
+            },
             Method::Complete => Self::Completion {
                 reference: needed(params.reference, "ref")?,
                 argument: needed(params.argument, "argument")?,
                 context: object(params.context, "context")?,
             },
-            Method::ListResources => Self::Resources { cursor: list::cursor(request)? },
-            _ => Self::Tool { name: text(params.name, "name")?, arguments: object(params.arguments, "arguments")? },
+            Method::ListResources => Self::Resources {
+                cursor: list::cursor(request)?,
+            },
+            _ => Self::Tool {
+                name: text(params.name, "name")?,
+                arguments: object(params.arguments, "arguments")?,
+            },
         })
     }
 
     fn into_owned(self) -> Asked<'static> {
         match self {
-            Self::Tool { name, arguments } => Asked::Tool { name: owned(name), arguments: arguments.map(owned) },
-            Self::Prompt { name, arguments } => Asked::Prompt { name: owned(name), arguments: arguments.map(owned) },
+            Self::Tool { name, arguments } => Asked::Tool {
+                name: owned(name),
+                arguments: arguments.map(owned),
+            },
+            Self::Prompt { name, arguments } => Asked::Prompt {
+                name: owned(name),
+                arguments: arguments.map(owned),
+            },
             Self::Resource { uri } => Asked::Resource { uri: owned(uri) },
-            Self::Completion { reference, argument, context } => Asked::Completion {
+            Self::Completion {
+                reference,
+                argument,
+                context,
+            } => Asked::Completion {
                 reference: owned(reference),
                 argument: owned(argument),
                 context: context.map(owned),
             },
-            Self::Resources { cursor } => Asked::Resources { cursor: cursor.map(owned) },
+            Self::Resources { cursor } => Asked::Resources {
+                cursor: cursor.map(owned),
+            },
         }
     }
 }
@@ -152,13 +184,29 @@ impl<'a> Call<'a> {
         let asked = Asked::read(&request)?;
         let (responses, state) = (request.params.input_responses, request.params.request_state);
         if responses.is_some_and(|responses| !raw::is_object(responses)) {
-            return Err(RpcError::invalid_params("`params.inputResponses` must be an object"));
+            return Err(RpcError::invalid_params(
+                "`params.inputResponses` must be an object",
+            ));
         }
-        let wrong = || RpcError::invalid_params("`params.requestState` must be the string that came with the question");
-        let state = state.map(|state| raw::string(state).ok_or_else(wrong)).transpose()?;
+        let wrong = || {
+            RpcError::invalid_params(
+                "`params.requestState` must be the string that came with the question",
+            )
+        };
+        let state = state
+            .map(|state| raw::string(state).ok_or_else(wrong))
+            .transpose()?;
         let is_modern = request.version.is_modern();
-        let capabilities = request.params.meta.client_capabilities.filter(|_| is_modern);
-        let log_level = if is_modern { request.params.meta.log_level()? } else { None };
+        let capabilities = request
+            .params
+            .meta
+            .client_capabilities
+            .filter(|_| is_modern);
+        let log_level = if is_modern {
+            request.params.meta.log_level()?
+        } else {
+            None
+        };
         Ok(Self {
             capabilities: capabilities.map(|stated| stated.get().into()),
             responses: responses.map(|responses| responses.get().into()),
@@ -182,7 +230,9 @@ impl<'a> Call<'a> {
         ending: &CancellationToken,
     ) -> Option<(Arc<CallChannel>, CallMessages)> {
         let client = client.filter(|_| !self.version.is_modern());
-        let level = self.log_level.or_else(|| client.and_then(|client| client.log_level()));
+        let level = self
+            .log_level
+            .or_else(|| client.and_then(|client| client.log_level()));
         CallChannel::open(self.progress_token.as_deref(), level, client, ending)
     }
 
@@ -198,36 +248,104 @@ impl<'a> Call<'a> {
         // What asks other servers is in a place of its own: it would make the future of every call of a tool large.
         let channel = channel.as_ref();
         let answer = match &self.asked {
-            Asked::Tool { name, arguments } => match tasks::opened(self, scope, &snapshot, name, channel) {
-                Some(task) => Box::pin(tasks::run(self, scope, &snapshot, task, cancel)).await,
-                None => self.called(scope, &snapshot, (name, arguments.as_deref()), cancel, channel, None).await,
-            },
+            Asked::Tool { name, arguments } => {
+                match tasks::opened(self, scope, &snapshot, name, channel) {
+                    Some(task) => Box::pin(tasks::run(self, scope, &snapshot, task, cancel)).await,
+                    None => {
+                        self.called(
+                            scope,
+                            &snapshot,
+                            (name, arguments.as_deref()),
+                            cancel,
+                            channel,
+                            None,
+                        )
+                        .await
+                    }
+                }
+            }
             Asked::Prompt { name, arguments } => {
-                let request = self.request(scope, &snapshot, (name, arguments.as_deref()), cancel, channel);
-                Box::pin(item::answer(self, scope, ItemKind::Prompt, request, channel)).await.into()
+                let request = self.request(
+                    scope,
+                    &snapshot,
+                    (name, arguments.as_deref()),
+                    cancel,
+                    channel,
+                );
+                Box::pin(item::answer(
+                    self,
+                    scope,
+                    ItemKind::Prompt,
+                    request,
+                    channel,
+                ))
+                .await
+                .into()
             }
             Asked::Resource { uri } => {
                 let request = self.request(scope, &snapshot, (uri, None), cancel, channel);
-                Box::pin(item::answer(self, scope, ItemKind::Resource, request, channel)).await.into()
+                Box::pin(item::answer(
+                    self,
+                    scope,
+                    ItemKind::Resource,
+                    request,
+                    channel,
+                ))
+                .await
+                .into()
             }
-            Asked::Completion { reference, argument, context } => {
-                let request = self.request(scope, &snapshot, ("completion/complete", None), cancel, channel);
+            Asked::Completion {
+                reference,
+                argument,
+                context,
+            } => {
+                let request = self.request(
+                    scope,
+                    &snapshot,
+                    ("completion/complete", None),
+                    cancel,
+                    channel,
+                );
                 let asked = (&**reference, &**argument, context.as_deref());
-                Box::pin(complete::answer(self, scope, request, asked)).await.into()
+                Box::pin(complete::answer(self, scope, request, asked))
+                    .await
+                    .into()
             }
             Asked::Resources { cursor } => {
-                Box::pin(resources::answer(self, scope, &snapshot, cursor.as_deref())).await.into()
+                Box::pin(resources::answer(self, scope, &snapshot, cursor.as_deref()))
+                    .await
+                    .into()
             }
         };
-        if cancel.is_cancelled() { None } else { Some(answer) }
+        if cancel.is_cancelled() {
+            None
+        } else {
+            Some(answer)
+        }
     }
 
     /// Runs the call of a tool that may have become a task.
-    pub(super) async fn as_task(&self, scope: &RequestScope, snapshot: &Snapshot, task: &Arc<Task>) -> Answer {
+    pub(super) async fn as_task(
+        &self,
+        scope: &RequestScope,
+        snapshot: &Snapshot,
+        task: &Arc<Task>,
+    ) -> Answer {
         let Asked::Tool { name, arguments } = &self.asked else {
-            return Answer::refused(&self.id, &RpcError::internal("only calls of tools become tasks"));
+            return Answer::refused(
+                &self.id,
+                &RpcError::internal("only calls of tools become tasks"),
+            );
         };
-        self.called(scope, snapshot, (name, arguments.as_deref()), task.token(), None, Some(task)).await
+        self.called(
+            scope,
+            snapshot,
+            (name, arguments.as_deref()),
+            task.token(),
+            None,
+            Some(task),
+        )
+        .await
     }
 
     /// JSON: what a modern caller says it can answer.
@@ -246,7 +364,9 @@ impl<'a> Call<'a> {
         channel: Option<&Arc<CallChannel>>,
         task: Option<&Arc<Task>>,
     ) -> Answer {
-        let searching = snapshot.catalogue.searching(&scope.endpoint, scope.caller.access());
+        let searching = snapshot
+            .catalogue
+            .searching(&scope.endpoint, scope.caller.access());
         let mut request = self.request(scope, snapshot, (name, arguments), cancel, channel);
         let asker = match (task, channel) {
             (Some(task), _) => {
@@ -260,10 +380,21 @@ impl<'a> Call<'a> {
             let outcome = self.tool(scope, request, asker).await;
             return self.outcome(scope, snapshot, name, false, outcome);
         };
-        match Box::pin(call::searched(&scope.gateway, &scope.caller, &searching, &request)).await {
+        match Box::pin(call::searched(
+            &scope.gateway,
+            &scope.caller,
+            &searching,
+            &request,
+        ))
+        .await
+        {
             Searched::Answer(outcome) => self.outcome(scope, snapshot, name, true, outcome),
             Searched::Call { tool, arguments } => {
-                let request = CallRequest { tool: &tool, arguments, ..request };
+                let request = CallRequest {
+                    tool: &tool,
+                    arguments,
+                    ..request
+                };
                 let outcome = self.tool(scope, request, asker).await;
                 self.outcome(scope, snapshot, &tool, true, outcome)
             }
@@ -281,9 +412,17 @@ impl<'a> Call<'a> {
     ) -> CallRequest<'r> {
         let responses = self.responses.as_deref();
         let state = self.state.as_deref();
-        let resumed = (responses.is_some() || state.is_some()).then_some(Resumed { responses, state });
-        let capabilities = self.capabilities.as_deref().or_else(|| channel.and_then(|channel| channel.capabilities()));
-        let lacking = if self.version.is_modern() { Lacking::ProtocolError } else { Lacking::Result };
+        let resumed =
+            (responses.is_some() || state.is_some()).then_some(Resumed { responses, state });
+        let capabilities = self
+            .capabilities
+            .as_deref()
+            .or_else(|| channel.and_then(|channel| channel.capabilities()));
+        let lacking = if self.version.is_modern() {
+            Lacking::ProtocolError
+        } else {
+            Lacking::Result
+        };
         CallRequest {
             snapshot,
             endpoint: &scope.endpoint,
@@ -296,11 +435,20 @@ impl<'a> Call<'a> {
             protocol: self.version.as_str(),
             session: scope.session(),
             param_headers: self.param_headers.as_deref(),
-            asking: Asking { capabilities, lacking, resumed },
+            asking: Asking {
+                capabilities,
+                lacking,
+                resumed,
+            },
         }
     }
 
-    async fn tool(&self, scope: &RequestScope, request: CallRequest<'_>, asker: Option<Asker<'_>>) -> CallOutcome {
+    async fn tool(
+        &self,
+        scope: &RequestScope,
+        request: CallRequest<'_>,
+        asker: Option<Asker<'_>>,
+    ) -> CallOutcome {
         let outcome = call_tool(&scope.gateway, &scope.caller, &request).await;
         match (&outcome, asker) {
             (CallOutcome::InputRequired(ask), Some(asker)) if asker.asks_now() => {
@@ -321,31 +469,46 @@ impl<'a> Call<'a> {
         outcome: CallOutcome,
     ) -> Answer {
         let listing = || match self.version.is_modern() {
-            true => snapshot.catalogue.listing(&scope.endpoint, scope.caller.access()),
+            true => snapshot
+                .catalogue
+                .listing(&scope.endpoint, scope.caller.access()),
             false => None,
         };
         match outcome {
-            CallOutcome::UnknownTool(call_id) if found => {
-                self.answer(listing().as_deref(), &call::unknown(name, &call_id)).into()
-            }
+            CallOutcome::UnknownTool(call_id) if found => self
+                .answer(listing().as_deref(), &call::unknown(name, &call_id))
+                .into(),
             CallOutcome::UnknownTool(_) => {
-                let listing = snapshot.catalogue.listing(&scope.endpoint, scope.caller.access());
-                let meant = listing.as_deref().and_then(|listing| prefixed(listing, name));
+                let listing = snapshot
+                    .catalogue
+                    .listing(&scope.endpoint, scope.caller.access());
+                let meant = listing
+                    .as_deref()
+                    .and_then(|listing| prefixed(listing, name));
                 Answer::refused(&self.id, &RpcError::unknown_tool(name, meant))
             }
-            CallOutcome::BadState => Answer::refused(&self.id, &RpcError::invalid_params(BAD_STATE)),
-            CallOutcome::HeaderMismatch(message) => Answer::refused(&self.id, &RpcError::header_mismatch(message)),
-            CallOutcome::MissingCapability(needed) => Answer::refused(&self.id, &lacks(needed)),
-            CallOutcome::Complete(result) => {
-                Answer { was_cancelled: result.was_cancelled(), ..self.answer(listing().as_deref(), &result).into() }
+            CallOutcome::BadState => {
+                Answer::refused(&self.id, &RpcError::invalid_params(BAD_STATE))
             }
+            CallOutcome::HeaderMismatch(message) => {
+                Answer::refused(&self.id, &RpcError::header_mismatch(message))
+            }
+            CallOutcome::MissingCapability(needed) => Answer::refused(&self.id, &lacks(needed)),
+            CallOutcome::Complete(result) => Answer {
+                was_cancelled: result.was_cancelled(),
+                ..self.answer(listing().as_deref(), &result).into()
+            },
             CallOutcome::InputRequired(ask) => self.ask(listing().as_deref(), &ask).into(),
         }
     }
 
     /// Answers that the tool asks first. Only modern clients are asked this way.
     pub(super) fn ask(&self, listing: Option<&Listing>, ask: &InputRequired) -> Vec<u8> {
-        let room = [&ask.requests, &ask.state].into_iter().flatten().map(String::len).sum::<usize>();
+        let room = [&ask.requests, &ask.state]
+            .into_iter()
+            .flatten()
+            .map(String::len)
+            .sum::<usize>();
         let mut answer = ResultWriter::new(&self.id, room + 384);
         answer.string("resultType", "input_required");
         if let Some(requests) = &ask.requests {
@@ -380,7 +543,10 @@ impl<'a> Call<'a> {
             Content::Text(text) => string_room(text),
             Content::Blocks(blocks) => blocks.len(),
         };
-        let mut answer = ResultWriter::new(&self.id, room + result.structured.as_ref().map_or(0, String::len) + 384);
+        let mut answer = ResultWriter::new(
+            &self.id,
+            room + result.structured.as_ref().map_or(0, String::len) + 384,
+        );
         if self.version.is_modern() {
             answer.string("resultType", "complete");
         }
@@ -391,16 +557,36 @@ impl<'a> Call<'a> {
                 write_string(content, text);
                 content.extend_from_slice(b"}]");
             }
-            Content::Blocks(blocks) => content.extend_from_slice(lowered(blocks, self.version).as_bytes()),
+            Content::Blocks(blocks) => {
+                content.extend_from_slice(lowered(blocks, self.version).as_bytes())
+            }
         }
-        if let Some(structured) = result.structured.as_ref().filter(|_| self.version.is_structured()) {
+        if let Some(structured) = result
+            .structured
+            .as_ref()
+            .filter(|_| self.version.is_structured())
+        {
             // We wrote this, value by value: on stdio a line break would end the message.
-            debug_assert!(!structured.as_bytes().contains(&b'\n'), "a message is one line");
+            debug_assert!(
+                !structured.as_bytes().contains(&b'\n'),
+                "a message is one line"
+            );
             answer.json("structuredContent", structured);
         }
         answer.json("isError", if result.is_error { "true" } else { "false" });
-        let proved = Proved { receipt: result.receipt.as_ref(), unrecorded: result.unrecorded };
-        write_meta(&mut answer, listing, proved, result.meta.iter().map(|(name, value)| (&**name, value.as_str())));
+        let proved = Proved {
+            receipt: result.receipt.as_ref(),
+            unrecorded: result.unrecorded,
+        };
+        write_meta(
+            &mut answer,
+            listing,
+            proved,
+            result
+                .meta
+                .iter()
+                .map(|(name, value)| (&**name, value.as_str())),
+        );
         answer.finish()
     }
 }
@@ -408,8 +594,16 @@ impl<'a> Call<'a> {
 /// Returns the listed tool that has a prefix here and was asked for without it: texts of other servers name their tools so.
 /// Similar names are not looked for, since what is hidden has to be answered as what is not there.
 fn prefixed<'l>(listing: &'l Listing, name: &str) -> Option<&'l str> {
-    let is_meant = |tool: &&str| tool.strip_suffix(name).is_some_and(|prefix| prefix.ends_with(['_', '-']));
-    let mut meant = listing.tools.entries().iter().map(|tool| &*tool.name).filter(is_meant);
+    let is_meant = |tool: &&str| {
+        tool.strip_suffix(name)
+            .is_some_and(|prefix| prefix.ends_with(['_', '-']))
+    };
+    let mut meant = listing
+        .tools
+        .entries()
+        .iter()
+        .map(|tool| &*tool.name)
+        .filter(is_meant);
     if name.is_empty() { None } else { meant.next() }
 }
 
@@ -430,7 +624,11 @@ async fn rounds(
     let mut asked = first.clone();
     let ended = |error: CallError| {
         let mut result = error.into_result("none");
-        let tool = request.snapshot.catalogue.tool(request.endpoint, request.tool, scope.caller.access());
+        let tool =
+            request
+                .snapshot
+                .catalogue
+                .tool(request.endpoint, request.tool, scope.caller.access());
         if tool.is_some_and(|tool| tool.target.promises_foreign_output()) {
             result.move_error_to_meta();
         }
@@ -445,8 +643,10 @@ async fn rounds(
         match call_tool(&scope.gateway, &scope.caller, &request).await {
             CallOutcome::InputRequired(next) => asked = next,
             CallOutcome::Complete(refused) if asked.is_left_waiting() => {
-                let message =
-                    format!("The call was ended before it got the answer of its caller. {}", refused.content.text());
+                let message = format!(
+                    "The call was ended before it got the answer of its caller. {}",
+                    refused.content.text()
+                );
                 return ended(asked.give_up(CallError::new(Code::Unavailable, message)));
             }
             outcome => return outcome,
@@ -467,7 +667,10 @@ mod tests {
             id,
             progress_token: None,
             log_level: None,
-            asked: Asked::Tool { name: "t".into(), arguments: None },
+            asked: Asked::Tool {
+                name: "t".into(),
+                arguments: None,
+            },
             version,
             trace: None,
             param_headers: None,
@@ -485,7 +688,8 @@ mod tests {
     fn content_blocks_and_meta_reach_the_client_as_they_are() {
         let blocks = r#"[{"type":"image","data":"AA==","mimeType":"image/png"}]"#;
         let mut told = ToolResult::of(Content::Blocks(blocks.to_owned()), None, false);
-        told.meta.push(("dev.example/trace".into(), r#"{"a":1}"#.to_owned()));
+        told.meta
+            .push(("dev.example/trace".into(), r#"{"a":1}"#.to_owned()));
         let answer = result(&call(Version::V2025_11_25).answer(None, &told));
         let expected = json!({
             "content": [{ "type": "image", "data": "AA==", "mimeType": "image/png" }],
@@ -497,12 +701,19 @@ mod tests {
 
     #[test]
     fn a_question_of_the_tool_is_asked_as_the_modern_era_has_it() {
-        let requests = r#"{"name":{"method":"elicitation/create","params":{"message":"Who?"}}}"#.to_owned();
-        let ask =
-            InputRequired { requests: Some(requests), state: Some("sealed".to_owned()), ..InputRequired::default() };
+        let requests =
+            r#"{"name":{"method":"elicitation/create","params":{"message":"Who?"}}}"#.to_owned();
+        let ask = InputRequired {
+            requests: Some(requests),
+            state: Some("sealed".to_owned()),
+            ..InputRequired::default()
+        };
         let answer = result(&call(Version::V2026_07_28).ask(None, &ask));
         assert_eq!(answer["resultType"], "input_required");
-        assert_eq!(answer["inputRequests"]["name"]["method"], "elicitation/create");
+        assert_eq!(
+            answer["inputRequests"]["name"]["method"],
+            "elicitation/create"
+        );
         assert_eq!(answer["requestState"], "sealed");
         assert!(answer.get("content").is_none(), "{answer}");
     }

@@ -38,10 +38,16 @@ pub(super) fn check(listing: &Listing, request: &Request<'_>) -> Result<(), RpcE
     let modern = request.version.is_modern();
     let is_stated = match request.method {
         Method::GetPrompt => modern || listing.has_prompts(),
-        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => modern || listing.has_resources(),
+        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => {
+            modern || listing.has_resources()
+        }
         Method::Complete => listing.has_completions(),
         Method::SetLogLevel => listing.has_log_messages(),
         _ => true,
     };
-    if is_stated { Ok(()) } else { Err(RpcError::unknown_method(request.method.name(), modern)) }
+    if is_stated {
+        Ok(())
+    } else {
+        Err(RpcError::unknown_method(request.method.name(), modern))
+    }
 }

@@ -9,8 +9,11 @@ use super::{Client, RequestScope};
 use crate::{announcements::WatchedResources, call, wire::notification};
 
 /// The notifications for changed lists, in the order of [`Listing::digests`](crate::catalogue::Listing::digests).
-const LISTS_CHANGED: [&str; 3] =
-    ["notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"];
+const LISTS_CHANGED: [&str; 3] = [
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+];
 
 /// Watches generations and counts, so that no client needs a queue: changes while nobody waits become one.
 pub struct Changes {
@@ -53,11 +56,21 @@ impl Changes {
         Self::since(scope, client.watched().clone(), client.last_seen().clone())
     }
 
-    fn since(scope: Arc<RequestScope>, resources: Arc<WatchedResources>, seen: Arc<LastSeen>) -> Self {
+    fn since(
+        scope: Arc<RequestScope>,
+        resources: Arc<WatchedResources>,
+        seen: Arc<LastSeen>,
+    ) -> Self {
         let mut generations = scope.gateway.listing_changes();
         let announced = scope.gateway.announcements().heard();
         generations.mark_changed();
-        Self { scope, resources, generations, announced, seen }
+        Self {
+            scope,
+            resources,
+            generations,
+            announced,
+            seen,
+        }
     }
 
     /// Returns when a list of the endpoint is another than at the last return, or a resource holds something else. It may be
@@ -85,7 +98,11 @@ impl Changes {
         if !resources.is_empty() {
             // Whoever may no longer read a resource is not told of it either.
             let listing = self.scope.listing().ok();
-            resources.retain(|uri| listing.as_ref().is_some_and(|listing| call::has_resource(listing, uri)));
+            resources.retain(|uri| {
+                listing
+                    .as_ref()
+                    .is_some_and(|listing| call::has_resource(listing, uri))
+            });
         }
         Changed { lists, resources }
     }
@@ -95,10 +112,15 @@ impl Changed {
     /// A notification for each kind of list that changed and each resource. `meta` is JSON.
     pub fn messages(&self, meta: Option<&str>) -> Vec<Vec<u8>> {
         let params = meta.map(|meta| format!(r#"{{"_meta":{meta}}}"#));
-        let lists = LISTS_CHANGED.into_iter().zip(self.lists).filter(|(_, changed)| *changed);
+        let lists = LISTS_CHANGED
+            .into_iter()
+            .zip(self.lists)
+            .filter(|(_, changed)| *changed);
         let lists = lists.map(|(name, _)| notification(name, params.as_deref()));
         let resources = self.resources.iter().map(|uri| {
-            let meta = meta.map(|meta| format!(r#","_meta":{meta}"#)).unwrap_or_default();
+            let meta = meta
+                .map(|meta| format!(r#","_meta":{meta}"#))
+                .unwrap_or_default();
             let params = format!(r#"{{"uri":{}{meta}}}"#, json!(uri));
             notification("notifications/resources/updated", Some(&params))
         });
@@ -120,8 +142,13 @@ impl LastSeen {
 
 impl Seen {
     fn now(scope: &RequestScope) -> Self {
-        let Ok(listing) = scope.listing() else { return Self::default() };
+        let Ok(listing) = scope.listing() else {
+            return Self::default();
+        };
         let announced = scope.gateway.announcements().lists(listing.contracts());
-        Self { digests: listing.digests(), announced }
+        Self {
+            digests: listing.digests(),
+            announced,
+        }
     }
 }

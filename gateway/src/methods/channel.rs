@@ -61,7 +61,11 @@ struct Waiting {
 }
 
 enum Event {
-    Progress { done: f64, total: Option<f64>, message: String },
+    Progress {
+        done: f64,
+        total: Option<f64>,
+        message: String,
+    },
     Log(Vec<u8>),
     Question(Vec<u8>),
 }
@@ -80,7 +84,12 @@ impl CallChannel {
             return None;
         }
         let progress = token.map_or(Progress::Unwanted, |token| Progress::With(token.into()));
-        Some(Self::new(progress, level, client.cloned(), ending.child_token()))
+        Some(Self::new(
+            progress,
+            level,
+            client.cloned(),
+            ending.child_token(),
+        ))
     }
 
     /// For a caller that speaks no MCP.
@@ -95,7 +104,14 @@ impl CallChannel {
         left: CancellationToken,
     ) -> (Arc<Self>, CallMessages) {
         let (waiting, arrived) = (Mutex::default(), Notify::new());
-        let channel = Arc::new(Self { waiting, arrived, progress, level, client, left });
+        let channel = Arc::new(Self {
+            waiting,
+            arrived,
+            progress,
+            level,
+            client,
+            left,
+        });
         (channel.clone(), CallMessages(channel))
     }
 
@@ -129,14 +145,21 @@ impl CallEvents for CallChannel {
         }
         waiting.last = Some(done);
         if waiting.progress == PROGRESS_MAX {
-            let newest = waiting.events.iter().rposition(|event| matches!(event, Event::Progress { .. }));
+            let newest = waiting
+                .events
+                .iter()
+                .rposition(|event| matches!(event, Event::Progress { .. }));
             newest.and_then(|newest| waiting.events.remove(newest));
         } else {
             waiting.progress += 1;
         }
         let message = message.chars().take(MESSAGE_MAX_CHARS).collect();
         let total = total.filter(|total| total.is_finite());
-        waiting.events.push_back(Event::Progress { done, total, message });
+        waiting.events.push_back(Event::Progress {
+            done,
+            total,
+            message,
+        });
         drop(waiting);
         self.arrived.notify_one();
     }
@@ -187,7 +210,11 @@ impl CallMessages {
         };
         let message = |event| match event {
             Event::Log(message) | Event::Question(message) => Some(message),
-            Event::Progress { done, total, message } => self.progress(done, total, &message),
+            Event::Progress {
+                done,
+                total,
+                message,
+            } => self.progress(done, total, &message),
         };
         events.into_iter().filter_map(message).collect()
     }
@@ -224,11 +251,14 @@ mod tests {
     use super::*;
 
     fn open(token: Option<&str>, level: Option<LogLevel>) -> (Arc<CallChannel>, CallMessages) {
-        CallChannel::open(token, level, None, &CancellationToken::new()).expect("something is wanted")
+        CallChannel::open(token, level, None, &CancellationToken::new())
+            .expect("something is wanted")
     }
 
     fn taken(messages: &CallMessages) -> Vec<Value> {
-        let params = |bytes: Vec<u8>| serde_json::from_slice::<Value>(&bytes).expect("JSON")["params"].take();
+        let params = |bytes: Vec<u8>| {
+            serde_json::from_slice::<Value>(&bytes).expect("JSON")["params"].take()
+        };
         messages.take().into_iter().map(params).collect()
     }
 
@@ -249,10 +279,15 @@ mod tests {
         messages.arrived().await;
         let sent = taken(&messages);
         assert_eq!(
-            sent.iter().map(|update| update["progress"].as_f64().expect("a number")).collect::<Vec<_>>(),
+            sent.iter()
+                .map(|update| update["progress"].as_f64().expect("a number"))
+                .collect::<Vec<_>>(),
             [0.0, 2.5, 1e21]
         );
-        assert_eq!(sent[0], json!({ "progressToken": "p", "progress": 0, "total": 100 }));
+        assert_eq!(
+            sent[0],
+            json!({ "progressToken": "p", "progress": 0, "total": 100 })
+        );
     }
 
     #[test]
@@ -264,9 +299,19 @@ mod tests {
         }
         let sent = taken(&messages);
         assert_eq!(sent.len(), PROGRESS_MAX + LOGS_MAX);
-        let progress: Vec<_> = sent.iter().filter(|params| params["progress"].is_number()).collect();
+        let progress: Vec<_> = sent
+            .iter()
+            .filter(|params| params["progress"].is_number())
+            .collect();
         assert_eq!(progress[PROGRESS_MAX - 1]["progress"], 9_999);
-        assert_eq!(progress[0]["message"].as_str().expect("a text").chars().count(), MESSAGE_MAX_CHARS);
+        assert_eq!(
+            progress[0]["message"]
+                .as_str()
+                .expect("a text")
+                .chars()
+                .count(),
+            MESSAGE_MAX_CHARS
+        );
         assert!(taken(&messages).is_empty());
     }
 

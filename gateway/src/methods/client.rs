@@ -20,7 +20,11 @@ use crate::{
 /// The capabilities by which clients say what they can be asked.
 const ASKABLE: [&str; 3] = ["elicitation", "roots", "sampling"];
 /// What capabilities say of themselves: the modes of elicitation, and that the model may be asked to use tools.
-const MODES: [(&str, &str); 3] = [("elicitation", "form"), ("elicitation", "url"), ("sampling", "tools")];
+const MODES: [(&str, &str); 3] = [
+    ("elicitation", "form"),
+    ("elicitation", "url"),
+    ("sampling", "tools"),
+];
 /// Resources that one client may listen for.
 pub(super) const WATCHED_MAX: usize = 256;
 
@@ -62,17 +66,26 @@ impl Client {
 
     /// Keeps what the client says in `initialize` that it can answer.
     pub(super) fn agreed(&self, capabilities: Option<&RawValue>) {
-        let stated = capabilities.and_then(|stated| serde_json::from_str::<Map<String, Value>>(stated.get()).ok());
+        let stated = capabilities
+            .and_then(|stated| serde_json::from_str::<Map<String, Value>>(stated.get()).ok());
         let Some(stated) = stated else { return };
         let askable = ASKABLE.into_iter().filter_map(|ability| {
-            let Some(Value::Object(details)) = stated.get(ability) else { return None };
-            let modes = MODES.into_iter().filter(|(of, mode)| ability == *of && details.contains_key(*mode));
-            let modes: Map<String, Value> = modes.map(|(_, mode)| (mode.to_owned(), json!({}))).collect();
+            let Some(Value::Object(details)) = stated.get(ability) else {
+                return None;
+            };
+            let modes = MODES
+                .into_iter()
+                .filter(|(of, mode)| ability == *of && details.contains_key(*mode));
+            let modes: Map<String, Value> = modes
+                .map(|(_, mode)| (mode.to_owned(), json!({})))
+                .collect();
             Some((ability.to_owned(), Value::Object(modes)))
         });
         let askable: Map<String, Value> = askable.collect();
         if !askable.is_empty() {
-            let _ = self.capabilities.set(Value::Object(askable).to_string().into()); // a second `initialize` changes nothing
+            let _ = self
+                .capabilities
+                .set(Value::Object(askable).to_string().into()); // a second `initialize` changes nothing
         }
     }
 
@@ -111,13 +124,26 @@ impl Client {
             request.push_str(params);
         }
         request.push('}');
-        (request.into_bytes(), Question { client: self, id, answer })
+        (
+            request.into_bytes(),
+            Question {
+                client: self,
+                id,
+                answer,
+            },
+        )
     }
 
     /// Takes the client's answer to whoever waits for it. One that nobody waits for is forgotten.
     pub fn answered(&self, response: &Response<'_>) {
-        let id = response.id.as_ref().map(Id::as_json).and_then(|id| id.parse::<u64>().ok());
-        let Some(sender) = id.and_then(|id| self.lock().remove(&id)) else { return };
+        let id = response
+            .id
+            .as_ref()
+            .map(Id::as_json)
+            .and_then(|id| id.parse::<u64>().ok());
+        let Some(sender) = id.and_then(|id| self.lock().remove(&id)) else {
+            return;
+        };
         let answer = match response.outcome {
             Ok(result) => Ok(result.to_owned()),
             Err(error) => Err(said(error)),
@@ -138,8 +164,15 @@ impl Drop for Question<'_> {
 
 fn said(error: &RawValue) -> String {
     let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
-    let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason was given");
-    message.chars().filter(|character| !character.is_control()).take(200).collect()
+    let message = error
+        .get("message")
+        .and_then(Value::as_str)
+        .unwrap_or("no reason was given");
+    message
+        .chars()
+        .filter(|character| !character.is_control())
+        .take(200)
+        .collect()
 }
 
 #[cfg(test)]
@@ -172,13 +205,26 @@ mod tests {
     fn an_answer_reaches_who_asked_and_a_stray_one_nobody() {
         let client = Client::new(1, &Arc::default());
         let (request, mut question) = client.ask("roots/list", None);
-        assert_eq!(request, br#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
+        assert_eq!(
+            request,
+            br#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#
+        );
         let (id, result) = (raw("1"), raw(r#"{"roots":[]}"#));
         let stray = raw("2");
-        client.answered(&Response { id: Id::read(&stray), outcome: Ok(&result) });
+        client.answered(&Response {
+            id: Id::read(&stray),
+            outcome: Ok(&result),
+        });
         assert!(question.answer.try_recv().is_err());
-        client.answered(&Response { id: Id::read(&id), outcome: Ok(&result) });
-        let answer = question.answer.try_recv().expect("it is there").expect("a result");
+        client.answered(&Response {
+            id: Id::read(&id),
+            outcome: Ok(&result),
+        });
+        let answer = question
+            .answer
+            .try_recv()
+            .expect("it is there")
+            .expect("a result");
         assert_eq!(answer.get(), result.get());
         drop(question);
         assert!(client.lock().is_empty());

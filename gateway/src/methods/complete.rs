@@ -14,12 +14,22 @@ pub(super) async fn answer(
     (reference, argument, context): (&str, &str, Option<&str>),
 ) -> Vec<u8> {
     let snapshot = request.snapshot;
-    let completed = complete(&scope.gateway, &scope.caller, &request, reference, argument, context).await;
+    let completed = complete(
+        &scope.gateway,
+        &scope.caller,
+        &request,
+        reference,
+        argument,
+        context,
+    )
+    .await;
     let completed = match completed {
         Ok(completed) => completed,
         Err(error) => {
             let error = match error.form {
-                ErrorForm::UnknownTool => RpcError::invalid_params("`params.ref` names nothing that is listed here"),
+                ErrorForm::UnknownTool => {
+                    RpcError::invalid_params("`params.ref` names nothing that is listed here")
+                }
                 _ => item::failed(&error, None),
             };
             return error_answer(Some(&call.id), &error);
@@ -30,7 +40,9 @@ pub(super) async fn answer(
         result.string("resultType", "complete");
     }
     result.json("completion", &completed.to_string());
-    let listing = snapshot.catalogue.listing(&scope.endpoint, scope.caller.access());
+    let listing = snapshot
+        .catalogue
+        .listing(&scope.endpoint, scope.caller.access());
     if let Some(listing) = listing.filter(|_| call.version.is_modern()) {
         list::write_server(&mut result, &listing.server);
     }

@@ -10,7 +10,9 @@ pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<
     let mut result = ResultWriter::new(&request.id, 512);
     result.string("resultType", "complete");
     // Modern versions alone: who picks one from here will send `_meta` with every request.
-    let versions = Version::MODERN.map(|version| format!("\"{}\"", version.as_str())).join(",");
+    let versions = Version::MODERN
+        .map(|version| format!("\"{}\"", version.as_str()))
+        .join(",");
     result
         .json("supportedVersions", &format!("[{versions}]"))
         .json("capabilities", &capabilities::stated(listing, true));

@@ -23,8 +23,19 @@ impl FollowedTasks {
     pub(super) fn new(scope: Arc<RequestScope>, ids: Vec<String>) -> Self {
         let mut heard = scope.gateway.tasks().heard();
         heard.mark_changed();
-        let is_there = |id: &String| scope.gateway.tasks().find(&scope.caller, &scope.endpoint, id).is_some();
-        let told = ids.into_iter().take(IDS_MAX).filter(is_there).map(|id| (id, 0)).collect();
+        let is_there = |id: &String| {
+            scope
+                .gateway
+                .tasks()
+                .find(&scope.caller, &scope.endpoint, id)
+                .is_some()
+        };
+        let told = ids
+            .into_iter()
+            .take(IDS_MAX)
+            .filter(is_there)
+            .map(|id| (id, 0))
+            .collect();
         Self { scope, heard, told }
     }
 
@@ -56,7 +67,13 @@ impl FollowedTasks {
         let mut messages = Vec::new();
         for (id, told) in &mut self.told {
             // Whoever may no longer look at a task is not told of it either.
-            let Some(task) = scope.gateway.tasks().find(&scope.caller, &scope.endpoint, id) else { continue };
+            let Some(task) = scope
+                .gateway
+                .tasks()
+                .find(&scope.caller, &scope.endpoint, id)
+            else {
+                continue;
+            };
             let seen = task.tell();
             if seen.entered != *told {
                 *told = seen.entered;

@@ -6,15 +6,25 @@ use crate::{
     wire::{Params, ResultWriter, RpcError, Version, raw},
 };
 
-pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+pub(super) fn answer(
+    scope: &RequestScope,
+    listing: &Listing,
+    request: &Request<'_>,
+) -> Result<Vec<u8>, RpcError> {
     let version = negotiate(&request.params)?;
     if let Some(client) = &scope.client {
         client.agreed(request.params.capabilities);
         client.last_seen().look(scope);
     }
     let mut result = ResultWriter::new(&request.id, 512);
-    result.string("protocolVersion", version.as_str()).json("capabilities", &capabilities::stated(listing, false));
-    write_server_info(result.member("serverInfo"), &listing.server, version.is_structured());
+    result
+        .string("protocolVersion", version.as_str())
+        .json("capabilities", &capabilities::stated(listing, false));
+    write_server_info(
+        result.member("serverInfo"),
+        &listing.server,
+        version.is_structured(),
+    );
     if let Some(instructions) = &listing.server.instructions {
         result.string("instructions", instructions);
     }
@@ -24,7 +34,9 @@ pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<
 /// Returns the version asked for if it is spoken, else our latest legacy one: the client decides whether it can go on.
 pub fn negotiate(params: &Params<'_>) -> Result<Version, RpcError> {
     let Some(asked) = params.protocol_version.and_then(raw::string) else {
-        return Err(RpcError::invalid_params("`params.protocolVersion` must be a string"));
+        return Err(RpcError::invalid_params(
+            "`params.protocolVersion` must be a string",
+        ));
     };
     Ok(Version::legacy(&asked).unwrap_or(Version::LEGACY_LATEST))
 }

@@ -30,7 +30,10 @@ pub(super) async fn answer(
     while let (Ok(ItemOutcome::InputRequired(asked)), false, Some(channel)) =
         (&outcome, call.version.is_modern(), channel)
     {
-        match rounds.ask(Asker::Session(channel), asked, request.cancel).await {
+        match rounds
+            .ask(Asker::Session(channel), asked, request.cancel)
+            .await
+        {
             Err(error) => outcome = Err(error),
             Ok(responses) => {
                 let asked = asked.clone();
@@ -42,13 +45,20 @@ pub(super) async fn answer(
         }
     }
     let listing = match call.version.is_modern() {
-        true => snapshot.catalogue.listing(&scope.endpoint, scope.caller.access()),
+        true => snapshot
+            .catalogue
+            .listing(&scope.endpoint, scope.caller.access()),
         false => None,
     };
     match outcome {
-        Ok(ItemOutcome::Complete(members)) => complete(call, kind, listing.as_deref(), members, &proof),
+        Ok(ItemOutcome::Complete(members)) => {
+            complete(call, kind, listing.as_deref(), members, &proof)
+        }
         Ok(ItemOutcome::InputRequired(ask)) => call.ask(listing.as_deref(), &ask),
-        Err(error) => error_answer(Some(&call.id), &refused(&error, kind, name, call.version.is_modern(), &proof)),
+        Err(error) => error_answer(
+            Some(&call.id),
+            &refused(&error, kind, name, call.version.is_modern(), &proof),
+        ),
     }
 }
 
@@ -64,7 +74,10 @@ fn complete(
         _ => Map::new(),
     };
     if let Some(Value::Array(messages)) = members.get_mut("messages") {
-        messages.iter_mut().filter_map(|message| message.get_mut("content")).for_each(|it| lower(it, call.version));
+        messages
+            .iter_mut()
+            .filter_map(|message| message.get_mut("content"))
+            .for_each(|it| lower(it, call.version));
     }
     let mut result = ResultWriter::new(&call.id, 1024);
     if call.version.is_modern() {
@@ -83,9 +96,21 @@ fn complete(
         // The answer of another server to one agent is not for others, nor for later.
         result.json("ttlMs", "0").string("cacheScope", "private");
     }
-    let theirs: Vec<_> = theirs(meta).map(|(name, value)| (name, value.to_string())).collect();
-    let proved = Proved { receipt: proof.receipt.as_ref(), unrecorded: false };
-    write_meta(&mut result, listing, proved, theirs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    let theirs: Vec<_> = theirs(meta)
+        .map(|(name, value)| (name, value.to_string()))
+        .collect();
+    let proved = Proved {
+        receipt: proof.receipt.as_ref(),
+        unrecorded: false,
+    };
+    write_meta(
+        &mut result,
+        listing,
+        proved,
+        theirs
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str())),
+    );
     result.finish()
 }
 
@@ -114,5 +139,8 @@ pub(super) fn failed(error: &CallError, proof: Option<&Proof>) -> RpcError {
     if let Some(wait) = error.retry_after_ms {
         data["retry_after_ms"] = wait.into();
     }
-    RpcError { data: Some(data.to_string()), ..RpcError::of_call(error.code, error.message.clone()) }
+    RpcError {
+        data: Some(data.to_string()),
+        ..RpcError::of_call(error.code, error.message.clone())
+    }
 }

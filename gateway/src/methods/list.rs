@@ -8,17 +8,30 @@ use crate::{
     wire::{Id, Method, ResultWriter, RpcError, Version, key, raw, write_string},
 };
 
-pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+pub(super) fn answer(
+    scope: &RequestScope,
+    listing: &Listing,
+    request: &Request<'_>,
+) -> Result<Vec<u8>, RpcError> {
     let (cursor, size) = (cursor(request)?, scope.gateway.config().http.page_size);
     let (shape, cursor) = (shape(request.version), cursor.as_deref());
     let (member, page) = match request.method {
         Method::ListPrompts => ("prompts", listing.prompts.page(shape, cursor, size)),
         Method::ListResources => ("resources", listing.resources.page(shape, cursor, size)),
-        Method::ListResourceTemplates => ("resourceTemplates", listing.templates.page(shape, cursor, size)),
+        Method::ListResourceTemplates => (
+            "resourceTemplates",
+            listing.templates.page(shape, cursor, size),
+        ),
         _ => ("tools", listing.tools_page(shape, cursor, size)),
     };
     let page = page.map_err(bad_cursor)?;
-    Ok(write_page(scope, listing, (&request.id, request.version), member, &page))
+    Ok(write_page(
+        scope,
+        listing,
+        (&request.id, request.version),
+        member,
+        &page,
+    ))
 }
 
 pub(super) fn cursor<'a>(request: &Request<'a>) -> Result<Option<Cow<'a, str>>, RpcError> {
@@ -60,8 +73,17 @@ pub(super) fn write_page(
 
 /// Writes how long the list may be kept, and by whom: what a key shows is for its agent alone.
 pub(super) fn write_cache(result: &mut ResultWriter, scope: &RequestScope) {
-    let cache_scope = if scope.caller.grant.is_some() { "private" } else { "public" };
-    result.json("ttlMs", &scope.gateway.config().http.list_ttl_ms.to_string()).string("cacheScope", cache_scope);
+    let cache_scope = if scope.caller.grant.is_some() {
+        "private"
+    } else {
+        "public"
+    };
+    result
+        .json(
+            "ttlMs",
+            &scope.gateway.config().http.list_ttl_ms.to_string(),
+        )
+        .string("cacheScope", cache_scope);
 }
 
 /// Writes `_meta` with the endpoint's `serverInfo`, as on every modern result.

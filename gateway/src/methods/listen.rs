@@ -9,7 +9,10 @@ use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{Changes, Request, RequestScope, client::WATCHED_MAX, followed::FollowedTasks, subscribe::too_many, tasks};
+use super::{
+    Changes, Request, RequestScope, client::WATCHED_MAX, followed::FollowedTasks,
+    subscribe::too_many, tasks,
+};
 use crate::{
     announcements::{TooMany, WatchedResources},
     call,
@@ -72,7 +75,12 @@ impl Subscriptions {
     /// Creates subscriptions. When `ending` is cancelled, each of them is closed with its result.
     pub fn new(most: usize, ending: CancellationToken) -> Self {
         let most = most.min(Semaphore::MAX_PERMITS);
-        Self { room: Arc::new(Semaphore::new(most)), of_agents: Arc::default(), most, ending }
+        Self {
+            room: Arc::new(Semaphore::new(most)),
+            of_agents: Arc::default(),
+            most,
+            ending,
+        }
     }
 
     /// Streams that are open.
@@ -90,22 +98,37 @@ impl Subscriptions {
 
     /// Takes room for one stream, which the legacy ones share. Without keys everyone is `local`, who is no agent to be bounded.
     pub fn admit(&self, caller: &Caller) -> Result<Stream, RpcError> {
-        let full = |_| RpcError::internal("too many notification streams are open ([http] streams_max)");
+        let full =
+            |_| RpcError::internal("too many notification streams are open ([http] streams_max)");
         let room = self.room.clone().try_acquire_owned().map_err(full)?;
         let held = match &caller.grant {
             None => None,
-            Some(_) => Some(self.of_agents.enter(caller, self.most.div_ceil(AGENT_SHARE))?),
+            Some(_) => Some(
+                self.of_agents
+                    .enter(caller, self.most.div_ceil(AGENT_SHARE))?,
+            ),
         };
         Ok(Stream { held, _room: room })
     }
 
-    pub(super) fn open(&self, scope: &RequestScope, request: &Request<'_>) -> Result<Subscription, RpcError> {
+    pub(super) fn open(
+        &self,
+        scope: &RequestScope,
+        request: &Request<'_>,
+    ) -> Result<Subscription, RpcError> {
         let stream = self.admit(&scope.caller)?;
-        let Wanted { lists, mut resources, tasks } = wanted(request)?;
+        let Wanted {
+            lists,
+            mut resources,
+            tasks,
+        } = wanted(request)?;
         let listing = scope.listing()?;
         resources.retain(|uri| call::has_resource(&listing, uri));
         let watched = WatchedResources::new(scope.gateway.announcements(), WATCHED_MAX);
-        resources.iter().try_for_each(|uri| watched.add(uri)).map_err(too_many)?;
+        resources
+            .iter()
+            .try_for_each(|uri| watched.add(uri))
+            .map_err(too_many)?;
         let scope = Arc::new(scope.clone());
         Ok(Subscription {
             id: request.id.clone().into_owned(),
@@ -123,12 +146,18 @@ impl Subscriptions {
 }
 
 impl OfAgents {
-    fn enter(self: &Arc<Self>, caller: &Caller, most: usize) -> Result<(Arc<Self>, Agent), RpcError> {
+    fn enter(
+        self: &Arc<Self>,
+        caller: &Caller,
+        most: usize,
+    ) -> Result<(Arc<Self>, Agent), RpcError> {
         let agent = (caller.tenant.clone(), caller.agent.clone());
         let mut table = self.lock();
         let open = table.entry(agent.clone()).or_default();
         if *open >= most {
-            let message = format!("an agent has at most {most} notification streams, an eighth of [http] streams_max");
+            let message = format!(
+                "an agent has at most {most} notification streams, an eighth of [http] streams_max"
+            );
             return Err(RpcError::internal(message));
         }
         *open += 1;
@@ -142,7 +171,9 @@ impl OfAgents {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let Some((of_agents, agent)) = &self.held else { return };
+        let Some((of_agents, agent)) = &self.held else {
+            return;
+        };
         let mut table = of_agents.lock();
         if let Some(open) = table.get_mut(agent) {
             *open -= 1;
@@ -178,7 +209,8 @@ impl Subscription {
                         }
                         changed = self.changes.changed() => changed,
                     };
-                    changed.lists = std::array::from_fn(|kind| changed.lists[kind] && self.lists[kind]);
+                    changed.lists =
+                        std::array::from_fn(|kind| changed.lists[kind] && self.lists[kind]);
                     self.due.extend(changed.messages(Some(&meta)));
                 }
                 if self.due.is_empty() {
@@ -192,22 +224,40 @@ impl Subscription {
     }
 
     fn acknowledge(&self) -> Vec<u8> {
-        let names = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
+        let names = [
+            "toolsListChanged",
+            "promptsListChanged",
+            "resourcesListChanged",
+        ];
         let accepted = names.iter().zip(self.lists).filter(|(_, wanted)| *wanted);
-        let mut accepted: Vec<String> = accepted.map(|(name, _)| format!(r#""{name}":true"#)).collect();
+        let mut accepted: Vec<String> = accepted
+            .map(|(name, _)| format!(r#""{name}":true"#))
+            .collect();
         if !self.resources.is_empty() {
-            accepted.push(format!(r#""resourceSubscriptions":{}"#, serde_json::json!(self.resources)));
+            accepted.push(format!(
+                r#""resourceSubscriptions":{}"#,
+                serde_json::json!(self.resources)
+            ));
         }
         if !self.tasks.is_empty() {
-            accepted.push(format!(r#""taskIds":{}"#, serde_json::json!(self.tasks.ids())));
+            accepted.push(format!(
+                r#""taskIds":{}"#,
+                serde_json::json!(self.tasks.ids())
+            ));
         }
-        let params = format!(r#"{{"_meta":{},"notifications":{{{}}}}}"#, self.meta(), accepted.join(","));
+        let params = format!(
+            r#"{{"_meta":{},"notifications":{{{}}}}}"#,
+            self.meta(),
+            accepted.join(",")
+        );
         notification("notifications/subscriptions/acknowledged", Some(&params))
     }
 
     fn finish(&self) -> Vec<u8> {
         let mut result = ResultWriter::new(&self.id, 128);
-        result.string("resultType", "complete").json("_meta", &self.meta());
+        result
+            .string("resultType", "complete")
+            .json("_meta", &self.meta());
         result.finish()
     }
 
@@ -245,14 +295,22 @@ fn wanted(request: &Request<'_>) -> Result<Wanted, RpcError> {
         Some(filter) if raw::is_object(filter) => serde_json::from_str::<Filter>(filter.get())
             .map_err(|error| RpcError::invalid_params(format!("`params.notifications`: {error}")))
             .and_then(|it| {
-                it.task_ids.as_ref().map_or(Ok(()), |_| tasks::check(request))?;
+                it.task_ids
+                    .as_ref()
+                    .map_or(Ok(()), |_| tasks::check(request))?;
                 Ok(Wanted {
-                    lists: [it.tools_list_changed, it.prompts_list_changed, it.resources_list_changed],
+                    lists: [
+                        it.tools_list_changed,
+                        it.prompts_list_changed,
+                        it.resources_list_changed,
+                    ],
                     resources: distinct(&it.resource_subscriptions).map_err(too_many)?,
                     tasks: it.task_ids.unwrap_or_default(),
                 })
             }),
-        _ => Err(RpcError::invalid_params("`params.notifications` must be an object")),
+        _ => Err(RpcError::invalid_params(
+            "`params.notifications` must be an object",
+        )),
     }
 }
 

@@ -21,21 +21,42 @@ pub(super) async fn answer(
     snapshot: &Snapshot,
     cursor: Option<&str>,
 ) -> Vec<u8> {
-    let listing = snapshot.catalogue.listing(&scope.endpoint, scope.caller.access());
+    let listing = snapshot
+        .catalogue
+        .listing(&scope.endpoint, scope.caller.access());
     let listing = listing.unwrap_or_default();
     let last = match cursor.map(after).transpose() {
         Ok(last) => last,
         Err(error) => return error_answer(Some(&call.id), &list::bad_cursor(error)),
     };
     let entries = every(scope, &listing, list::shape(call.version)).await;
-    let page = page(entries, last.as_deref(), scope.gateway.config().http.page_size);
-    list::write_page(scope, &listing, (&call.id, call.version), "resources", &page)
+    let page = page(
+        entries,
+        last.as_deref(),
+        scope.gateway.config().http.page_size,
+    );
+    list::write_page(
+        scope,
+        &listing,
+        (&call.id, call.version),
+        "resources",
+        &page,
+    )
 }
 
 /// Returns URI and entry of every resource, in the order of the URIs; of two with the same URI one counts.
 async fn every(scope: &RequestScope, listing: &Listing, shape: ListShape) -> Vec<(String, String)> {
-    let live = join_all(listing.live().map(|source| now(scope, source.clone(), shape))).await;
-    let pinned = listing.resources.entries().iter().map(|resource| (resource.key.to_string(), resource.entry(shape)));
+    let live = join_all(
+        listing
+            .live()
+            .map(|source| now(scope, source.clone(), shape)),
+    )
+    .await;
+    let pinned = listing
+        .resources
+        .entries()
+        .iter()
+        .map(|resource| (resource.key.to_string(), resource.entry(shape)));
     let mut entries: Vec<_> = pinned.chain(live.into_iter().flatten()).collect();
     entries.sort();
     entries.dedup_by(|later, first| later.0 == first.0);
@@ -43,24 +64,47 @@ async fn every(scope: &RequestScope, listing: &Listing, shape: ListShape) -> Vec
 }
 
 /// Returns what one server lists to this caller. A server that does not answer lists nothing, and costs nobody else.
-async fn now(scope: &RequestScope, source: Arc<ItemSource>, shape: ListShape) -> Vec<(String, String)> {
+async fn now(
+    scope: &RequestScope,
+    source: Arc<ItemSource>,
+    shape: ListShape,
+) -> Vec<(String, String)> {
     let gateway = &scope.gateway;
-    let upstream = source.upstream.as_ref().and_then(|upstream| gateway.upstreams().get(upstream));
-    let Some(upstream) = upstream else { return Vec::new() };
+    let upstream = source
+        .upstream
+        .as_ref()
+        .and_then(|upstream| gateway.upstreams().get(upstream));
+    let Some(upstream) = upstream else {
+        return Vec::new();
+    };
     let caller = &scope.caller;
-    let resources = upstream.resources(&caller.tenant, &caller.agent, scope.session(), PATIENCE).await;
+    let resources = upstream
+        .resources(&caller.tenant, &caller.agent, scope.session(), PATIENCE)
+        .await;
     let resources = match resources {
         Ok(resources) => resources,
         Err(failure) => {
-            tracing::warn!(upstream = &*upstream.name, "its resources are not listed now: {failure}");
+            tracing::warn!(
+                upstream = &*upstream.name,
+                "its resources are not listed now: {failure}"
+            );
             return Vec::new();
         }
     };
     let has_overlay = upstream.config().overlay.is_some();
-    let compiled = gateway.live_resources().compile(&source, has_overlay, resources).await;
+    let compiled = gateway
+        .live_resources()
+        .compile(&source, has_overlay, resources)
+        .await;
     let entry = |resource: &Arc<weir_contracts::contract::Resource>| {
-        let serde_json::Value::Object(entry) = listed::resource(Some(&source.contract), resource) else { return None };
-        let uri = entry.get("uri").and_then(serde_json::Value::as_str)?.to_owned();
+        let serde_json::Value::Object(entry) = listed::resource(Some(&source.contract), resource)
+        else {
+            return None;
+        };
+        let uri = entry
+            .get("uri")
+            .and_then(serde_json::Value::as_str)?
+            .to_owned();
         let mut written = String::new();
         write_entry(&entry, source.contract_version(), shape, &mut written);
         Some((uri, written))
@@ -69,11 +113,19 @@ async fn now(scope: &RequestScope, source: Arc<ItemSource>, shape: ListShape) ->
 }
 
 fn page(entries: Vec<(String, String)>, last: Option<&str>, size: usize) -> Page<'static> {
-    let start = last.map_or(0, |last| entries.partition_point(|(uri, _)| uri.as_str() <= last));
+    let start = last.map_or(0, |last| {
+        entries.partition_point(|(uri, _)| uri.as_str() <= last)
+    });
     let end = entries.len().min(start.saturating_add(size.max(1)));
     let next = (end < entries.len()).then(|| cursor_after(&entries[end - 1].0));
-    let shown: Vec<&str> = entries[start..end].iter().map(|(_, entry)| entry.as_str()).collect();
-    Page { entries: shown.join(",").into(), next }
+    let shown: Vec<&str> = entries[start..end]
+        .iter()
+        .map(|(_, entry)| entry.as_str())
+        .collect();
+    Page {
+        entries: shown.join(",").into(),
+        next,
+    }
 }
 
 #[cfg(test)]
@@ -83,7 +135,9 @@ mod tests {
     #[test]
     fn pages_follow_each_other_although_the_list_changes_between_them() {
         let entries = |uris: &[&str]| -> Vec<(String, String)> {
-            uris.iter().map(|uri| ((*uri).to_owned(), format!("\"{uri}\""))).collect()
+            uris.iter()
+                .map(|uri| ((*uri).to_owned(), format!("\"{uri}\"")))
+                .collect()
         };
         let first = page(entries(&["a", "b", "c"]), None, 2);
         assert_eq!(first.entries, "\"a\",\"b\"");

@@ -54,7 +54,9 @@ impl Rounds {
         cancel: &CancellationToken,
     ) -> Result<String, CallError> {
         match self.answers(asker, ask, cancel).await {
-            Err(_) if ask.is_waited_for() && !std::mem::replace(&mut self.declined, true) => Ok("{}".to_owned()),
+            Err(_) if ask.is_waited_for() && !std::mem::replace(&mut self.declined, true) => {
+                Ok("{}".to_owned())
+            }
             Err(error) => Err(ask.give_up(error)),
             answers => answers,
         }
@@ -85,9 +87,20 @@ impl Rounds {
     }
 
     /// The keys of a task's questions are unique over its life, so from the second round on they carry its number.
-    async fn ask_in_task(&self, task: &Task, requests: Map<String, Value>) -> Result<String, CallError> {
-        let mark = if self.asked == 1 { String::new() } else { format!("#{}", self.asked) };
-        let marked = requests.into_iter().map(|(key, request)| (format!("{key}{mark}"), request)).collect();
+    async fn ask_in_task(
+        &self,
+        task: &Task,
+        requests: Map<String, Value>,
+    ) -> Result<String, CallError> {
+        let mark = if self.asked == 1 {
+            String::new()
+        } else {
+            format!("#{}", self.asked)
+        };
+        let marked = requests
+            .into_iter()
+            .map(|(key, request)| (format!("{key}{mark}"), request))
+            .collect();
         let answers = task.ask(marked).await.ok_or_else(cancelled)?;
         let own = answers.into_iter().map(|(mut key, answer)| {
             key.truncate(key.len() - mark.len());
@@ -103,12 +116,18 @@ async fn ask_client(
     cancel: &CancellationToken,
 ) -> Result<String, CallError> {
     let Some(client) = channel.client.as_deref() else {
-        return Err(CallError::new(Code::Internal, "The gateway failed.").log("there is nobody to be asked"));
+        return Err(CallError::new(Code::Internal, "The gateway failed.")
+            .log("there is nobody to be asked"));
     };
     let mut questions: Vec<(String, &str, Question<'_>)> = Vec::new();
     for (key, asked) in requests {
-        let method = asked.get("method").and_then(Value::as_str).unwrap_or_default();
-        let params = asked.get("params").map(|params| identified(method, params).to_string());
+        let method = asked
+            .get("method")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let params = asked
+            .get("params")
+            .map(|params| identified(method, params).to_string());
         let (request, question) = client.ask(method, params.as_deref());
         questions.push((key.clone(), method, question));
         channel.send(request);
@@ -116,9 +135,15 @@ async fn ask_client(
     let answers = async {
         let mut answers = String::from("{");
         for (key, method, question) in &mut questions {
-            let answer = (&mut question.answer).await.unwrap_or_else(|_| Err("the session ended".to_owned()));
-            let answer = answer
-                .map_err(|why| ended("client_refused", format!("The client refused to answer ({method}): {why}")))?;
+            let answer = (&mut question.answer)
+                .await
+                .unwrap_or_else(|_| Err("the session ended".to_owned()));
+            let answer = answer.map_err(|why| {
+                ended(
+                    "client_refused",
+                    format!("The client refused to answer ({method}): {why}"),
+                )
+            })?;
             if answers.len() > 1 {
                 answers.push(',');
             }
@@ -141,7 +166,9 @@ async fn ask_client(
 
 /// Gives an elicitation of a URL the id that legacy clients need. The modern era has none.
 fn identified<'p>(method: &str, params: &'p Value) -> Cow<'p, Value> {
-    let needs_id = method == "elicitation/create" && params["mode"] == "url" && params.get("elicitationId").is_none();
+    let needs_id = method == "elicitation/create"
+        && params["mode"] == "url"
+        && params.get("elicitationId").is_none();
     let mut id = [0; 16];
     if !needs_id || getrandom::fill(&mut id).is_err() {
         return Cow::Borrowed(params);
@@ -156,7 +183,10 @@ fn cancelled() -> CallError {
 }
 
 fn ended(reason: &str, message: String) -> CallError {
-    CallError { reason: Some(reason.to_owned()), ..CallError::new(Code::ToolError, message) }
+    CallError {
+        reason: Some(reason.to_owned()),
+        ..CallError::new(Code::ToolError, message)
+    }
 }
 
 #[cfg(test)]
@@ -169,10 +199,20 @@ mod tests {
     fn a_legacy_client_knows_each_url_that_it_is_asked_to_open_by_an_id() {
         let url = json!({ "mode": "url", "message": "Sign in", "url": "https://example.com" });
         let asked = identified("elicitation/create", &url);
-        assert_eq!(asked["elicitationId"].as_str().map(str::len), Some(32), "{asked}");
-        assert_ne!(asked["elicitationId"], identified("elicitation/create", &url)["elicitationId"]);
+        assert_eq!(
+            asked["elicitationId"].as_str().map(str::len),
+            Some(32),
+            "{asked}"
+        );
+        assert_ne!(
+            asked["elicitationId"],
+            identified("elicitation/create", &url)["elicitationId"]
+        );
         for (method, params) in [
-            ("elicitation/create", json!({ "mode": "url", "elicitationId": "theirs" })),
+            (
+                "elicitation/create",
+                json!({ "mode": "url", "elicitationId": "theirs" }),
+            ),
             ("elicitation/create", json!({ "message": "Who?" })),
             ("roots/list", json!({})),
         ] {

@@ -12,7 +12,9 @@ pub(super) fn answer(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<
     let uri = request.params.uri.and_then(raw::string);
     let uri = uri.ok_or_else(|| RpcError::invalid_params("`params.uri` must be a string"))?;
     let Some(client) = &scope.client else {
-        return Err(RpcError::invalid_request("subscriptions are kept for a session, and this request has none"));
+        return Err(RpcError::invalid_request(
+            "subscriptions are kept for a session, and this request has none",
+        ));
     };
     if request.method == Method::Unsubscribe {
         client.watched().remove(&uri);

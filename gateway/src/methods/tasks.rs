@@ -38,11 +38,20 @@ pub(super) fn opened(
     if !call.version.is_modern() || !knows_tasks(call.capabilities()) {
         return None;
     }
-    let tool = snapshot.catalogue.tool(&scope.endpoint, tool, scope.caller.access())?;
+    let tool = snapshot
+        .catalogue
+        .tool(&scope.endpoint, tool, scope.caller.access())?;
     let events = || channel.map(|channel| channel.clone() as Arc<dyn CallEvents>);
     let allows = tool.tasks != TaskSupport::None;
     let (named, writes) = ((&tool.contract, &tool.name), tool.tool.writes());
-    allows.then(|| scope.gateway.tasks().open(&scope.caller, &scope.endpoint, named, writes, events())).flatten()
+    allows
+        .then(|| {
+            scope
+                .gateway
+                .tasks()
+                .open(&scope.caller, &scope.endpoint, named, writes, events())
+        })
+        .flatten()
 }
 
 /// Answers a call with its result, or with the task that it has become.
@@ -56,7 +65,8 @@ pub(super) async fn run(
     let tasks = scope.gateway.tasks();
     let gone = task.token().drop_guard_ref();
     let (tell, mut told) = oneshot::channel();
-    let (running, task_scope, snapshot) = (call.clone().into_owned(), scope.clone(), snapshot.clone());
+    let (running, task_scope, snapshot) =
+        (call.clone().into_owned(), scope.clone(), snapshot.clone());
     tasks.run(&task, {
         let task = task.clone();
         async move {
@@ -87,7 +97,12 @@ pub(super) async fn run(
         }
     };
     gone.disarm();
-    answer.unwrap_or_else(|_| Answer::refused(&call.id, &RpcError::internal("the call ended without an answer")))
+    answer.unwrap_or_else(|_| {
+        Answer::refused(
+            &call.id,
+            &RpcError::internal("the call ended without an answer"),
+        )
+    })
 }
 
 /// Returns the end of a task: what its request would have been answered with.
@@ -107,7 +122,9 @@ fn stage(task: &Task, answer: &Answer) -> Stage {
     match body.map(|body| (body.result, body.error)) {
         Some((Some(result), _)) => Stage::Completed(result.get().into()),
         Some((None, Some(error))) => Stage::Failed(error.get().into()),
-        _ => Stage::Failed(r#"{"code":-32603,"message":"the call ended without an answer"}"#.into()),
+        _ => {
+            Stage::Failed(r#"{"code":-32603,"message":"the call ended without an answer"}"#.into())
+        }
     }
 }
 
@@ -133,8 +150,13 @@ pub(super) fn get(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>
 pub(super) fn update(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
     let task = find(scope, request)?;
     let wrong = || RpcError::invalid_params("`params.inputResponses` must be an object");
-    let responses = request.params.input_responses.filter(|responses| raw::is_object(responses)).ok_or_else(wrong)?;
-    let responses: Map<String, Value> = serde_json::from_str(responses.get()).map_err(|_| wrong())?;
+    let responses = request
+        .params
+        .input_responses
+        .filter(|responses| raw::is_object(responses))
+        .ok_or_else(wrong)?;
+    let responses: Map<String, Value> =
+        serde_json::from_str(responses.get()).map_err(|_| wrong())?;
     task.answer(responses);
     acknowledged(scope, request)
 }
@@ -163,7 +185,10 @@ fn find(scope: &RequestScope, request: &Request<'_>) -> Result<Arc<Task>, RpcErr
     check(request)?;
     let id = request.params.task_id.and_then(raw::string);
     let id = id.ok_or_else(|| RpcError::invalid_params("`params.taskId` must be a string"))?;
-    let task = scope.gateway.tasks().find(&scope.caller, &scope.endpoint, &id);
+    let task = scope
+        .gateway
+        .tasks()
+        .find(&scope.caller, &scope.endpoint, &id);
     task.ok_or_else(|| {
         RpcError::invalid_params(format!(
             "there is no such task here: it is kept for {} min, by the process that began it",
@@ -185,7 +210,10 @@ fn write_detailed(result: &mut ResultWriter, task: &Task, seen: &Seen) {
     write(result, task, seen);
     match &seen.stage {
         Stage::InputRequired(questions) => {
-            result.json("inputRequests", &serde_json::to_string(&questions.open).expect("a JSON object"));
+            result.json(
+                "inputRequests",
+                &serde_json::to_string(&questions.open).expect("a JSON object"),
+            );
         }
         Stage::Completed(answer) => drop(result.json("result", answer)),
         Stage::Failed(error) => drop(result.json("error", error)),

@@ -3,7 +3,11 @@
 /// Returns the text if it is a well-formed `traceparent` (version, trace id, parent id, flags).
 pub fn traceparent(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
-    let hex = |bytes: &[u8]| bytes.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let hex = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
     let zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == b'0');
     // A later version may append members behind another dash; what is kept is bounded all the same.
     let length = match bytes.len() {
@@ -14,7 +18,9 @@ pub fn traceparent(text: &str) -> Option<&str> {
     let well_formed = length
         && bytes.iter().all(u8::is_ascii_graphic)
         && (bytes[2], bytes[35], bytes[52]) == (b'-', b'-', b'-')
-        && [&bytes[..2], &bytes[3..35], &bytes[36..52], &bytes[53..55]].into_iter().all(hex)
+        && [&bytes[..2], &bytes[3..35], &bytes[36..52], &bytes[53..55]]
+            .into_iter()
+            .all(hex)
         && bytes[..2] != *b"ff"
         && !zero(&bytes[3..35])
         && !zero(&bytes[36..52]);

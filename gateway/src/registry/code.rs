@@ -22,7 +22,12 @@ impl CodeGate {
 }
 
 impl ToolGate for CodeGate {
-    fn admit<'a>(&'a self, plugin: &'a str, _build: &'a str, definitions: &'a Definitions) -> Admitting<'a> {
+    fn admit<'a>(
+        &'a self,
+        plugin: &'a str,
+        _build: &'a str,
+        definitions: &'a Definitions,
+    ) -> Admitting<'a> {
         Box::pin(async move {
             match self.0.upgrade() {
                 Some(registry) => registry.admit(plugin, definitions).await,
@@ -44,10 +49,20 @@ impl ToolGate for CodeGate {
     }
 
     fn promised(&self) -> Vec<(String, Arc<str>)> {
-        let live = self.0.upgrade().map(|registry| registry.gate.live()).unwrap_or_default();
-        let promised =
-            |contract: &Contract| Some((contract.plugin()?.to_owned(), contract.definitions.as_deref()?.into()));
-        live.values().filter_map(|live| promised(&live.contract)).collect()
+        let live = self
+            .0
+            .upgrade()
+            .map(|registry| registry.gate.live())
+            .unwrap_or_default();
+        let promised = |contract: &Contract| {
+            Some((
+                contract.plugin()?.to_owned(),
+                contract.definitions.as_deref()?.into(),
+            ))
+        };
+        live.values()
+            .filter_map(|live| promised(&live.contract))
+            .collect()
     }
 }
 
@@ -65,15 +80,24 @@ impl Registry {
     fn announce(&self, plugin: &str, changed: &Changed) {
         let announcements = self.gateway.announcements();
         let snapshot = self.gateway.snapshot();
-        let contract = snapshot.contracts.iter().find(|contract| contract.plugin() == Some(plugin));
+        let contract = snapshot
+            .contracts
+            .iter()
+            .find(|contract| contract.plugin() == Some(plugin));
         let Some(contract) = contract else { return };
         match changed {
             Changed::Tools => announcements.list_changed(&contract.name, 0),
             Changed::Prompts => announcements.list_changed(&contract.name, 1),
             Changed::Resources => announcements.list_changed(&contract.name, 2),
             Changed::Resource(uri) => {
-                let is_listed = contract.resources.iter().any(|resource| resource.uri == *uri)
-                    || contract.templates.iter().any(|template| uri::is_made_of(&template.uri_template, uri));
+                let is_listed = contract
+                    .resources
+                    .iter()
+                    .any(|resource| resource.uri == *uri)
+                    || contract
+                        .templates
+                        .iter()
+                        .any(|template| uri::is_made_of(&template.uri_template, uri));
                 if is_listed {
                     announcements.resource_changed(uri);
                 }
@@ -107,23 +131,52 @@ impl Registry {
                 Ok(Submitted::Judged(Verdict::Held(held))) => report.held.push(held),
                 Ok(_) => {}
                 Err(GateError::Refused(problems)) => report.problems.extend(problems),
-                Err(error) => report.problems.push(Problem::new(&plugin, "", error.to_string())),
+                Err(error) => report
+                    .problems
+                    .push(Problem::new(&plugin, "", error.to_string())),
             }
         }
     }
 
-    async fn submit_code(&self, plugin: &str, definitions: &Definitions) -> Result<Submitted, GateError> {
-        let config = self.gateway.config().plugins.get(plugin).cloned().unwrap_or_default();
+    async fn submit_code(
+        &self,
+        plugin: &str,
+        definitions: &Definitions,
+    ) -> Result<Submitted, GateError> {
+        let config = self
+            .gateway
+            .config()
+            .plugins
+            .get(plugin)
+            .cloned()
+            .unwrap_or_default();
         if config.tools.as_ref().is_some_and(Vec::is_empty) {
             return Ok(Submitted::Nothing);
         }
         let contract = compiled(plugin, &config, definitions).map_err(GateError::Refused)?;
-        self.read_lock_of_offer(&contract.name, Source { origin: Origin::Code, owner: None }).await?;
+        self.read_lock_of_offer(
+            &contract.name,
+            Source {
+                origin: Origin::Code,
+                owner: None,
+            },
+        )
+        .await?;
         self.gate.refresh().await?;
         let live = self.gate.live().get(&contract.name).cloned();
-        let is_live = live.as_ref().is_some_and(|live| live.contract.definitions == contract.definitions);
-        if !is_live && self.is_rolled_back(&contract.name, &definitions.text).await? {
-            return Ok(if live.is_some() { Submitted::RolledBack } else { Submitted::Nothing });
+        let is_live = live
+            .as_ref()
+            .is_some_and(|live| live.contract.definitions == contract.definitions);
+        if !is_live
+            && self
+                .is_rolled_back(&contract.name, &definitions.text)
+                .await?
+        {
+            return Ok(if live.is_some() {
+                Submitted::RolledBack
+            } else {
+                Submitted::Nothing
+            });
         }
         let by = format!("plugin:{plugin}");
         let submission = Submission {
@@ -144,11 +197,20 @@ impl Registry {
 
     /// Publishes a plugin that is being developed as it is built, whatever that changes.
     async fn publish_at_work(&self, held: Held, by: &str) -> Result<Verdict, GateError> {
-        let approval = Approval { fingerprint: &held.fingerprint, role: Role::Operator, by };
+        let approval = Approval {
+            fingerprint: &held.fingerprint,
+            role: Role::Operator,
+            by,
+        };
         match self.gate.publish(&held.draft, &approval).await {
-            Ok((_, Some(version))) => Ok(Verdict::Published { version, diff: held.diff }),
+            Ok((_, Some(version))) => Ok(Verdict::Published {
+                version,
+                diff: held.diff,
+            }),
             // Someone was quicker with this name: what is live now stays.
-            Ok((_, None)) | Err(GateError::Outdated { .. } | GateError::Decided(_)) => Ok(Verdict::Held(held)),
+            Ok((_, None)) | Err(GateError::Outdated { .. } | GateError::Decided(_)) => {
+                Ok(Verdict::Held(held))
+            }
             Err(error) => Err(error),
         }
     }
@@ -163,16 +225,27 @@ impl Registry {
             return contract.clone();
         }
         let snapshot = self.gateway.snapshot();
-        let served = snapshot.contracts.iter().find(|served| served.name == contract.name);
+        let served = snapshot
+            .contracts
+            .iter()
+            .find(|served| served.name == contract.name);
         served.unwrap_or(contract).clone()
     }
 }
 
-fn compiled(plugin: &str, config: &PluginConfig, definitions: &Definitions) -> Result<Contract, Vec<Problem>> {
+fn compiled(
+    plugin: &str,
+    config: &PluginConfig,
+    definitions: &Definitions,
+) -> Result<Contract, Vec<Problem>> {
     let rate = match &config.limits.rate {
         None => None,
         Some(text) => Some(form::rate(text).ok_or_else(|| {
-            let problem = Problem::new(plugin, "", format!("`[plugins.{plugin}.limits] rate` is not a rate: {text:?}"));
+            let problem = Problem::new(
+                plugin,
+                "",
+                format!("`[plugins.{plugin}.limits] rate` is not a rate: {text:?}"),
+            );
             vec![problem.hint("write it as 10/s, 60/min, 1000/hour or 5000/day")]
         })?),
     };

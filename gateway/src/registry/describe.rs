@@ -35,7 +35,10 @@ pub struct Away {
 
 impl From<String> for Away {
     fn from(why: String) -> Self {
-        Self { why, ..Self::default() }
+        Self {
+            why,
+            ..Self::default()
+        }
     }
 }
 
@@ -45,10 +48,18 @@ impl Away {
         if away.len() == 1 {
             return away.remove(0);
         }
-        let details: Vec<&str> = away.iter().filter_map(|away| away.details.as_deref()).collect();
+        let details: Vec<&str> = away
+            .iter()
+            .filter_map(|away| away.details.as_deref())
+            .collect();
         let details = (!details.is_empty()).then(|| details.join("; "));
         let why: Vec<String> = away.into_iter().map(|away| away.why).collect();
-        Self { why: why.join("; "), details, of_source: true, ..Self::default() }
+        Self {
+            why: why.join("; "),
+            details,
+            of_source: true,
+            ..Self::default()
+        }
     }
 
     /// Returns it as a problem of the file that waits.
@@ -71,7 +82,10 @@ pub async fn describe_all(
     source: &form::Source,
     collections: &[&form::Collection],
 ) -> (BTreeMap<String, Shape>, Vec<Away>, Vec<Problem>) {
-    let asked: Vec<_> = collections.iter().map(|collection| describe(gateway, source, collection)).collect();
+    let asked: Vec<_> = collections
+        .iter()
+        .map(|collection| describe(gateway, source, collection))
+        .collect();
     let described: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
     let (mut shapes, mut away, mut problems) = (BTreeMap::new(), Vec::new(), Vec::new());
     for (collection, mut described) in collections.iter().zip(described) {
@@ -89,8 +103,16 @@ pub async fn describe_all(
 }
 
 /// Asks the adapter for the shape of a collection as it is now.
-async fn describe(gateway: &Gateway, source: &form::Source, collection: &form::Collection) -> Result<Shape, Describe> {
-    let asked = Asked { name: &collection.name, adapter: &collection.adapter, settings: &collection.settings };
+async fn describe(
+    gateway: &Gateway,
+    source: &form::Source,
+    collection: &form::Collection,
+) -> Result<Shape, Describe> {
+    let asked = Asked {
+        name: &collection.name,
+        adapter: &collection.adapter,
+        settings: &collection.settings,
+    };
     ask(gateway, &source.file, asked).await
 }
 
@@ -100,7 +122,11 @@ pub(super) async fn describe_as(
     file: &str,
     collection: &contract::Collection,
 ) -> Result<Shape, Describe> {
-    let asked = Asked { name: &collection.name, adapter: &collection.adapter, settings: &collection.settings };
+    let asked = Asked {
+        name: &collection.name,
+        adapter: &collection.adapter,
+        settings: &collection.settings,
+    };
     ask(gateway, file, asked).await
 }
 
@@ -120,18 +146,29 @@ impl Asked<'_> {
 
 async fn ask(gateway: &Gateway, file: &str, collection: Asked<'_>) -> Result<Shape, Describe> {
     let place = format!("/collections/{}", collection.name);
-    let text = match gateway.host().describe(collection.adapter, &collection.settings.to_string()).await {
+    let text = match gateway
+        .host()
+        .describe(collection.adapter, &collection.settings.to_string())
+        .await
+    {
         Ok(text) => text,
         Err(AdapterFailure::Guest(error)) => {
             let over = match collection.connection() {
                 "" => String::new(),
                 connection => format!(" over the connection `{connection}`"),
             };
-            let why = format!("the collection `{}` cannot be described{over}: {}", collection.name, error.message);
+            let why = format!(
+                "the collection `{}` cannot be described{over}: {}",
+                collection.name, error.message
+            );
             return Err(match Code::of_word(&error.code) {
-                code if code.is_for_later() => {
-                    Describe::Later(Away { place, why, details: error.details, of_source: true, is_crowded: false })
-                }
+                code if code.is_for_later() => Describe::Later(Away {
+                    place,
+                    why,
+                    details: error.details,
+                    of_source: true,
+                    is_crowded: false,
+                }),
                 Code::Forbidden => {
                     let hint = connection_hint(gateway, &collection);
                     Describe::Refused(Problem::new(file, place, why).hint(hint))
@@ -142,12 +179,22 @@ async fn ask(gateway: &Gateway, file: &str, collection: Asked<'_>) -> Result<Sha
         Err(failure) => {
             let why = format!("the collection `{}`: {failure}", collection.name);
             let is_crowded = matches!(failure, AdapterFailure::Overloaded { .. });
-            return Err(Describe::Later(Away { place, why, details: None, of_source: true, is_crowded }));
+            return Err(Describe::Later(Away {
+                place,
+                why,
+                details: None,
+                of_source: true,
+                is_crowded,
+            }));
         }
     };
     let refused = |why: String| Describe::Refused(Problem::new(file, place.clone(), why));
-    Shape::read(&text)
-        .map_err(|error| refused(format!("the adapter `{}` answered no shape: {error}", collection.adapter)))
+    Shape::read(&text).map_err(|error| {
+        refused(format!(
+            "the adapter `{}` answered no shape: {error}",
+            collection.adapter
+        ))
+    })
 }
 
 /// Returns the hint what to do about a connection that the adapter may not use.
@@ -155,10 +202,21 @@ fn connection_hint(gateway: &Gateway, collection: &Asked<'_>) -> String {
     let config = gateway.config();
     let wanted = collection.connection();
     if wanted.is_empty() || config.connections.contains_key(wanted) {
-        return format!("grant the connection under [plugins.{}.grants] in weir.toml", collection.adapter);
+        return format!(
+            "grant the connection under [plugins.{}.grants] in weir.toml",
+            collection.adapter
+        );
     }
-    match config.connections.keys().map(String::as_str).collect::<Vec<_>>()[..] {
+    match config
+        .connections
+        .keys()
+        .map(String::as_str)
+        .collect::<Vec<_>>()[..]
+    {
         [] => format!("weir.toml has no connection: add [connections.{wanted}]"),
-        ref names => format!("weir.toml has no connection `{wanted}`; it has {}", names.join(", ")),
+        ref names => format!(
+            "weir.toml has no connection `{wanted}`; it has {}",
+            names.join(", ")
+        ),
     }
 }

@@ -48,7 +48,9 @@ impl Registry {
     pub async fn watch_sources(&self) {
         // A start touches no source; soon after it they are looked at.
         let mut next = Instant::now() + FIRST_LOOK;
-        let Some(mut checks) = self.gateway.source_checks().listen() else { return };
+        let Some(mut checks) = self.gateway.source_checks().listen() else {
+            return;
+        };
         // These looks come beside the checks that calls ask for, however many those are.
         let mut looks = tokio::time::interval(WATCH_INTERVAL);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -77,8 +79,12 @@ impl Registry {
 
     async fn is_drifted(&self, contract: &str, collection: &str) -> bool {
         let live = self.gate.live();
-        let Some(live) = live.get(contract) else { return false };
-        let Some(collection) = live.contract.collection(collection) else { return false };
+        let Some(live) = live.get(contract) else {
+            return false;
+        };
+        let Some(collection) = live.contract.collection(collection) else {
+            return false;
+        };
         if self.drift(live, &collection.name).is_some() {
             return true;
         }
@@ -99,18 +105,29 @@ impl Registry {
             self.set_drift(contract, collection, None);
             if before.is_some() {
                 self.record(live, collection, &shape);
-                tracing::info!(contract, collection = collection.name, "the source serves the contract again");
+                tracing::info!(
+                    contract,
+                    collection = collection.name,
+                    "the source serves the contract again"
+                );
             }
             return Ok((shape, None));
         };
         let difference = difference(&live.contract, &collection.name, &shape);
-        let is_known =
-            |known: &&Arc<Drift>| known.reasons == reasons && known.difference.fingerprint == difference.fingerprint;
+        let is_known = |known: &&Arc<Drift>| {
+            known.reasons == reasons && known.difference.fingerprint == difference.fingerprint
+        };
         if let Some(known) = before.as_ref().filter(is_known) {
             return Ok((shape, Some(Arc::clone(known))));
         }
         let (draft, edits) = self.mend(live, collection, &shape).await;
-        let drift = Arc::new(Drift { version: live.contract.version, reasons, difference, draft, edits });
+        let drift = Arc::new(Drift {
+            version: live.contract.version,
+            reasons,
+            difference,
+            draft,
+            edits,
+        });
         drift.log(contract, collection);
         self.set_drift(contract, collection, Some(Arc::clone(&drift)));
         Ok((shape, Some(drift)))
@@ -128,7 +145,8 @@ impl Registry {
         let live = self.gate.live();
         let known = self.drifted.lock().unwrap_or_else(PoisonError::into_inner);
         let is_live = |((contract, _), drift): &(&(String, String), &Arc<Drift>)| {
-            live.get(contract).is_some_and(|live| live.contract.version == drift.version)
+            live.get(contract)
+                .is_some_and(|live| live.contract.version == drift.version)
         };
         known.iter().filter(is_live).count()
     }
@@ -143,9 +161,20 @@ impl Registry {
     }
 
     /// Returns a draft of the same form over the source as it is now, or what to edit for want of one.
-    async fn mend(&self, live: &LiveContract, collection: &Collection, shape: &Shape) -> (Option<String>, Vec<String>) {
-        let Ok(source) = form::read(&live.contract.name, &live.source) else { return (None, Vec::new()) };
-        let other = live.contract.collections.iter().map(|other| (other.name.clone(), other.shape.clone()));
+    async fn mend(
+        &self,
+        live: &LiveContract,
+        collection: &Collection,
+        shape: &Shape,
+    ) -> (Option<String>, Vec<String>) {
+        let Ok(source) = form::read(&live.contract.name, &live.source) else {
+            return (None, Vec::new());
+        };
+        let other = live
+            .contract
+            .collections
+            .iter()
+            .map(|other| (other.name.clone(), other.shape.clone()));
         let mut shapes: BTreeMap<String, Shape> = other.collect();
         shapes.insert(collection.name.clone(), shape.clone());
         match compile::compile(&source, &shapes) {
@@ -170,7 +199,11 @@ impl Registry {
 
     fn record(&self, live: &LiveContract, collection: &Collection, shape: &Shape) {
         let contract = &live.contract.name;
-        let of = Of { name: &collection.name, adapter: &collection.adapter, settings: &collection.settings };
+        let of = Of {
+            name: &collection.name,
+            adapter: &collection.adapter,
+            settings: &collection.settings,
+        };
         if let Err(error) = self.recorded.put(contract, of, shape) {
             tracing::warn!(contract, collection = collection.name, %error, "the shape could not be recorded");
         }
@@ -178,11 +211,18 @@ impl Registry {
 
     /// Holds a draft like any change that someone has to look at. A draft that waits already is not put aside for it,
     /// and what someone decided about is not asked again.
-    async fn propose(&self, live: &LiveContract, contract: Contract) -> Result<Option<String>, GateError> {
+    async fn propose(
+        &self,
+        live: &LiveContract,
+        contract: Contract,
+    ) -> Result<Option<String>, GateError> {
         let change = weir_contracts::diff::diff(&live.contract, &contract);
         let base = Some(live.contract.version.to_string());
         let state = self.gate.state();
-        if let Some(same) = state.draft_of_change(&contract.name, base.as_deref(), &change.fingerprint).await? {
+        if let Some(same) = state
+            .draft_of_change(&contract.name, base.as_deref(), &change.fingerprint)
+            .await?
+        {
             return Ok((same.status == DraftStatus::Pending).then_some(same.id));
         }
         if !state.pending(Some(&contract.name)).await?.is_empty() {
@@ -207,7 +247,9 @@ impl Registry {
 impl Drift {
     fn log(&self, contract: &str, collection: &Collection) {
         let mend = match (&self.draft, &self.edits[..]) {
-            (Some(draft), _) => format!(". To go on with it as it is now: `weir contracts publish {draft}`"),
+            (Some(draft), _) => {
+                format!(". To go on with it as it is now: `weir contracts publish {draft}`")
+            }
             (None, []) => String::new(),
             (None, edits) => format!(". Edit the form: {}", edits.join("; ")),
         };

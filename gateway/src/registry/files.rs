@@ -20,7 +20,10 @@ pub(super) struct Stamp {
 
 impl Stamp {
     fn of(meta: &Metadata) -> Self {
-        Self { modified: meta.modified().ok(), bytes: meta.len() }
+        Self {
+            modified: meta.modified().ok(),
+            bytes: meta.len(),
+        }
     }
 }
 
@@ -35,12 +38,23 @@ pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        Err(error) => return Err(Problem::new(&folder.display().to_string(), "", format!("cannot be read: {error}"))),
+        Err(error) => {
+            return Err(Problem::new(
+                &folder.display().to_string(),
+                "",
+                format!("cannot be read: {error}"),
+            ));
+        }
     };
     let mut found = BTreeMap::new();
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let counts = [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        let counts = [".yaml", ".yml", ".json"]
+            .iter()
+            .any(|end| name.ends_with(end));
         if !counts || name.starts_with('.') || name.ends_with(LOCK) {
             continue;
         }
@@ -55,8 +69,13 @@ pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
 
 /// Returns the name of the folder as a contract's owner: without links, so that one folder has one name.
 pub(super) fn owner(folder: &Path) -> String {
-    let whole = folder.canonicalize().or_else(|_| std::path::absolute(folder));
-    whole.unwrap_or_else(|_| folder.to_owned()).display().to_string()
+    let whole = folder
+        .canonicalize()
+        .or_else(|_| std::path::absolute(folder));
+    whole
+        .unwrap_or_else(|_| folder.to_owned())
+        .display()
+        .to_string()
 }
 
 /// Returns the stamp of the lock beside a contract file; `None` if there is no lock.
@@ -81,7 +100,8 @@ fn bounded(path: &Path, bytes_max: usize) -> Result<String, Problem> {
 /// Returns the names of the contracts that have a lock in this folder.
 pub(super) fn locked(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
-    let name = |entry: std::fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(LOCK)?.to_owned());
+    let name =
+        |entry: std::fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(LOCK)?.to_owned());
     entries.filter_map(|entry| name(entry.ok()?)).collect()
 }
 
@@ -93,5 +113,6 @@ pub(crate) fn lock_path(folder: &Path, name: &str) -> PathBuf {
 /// Reads the lock of a contract, if it has one.
 pub(super) fn lock_text(folder: &Path, name: &str) -> Option<(PathBuf, Result<String, Problem>)> {
     let path = lock_path(folder, name);
-    path.exists().then(|| (path.clone(), bounded(&path, lock::FILE_BYTES_MAX)))
+    path.exists()
+        .then(|| (path.clone(), bounded(&path, lock::FILE_BYTES_MAX)))
 }

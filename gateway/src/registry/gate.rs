@@ -92,8 +92,13 @@ pub struct Submission<'a> {
 /// The outcome of a submission.
 #[derive(Debug)]
 pub enum Verdict {
-    Unchanged { version: Version },
-    Published { version: Version, diff: Option<Diff> },
+    Unchanged {
+        version: Version,
+    },
+    Published {
+        version: Version,
+        diff: Option<Diff>,
+    },
     Held(Held),
 }
 
@@ -150,13 +155,28 @@ impl Gate {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = self.state.waiting().await?;
         let (known, mut now) = (self.live(), Read::default());
         if known.is_empty() {
-            self.state.live().await?.into_iter().for_each(|row| now.take(row, None));
+            self.state
+                .live()
+                .await?
+                .into_iter()
+                .for_each(|row| now.take(row, None));
         } else {
-            for head in self.state.heads().await?.into_iter().filter(|head| head.live.is_some()) {
+            for head in self
+                .state
+                .heads()
+                .await?
+                .into_iter()
+                .filter(|head| head.live.is_some())
+            {
                 let known = known.get(&head.name);
                 match known.filter(|known| known.revision == head.revision) {
                     Some(known) => now.keep(known, head.owner),
-                    None => self.state.live_of(&head.name).await?.into_iter().for_each(|row| now.take(row, known)),
+                    None => self
+                        .state
+                        .live_of(&head.name)
+                        .await?
+                        .into_iter()
+                        .for_each(|row| now.take(row, known)),
                 }
             }
         }
@@ -167,10 +187,21 @@ impl Gate {
 
     /// Logs what is skipped from now on.
     fn set_unreadable(&self, now: BTreeMap<String, Unreadable>) {
-        let mut before = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = self
+            .unreadable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         for (contract, skipped) in &now {
-            if before.get(contract).is_none_or(|before| before.revision != skipped.revision) {
-                tracing::error!(contract, version = skipped.version, "refused: {}", skipped.why);
+            if before
+                .get(contract)
+                .is_none_or(|before| before.revision != skipped.revision)
+            {
+                tracing::error!(
+                    contract,
+                    version = skipped.version,
+                    "refused: {}",
+                    skipped.why
+                );
             }
         }
         *before = now;
@@ -178,18 +209,27 @@ impl Gate {
 
     /// Returns the live versions that this program cannot read, by contract. The others are served.
     pub fn unreadable(&self) -> BTreeMap<String, Unreadable> {
-        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.unreadable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Returns the live contracts by name.
     pub fn live(&self) -> BTreeMap<String, Arc<LiveContract>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Returns how many drafts of each class wait for someone.
     pub fn waiting_by_class(&self) -> Vec<(&'static str, u32)> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.iter().map(|(class, count)| (class.as_str(), *count)).collect()
+        waiting
+            .iter()
+            .map(|(class, count)| (class.as_str(), *count))
+            .collect()
     }
 
     pub fn state(&self) -> &Arc<State> {
@@ -233,14 +273,20 @@ impl Gate {
         let change = diff(&before, &submission.contract);
         if let (Class::Identical, Some(current)) = (change.class, current) {
             if current.source != submission.source {
-                self.state.keep(name, &before.version.to_string(), submission.source).await?;
+                self.state
+                    .keep(name, &before.version.to_string(), submission.source)
+                    .await?;
             }
             // A file or a server holds one text. Beside the build of a plugin that serves another one may wait, and whoever
             // submits over the admin API speaks of that alone.
             if matches!(submission.origin, Origin::File | Origin::Upstream) {
-                self.state.drop_held(name, submission.origin, now_ms(), submission.by).await?;
+                self.state
+                    .drop_held(name, submission.origin, now_ms(), submission.by)
+                    .await?;
             }
-            return Ok(Verdict::Unchanged { version: before.version });
+            return Ok(Verdict::Unchanged {
+                version: before.version,
+            });
         }
         if (change.class, submission.hold) == (Class::Identical, false) {
             // The contract was retired, and now is back as it was.
@@ -248,21 +294,44 @@ impl Gate {
             let subject = format!("{name}@{version}");
             let change = self.begin(Some(&submission.contract)).await?;
             let change = change.switch(name, None, Some(&version), None, now_ms(), submission.by);
-            self.recorded(AdminAct::Publish, &subject, "", submission.by, change).await?;
+            self.recorded(AdminAct::Publish, &subject, "", submission.by, change)
+                .await?;
             let change = diff(&before, &submission.contract);
-            return Ok(Verdict::Published { version: before.version, diff: Some(change) });
+            return Ok(Verdict::Published {
+                version: before.version,
+                diff: Some(change),
+            });
         }
         let taken = self.state.version_numbers(name).await?;
         let version = free(change.next_version(before.version), change.class, &taken);
-        let contract = Contract { version, ..submission.contract.clone() };
-        let waits = submission.hold || matches!(change.class, Class::Review | Class::Undecided | Class::Breaking);
+        let contract = Contract {
+            version,
+            ..submission.contract.clone()
+        };
+        let waits = submission.hold
+            || matches!(
+                change.class,
+                Class::Review | Class::Undecided | Class::Breaking
+            );
         let base = current.map(|current| current.contract.version.to_string());
         if waits {
-            return self.hold(submission, &contract, base.as_deref(), change).await.map(Verdict::Held);
+            return self
+                .hold(submission, &contract, base.as_deref(), change)
+                .await
+                .map(Verdict::Held);
         }
-        let row = row(&contract, submission, change_class(change.class), &change.fingerprint);
-        self.publish_row(&contract, base.as_deref(), submission.place(), &row, None).await?;
-        Ok(Verdict::Published { version, diff: Some(change) })
+        let row = row(
+            &contract,
+            submission,
+            change_class(change.class),
+            &change.fingerprint,
+        );
+        self.publish_row(&contract, base.as_deref(), submission.place(), &row, None)
+            .await?;
+        Ok(Verdict::Published {
+            version,
+            diff: Some(change),
+        })
     }
 
     /// Returns what the submission is compared with: what is live, or was when the contract was retired. A name's
@@ -275,14 +344,25 @@ impl Gate {
         if let Some(current) = current {
             return Ok(Some(current.contract.clone()));
         }
-        let Some(head) = self.state.head(name).await? else { return Ok(None) };
+        let Some(head) = self.state.head(name).await? else {
+            return Ok(None);
+        };
         let last = match head.last {
             Some(last) => Some(last),
             // A state of long ago does not say which version was retired.
-            None => self.state.versions(name).await?.pop().map(|last| last.version),
+            None => self
+                .state
+                .versions(name)
+                .await?
+                .pop()
+                .map(|last| last.version),
         };
         let Some(last) = last else { return Ok(None) };
-        let last = self.state.version(name, &last).await?.ok_or(StateError::Unknown("version"))?;
+        let last = self
+            .state
+            .version(name, &last)
+            .await?
+            .ok_or(StateError::Unknown("version"))?;
         Ok(Some(Arc::new(artifact(name, &last.artifact)?)))
     }
 
@@ -291,21 +371,48 @@ impl Gate {
         if submission.hold {
             let fingerprint = first_fingerprint(contract);
             let report = first_report(contract, &fingerprint).to_string();
-            let held = self.store_held(submission, contract, None, ChangeClass::First, &fingerprint, &report).await?;
+            let held = self
+                .store_held(
+                    submission,
+                    contract,
+                    None,
+                    ChangeClass::First,
+                    &fingerprint,
+                    &report,
+                )
+                .await?;
             return Ok(Verdict::Held(Held { diff: None, ..held }));
         }
-        let row = row(contract, submission, ChangeClass::First, &first_fingerprint(contract));
-        self.publish_row(contract, None, submission.place(), &row, None).await?;
-        Ok(Verdict::Published { version: contract.version, diff: None })
+        let row = row(
+            contract,
+            submission,
+            ChangeClass::First,
+            &first_fingerprint(contract),
+        );
+        self.publish_row(contract, None, submission.place(), &row, None)
+            .await?;
+        Ok(Verdict::Published {
+            version: contract.version,
+            diff: None,
+        })
     }
 
     /// Makes the contract of a lock file the first version here. Its form is not known, so that the file beside it is
     /// judged.
-    pub async fn restore(&self, lock: &Lock, name: &str, source: Source<'_>) -> Result<(), GateError> {
+    pub async fn restore(
+        &self,
+        lock: &Lock,
+        name: &str,
+        source: Source<'_>,
+    ) -> Result<(), GateError> {
         let contract = &lock.contract;
         if contract.name != name {
             let message = format!("is the lock of `{}`, not of `{name}`", contract.name);
-            return Err(GateError::Refused(vec![Problem::new("", "/contract/name", message)]));
+            return Err(GateError::Refused(vec![Problem::new(
+                "",
+                "/contract/name",
+                message,
+            )]));
         }
         let row = VersionRow {
             contract: name.to_owned(),
@@ -323,35 +430,72 @@ impl Gate {
     }
 
     /// Checks that a contract is changed where it comes from, and that its tools are its own.
-    fn check(&self, submission: &Submission<'_>, live: &BTreeMap<String, Arc<LiveContract>>) -> Result<(), GateError> {
+    fn check(
+        &self,
+        submission: &Submission<'_>,
+        live: &BTreeMap<String, Arc<LiveContract>>,
+    ) -> Result<(), GateError> {
         let contract = &submission.contract;
         let mut problems = Vec::new();
-        let owner = live.get(&contract.name).and_then(|current| current.owner.as_deref());
-        if let Some(owner) = owner.filter(|owner| submission.owner.is_some_and(|folder| folder != *owner)) {
-            return Err(GateError::Owned { contract: contract.name.clone(), owner: owner.to_owned() });
+        let owner = live
+            .get(&contract.name)
+            .and_then(|current| current.owner.as_deref());
+        if let Some(owner) =
+            owner.filter(|owner| submission.owner.is_some_and(|folder| folder != *owner))
+        {
+            return Err(GateError::Owned {
+                contract: contract.name.clone(),
+                owner: owner.to_owned(),
+            });
         }
-        if let Some(current) = live.get(&contract.name).filter(|current| current.origin != submission.origin) {
+        if let Some(current) = live
+            .get(&contract.name)
+            .filter(|current| current.origin != submission.origin)
+        {
             let (from, hint) = match current.origin {
-                Origin::File => ("a contract file", "change the file, or retire the contract first"),
-                Origin::Api => ("the admin API", "change it there, or retire the contract first"),
-                Origin::Code => ("the functions of a plugin", "change the plugin, or retire the contract first"),
-                Origin::Upstream => ("another server", "give this contract another name, or retire that one first"),
+                Origin::File => (
+                    "a contract file",
+                    "change the file, or retire the contract first",
+                ),
+                Origin::Api => (
+                    "the admin API",
+                    "change it there, or retire the contract first",
+                ),
+                Origin::Code => (
+                    "the functions of a plugin",
+                    "change the plugin, or retire the contract first",
+                ),
+                Origin::Upstream => (
+                    "another server",
+                    "give this contract another name, or retire that one first",
+                ),
             };
             let message = format!("the contract `{}` comes from {from} already", contract.name);
             problems.push(Problem::new("", "/contract", message).hint(hint));
         }
         problems.extend(taken(contract, live.values().map(|live| &*live.contract)));
-        if problems.is_empty() { Ok(()) } else { Err(GateError::Refused(problems)) }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(GateError::Refused(problems))
+        }
     }
 
     /// Begins a change after which `contract` is live, or none of its name. Whatever becomes live comes through here: its
     /// names are compared with those of all other live contracts, and no process changes these until the change ends.
     async fn begin(&self, contract: Option<&Contract>) -> Result<LiveChange, GateError> {
         let mut change = self.state.change_live().await?;
-        let Some(contract) = contract else { return Ok(change) };
+        let Some(contract) = contract else {
+            return Ok(change);
+        };
         let known = self.live();
         let mut others = Vec::new();
-        for head in change.heads().await?.into_iter().filter(|head| head.live.is_some() && head.name != contract.name) {
+        for head in change
+            .heads()
+            .await?
+            .into_iter()
+            .filter(|head| head.live.is_some() && head.name != contract.name)
+        {
             let known = known.get(&head.name);
             if let Some(known) = known.filter(|known| known.revision == head.revision) {
                 others.push(known.contract.clone());
@@ -362,7 +506,11 @@ impl Gate {
             }
         }
         let problems = taken(contract, others.iter().map(Arc::as_ref));
-        if problems.is_empty() { Ok(change) } else { Err(GateError::Refused(problems)) }
+        if problems.is_empty() {
+            Ok(change)
+        } else {
+            Err(GateError::Refused(problems))
+        }
     }
 
     async fn publish_row(
@@ -374,8 +522,18 @@ impl Gate {
         draft: Option<&str>,
     ) -> Result<(), GateError> {
         let subject = format!("{}@{}", row.contract, row.version);
-        let change = self.begin(Some(contract)).await?.publish(base, source, row, draft);
-        self.recorded(AdminAct::Publish, &subject, &row.fingerprint, &row.published_by, change).await
+        let change = self
+            .begin(Some(contract))
+            .await?
+            .publish(base, source, row, draft);
+        self.recorded(
+            AdminAct::Publish,
+            &subject,
+            &row.fingerprint,
+            &row.published_by,
+            change,
+        )
+        .await
     }
 
     /// Records a change before it is made: what cannot be recorded is not done, and what then fails is recorded too.
@@ -391,8 +549,12 @@ impl Gate {
         self.audit.admin(act, subject, fingerprint, by, None)?;
         let done = change.await;
         if let Err(error) = &done {
-            let detail = serde_json::Map::from_iter([("failed".to_owned(), Value::String(error.to_string()))]);
-            self.audit.admin(act, subject, fingerprint, by, Some(&detail))?;
+            let detail = serde_json::Map::from_iter([(
+                "failed".to_owned(),
+                Value::String(error.to_string()),
+            )]);
+            self.audit
+                .admin(act, subject, fingerprint, by, Some(&detail))?;
         }
         Ok(done?)
     }
@@ -414,18 +576,39 @@ impl Read {
     /// served on.
     fn take(&mut self, row: Live, known: Option<&Arc<LiveContract>>) {
         // A version is published once: the same number is the same contract.
-        let same = known.map(|known| &known.contract).filter(|contract| contract.version.to_string() == row.version);
-        match same.map_or_else(|| artifact(&row.name, &row.artifact).map(Arc::new), |same| Ok(same.clone())) {
+        let same = known
+            .map(|known| &known.contract)
+            .filter(|contract| contract.version.to_string() == row.version);
+        match same.map_or_else(
+            || artifact(&row.name, &row.artifact).map(Arc::new),
+            |same| Ok(same.clone()),
+        ) {
             Ok(contract) => {
-                let Live { origin, owner, source, revision, .. } = row;
-                let entry = LiveContract { contract, origin, owner, source, revision };
+                let Live {
+                    origin,
+                    owner,
+                    source,
+                    revision,
+                    ..
+                } = row;
+                let entry = LiveContract {
+                    contract,
+                    origin,
+                    owner,
+                    source,
+                    revision,
+                };
                 self.live.insert(row.name, Arc::new(entry));
             }
             Err(error) => {
                 if let Some(known) = known {
                     self.live.insert(row.name.clone(), known.clone());
                 }
-                let skipped = Unreadable { version: row.version, why: error.to_string(), revision: row.revision };
+                let skipped = Unreadable {
+                    version: row.version,
+                    why: error.to_string(),
+                    revision: row.revision,
+                };
                 self.unreadable.insert(row.name, skipped);
             }
         }
@@ -434,7 +617,10 @@ impl Read {
     fn keep(&mut self, known: &Arc<LiveContract>, owner: Option<String>) {
         let entry = match known.owner == owner {
             true => known.clone(),
-            false => Arc::new(LiveContract { owner, ..(**known).clone() }),
+            false => Arc::new(LiveContract {
+                owner,
+                ..(**known).clone()
+            }),
         };
         self.live.insert(known.contract.name.clone(), entry);
     }
@@ -442,7 +628,10 @@ impl Read {
 
 impl Submission<'_> {
     fn place(&self) -> Source<'_> {
-        Source { origin: self.origin, owner: self.owner }
+        Source {
+            origin: self.origin,
+            owner: self.owner,
+        }
     }
 }
 
@@ -452,7 +641,11 @@ pub fn revision(live: Option<&Arc<LiveContract>>) -> i64 {
 }
 
 /// Checks that a contract is what a decision about it rests on.
-fn still_on(on: Option<i64>, name: &str, live: Option<&Arc<LiveContract>>) -> Result<(), GateError> {
+fn still_on(
+    on: Option<i64>,
+    name: &str,
+    live: Option<&Arc<LiveContract>>,
+) -> Result<(), GateError> {
     match on {
         Some(on) if on != revision(live) => Err(GateError::Changed(name.to_owned())),
         _ => Ok(()),
@@ -466,7 +659,12 @@ fn owned(contract: &str, owner: &str) -> String {
     )
 }
 
-fn row(contract: &Contract, submission: &Submission<'_>, class: ChangeClass, fingerprint: &str) -> VersionRow {
+fn row(
+    contract: &Contract,
+    submission: &Submission<'_>,
+    class: ChangeClass,
+    fingerprint: &str,
+) -> VersionRow {
     VersionRow {
         contract: contract.name.clone(),
         version: contract.version.to_string(),
@@ -495,7 +693,11 @@ fn taken<'a>(contract: &'a Contract, others: impl Iterator<Item = &'a Contract>)
     let own: BTreeSet<(&str, &str)> = names(contract).collect();
     let mut taken: BTreeMap<(&str, &str), &str> = BTreeMap::new();
     for other in others.filter(|other| other.name != contract.name) {
-        taken.extend(names(other).filter(|name| own.contains(name)).map(|name| (name, other.name.as_str())));
+        taken.extend(
+            names(other)
+                .filter(|name| own.contains(name))
+                .map(|name| (name, other.name.as_str())),
+        );
     }
     let problem = |((kind, name), owner): ((&str, &str), &str)| {
         let message = format!("the {kind} `{name}` is defined by the contract `{owner}` already");
@@ -511,11 +713,23 @@ fn taken<'a>(contract: &'a Contract, others: impl Iterator<Item = &'a Contract>)
 /// What only one contract may define: the kind, and the name or URI that clients know it by.
 fn names(contract: &Contract) -> impl Iterator<Item = (&str, &str)> {
     let uris = contract.uri_scope().is_none().then_some(contract);
-    let resources = uris.into_iter().flat_map(|contract| contract.resources.iter().map(|it| it.uri.as_str()));
-    let templates = uris.into_iter().flat_map(|contract| contract.templates.iter().map(|it| it.uri_template.as_str()));
-    let tools = contract.tools.iter().map(|tool| ("tool", tool.name.as_str()));
-    let prompts = contract.prompts.iter().map(|prompt| ("prompt", prompt.name.as_str()));
-    tools.chain(prompts).chain(resources.chain(templates).map(|uri| ("resource", uri)))
+    let resources = uris
+        .into_iter()
+        .flat_map(|contract| contract.resources.iter().map(|it| it.uri.as_str()));
+    let templates = uris
+        .into_iter()
+        .flat_map(|contract| contract.templates.iter().map(|it| it.uri_template.as_str()));
+    let tools = contract
+        .tools
+        .iter()
+        .map(|tool| ("tool", tool.name.as_str()));
+    let prompts = contract
+        .prompts
+        .iter()
+        .map(|prompt| ("prompt", prompt.name.as_str()));
+    tools
+        .chain(prompts)
+        .chain(resources.chain(templates).map(|uri| ("resource", uri)))
 }
 
 /// After a rollback the next number may be taken: the first free one of the same step.
@@ -531,7 +745,8 @@ fn free(mut version: Version, class: Class, taken: &[String]) -> Version {
 }
 
 fn artifact(name: &str, text: &str) -> Result<Contract, GateError> {
-    Contract::from_own_artifact(text).map_err(|error| GateError::Artifact(format!("{name}: {error}")))
+    Contract::from_own_artifact(text)
+        .map_err(|error| GateError::Artifact(format!("{name}: {error}")))
 }
 
 /// Returns the fingerprint that an approval binds to, for a contract that was never published.

@@ -21,7 +21,10 @@ const REASONS_MAX: usize = 3;
 pub async fn keep(gateway: Arc<Gateway>, state: Arc<State>) {
     loop {
         tokio::time::sleep(WRITE_INTERVAL).await;
-        gateway.call_history().write(&state, gateway.config().contracts.impact_days).await;
+        gateway
+            .call_history()
+            .write(&state, gateway.config().contracts.impact_days)
+            .await;
     }
 }
 
@@ -54,7 +57,9 @@ pub type Inputs = BTreeMap<String, Value>;
 /// Returns the input schemas of a contract's tools; `None` stands for a retired contract, which has no tools.
 pub fn inputs(contract: Option<&Contract>) -> Inputs {
     let tools = contract.into_iter().flat_map(|contract| &contract.tools);
-    tools.map(|tool| (tool.name.clone(), tool.input_schema.value())).collect()
+    tools
+        .map(|tool| (tool.name.clone(), tool.input_schema.value()))
+        .collect()
 }
 
 /// Judges the calls of a contract by what its tools would become. `None` where no calls are kept.
@@ -76,14 +81,16 @@ pub async fn impact(
         calls += row.calls;
         let verdict = verdict(new, &row);
         let (agent, tool) = (row.agent.clone(), row.tool.clone());
-        let entry = found.entry((row.agent, row.tool)).or_insert_with(|| AgentImpact {
-            agent,
-            tool,
-            calls: 0,
-            fail: 0,
-            cannot_tell: 0,
-            reasons: Vec::new(),
-        });
+        let entry = found
+            .entry((row.agent, row.tool))
+            .or_insert_with(|| AgentImpact {
+                agent,
+                tool,
+                calls: 0,
+                fail: 0,
+                cannot_tell: 0,
+                reasons: Vec::new(),
+            });
         entry.calls += row.calls;
         let why = match verdict {
             Verdict::Passes => continue,
@@ -100,16 +107,27 @@ pub async fn impact(
             entry.reasons.push(why);
         }
     }
-    let agents = found.into_values().filter(|agent| agent.fail + agent.cannot_tell > 0).collect();
-    Ok(Some(Impact { days, calls, agents }))
+    let agents = found
+        .into_values()
+        .filter(|agent| agent.fail + agent.cannot_tell > 0)
+        .collect();
+    Ok(Some(Impact {
+        days,
+        calls,
+        agents,
+    }))
 }
 
 fn verdict(new: &Inputs, row: &ProfileRow) -> Verdict {
     let Some(schema) = new.get(&row.tool) else {
-        return Verdict::Fails { why: "the tool is gone".to_owned() };
+        return Verdict::Fails {
+            why: "the tool is gone".to_owned(),
+        };
     };
     match serde_json::from_str(&row.profile) {
         Ok(profile) => judge(schema, &profile),
-        Err(_) => Verdict::CannotTell { why: "what is kept of the call cannot be read".to_owned() },
+        Err(_) => Verdict::CannotTell {
+            why: "what is kept of the call cannot be read".to_owned(),
+        },
     }
 }

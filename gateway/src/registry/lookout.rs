@@ -65,11 +65,13 @@ struct Unseen {
 impl Registry {
     /// Looks at every server of the configuration, as it is at any time, until the task ends.
     pub async fn watch_upstreams(self: Arc<Self>) {
-        let mut lookouts: BTreeMap<Arc<str>, (Arc<Upstream>, AbortOnDropHandle<()>)> = BTreeMap::new();
+        let mut lookouts: BTreeMap<Arc<str>, (Arc<Upstream>, AbortOnDropHandle<()>)> =
+            BTreeMap::new();
         let mut gone = BTreeSet::new();
         loop {
             let all = self.gateway.upstreams().all();
-            let is_gone = |known: &Arc<Upstream>| !all.iter().any(|upstream| Arc::ptr_eq(upstream, known));
+            let is_gone =
+                |known: &Arc<Upstream>| !all.iter().any(|upstream| Arc::ptr_eq(upstream, known));
             for (known, _) in lookouts.values().filter(|(known, _)| is_gone(known)) {
                 if !all.iter().any(|upstream| upstream.name == known.name) {
                     self.forget(&known.seen().contract).await;
@@ -77,8 +79,14 @@ impl Registry {
             }
             lookouts.retain(|_, (known, _)| !is_gone(known));
             for upstream in all {
-                let task = || AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self).attend(Arc::clone(&upstream))));
-                lookouts.entry(upstream.name.clone()).or_insert_with(|| (Arc::clone(&upstream), task()));
+                let task = || {
+                    AbortOnDropHandle::new(tokio::spawn(
+                        Arc::clone(&self).attend(Arc::clone(&upstream)),
+                    ))
+                };
+                lookouts
+                    .entry(upstream.name.clone())
+                    .or_insert_with(|| (Arc::clone(&upstream), task()));
             }
             self.unconfigured(&mut gone).await;
             sleep(WATCH_INTERVAL).await;
@@ -94,17 +102,29 @@ impl Registry {
             Ok(pending) => pending,
             Err(error) => return tracing::error!(contract, %error, "its drafts cannot be read"),
         };
-        for draft in pending.into_iter().filter(|draft| draft.origin == Origin::Upstream) {
+        for draft in pending
+            .into_iter()
+            .filter(|draft| draft.origin == Origin::Upstream)
+        {
             match self.gate.discard(&draft.id, "config").await {
-                Ok(()) => tracing::info!(contract, draft = draft.id, "discarded: its server was taken out"),
-                Err(error) => tracing::error!(contract, draft = draft.id, %error, "cannot be discarded"),
+                Ok(()) => tracing::info!(
+                    contract,
+                    draft = draft.id,
+                    "discarded: its server was taken out"
+                ),
+                Err(error) => {
+                    tracing::error!(contract, draft = draft.id, %error, "cannot be discarded")
+                }
             }
         }
     }
 
     /// Looks at a server, and listens to what it says of its lists and resources, until the task ends.
     async fn attend(self: Arc<Self>, upstream: Arc<Upstream>) {
-        tokio::join!(self.clone().look_out(upstream.clone()), self.listen_to(&upstream));
+        tokio::join!(
+            self.clone().look_out(upstream.clone()),
+            self.listen_to(&upstream)
+        );
     }
 
     /// Asks the server for news of the resources that somebody listens for, and passes them on.
@@ -113,11 +133,17 @@ impl Registry {
         let (mut wanted, mut updated) = (announcements.wanted(), upstream.updated());
         loop {
             let live = self.gate.live();
-            let contract = live.values().find(|live| live.contract.upstream() == Some(&*upstream.name));
-            let contract = contract.map(|live| live.contract.name.clone()).unwrap_or_default();
+            let contract = live
+                .values()
+                .find(|live| live.contract.upstream() == Some(&*upstream.name));
+            let contract = contract
+                .map(|live| live.contract.name.clone())
+                .unwrap_or_default();
             if upstream.seen().state() == "up" {
                 let watched = announcements.watched();
-                let own = watched.iter().filter_map(|uri| uri::own_uri(uri).filter(|(of, _)| *of == contract));
+                let own = watched
+                    .iter()
+                    .filter_map(|uri| uri::own_uri(uri).filter(|(of, _)| *of == contract));
                 if let Err(failure) = upstream.subscribe(&own.map(|(_, own)| own).collect()).await {
                     tracing::debug!(upstream = &*upstream.name, ?failure, "it tells no news now");
                 }
@@ -125,7 +151,8 @@ impl Registry {
             let heard = async {
                 loop {
                     match updated.recv().await {
-                        Ok(own) => announcements.resource_changed(&uri::published_uri(Some(&contract), &own)),
+                        Ok(own) => announcements
+                            .resource_changed(&uri::published_uri(Some(&contract), &own)),
                         Err(RecvError::Lagged(_)) => {}
                         Err(RecvError::Closed) => std::future::pending().await,
                     }
@@ -145,10 +172,18 @@ impl Registry {
         let (mut failures, mut said) = (0_u32, None);
         loop {
             let began = Instant::now();
-            let overlay = upstream.config().overlay.as_ref().map(|file| self.gateway.config().base.join(file));
+            let overlay = upstream
+                .config()
+                .overlay
+                .as_ref()
+                .map(|file| self.gateway.config().base.join(file));
             let stamp = overlay.as_deref().and_then(files::stamp);
             let seen = self.look_at(&upstream).await;
-            let told = (seen.failure.clone(), seen.left_out.clone(), seen.draft.clone());
+            let told = (
+                seen.failure.clone(),
+                seen.left_out.clone(),
+                seen.draft.clone(),
+            );
             if said.as_ref() != Some(&told) {
                 log(&upstream, &seen);
                 said = Some(told);
@@ -160,7 +195,9 @@ impl Registry {
                 }
                 Some(_) => {
                     failures += 1;
-                    AGAIN_MIN.saturating_mul(1 << (failures - 1).min(16)).min(AGAIN_MAX)
+                    AGAIN_MIN
+                        .saturating_mul(1 << (failures - 1).min(16))
+                        .min(AGAIN_MAX)
                 }
             };
             let next = async {
@@ -184,22 +221,41 @@ impl Registry {
 
     /// Looks at one server now: what it lists becomes the live version, a draft, or a reason why neither.
     pub async fn look_at(&self, upstream: &Upstream) -> Seen {
-        let mut seen = Seen { at: Some(SystemTime::now()), ..Seen::default() };
+        let mut seen = Seen {
+            at: Some(SystemTime::now()),
+            ..Seen::default()
+        };
         match self.offer(upstream).await {
             // What was found before is served on, and is told beside the reason.
             Err(Unseen { reason, failure }) => {
-                seen = Seen { at: seen.at, failure: Some(failure), reason: Some(reason), ..upstream.seen() };
+                seen = Seen {
+                    at: seen.at,
+                    failure: Some(failure),
+                    reason: Some(reason),
+                    ..upstream.seen()
+                };
             }
             Ok(offer) => {
-                self.gateway.live_resources().set_overlay(&upstream.name, offer.overlay);
+                self.gateway
+                    .live_resources()
+                    .set_overlay(&upstream.name, offer.overlay);
                 seen.server = offer.server;
                 seen.tools = offer.compiled.contract.tools.len();
                 seen.contract.clone_from(&offer.compiled.contract.name);
                 let problem = |problem: &Problem| format!("{}: {}", problem.place, problem.message);
-                seen.left_out = offer.compiled.left_out.iter().take(TOLD_MAX).map(problem).collect();
+                seen.left_out = offer
+                    .compiled
+                    .left_out
+                    .iter()
+                    .take(TOLD_MAX)
+                    .map(problem)
+                    .collect();
                 seen.notes = offer.notes;
                 seen.notes.truncate(TOLD_MAX);
-                let why = match self.submit_offer(upstream, offer.compiled.contract, &offer.source).await {
+                let why = match self
+                    .submit_offer(upstream, offer.compiled.contract, &offer.source)
+                    .await
+                {
                     Ok(draft) => {
                         if draft.is_some() {
                             seen.notes.extend(self.restless(&seen.contract).await);
@@ -220,41 +276,84 @@ impl Registry {
 
     async fn offer(&self, upstream: &Upstream) -> Result<Offer, Unseen> {
         let most = LISTING_MAX + Duration::from_secs(upstream.config().start_s);
-        let late = |_| Unseen { reason: Kind::Timeout.word(), failure: "its lists took too long".to_owned() };
+        let late = |_| Unseen {
+            reason: Kind::Timeout.word(),
+            failure: "its lists took too long".to_owned(),
+        };
         let listed = timeout(most, upstream.lists()).await.map_err(late)?;
-        let (listed, about) =
-            listed.map_err(|failure| Unseen { reason: failure.kind.word(), failure: failure.to_string() })?;
-        if let Some(method) = listed.refused.iter().find(|method| self.has_published(&upstream.name, method)) {
-            let failure = listed.notes.iter().find(|note| note.contains(method)).cloned().unwrap_or_default();
-            return Err(Unseen { reason: Kind::Protocol.word(), failure });
+        let (listed, about) = listed.map_err(|failure| Unseen {
+            reason: failure.kind.word(),
+            failure: failure.to_string(),
+        })?;
+        if let Some(method) = listed
+            .refused
+            .iter()
+            .find(|method| self.has_published(&upstream.name, method))
+        {
+            let failure = listed
+                .notes
+                .iter()
+                .find(|note| note.contains(method))
+                .cloned()
+                .unwrap_or_default();
+            return Err(Unseen {
+                reason: Kind::Protocol.word(),
+                failure,
+            });
         }
-        let refused = |failure| Unseen { reason: REFUSED, failure };
+        let refused = |failure| Unseen {
+            reason: REFUSED,
+            failure,
+        };
         let base = self.gateway.config().base.clone();
-        let taken = self.names_taken_from(&upstream.name).await.map_err(|error| refused(error.to_string()))?;
-        compile(&upstream.name, upstream.config(), &base, listed, &about, &taken)
-            .map_err(|problems| refused(said(&problems)))
+        let taken = self
+            .names_taken_from(&upstream.name)
+            .await
+            .map_err(|error| refused(error.to_string()))?;
+        compile(
+            &upstream.name,
+            upstream.config(),
+            &base,
+            listed,
+            &about,
+            &taken,
+        )
+        .map_err(|problems| refused(said(&problems)))
     }
 
     /// Returns whether something is published that the server lists by this method: then an error instead of the list does not
     /// mean that it is gone.
     fn has_published(&self, upstream: &str, method: &str) -> bool {
-        self.gate.live().values().map(|live| &live.contract).any(|contract| {
-            contract.upstream() == Some(upstream)
-                && match method {
-                    "prompts/list" => !contract.prompts.is_empty(),
-                    "resources/list" => !contract.resources.is_empty(),
-                    _ => !contract.templates.is_empty(),
-                }
-        })
+        self.gate
+            .live()
+            .values()
+            .map(|live| &live.contract)
+            .any(|contract| {
+                contract.upstream() == Some(upstream)
+                    && match method {
+                        "prompts/list" => !contract.prompts.is_empty(),
+                        "resources/list" => !contract.resources.is_empty(),
+                        _ => !contract.templates.is_empty(),
+                    }
+            })
     }
 
     /// Returns the names of tools that other contracts publish, which a server's tools cannot have, with those contracts.
-    pub async fn names_taken_from(&self, upstream: &str) -> Result<BTreeMap<String, String>, GateError> {
+    pub async fn names_taken_from(
+        &self,
+        upstream: &str,
+    ) -> Result<BTreeMap<String, String>, GateError> {
         self.gate.refresh().await?;
         let live = self.gate.live();
-        let others = live.values().filter(|live| live.contract.upstream() != Some(upstream));
-        let names = others
-            .flat_map(|live| live.contract.tools.iter().map(|tool| (tool.name.clone(), live.contract.name.clone())));
+        let others = live
+            .values()
+            .filter(|live| live.contract.upstream() != Some(upstream));
+        let names = others.flat_map(|live| {
+            live.contract
+                .tools
+                .iter()
+                .map(|tool| (tool.name.clone(), live.contract.name.clone()))
+        });
         Ok(names.collect())
     }
 
@@ -271,7 +370,14 @@ impl Registry {
         if let Some(owned) = self.gate.own(&name, &owner).await? {
             return Err(owned);
         }
-        self.read_lock_of_offer(&name, Source { origin: Origin::Upstream, owner: Some(&owner) }).await?;
+        self.read_lock_of_offer(
+            &name,
+            Source {
+                origin: Origin::Upstream,
+                owner: Some(&owner),
+            },
+        )
+        .await?;
         self.gate.refresh().await?;
         let live = self.gate.live().get(&name).cloned();
         let is_live = live.as_ref().is_some_and(|live| live.source == source);
@@ -279,10 +385,15 @@ impl Registry {
             || (!is_live && self.is_rolled_back(&name, source).await?)
         {
             // What was offered in between is offered no more.
-            self.gate.state().drop_held(&name, Origin::Upstream, now_ms(), &by).await?;
+            self.gate
+                .state()
+                .drop_held(&name, Origin::Upstream, now_ms(), &by)
+                .await?;
             return Ok(None);
         }
-        let hold = self.holds(upstream.config(), live.as_deref(), &contract).await?;
+        let hold = self
+            .holds(upstream.config(), live.as_deref(), &contract)
+            .await?;
         let submission = Submission {
             contract,
             source,
@@ -303,12 +414,24 @@ impl Registry {
 
     /// Publishes what someone has looked at and agreed to. Where something of that name was published before, the gate judges
     /// the change as it does every other.
-    pub async fn agree(&self, upstream: &str, offer: Offer, by: &str) -> Result<Verdict, GateError> {
+    pub async fn agree(
+        &self,
+        upstream: &str,
+        offer: Offer,
+        by: &str,
+    ) -> Result<Verdict, GateError> {
         let owner = files::owner(&self.gateway.config().base);
-        let source = Source { origin: Origin::Upstream, owner: Some(&owner) };
-        self.read_lock_of_offer(&offer.compiled.contract.name, source).await?;
+        let source = Source {
+            origin: Origin::Upstream,
+            owner: Some(&owner),
+        };
+        self.read_lock_of_offer(&offer.compiled.contract.name, source)
+            .await?;
         self.gate.refresh().await?;
-        let is_first = !self.gate.was_published(&offer.compiled.contract.name).await?;
+        let is_first = !self
+            .gate
+            .was_published(&offer.compiled.contract.name)
+            .await?;
         tracing::debug!(upstream, is_first, "agreed to");
         let submission = Submission {
             contract: offer.compiled.contract,
@@ -338,7 +461,9 @@ impl Registry {
             Changes::Hold => ForeignChanges::Hold,
             Changes::Compatible => ForeignChanges::Compatible,
         };
-        Ok(!diff(&live.contract, contract).awaiting_consent(changes).is_empty())
+        Ok(!diff(&live.contract, contract)
+            .awaiting_consent(changes)
+            .is_empty())
     }
 
     /// Says that drafts follow each other although nobody decides: some servers list something else at each start, and to be
@@ -362,8 +487,16 @@ impl Registry {
 
     /// Returns how many drafts made since then were replaced although nobody decided about them.
     async fn replaced(&self, contract: &str, since_ms: i64) -> u32 {
-        let base = self.gate.live().get(contract).map(|live| live.contract.version.to_string());
-        let replaced = self.gate.state().superseded(contract, Origin::Upstream, base.as_deref(), since_ms).await;
+        let base = self
+            .gate
+            .live()
+            .get(contract)
+            .map(|live| live.contract.version.to_string());
+        let replaced = self
+            .gate
+            .state()
+            .superseded(contract, Origin::Upstream, base.as_deref(), since_ms)
+            .await;
         replaced.unwrap_or_else(|error| {
             tracing::error!(contract, %error, "its drafts cannot be counted");
             0
@@ -371,9 +504,18 @@ impl Registry {
     }
 
     /// Returns `true` if someone has decided against exactly this: then nobody is asked again.
-    async fn is_discarded(&self, live: Option<&LiveContract>, name: &str, source: &str) -> Result<bool, GateError> {
+    async fn is_discarded(
+        &self,
+        live: Option<&LiveContract>,
+        name: &str,
+        source: &str,
+    ) -> Result<bool, GateError> {
         let base = live.map(|live| live.contract.version.to_string());
-        let status = self.gate.state().status_of_source(name, base.as_deref(), source).await?;
+        let status = self
+            .gate
+            .state()
+            .status_of_source(name, base.as_deref(), source)
+            .await?;
         Ok(status == Some(DraftStatus::Discarded))
     }
 
@@ -385,21 +527,29 @@ impl Registry {
         let is_configured = |contract: &Contract| {
             let upstream = contract.upstream().unwrap_or_default();
             // An overlay may have given it another contract since.
-            let now = self.gateway.upstreams().get(upstream).map(|upstream| upstream.seen().contract);
+            let now = self
+                .gateway
+                .upstreams()
+                .get(upstream)
+                .map(|upstream| upstream.seen().contract);
             let is_other = now.is_some_and(|now| !now.is_empty() && now != contract.name);
             config.upstreams.contains_key(upstream) && !is_other
         };
         let live = self.gate.live();
         let now: BTreeSet<(String, Version)> = live
             .values()
-            .filter(|live| live.origin == Origin::Upstream && live.owner.as_deref() == Some(&*owner))
+            .filter(|live| {
+                live.origin == Origin::Upstream && live.owner.as_deref() == Some(&*owner)
+            })
             .filter(|live| !is_configured(&live.contract))
             .map(|live| (live.contract.name.clone(), live.contract.version))
             .collect();
         for (name, _) in now.difference(gone) {
             match self.gate.ask_to_retire(name, "config", None).await {
                 Ok(held) => tracing::warn!("held: {}", held.line()),
-                Err(error) => tracing::error!(contract = name, %error, "nobody could be asked whether its tools go"),
+                Err(error) => {
+                    tracing::error!(contract = name, %error, "nobody could be asked whether its tools go")
+                }
             }
         }
         *gone = now;
@@ -419,7 +569,9 @@ pub struct Offer {
 
 /// Waits until a file is another than it was.
 async fn edited(file: Option<&Path>, was: Option<&files::Stamp>) {
-    let Some(file) = file else { return std::future::pending().await };
+    let Some(file) = file else {
+        return std::future::pending().await;
+    };
     loop {
         sleep(WATCH_INTERVAL).await;
         if files::stamp(file).as_ref() != was {
@@ -447,14 +599,20 @@ pub fn compile(
         }
     };
     let (all, mut notes) = lists(listed, about);
-    let server = all.info.as_ref().map(|info| info.get().to_owned()).unwrap_or_default();
+    let server = all
+        .info
+        .as_ref()
+        .map(|info| info.get().to_owned())
+        .unwrap_or_default();
     // An unpublished item is no part of the comparison: a resource that comes and goes changes no contract.
     let has_resources = all.resources.is_some();
     let pinned = Lists {
         tools: all.tools,
         prompts: all.prompts,
         templates: all.templates.or_else(|| has_resources.then(Vec::new)),
-        resources: all.resources.filter(|_| config.resources == Resources::Pinned),
+        resources: all
+            .resources
+            .filter(|_| config.resources == Resources::Pinned),
         instructions: all.instructions,
         ..Lists::default()
     };
@@ -475,15 +633,28 @@ pub fn compile(
     let compiled = offered::compile(&with, &source)?;
     notes.extend(composed.problems.iter().map(ToString::to_string));
     notes.extend(compiled.notes.iter().map(ToString::to_string));
-    notes.extend(named_twice(config.prefix.as_deref().unwrap_or(name), &compiled.contract));
-    Ok(Offer { compiled, source, server, notes, overlay })
+    notes.extend(named_twice(
+        config.prefix.as_deref().unwrap_or(name),
+        &compiled.contract,
+    ));
+    Ok(Offer {
+        compiled,
+        source,
+        server,
+        notes,
+        overlay,
+    })
 }
 
 /// Says that tools have the prefix twice, since the server's own names have it already.
 fn named_twice(prefix: &str, contract: &Contract) -> Option<String> {
     let own = name::prefixed(prefix, "");
     let twice = name::prefixed(prefix, &own);
-    let named = contract.tools.iter().filter(|tool| tool.name.starts_with(&twice)).count();
+    let named = contract
+        .tools
+        .iter()
+        .filter(|tool| tool.name.starts_with(&twice))
+        .count();
     (named > 0 && !prefix.is_empty()).then(|| {
         format!("the server itself begins the names of {named} tools with `{own}`; with `prefix = \"\"` they keep them as they are")
     })
@@ -505,9 +676,18 @@ pub fn lists(listed: Listed, about: &RawValue) -> (Lists, Vec<String>) {
 fn log(upstream: &Upstream, seen: &Seen) {
     let name = &*upstream.name;
     if let Some(failure) = &seen.failure {
-        return tracing::warn!(upstream = name, "cannot be looked at: {}", failure.replace('\n', " "));
+        return tracing::warn!(
+            upstream = name,
+            "cannot be looked at: {}",
+            failure.replace('\n', " ")
+        );
     }
-    tracing::info!(upstream = name, tools = seen.tools, left_out = seen.left_out.len(), "looked at");
+    tracing::info!(
+        upstream = name,
+        tools = seen.tools,
+        left_out = seen.left_out.len(),
+        "looked at"
+    );
     for left_out in &seen.left_out {
         tracing::warn!(upstream = name, "left out: {left_out}");
     }

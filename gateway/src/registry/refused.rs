@@ -28,7 +28,13 @@ pub struct Refused {
 }
 
 impl Kind {
-    pub const ALL: [Self; 5] = [Self::Contract, Self::Version, Self::Plugin, Self::Connection, Self::Upstream];
+    pub const ALL: [Self; 5] = [
+        Self::Contract,
+        Self::Version,
+        Self::Plugin,
+        Self::Connection,
+        Self::Upstream,
+    ];
 
     pub fn word(self) -> &'static str {
         match self {
@@ -45,34 +51,68 @@ impl Registry {
     /// Returns how many things of each kind are refused now.
     pub fn refused_by_kind(&self) -> Vec<(&'static str, usize)> {
         let refused = self.refused();
-        let count = |kind| refused.iter().filter(|refused| refused.kind == kind).count();
+        let count = |kind| {
+            refused
+                .iter()
+                .filter(|refused| refused.kind == kind)
+                .count()
+        };
         Kind::ALL.map(|kind| (kind.word(), count(kind))).to_vec()
     }
 
     /// Returns what is refused now: contract files, published versions, plugin files, connections and upstreams.
     pub fn refused(&self) -> Vec<Refused> {
-        let files = self.unserved.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let files = files.into_iter().filter(|file| !file.problems.is_empty()).map(|file| Refused {
-            kind: Kind::Contract,
-            name: file.file.display().to_string(),
-            problems: file.problems,
-        });
-        let versions = self.gate.unreadable().into_iter().map(|(contract, skipped)| Refused {
-            kind: Kind::Version,
-            name: format!("{contract}@{}", skipped.version),
-            problems: vec![Problem::new(&contract, "", skipped.why)],
-        });
-        let plugins = self.gateway.plugin_files().refused().into_iter().map(|plugin| Refused {
-            kind: Kind::Plugin,
-            problems: vec![Problem::new(&plugin.file, "", plugin.reason)],
-            name: plugin.file,
-        });
+        let files = self
+            .unserved
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let files = files
+            .into_iter()
+            .filter(|file| !file.problems.is_empty())
+            .map(|file| Refused {
+                kind: Kind::Contract,
+                name: file.file.display().to_string(),
+                problems: file.problems,
+            });
+        let versions = self
+            .gate
+            .unreadable()
+            .into_iter()
+            .map(|(contract, skipped)| Refused {
+                kind: Kind::Version,
+                name: format!("{contract}@{}", skipped.version),
+                problems: vec![Problem::new(&contract, "", skipped.why)],
+            });
+        let plugins = self
+            .gateway
+            .plugin_files()
+            .refused()
+            .into_iter()
+            .map(|plugin| Refused {
+                kind: Kind::Plugin,
+                problems: vec![Problem::new(&plugin.file, "", plugin.reason)],
+                name: plugin.file,
+            });
         let connections = self.gateway.refused_connections();
         let connections = connections.iter().map(|problem| Refused {
-            kind: if problem.place.starts_with("/upstreams/") { Kind::Upstream } else { Kind::Connection },
-            name: problem.place.rsplit('/').next().unwrap_or_default().to_owned(),
+            kind: if problem.place.starts_with("/upstreams/") {
+                Kind::Upstream
+            } else {
+                Kind::Connection
+            },
+            name: problem
+                .place
+                .rsplit('/')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
             problems: vec![problem.clone()],
         });
-        files.chain(versions).chain(plugins).chain(connections).collect()
+        files
+            .chain(versions)
+            .chain(plugins)
+            .chain(connections)
+            .collect()
     }
 }

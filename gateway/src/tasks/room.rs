@@ -46,7 +46,8 @@ struct Old {
 /// Makes room for one more task; `false` if there is none. Only answers go that their callers were told.
 pub(super) fn for_task(table: &mut Table, task: &Task, most: usize) -> bool {
     let all_fit = |all: Taken| all.tasks < most && all.bytes < ANSWERS_MAX;
-    let own_fit = |own: Taken| own.tasks < most.div_ceil(AGENT_SHARE) && own.bytes + FREE_MIN <= OF_AGENT_MAX;
+    let own_fit =
+        |own: Taken| own.tasks < most.div_ceil(AGENT_SHARE) && own.bytes + FREE_MIN <= OF_AGENT_MAX;
     Room::of(table, task, all_fit, own_fit).make(table, task, |old| old.is_told)
 }
 
@@ -63,7 +64,12 @@ pub(super) fn for_answer(table: &mut Table, task: &Task, bytes: usize) -> bool {
 
 impl<A: Fn(Taken) -> bool, O: Fn(Taken) -> bool> Room<A, O> {
     fn of(table: &Table, task: &Task, all_fit: A, own_fit: O) -> Self {
-        let mut room = Self { all: Taken::default(), own: Taken::default(), all_fit, own_fit };
+        let mut room = Self {
+            all: Taken::default(),
+            own: Taken::default(),
+            all_fit,
+            own_fit,
+        };
         for other in table.values() {
             let bytes = other.lock().stage.bytes();
             room.all.add(bytes);
@@ -79,7 +85,11 @@ impl<A: Fn(Taken) -> bool, O: Fn(Taken) -> bool> Room<A, O> {
         if self.fits() {
             return true;
         }
-        let mut old: Vec<Old> = table.values().map(|other| Old::of(other, task)).filter(may_go).collect();
+        let mut old: Vec<Old> = table
+            .values()
+            .map(|other| Old::of(other, task))
+            .filter(may_go)
+            .collect();
         old.sort_by_key(Old::turn);
         let mut going = Vec::new();
         for old in old {
@@ -112,7 +122,12 @@ impl Old {
         let state = old.lock();
         let (bytes, is_told) = (state.stage.bytes(), state.is_told);
         drop(state);
-        Self { task: old.clone(), bytes, is_told, is_own: old.is_of(&task.owner) }
+        Self {
+            task: old.clone(),
+            bytes,
+            is_told,
+            is_own: old.is_of(&task.owner),
+        }
     }
 
     /// Returns its place among those that go: those of the agent itself go first of those that were told.
@@ -159,11 +174,23 @@ mod tests {
     const LARGE: usize = OF_AGENT_MAX / 2;
 
     fn caller(tenant: &str, agent: &str) -> Caller {
-        Caller { tenant: tenant.into(), agent: agent.into(), grant: None }
+        Caller {
+            tenant: tenant.into(),
+            agent: agent.into(),
+            grant: None,
+        }
     }
 
     fn open(tasks: &Tasks, owner: &Caller) -> Arc<Task> {
-        tasks.open(owner, &Endpoint::All, (&"contract".into(), &"tool".into()), true, None).expect("it may begin")
+        tasks
+            .open(
+                owner,
+                &Endpoint::All,
+                (&"contract".into(), &"tool".into()),
+                true,
+                None,
+            )
+            .expect("it may begin")
     }
 
     fn begun(tasks: &Tasks, owner: &Caller) -> Arc<Task> {
@@ -185,19 +212,35 @@ mod tests {
     }
 
     fn is_kept(tasks: &Tasks, task: &Task) -> bool {
-        tasks.find(&task.owner, &Endpoint::All, &task.id()).is_some()
+        tasks
+            .find(&task.owner, &Endpoint::All, &task.id())
+            .is_some()
     }
 
     #[test]
     fn an_agent_has_its_share_in_each_tenant_and_no_more() {
-        let (tasks, here, there) = (Tasks::new(16), caller("here", "agent"), caller("there", "agent"));
+        let (tasks, here, there) = (
+            Tasks::new(16),
+            caller("here", "agent"),
+            caller("there", "agent"),
+        );
         let (_first, _second) = (begun(&tasks, &here), begun(&tasks, &here));
         let third = open(&tasks, &here);
         assert!(!tasks.keep(&third), "its request waits on");
         assert!(third.answers_at_once());
         begun(&tasks, &there);
         begun(&tasks, &caller("here", "other"));
-        assert!(Tasks::new(0).open(&here, &Endpoint::All, (&"c".into(), &"t".into()), true, None).is_none());
+        assert!(
+            Tasks::new(0)
+                .open(
+                    &here,
+                    &Endpoint::All,
+                    (&"c".into(), &"t".into()),
+                    true,
+                    None
+                )
+                .is_none()
+        );
     }
 
     #[test]
@@ -206,7 +249,10 @@ mod tests {
         let (first, second) = (begun(&tasks, &here), begun(&tasks, &here));
         end(&tasks, &first, 7);
         end(&tasks, &second, 7);
-        assert!(!tasks.keep(&open(&tasks, &here)), "its request waits: nobody knows yet how the others ended");
+        assert!(
+            !tasks.keep(&open(&tasks, &here)),
+            "its request waits: nobody knows yet how the others ended"
+        );
         tell(&second);
         begun(&tasks, &here);
         assert!(is_kept(&tasks, &first) && !is_kept(&tasks, &second));
@@ -218,7 +264,10 @@ mod tests {
         let (first, second) = (begun(&tasks, &here), begun(&tasks, &here));
         end(&tasks, &first, LARGE);
         end(&tasks, &second, LARGE);
-        assert!(!tasks.keep(&open(&tasks, &here)), "its request waits and gets its answer");
+        assert!(
+            !tasks.keep(&open(&tasks, &here)),
+            "its request waits and gets its answer"
+        );
         begun(&tasks, &caller("there", "agent"));
         tell(&first);
         begun(&tasks, &here);
@@ -236,9 +285,14 @@ mod tests {
         assert!(is_complete(&all[0]) && is_complete(&all[2]) && !is_kept(&tasks, &all[1]));
         end(&tasks, &all[3], LARGE);
         assert!(is_complete(&all[2]) && is_complete(&all[3]));
-        let Stage::Failed(why) = all[0].seen().stage else { panic!("its answer is gone, and it is there still") };
+        let Stage::Failed(why) = all[0].seen().stage else {
+            panic!("its answer is gone, and it is there still")
+        };
         let why: serde_json::Value = serde_json::from_str(&why).expect("JSON");
-        assert_eq!(why["data"], serde_json::json!({ "code": "too_large", "outcome": "unknown" }));
+        assert_eq!(
+            why["data"],
+            serde_json::json!({ "code": "too_large", "outcome": "unknown" })
+        );
         assert!(is_kept(&tasks, &all[0]));
     }
 
@@ -249,7 +303,9 @@ mod tests {
         end(&tasks, &first, LARGE);
         tell(&first);
         end(&tasks, &second, OF_AGENT_MAX + 1);
-        let Stage::Failed(why) = second.seen().stage else { panic!("it is too much") };
+        let Stage::Failed(why) = second.seen().stage else {
+            panic!("it is too much")
+        };
         assert!(why.contains("too_large") && why.contains("16 MB"), "{why}");
         assert!(is_kept(&tasks, &first));
     }
@@ -257,13 +313,20 @@ mod tests {
     #[test]
     fn what_other_agents_were_told_makes_room_too() {
         let tasks = Tasks::new(64);
-        let agents: Vec<_> = (0..AGENT_SHARE).map(|agent| caller("here", &agent.to_string())).collect();
+        let agents: Vec<_> = (0..AGENT_SHARE)
+            .map(|agent| caller("here", &agent.to_string()))
+            .collect();
         let full: Vec<_> = agents.iter().map(|agent| begun(&tasks, agent)).collect();
         let last = begun(&tasks, &caller("there", "0"));
         full.iter().for_each(|task| end(&tasks, task, OF_AGENT_MAX));
         tell(&full[5]);
         end(&tasks, &last, LARGE);
         assert!(is_complete(&last) && !is_kept(&tasks, &full[5]));
-        assert_eq!(full.iter().filter(|task| is_complete(task) && is_kept(&tasks, task)).count(), AGENT_SHARE - 1);
+        assert_eq!(
+            full.iter()
+                .filter(|task| is_complete(task) && is_kept(&tasks, task))
+                .count(),
+            AGENT_SHARE - 1
+        );
     }
 }

@@ -11,7 +11,8 @@ use std::{
 use governor::{DefaultDirectRateLimiter, Quota};
 use serde_json::{Map, Value};
 use weir_audit::{
-    Admin, AdminAct, ArgumentsKey, AuditError, Entry, Event, Fsync, Receipt, Refused, RefusedWhat, Settings, Trail,
+    Admin, AdminAct, ArgumentsKey, AuditError, Entry, Event, Fsync, Receipt, Refused, RefusedWhat,
+    Settings, Trail,
 };
 
 use crate::config;
@@ -86,10 +87,13 @@ impl Audit {
             fsync: match config.fsync {
                 config::Fsync::Each => Fsync::Each,
                 config::Fsync::Off => Fsync::Off,
-                config::Fsync::Interval => Fsync::Interval(Duration::from_millis(config.fsync_interval_ms)),
+                config::Fsync::Interval => {
+                    Fsync::Interval(Duration::from_millis(config.fsync_interval_ms))
+                }
             },
             segment_max_bytes: config.segment_max_bytes,
-            keep_age: (config.keep_days > 0).then(|| Duration::from_secs(config.keep_days * 24 * 3600)),
+            keep_age: (config.keep_days > 0)
+                .then(|| Duration::from_secs(config.keep_days * 24 * 3600)),
             keep_bytes: (config.keep_max_bytes > 0).then_some(config.keep_max_bytes),
             ..Settings::default()
         };
@@ -107,7 +111,13 @@ impl Audit {
             counted: AtomicU64::new(0),
             unrecorded: AtomicU64::new(0),
         });
-        Self { trail, waits: false, started: Instant::now(), no_wait_until: AtomicU64::new(0), refusals }
+        Self {
+            trail,
+            waits: false,
+            started: Instant::now(),
+            no_wait_until: AtomicU64::new(0),
+            refusals,
+        }
     }
 
     /// Appends an event; `None` if nothing is recorded at all.
@@ -117,7 +127,9 @@ impl Audit {
 
     /// Returns the place of an event in the trail; it is recorded once it is [`Self::written`].
     pub fn enter(&self, event: &Event<'_>) -> Result<Option<Entry<'_>>, Unrecorded> {
-        let Some((trail, _)) = &self.trail else { return Ok(None) };
+        let Some((trail, _)) = &self.trail else {
+            return Ok(None);
+        };
         trail.enter(event).map(Some).map_err(unrecorded)
     }
 
@@ -141,7 +153,8 @@ impl Audit {
         tokio::task::yield_now().await;
         let back = Instant::now();
         if back - now > WAIT_MAX {
-            self.no_wait_until.store(since_start(back + NO_WAIT), Ordering::Relaxed);
+            self.no_wait_until
+                .store(since_start(back + NO_WAIT), Ordering::Relaxed);
         }
     }
 
@@ -152,7 +165,14 @@ impl Audit {
 
     /// Notes that someone was turned away before there was a call: where, with the public id of which key, and from
     /// which address, as far as known. This never fails the refusal itself.
-    pub fn refused(&self, what: RefusedWhat, place: &str, key_id: Option<&str>, address: Option<IpAddr>, reason: &str) {
+    pub fn refused(
+        &self,
+        what: RefusedWhat,
+        place: &str,
+        key_id: Option<&str>,
+        address: Option<IpAddr>,
+        reason: &str,
+    ) {
         let address = address.map(|address| address.to_string());
         let refused = Refused {
             what,
@@ -178,13 +198,27 @@ impl Audit {
 
     fn refused_agent(&self, what: RefusedWhat, place: &str, agent: &str, reason: &str) {
         let (place, agent, reason) = (Some(place), Some(agent), Some(reason));
-        self.note(Refused { what, place, key_id: None, agent, address: None, reason, count: 1 });
+        self.note(Refused {
+            what,
+            place,
+            key_id: None,
+            agent,
+            address: None,
+            reason,
+            count: 1,
+        });
     }
 
     fn note(&self, refused: Refused<'_>) {
         let (what, reason) = (refused.what, refused.reason.unwrap_or_default());
-        let alike = |(kind, _, known): &(RefusedWhat, _, &str)| *kind == what && (*known == reason || *known == OTHER);
-        let Some(refusals) = REFUSALS.iter().zip(&self.refusals).find(|(kind, _)| alike(kind)).map(|(_, all)| all)
+        let alike = |(kind, _, known): &(RefusedWhat, _, &str)| {
+            *kind == what && (*known == reason || *known == OTHER)
+        };
+        let Some(refusals) = REFUSALS
+            .iter()
+            .zip(&self.refusals)
+            .find(|(kind, _)| alike(kind))
+            .map(|(_, all)| all)
         else {
             return;
         };
@@ -209,7 +243,18 @@ impl Audit {
                 _ => reason,
             };
             let (what, reason) = (*what, Some(reason));
-            if self.append(&Event::Refused(Refused { what, place, key_id, agent, address, reason, count })).is_err() {
+            if self
+                .append(&Event::Refused(Refused {
+                    what,
+                    place,
+                    key_id,
+                    agent,
+                    address,
+                    reason,
+                    count,
+                }))
+                .is_err()
+            {
                 refusals.unrecorded.fetch_add(count, Ordering::Relaxed);
             }
         }
@@ -225,13 +270,22 @@ impl Audit {
         by: &str,
         detail: Option<&Map<String, Value>>,
     ) -> Result<(), Unrecorded> {
-        self.append(&Event::Admin(Admin { act, subject, fingerprint, by, detail })).map(drop)
+        self.append(&Event::Admin(Admin {
+            act,
+            subject,
+            fingerprint,
+            by,
+            detail,
+        }))
+        .map(drop)
     }
 
     /// Returns what was refused and why, both from a closed list, and how often.
     pub fn refusals(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         let counts = REFUSALS.iter().zip(&self.refusals);
-        counts.map(|((_, what, reason), refusals)| (*what, *reason, refusals.counted.load(Ordering::Relaxed)))
+        counts.map(|((_, what, reason), refusals)| {
+            (*what, *reason, refusals.counted.load(Ordering::Relaxed))
+        })
     }
 
     /// Returns the health, for readiness and metrics.

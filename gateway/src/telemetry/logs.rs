@@ -35,7 +35,9 @@ pub struct Call<'a> {
 /// Logs a call. The line is written here if nobody watches a terminal: through `tracing` it costs several times as
 /// much.
 pub fn call(call: &Call<'_>) {
-    let Some((lines, format)) = CALLS.get() else { return traced(call) };
+    let Some((lines, format)) = CALLS.get() else {
+        return traced(call);
+    };
     if !tracing::enabled!(target: "weir::call", Level::INFO) {
         return;
     }
@@ -113,15 +115,18 @@ impl Call<'_> {
     }
 
     fn pretty(&self, line: &mut Vec<u8>) {
-        write!(line, "{:.6}  INFO weir::call: call", Timestamp::now()).expect("memory can be written");
+        write!(line, "{:.6}  INFO weir::call: call", Timestamp::now())
+            .expect("memory can be written");
         field(line, "call_id", self.call_id);
         field(line, "agent", self.agent);
         field(line, "tool", self.tool());
-        self.contract.inspect(|contract| field(line, "contract", contract));
+        self.contract
+            .inspect(|contract| field(line, "contract", contract));
         field(line, "outcome", self.outcome);
         self.code.inspect(|code| field(line, "code", code));
         write!(line, " ms={}", self.milliseconds).expect("memory can be written");
-        self.trace.inspect(|trace| field(line, "traceparent", trace));
+        self.trace
+            .inspect(|trace| field(line, "traceparent", trace));
         self.detail.inspect(|detail| field(line, "detail", detail));
     }
 }
@@ -132,7 +137,9 @@ fn field(line: &mut Vec<u8>, name: &str, value: &str) {
     line.push(b' ');
     line.extend_from_slice(name.as_bytes());
     match value.as_bytes().iter().all(plain) {
-        true => [b"=\"", value.as_bytes(), b"\""].iter().for_each(|part| line.extend_from_slice(part)),
+        true => [b"=\"", value.as_bytes(), b"\""]
+            .iter()
+            .for_each(|part| line.extend_from_slice(part)),
         false => write!(line, "={value:?}").expect("memory can be written"),
     }
 }
@@ -193,7 +200,10 @@ pub fn set_filter(log: &Log) {
 
 /// Returns the environment's filter, the configuration's, or the default.
 fn filter(log: &Log) -> EnvFilter {
-    let configured = log.filter.as_deref().unwrap_or("info,wasmtime=warn,sqlx=warn,hyper=warn");
+    let configured = log
+        .filter
+        .as_deref()
+        .unwrap_or("info,wasmtime=warn,sqlx=warn,hyper=warn");
     let filter = EnvFilter::try_from_env("WEIR_LOG").or_else(|_| EnvFilter::try_new(configured));
     filter.unwrap_or_else(|_| EnvFilter::new("info"))
 }

@@ -10,7 +10,8 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, proto::MetricFamily,
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
+    proto::MetricFamily,
 };
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -33,7 +34,14 @@ const UNKNOWN: &str = "_unknown";
 /// The label of everything beyond the bound on series.
 const OTHER: &str = "_other";
 /// The stages of a call, in their order.
-pub const STAGES: [&str; 6] = ["lookup", "arguments", "intent", "adapter", "output", "record"];
+pub const STAGES: [&str; 6] = [
+    "lookup",
+    "arguments",
+    "intent",
+    "adapter",
+    "output",
+    "record",
+];
 /// The place of `adapter` among them.
 const ADAPTER: usize = 3;
 const LOADS: [&str; 4] = ["loaded", "refused", "removed", "held"];
@@ -112,7 +120,10 @@ impl Metrics {
     pub fn new(tools_max: usize, token: Option<&str>) -> Self {
         let registry = Registry::new();
         #[cfg(target_os = "linux")]
-        register(&registry, prometheus::process_collector::ProcessCollector::for_self());
+        register(
+            &registry,
+            prometheus::process_collector::ProcessCollector::for_self(),
+        );
         let folded = counters(&registry, &table::FOLDED);
         let calls = counters(&registry, &table::CALLS);
         let operations = histograms(&registry, &table::OPERATIONS);
@@ -124,16 +135,26 @@ impl Metrics {
         let loads = counters(&registry, &table::PLUGIN_LOADS);
         let reloads = counters(&registry, &table::CONFIG_RELOADS);
         let by_version = |method: &Method| {
-            Version::ALL.map(|version| requests.with_label_values(&[method.name(), version.as_str()]))
+            Version::ALL
+                .map(|version| requests.with_label_values(&[method.name(), version.as_str()]))
         };
-        let tools = Tools::new(calls.clone(), operations.clone(), adapters, &folded, tools_max);
+        let tools = Tools::new(
+            calls.clone(),
+            operations.clone(),
+            adapters,
+            &folded,
+            tools_max,
+        );
         Self {
             unknown: tools.named(UNKNOWN),
             finding: OnceLock::new(),
             unknown_tool: calls.with_label_values(&[UNKNOWN, "", "", "unknown_tool"]),
             overhead: histograms(&registry, &table::OVERHEAD).with_label_values::<&str>(&[]),
             stages: STAGES.map(|stage| stages.with_label_values(&[stage])),
-            reasons: REASONS.iter().map(|(reason, _)| invalid.with_label_values(&[reason])).collect(),
+            reasons: REASONS
+                .iter()
+                .map(|(reason, _)| invalid.with_label_values(&[reason]))
+                .collect(),
             requests: Method::ALL.iter().map(by_version).collect(),
             durations: Method::ALL
                 .iter()
@@ -203,10 +224,17 @@ impl Metrics {
         if let Some(in_adapter) = in_adapter {
             series.adapter.observe(in_adapter.as_secs_f64());
         }
-        self.overhead.observe(total.saturating_sub(in_adapter.unwrap_or_default()).as_secs_f64());
+        self.overhead.observe(
+            total
+                .saturating_sub(in_adapter.unwrap_or_default())
+                .as_secs_f64(),
+        );
         self.agents.count(call.agent, call.outcome.word());
         for problem in call.invalid.iter().flat_map(|invalid| &invalid.errors) {
-            if let Some(at) = REASONS.iter().position(|(reason, _)| *reason == problem.reason) {
+            if let Some(at) = REASONS
+                .iter()
+                .position(|(reason, _)| *reason == problem.reason)
+            {
                 self.reasons[at].inc();
             }
         }
@@ -233,7 +261,9 @@ impl Metrics {
 
     /// Counts a call of another server, including its start and its waiting for a turn.
     pub fn upstream(&self, name: &str, took: Duration) {
-        self.upstreams.with_label_values(&[name]).observe(took.as_secs_f64());
+        self.upstreams
+            .with_label_values(&[name])
+            .observe(took.as_secs_f64());
     }
 
     /// Counts that the configuration was taken over, or refused.
@@ -304,7 +334,14 @@ impl Metrics {
 
 impl Marks {
     fn stages(self, opened: Instant, closed: Instant, end: Instant) -> Stages {
-        let begins = [Some(opened), self.found, self.bound, self.asked, self.answered, Some(closed)];
+        let begins = [
+            Some(opened),
+            self.found,
+            self.bound,
+            self.asked,
+            self.answered,
+            Some(closed),
+        ];
         let mut stages = Stages::default();
         let mut until = end;
         for (stage, began) in stages.iter_mut().zip(begins).rev() {
@@ -321,13 +358,16 @@ fn digest(token: impl AsRef<[u8]>) -> [u8; 32] {
 }
 
 fn counters(registry: &Registry, row: &Row) -> IntCounterVec {
-    let made = IntCounterVec::new(Opts::new(row.name, row.help), row.labels).expect("a row of the table is valid");
+    let made = IntCounterVec::new(Opts::new(row.name, row.help), row.labels)
+        .expect("a row of the table is valid");
     register(registry, made.clone());
     made
 }
 
 fn histograms(registry: &Registry, row: &Row) -> HistogramVec {
-    let Kind::Histogram(bounds) = row.kind else { unreachable!("{} is no histogram", row.name) };
+    let Kind::Histogram(bounds) = row.kind else {
+        unreachable!("{} is no histogram", row.name)
+    };
     let options = HistogramOpts::new(row.name, row.help).buckets(bounds.to_vec());
     let made = HistogramVec::new(options, row.labels).expect("a row of the table is valid");
     register(registry, made.clone());
@@ -335,7 +375,9 @@ fn histograms(registry: &Registry, row: &Row) -> HistogramVec {
 }
 
 fn register(registry: &Registry, collector: impl prometheus::core::Collector + 'static) {
-    registry.register(Box::new(collector)).expect("each name is registered once");
+    registry
+        .register(Box::new(collector))
+        .expect("each name is registered once");
 }
 
 #[cfg(test)]

@@ -82,7 +82,11 @@ pub async fn serve(
     let (sessions, streams) = (Arc::downgrade(&server), Arc::downgrade(&server));
     gateway.metrics().watch_http(
         move || sessions.upgrade().map_or(0, |server| server.sessions.len()),
-        move || streams.upgrade().map_or(0, |server| server.subscriptions.len()),
+        move || {
+            streams
+                .upgrade()
+                .map_or(0, |server| server.subscriptions.len())
+        },
     );
     let scrape = metrics::router(&gateway, listener.local_addr()?, true)?;
     let routes = TowerToHyperService::new(router(server.clone()).merge(scrape));
@@ -93,7 +97,9 @@ pub async fn serve(
             async move {
                 // Nearly all that is asked: no way through the routes for it.
                 match endpoint(request.uri().path()) {
-                    Some(endpoint) => Ok(answer(&server, endpoint, request.map(axum::body::Body::new)).await),
+                    Some(endpoint) => {
+                        Ok(answer(&server, endpoint, request.map(axum::body::Body::new)).await)
+                    }
                     None => routes.call(request).await,
                 }
             }
@@ -151,13 +157,20 @@ fn router(server: Arc<Server>) -> Router {
 
 /// Leads to the page of a contract, whose links are relative to the slash. Whether there is one is said there.
 async fn with_slash(uri: Uri) -> Response {
-    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let query = uri
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
     Redirect::permanent(&format!("{}/{query}", uri.path())).into_response()
 }
 
 /// The paths where a client looks that wants to sign in by OAuth: below `/.well-known/`, at the root or after the
 /// endpoint.
-const SIGN_IN: [&str; 3] = ["oauth-protected-resource", "oauth-authorization-server", "openid-configuration"];
+const SIGN_IN: [&str; 3] = [
+    "oauth-protected-resource",
+    "oauth-authorization-server",
+    "openid-configuration",
+];
 
 /// Answers requests for what is not served. Whoever looks for a sign-in is told that a key is needed.
 async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Response {
@@ -171,7 +184,10 @@ async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Respons
         _ if is_discovery => 404,
         _ => {
             let path: String = path.chars().take(64).collect();
-            return reply::refusal(&RpcError::refused(404, format!("nothing is served at {path}; MCP is at /mcp")));
+            return reply::refusal(&RpcError::refused(
+                404,
+                format!("nothing is served at {path}; MCP is at /mcp"),
+            ));
         }
     };
     let origin = match server.access.check(request.uri(), request.headers()) {
@@ -192,11 +208,19 @@ async fn all(State(server): State<Arc<Server>>, request: Request) -> Response {
     answer(&server, Endpoint::All, request).await
 }
 
-async fn contract(State(server): State<Arc<Server>>, Path(contract): Path<String>, request: Request) -> Response {
+async fn contract(
+    State(server): State<Arc<Server>>,
+    Path(contract): Path<String>,
+    request: Request,
+) -> Response {
     answer(&server, Endpoint::Contract(contract.into()), request).await
 }
 
-async fn view(State(server): State<Arc<Server>>, Path(view): Path<String>, request: Request) -> Response {
+async fn view(
+    State(server): State<Arc<Server>>,
+    Path(view): Path<String>,
+    request: Request,
+) -> Response {
     answer(&server, Endpoint::View(view.into()), request).await
 }
 
@@ -208,26 +232,45 @@ async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> R
         Err(refused) => {
             let address = connections::peer().map(|peer| peer.ip());
             let place = endpoint.to_string();
-            server.gateway.audit().refused(RefusedWhat::Request, &place, None, address, refused.what);
+            server.gateway.audit().refused(
+                RefusedWhat::Request,
+                &place,
+                None,
+                address,
+                refused.what,
+            );
             return reply::refusal(&refused.error);
         }
     };
     let mut response = match head.method {
         Method::OPTIONS => access::preflight(&head.headers, origin.is_some()),
         Method::POST | Method::GET | Method::DELETE => {
-            let authorization = head.headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+            let authorization = head
+                .headers
+                .get_all(AUTHORIZATION)
+                .iter()
+                .map(HeaderValue::as_bytes);
             let credential = Credential::of_header(authorization);
             match server.gateway.identities().resolve(credential) {
                 Err(refused) => {
                     let place = endpoint.to_string();
                     let (id, reason) = (credential.id(), refused.to_string());
                     let address = connections::peer().map(|peer| peer.ip());
-                    server.gateway.audit().refused(RefusedWhat::Identity, &place, id, address, &reason);
+                    server.gateway.audit().refused(
+                        RefusedWhat::Identity,
+                        &place,
+                        id,
+                        address,
+                        &reason,
+                    );
                     let body = match head.method {
                         Method::POST => body::read_of_unknown_caller(&head.headers, body).await,
                         _ => None,
                     };
-                    reply::unauthorized(refused, body.as_deref().and_then(wire::request_id).as_ref())
+                    reply::unauthorized(
+                        refused,
+                        body.as_deref().and_then(wire::request_id).as_ref(),
+                    )
                 }
                 Ok(caller) => {
                     let scope = RequestScope {
@@ -262,17 +305,34 @@ fn give_back(mut asked: HeaderMap, answered: &mut HeaderMap) {
     *answered = asked;
 }
 
-async fn post(server: &Arc<Server>, scope: RequestScope, head: &Parts, body: axum::body::Body) -> Response {
-    let bytes = match body::read(&head.headers, body, server.gateway.config().http.body_max_bytes).await {
+async fn post(
+    server: &Arc<Server>,
+    scope: RequestScope,
+    head: &Parts,
+    body: axum::body::Body,
+) -> Response {
+    let bytes = match body::read(
+        &head.headers,
+        body,
+        server.gateway.config().http.body_max_bytes,
+    )
+    .await
+    {
         Ok(bytes) => bytes,
         Err(error) => return reply::refusal(&error),
     };
     match Body::read(&bytes) {
         Ok(Body::One(message)) => one(server, scope, &head.headers, message).await,
         Ok(Body::Batch(elements)) => {
-            let modern = names_modern(&head.headers) || elements.iter().any(|element| element_claims_modern(element));
+            let modern = names_modern(&head.headers)
+                || elements
+                    .iter()
+                    .any(|element| element_claims_modern(element));
             match modern {
-                true => reply::error(None, &RpcError::invalid_request("2026-07-28 has no batches")),
+                true => reply::error(
+                    None,
+                    &RpcError::invalid_request("2026-07-28 has no batches"),
+                ),
                 false => legacy::batch(server, scope, &head.headers, &elements).await,
             }
         }
@@ -280,28 +340,43 @@ async fn post(server: &Arc<Server>, scope: RequestScope, head: &Parts, body: axu
     }
 }
 
-async fn one(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap, message: Message<'_>) -> Response {
+async fn one(
+    server: &Arc<Server>,
+    scope: RequestScope,
+    headers: &HeaderMap,
+    message: Message<'_>,
+) -> Response {
     match message {
         Message::Request { id, method, params } => {
-            let read = params.read().and_then(|params| Ok((Era::of(&method, &params.meta, Some(headers))?, params)));
+            let read = params
+                .read()
+                .and_then(|params| Ok((Era::of(&method, &params.meta, Some(headers))?, params)));
             match read {
-                Ok((Era::Modern, params)) => modern::request(server, scope, headers, id, &method, params).await,
-                Ok((Era::Legacy, params)) => legacy::request(server, scope, headers, id, &method, params).await,
+                Ok((Era::Modern, params)) => {
+                    modern::request(server, scope, headers, id, &method, params).await
+                }
+                Ok((Era::Legacy, params)) => {
+                    legacy::request(server, scope, headers, id, &method, params).await
+                }
                 Err(error) => reply::error(Some(&id), &error),
             }
         }
-        Message::Notification { method, params } => match params.claim_modern() || names_modern(headers) {
-            // Core defines none over HTTP: closing the response is how a modern client cancels.
-            true => reply::accepted(),
-            false => legacy::notification(server, &scope, headers, &method, params),
-        },
+        Message::Notification { method, params } => {
+            match params.claim_modern() || names_modern(headers) {
+                // Core defines none over HTTP: closing the response is how a modern client cancels.
+                true => reply::accepted(),
+                false => legacy::notification(server, &scope, headers, &method, params),
+            }
+        }
         Message::Response(response) => legacy::response(server, &scope, headers, &response),
     }
 }
 
 fn element_claims_modern(element: &serde_json::value::RawValue) -> bool {
     match Message::read(element.get()) {
-        Ok(Message::Request { params, .. } | Message::Notification { params, .. }) => params.claim_modern(),
+        Ok(Message::Request { params, .. } | Message::Notification { params, .. }) => {
+            params.claim_modern()
+        }
         _ => false,
     }
 }

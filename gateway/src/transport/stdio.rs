@@ -27,8 +27,13 @@ use crate::{
     },
     gateway::Gateway,
     identity::{Caller, Credential},
-    methods::{self, Call, Changes, Client, Endpoint, Reply, RequestScope, Subscription, Subscriptions},
-    wire::{Body, GivenParams, Id, Malformed, Message, Method, Response, RpcError, Version, error_answer},
+    methods::{
+        self, Call, Changes, Client, Endpoint, Reply, RequestScope, Subscription, Subscriptions,
+    },
+    wire::{
+        Body, GivenParams, Id, Malformed, Message, Method, Response, RpcError, Version,
+        error_answer,
+    },
 };
 
 /// Requests that run at once, open subscriptions among them.
@@ -116,7 +121,10 @@ pub async fn serve(
 }
 
 /// Writes the messages. There is one writer, so that lines never mix.
-async fn write(mut stdout: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+async fn write(
+    mut stdout: impl AsyncWrite + Unpin,
+    mut messages: mpsc::Receiver<Vec<u8>>,
+) -> io::Result<()> {
     while let Some(mut message) = messages.recv().await {
         message.push(b'\n');
         while let Ok(next) = messages.try_recv() {
@@ -171,7 +179,8 @@ impl Connection {
 
     async fn too_long(&self, bytes_max: usize) {
         let message = format!("the line is longer than {bytes_max} bytes ([http] body_max_bytes)");
-        self.send(error_answer(None, &RpcError::invalid_request(message))).await;
+        self.send(error_answer(None, &RpcError::invalid_request(message)))
+            .await;
     }
 
     async fn message(&mut self, message: Message<'_>) {
@@ -182,7 +191,11 @@ impl Connection {
                     self.watch();
                 }
                 Ok(Reply::Call(_) | Reply::Subscribe(_)) if self.tasks.len() >= RUNNING_MAX => {
-                    self.send(error_answer(Some(&id), &RpcError::internal("too many requests are running"))).await;
+                    self.send(error_answer(
+                        Some(&id),
+                        &RpcError::internal("too many requests are running"),
+                    ))
+                    .await;
                 }
                 Ok(Reply::Call(call)) => self.start(call.into_owned()),
                 Ok(Reply::Subscribe(subscription)) => self.subscribe(subscription),
@@ -193,7 +206,12 @@ impl Connection {
         }
     }
 
-    fn reply<'a>(&mut self, id: &Id<'a>, method: &str, params: GivenParams<'a>) -> Result<Reply<'a>, RpcError> {
+    fn reply<'a>(
+        &mut self,
+        id: &Id<'a>,
+        method: &str,
+        params: GivenParams<'a>,
+    ) -> Result<Reply<'a>, RpcError> {
         self.scope.caller = self.caller()?;
         let params = params.read()?;
         let request = match Era::of(method, &params.meta, None)? {
@@ -211,7 +229,11 @@ impl Connection {
 
     /// Returns the caller as the key is now: it may have been revoked since the last message.
     fn caller(&self) -> Result<Caller, RpcError> {
-        let resolved = self.scope.gateway.identities().resolve(credential(self.key.as_deref()));
+        let resolved = self
+            .scope
+            .gateway
+            .identities()
+            .resolve(credential(self.key.as_deref()));
         resolved.map_err(|refused| RpcError::unauthorized(refused.message()))
     }
 
@@ -262,7 +284,9 @@ impl Connection {
             return;
         }
         self.watching = Watching::Yes;
-        let Some(client) = &self.scope.client else { return };
+        let Some(client) = &self.scope.client else {
+            return;
+        };
         let mut changes = Changes::of_client(Arc::new(self.scope.clone()), client);
         let (out, ending) = (self.out.clone(), self.subscriptions.ending().clone());
         let caller = self.scope.caller.clone();
@@ -284,8 +308,14 @@ impl Connection {
     }
 
     async fn batch(&mut self, elements: &[&RawValue]) {
-        let messages: Vec<_> = elements.iter().map(|element| Message::read(element.get())).collect();
-        let refused = if messages.iter().any(|message| message.as_ref().is_ok_and(is_not_for_batches)) {
+        let messages: Vec<_> = elements
+            .iter()
+            .map(|element| Message::read(element.get()))
+            .collect();
+        let refused = if messages
+            .iter()
+            .any(|message| message.as_ref().is_ok_and(is_not_for_batches))
+        {
             Some("`initialize` and messages of 2026-07-28 must not be part of a batch".to_owned())
         } else if !self.version.has_batches() {
             Some(format!("{} has no batches", self.version.as_str()))
@@ -295,7 +325,9 @@ impl Connection {
             None
         };
         if let Some(message) = refused {
-            return self.send(error_answer(None, &RpcError::invalid_request(message))).await;
+            return self
+                .send(error_answer(None, &RpcError::invalid_request(message)))
+                .await;
         }
         let mut batch = Batch::default();
         for message in messages {
@@ -320,17 +352,27 @@ impl Connection {
         });
     }
 
-    fn in_batch(&self, batch: &mut Batch, id: &Id<'_>, method: &str, reply: Result<Reply<'_>, RpcError>) {
+    fn in_batch(
+        &self,
+        batch: &mut Batch,
+        id: &Id<'_>,
+        method: &str,
+        reply: Result<Reply<'_>, RpcError>,
+    ) {
         match reply {
             Ok(Reply::Call(call)) => {
                 let call = call.into_owned();
                 let in_flight = self.calls.open(call.id.key(), &self.gone);
                 let scope = self.scope.clone();
-                let run = async move { Some(call.run(&scope, in_flight.token(), None).await?.body) };
+                let run =
+                    async move { Some(call.run(&scope, in_flight.token(), None).await?.body) };
                 batch.later(run.boxed());
             }
             Ok(Reply::Answer(body)) => batch.answer(body),
-            Ok(Reply::Subscribe(_)) => batch.answer(error_answer(Some(id), &RpcError::unknown_method(method, false))),
+            Ok(Reply::Subscribe(_)) => batch.answer(error_answer(
+                Some(id),
+                &RpcError::unknown_method(method, false),
+            )),
             Err(error) => batch.answer(error_answer(Some(id), &error)),
         }
     }
@@ -342,7 +384,10 @@ impl Connection {
 
     async fn end(self) {
         self.tasks.close();
-        if tokio::time::timeout(GRACE, self.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(GRACE, self.tasks.wait())
+            .await
+            .is_err()
+        {
             self.gone.cancel();
             let _ = tokio::time::timeout(FLUSH_MAX, self.tasks.wait()).await;
         }

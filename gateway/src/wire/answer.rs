@@ -24,7 +24,10 @@ impl ResultWriter {
 
     /// Begins a notification instead: the members are those of its params.
     pub fn notification(method: &'static str) -> Self {
-        Self { bytes: format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"#).into_bytes(), empty: true }
+        Self {
+            bytes: format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"#).into_bytes(),
+            empty: true,
+        }
     }
 
     /// Adds a member whose value is JSON already.
@@ -57,7 +60,11 @@ impl ResultWriter {
 
 /// Returns an error in answer to a message. JSON-RPC wants `null` if the id could not be read.
 pub fn error_answer(id: Option<&Id<'_>>, error: &RpcError) -> Vec<u8> {
-    let mut bytes = format!(r#"{{"jsonrpc":"2.0","id":{},"error":"#, id.map_or("null", Id::as_json)).into_bytes();
+    let mut bytes = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"error":"#,
+        id.map_or("null", Id::as_json)
+    )
+    .into_bytes();
     write_error(&mut bytes, error);
     bytes.push(b'}');
     bytes
@@ -74,7 +81,9 @@ pub fn error_without_id(error: &RpcError) -> Vec<u8> {
 /// Returns a notification; `params` is JSON.
 pub fn notification(method: &'static str, params: Option<&str>) -> Vec<u8> {
     match params {
-        Some(params) => format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#).into_bytes(),
+        Some(params) => {
+            format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#).into_bytes()
+        }
         None => format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#).into_bytes(),
     }
 }
@@ -113,12 +122,17 @@ static ERRORS: [(&str, AtomicU64); 10] = [
 
 /// Returns each code, and how often it was answered.
 pub fn errors_answered() -> impl Iterator<Item = (&'static str, u64)> {
-    ERRORS.iter().map(|(code, count)| (*code, count.load(Ordering::Relaxed)))
+    ERRORS
+        .iter()
+        .map(|(code, count)| (*code, count.load(Ordering::Relaxed)))
 }
 
 fn write_error(out: &mut Vec<u8>, error: &RpcError) {
     let code = error.code.to_string();
-    let at = ERRORS.iter().position(|(known, _)| *known == code).unwrap_or(ERRORS.len() - 1);
+    let at = ERRORS
+        .iter()
+        .position(|(known, _)| *known == code)
+        .unwrap_or(ERRORS.len() - 1);
     ERRORS[at].1.fetch_add(1, Ordering::Relaxed);
     out.extend_from_slice(format!(r#"{{"code":{},"message":"#, error.code).as_bytes());
     write_string(out, &error.message);

@@ -39,16 +39,27 @@ impl RpcError {
 
     /// Returns the error for too many requests. `data` says when to come back, as a call's result does.
     pub fn rate_limited(retry_after_ms: u32) -> Self {
-        let data = format!(r#"{{"code":"{}","retry_after_ms":{retry_after_ms}}}"#, Code::RateLimited.label());
+        let data = format!(
+            r#"{{"code":"{}","retry_after_ms":{retry_after_ms}}}"#,
+            Code::RateLimited.label()
+        );
         let seconds = retry_after_ms.div_ceil(1000);
         let message = format!("you are asking too often: try again in {seconds} s");
-        Self { data: Some(data), retry_after_s: Some(seconds), ..Self::refused(429, message) }
+        Self {
+            data: Some(data),
+            retry_after_s: Some(seconds),
+            ..Self::refused(429, message)
+        }
     }
 
     /// Returns the error for an unknown method. A modern client tells a modern server by this 404 with a body; legacy
     /// errors of methods ride on 200.
     pub fn unknown_method(method: &str, modern: bool) -> Self {
-        Self::new(-32601, if modern { 404 } else { 200 }, format!("unknown method `{}`", shown(method)))
+        Self::new(
+            -32601,
+            if modern { 404 } else { 200 },
+            format!("unknown method `{}`", shown(method)),
+        )
     }
 
     /// Returns the error for `params` or `_meta` that cannot be read.
@@ -63,7 +74,9 @@ impl RpcError {
 
     /// Returns the error for an unknown tool. `meant` is one that the caller can call.
     pub fn unknown_tool(tool: &str, meant: Option<&str>) -> Self {
-        let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        let meant = meant
+            .map(|meant| format!("; did you mean `{meant}`?"))
+            .unwrap_or_default();
         Self::invalid_params(format!("unknown tool `{}`{meant}", shown(tool)))
     }
 
@@ -75,13 +88,20 @@ impl RpcError {
     pub fn unknown_resource(uri: &str, modern: bool) -> Self {
         let code = if modern { -32602 } else { -32002 };
         let data = serde_json::json!({ "uri": shown(uri) }).to_string();
-        Self { data: Some(data), ..Self::new(code, 200, format!("unknown resource `{}`", shown(uri))) }
+        Self {
+            data: Some(data),
+            ..Self::new(code, 200, format!("unknown resource `{}`", shown(uri)))
+        }
     }
 
     /// Returns the error for a prompt or a resource that could not be had. Wrong arguments are an error of the protocol
     /// here.
     pub fn of_call(code: crate::codes::Code, message: Cow<'static, str>) -> Self {
-        let number = if code == crate::codes::Code::InvalidArguments { -32602 } else { -32603 };
+        let number = if code == crate::codes::Code::InvalidArguments {
+            -32602
+        } else {
+            -32603
+        };
         Self::new(number, 200, message)
     }
 
@@ -96,7 +116,10 @@ impl RpcError {
     /// `reason`: a word for programs. `needed`: a JSON object of capabilities.
     pub fn missing_capability(message: &'static str, reason: &str, needed: &str) -> Self {
         let data = format!(r#"{{"reason":"{reason}","requiredCapabilities":{needed}}}"#);
-        Self { data: Some(data), ..Self::new(-32021, 400, message) }
+        Self {
+            data: Some(data),
+            ..Self::new(-32021, 400, message)
+        }
     }
 
     pub fn unsupported_version(requested: &str) -> Self {
@@ -104,15 +127,26 @@ impl RpcError {
             "supported": Version::MODERN.map(Version::as_str),
             "requested": shown(requested),
         });
-        Self { data: Some(data.to_string()), ..Self::new(-32022, 400, "unsupported protocol version") }
+        Self {
+            data: Some(data.to_string()),
+            ..Self::new(-32022, 400, "unsupported protocol version")
+        }
     }
 
     fn new(code: i32, status: u16, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, status, message: message.into(), data: None, retry_after_s: None }
+        Self {
+            code,
+            status,
+            message: message.into(),
+            data: None,
+            retry_after_s: None,
+        }
     }
 }
 
 /// Returns at most the first 128 characters: an error does not carry a client's megabyte back.
 fn shown(text: &str) -> &str {
-    text.char_indices().nth(128).map_or(text, |(end, _)| &text[..end])
+    text.char_indices()
+        .nth(128)
+        .map_or(text, |(end, _)| &text[..end])
 }

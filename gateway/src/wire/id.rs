@@ -16,7 +16,8 @@ impl<'a> Id<'a> {
 
     /// Reads an id; `None` for anything but a string or an integer, since `null` is not an id.
     pub fn read(value: &'a RawValue) -> Option<Self> {
-        (raw::is_integer(value) || raw::string(value).is_some()).then(|| Self(Cow::Borrowed(value.get())))
+        (raw::is_integer(value) || raw::string(value).is_some())
+            .then(|| Self(Cow::Borrowed(value.get())))
     }
 
     pub fn as_json(&self) -> &str {

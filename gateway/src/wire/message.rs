@@ -15,7 +15,10 @@ pub const BATCH_MAX: usize = 64;
 
 /// A body or a line.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly every body is one message")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every body is one message"
+)]
 pub enum Body<'a> {
     One(Message<'a>),
     /// A batch of at least one element and at most [`BATCH_MAX`]; each is still to be read.
@@ -24,8 +27,15 @@ pub enum Body<'a> {
 
 #[derive(Debug)]
 pub enum Message<'a> {
-    Request { id: Id<'a>, method: Cow<'a, str>, params: GivenParams<'a> },
-    Notification { method: Cow<'a, str>, params: GivenParams<'a> },
+    Request {
+        id: Id<'a>,
+        method: Cow<'a, str>,
+        params: GivenParams<'a>,
+    },
+    Notification {
+        method: Cow<'a, str>,
+        params: GivenParams<'a>,
+    },
     Response(Response<'a>),
 }
 
@@ -47,9 +57,17 @@ pub struct Malformed<'a> {
 
 impl<'a> Body<'a> {
     pub fn read(bytes: &'a [u8]) -> Result<Self, Malformed<'a>> {
-        let text = std::str::from_utf8(bytes)
-            .map_err(|error| anonymous(RpcError::parse(&format!("invalid UTF-8 at byte {}", error.valid_up_to()))))?;
-        match text.trim_start_matches([' ', '\t', '\r', '\n']).as_bytes().first() {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            anonymous(RpcError::parse(&format!(
+                "invalid UTF-8 at byte {}",
+                error.valid_up_to()
+            )))
+        })?;
+        match text
+            .trim_start_matches([' ', '\t', '\r', '\n'])
+            .as_bytes()
+            .first()
+        {
             Some(b'[') => batch(text).map_err(anonymous).map(Self::Batch),
             _ => Message::read(text).map(Self::One),
         }
@@ -59,7 +77,10 @@ impl<'a> Body<'a> {
 impl<'a> Message<'a> {
     /// Reads one object. Members that JSON-RPC does not know are ignored; one given twice is refused.
     pub fn read(text: &'a str) -> Result<Self, Malformed<'a>> {
-        if !text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{') {
+        if !text
+            .trim_start_matches([' ', '\t', '\r', '\n'])
+            .starts_with('{')
+        {
             let error = match serde_json::from_str::<&RawValue>(text) {
                 Ok(_) => RpcError::invalid_request("a message is a JSON object"),
                 Err(error) => RpcError::parse(&error.to_string()),
@@ -77,7 +98,10 @@ impl<'a> Message<'a> {
 
 fn said<'a>(text: &'a str, error: &serde_json::Error) -> Malformed<'a> {
     match error.classify() {
-        Category::Data => Malformed { id: only_id(text), error: RpcError::invalid_request(error.to_string()) },
+        Category::Data => Malformed {
+            id: only_id(text),
+            error: RpcError::invalid_request(error.to_string()),
+        },
         _ => anonymous(RpcError::parse(&error.to_string())),
     }
 }
@@ -117,15 +141,22 @@ impl<'a> From<RawParams<'a>> for GivenParams<'a> {
 impl<'a, P: Into<GivenParams<'a>>> Envelope<'a, P> {
     fn message(self) -> Result<Message<'a>, Malformed<'a>> {
         let id = self.id.and_then(Id::read);
-        let refuse =
-            |message: &'static str| Err(Malformed { id: id.clone(), error: RpcError::invalid_request(message) });
+        let refuse = |message: &'static str| {
+            Err(Malformed {
+                id: id.clone(),
+                error: RpcError::invalid_request(message),
+            })
+        };
         if self.jsonrpc.and_then(raw::string).as_deref() != Some("2.0") {
             return refuse("`jsonrpc` must be \"2.0\"");
         }
         if self.id.is_some() && id.is_none() && self.method.is_some() {
             return refuse("`id` must be a string, or an integer of at most 32 digits");
         }
-        if id.as_ref().is_some_and(|id| id.as_json().len() > Id::LENGTH_MAX) {
+        if id
+            .as_ref()
+            .is_some_and(|id| id.as_json().len() > Id::LENGTH_MAX)
+        {
             return refuse("`id` is longer than 1024 bytes");
         }
         let answer = self.result.is_some() || self.error.is_some();
@@ -148,8 +179,15 @@ impl<'a, P: Into<GivenParams<'a>>> Envelope<'a, P> {
             return refuse("`method` must be a string");
         };
         Ok(match id {
-            Some(id) => Message::Request { id, method, params: self.params.into() },
-            None => Message::Notification { method, params: self.params.into() },
+            Some(id) => Message::Request {
+                id,
+                method,
+                params: self.params.into(),
+            },
+            None => Message::Notification {
+                method,
+                params: self.params.into(),
+            },
         })
     }
 }
@@ -171,16 +209,24 @@ fn only_id(text: &str) -> Option<Id<'_>> {
         #[serde(borrow, default, deserialize_with = "raw::present")]
         id: Option<&'a RawValue>,
     }
-    serde_json::from_str::<OnlyId<'_>>(text).ok()?.id.and_then(Id::read)
+    serde_json::from_str::<OnlyId<'_>>(text)
+        .ok()?
+        .id
+        .and_then(Id::read)
 }
 
 fn batch(text: &str) -> Result<Vec<&RawValue>, RpcError> {
-    let Elements(elements) = serde_json::from_str(text).map_err(|error| match error.classify() {
-        Category::Data => RpcError::invalid_request(format!("a batch has at most {BATCH_MAX} messages")),
-        _ => RpcError::parse(&error.to_string()),
-    })?;
+    let Elements(elements) =
+        serde_json::from_str(text).map_err(|error| match error.classify() {
+            Category::Data => {
+                RpcError::invalid_request(format!("a batch has at most {BATCH_MAX} messages"))
+            }
+            _ => RpcError::parse(&error.to_string()),
+        })?;
     match elements.is_empty() {
-        true => Err(RpcError::invalid_request("a batch has at least one message")),
+        true => Err(RpcError::invalid_request(
+            "a batch has at least one message",
+        )),
         false => Ok(elements),
     }
 }
@@ -199,7 +245,10 @@ impl<'de> Deserialize<'de> for Elements<'de> {
                 write!(out, "a batch of at most {BATCH_MAX} messages")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(
+                self,
+                mut sequence: A,
+            ) -> Result<Self::Value, A::Error> {
                 let mut elements = Vec::new();
                 while let Some(element) = sequence.next_element()? {
                     if elements.len() == BATCH_MAX {

@@ -26,7 +26,10 @@ pub enum Method {
 const _: () = {
     let mut at = 0;
     while at < Method::ALL.len() {
-        assert!(Method::ALL[at] as usize == at, "`ALL` has the order of the declaration");
+        assert!(
+            Method::ALL[at] as usize == at,
+            "`ALL` has the order of the declaration"
+        );
         at += 1;
     }
 };
@@ -88,8 +91,14 @@ impl Method {
             | Self::ListResourceTemplates
             | Self::ReadResource
             | Self::Complete => (true, true),
-            Self::Initialize | Self::Ping | Self::SetLogLevel | Self::Subscribe | Self::Unsubscribe => (true, false),
-            Self::Discover | Self::Listen | Self::GetTask | Self::UpdateTask | Self::CancelTask => (false, true),
+            Self::Initialize
+            | Self::Ping
+            | Self::SetLogLevel
+            | Self::Subscribe
+            | Self::Unsubscribe => (true, false),
+            Self::Discover | Self::Listen | Self::GetTask | Self::UpdateTask | Self::CancelTask => {
+                (false, true)
+            }
         }
     }
 

@@ -7,7 +7,10 @@ use super::{Id, LogLevel, RpcError, raw};
 
 /// `params` as a message has them.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one for each request, and nearly all are read")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each request, and nearly all are read"
+)]
 pub enum GivenParams<'a> {
     /// The params were read in the same pass as the envelope.
     Read(Params<'a>),
@@ -60,17 +63,37 @@ pub struct Params<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta<'a> {
-    #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion", deserialize_with = "raw::present")]
+    #[serde(
+        borrow,
+        default,
+        rename = "io.modelcontextprotocol/protocolVersion",
+        deserialize_with = "raw::present"
+    )]
     pub protocol_version: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "io.modelcontextprotocol/clientCapabilities", deserialize_with = "raw::present")]
+    #[serde(
+        borrow,
+        default,
+        rename = "io.modelcontextprotocol/clientCapabilities",
+        deserialize_with = "raw::present"
+    )]
     pub client_capabilities: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "io.modelcontextprotocol/clientInfo", deserialize_with = "raw::present")]
+    #[serde(
+        borrow,
+        default,
+        rename = "io.modelcontextprotocol/clientInfo",
+        deserialize_with = "raw::present"
+    )]
     pub client_info: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub progress_token: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub traceparent: Option<&'a RawValue>,
-    #[serde(borrow, default, rename = "io.modelcontextprotocol/logLevel", deserialize_with = "raw::present")]
+    #[serde(
+        borrow,
+        default,
+        rename = "io.modelcontextprotocol/logLevel",
+        deserialize_with = "raw::present"
+    )]
     pub log_level: Option<&'a RawValue>,
 }
 
@@ -117,18 +140,25 @@ impl<'a> Params<'a> {
             meta: Option<&'a RawValue>,
         }
         let wrong = |error| RpcError::malformed_params(format!("`params`: {error}"));
-        let must_be_object = |place| RpcError::malformed_params(format!("`{place}` must be an object"));
+        let must_be_object =
+            |place| RpcError::malformed_params(format!("`{place}` must be an object"));
         if !raw::is_object(params) {
             return Err(must_be_object("params"));
         }
         serde_json::from_str(params.get()).map_err(|error| {
             match serde_json::from_str::<OnlyMeta<'_>>(params.get()).map_err(wrong) {
                 Err(error) => error,
-                Ok(OnlyMeta { meta: Some(meta) }) if !raw::is_object(meta) => must_be_object("params._meta"),
-                Ok(OnlyMeta { meta }) => match meta.map(|meta| serde_json::from_str::<Meta<'_>>(meta.get())) {
-                    Some(Err(error)) => RpcError::malformed_params(format!("`params._meta`: {error}")),
-                    _ => wrong(error),
-                },
+                Ok(OnlyMeta { meta: Some(meta) }) if !raw::is_object(meta) => {
+                    must_be_object("params._meta")
+                }
+                Ok(OnlyMeta { meta }) => {
+                    match meta.map(|meta| serde_json::from_str::<Meta<'_>>(meta.get())) {
+                        Some(Err(error)) => {
+                            RpcError::malformed_params(format!("`params._meta`: {error}"))
+                        }
+                        _ => wrong(error),
+                    }
+                }
             }
         })
     }
@@ -144,7 +174,9 @@ impl<'a> Meta<'a> {
                 let message = format!("`params._meta.progressToken` is longer than {most} bytes");
                 Err(RpcError::malformed_params(message))
             }
-            Some(token) if raw::is_integer(token) || raw::string(token).is_some() => Ok(Some(token.get())),
+            Some(token) if raw::is_integer(token) || raw::string(token).is_some() => {
+                Ok(Some(token.get()))
+            }
             Some(_) => Err(RpcError::malformed_params(
                 "`params._meta.progressToken` must be a string, or an integer of at most 32 digits",
             )),
@@ -153,7 +185,9 @@ impl<'a> Meta<'a> {
 
     /// The least grave log messages that the caller of a modern request wants to hear.
     pub fn log_level(&self) -> Result<Option<LogLevel>, RpcError> {
-        self.log_level.map(|level| log_level(level, "params._meta[\"io.modelcontextprotocol/logLevel\"]")).transpose()
+        self.log_level
+            .map(|level| log_level(level, "params._meta[\"io.modelcontextprotocol/logLevel\"]"))
+            .transpose()
     }
 }
 
@@ -182,23 +216,41 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_params_is_said_with_the_id() {
-        for good in ["{}", r#"{"_meta":{}}"#, r#"{"name":null,"unknown":[{}],"_meta":{"unknown":1}}"#] {
+        for good in [
+            "{}",
+            r#"{"_meta":{}}"#,
+            r#"{"name":null,"unknown":[{}],"_meta":{"unknown":1}}"#,
+        ] {
             assert_eq!(refused(good), None, "{good}");
         }
         for bad in ["null", "[]", r#"[{},"a"]"#, "1", r#""a""#] {
-            assert_eq!(refused(bad).as_deref(), Some("`params` must be an object"), "{bad}");
+            assert_eq!(
+                refused(bad).as_deref(),
+                Some("`params` must be an object"),
+                "{bad}"
+            );
         }
         for bad in ["null", "[]", "[1,2]", r#""a""#] {
             let said = refused(&format!(r#"{{"_meta":{bad}}}"#));
-            assert_eq!(said.as_deref(), Some("`params._meta` must be an object"), "{bad}");
+            assert_eq!(
+                said.as_deref(),
+                Some("`params._meta` must be an object"),
+                "{bad}"
+            );
         }
         let twice = |params: &str, place: &str| {
             let said = refused(params).expect("a member is given twice");
-            assert!(said.starts_with(&format!("{place}: duplicate field")), "{said}");
+            assert!(
+                said.starts_with(&format!("{place}: duplicate field")),
+                "{said}"
+            );
         };
         twice(r#"{"name":"a","name":"b"}"#, "`params`");
         twice(r#"{"name":"a","n\u0061me":"b"}"#, "`params`");
         twice(r#"{"_meta":{},"_meta":{}}"#, "`params`");
-        twice(r#"{"_meta":{"progressToken":1,"progressToken":2}}"#, "`params._meta`");
+        twice(
+            r#"{"_meta":{"progressToken":1,"progressToken":2}}"#,
+            "`params._meta`",
+        );
     }
 }

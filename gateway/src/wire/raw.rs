@@ -31,12 +31,16 @@ pub(crate) fn is_integer(raw: &RawValue) -> bool {
 }
 
 /// Tells a member that is `null` from one that is absent, for `deserialize_with`.
-pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+pub(crate) fn present<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Reads an object and nothing else, for `deserialize_with`; a derived struct would read an array by position.
-pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     struct Object<T>(PhantomData<T>);
 
     impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {

@@ -11,9 +11,19 @@ pub enum Version {
 }
 
 impl Version {
-    pub const ALL: [Self; 5] =
-        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
-    pub const LEGACY: [Self; 4] = [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25];
+    pub const ALL: [Self; 5] = [
+        Self::V2024_11_05,
+        Self::V2025_03_26,
+        Self::V2025_06_18,
+        Self::V2025_11_25,
+        Self::V2026_07_28,
+    ];
+    pub const LEGACY: [Self; 4] = [
+        Self::V2024_11_05,
+        Self::V2025_03_26,
+        Self::V2025_06_18,
+        Self::V2025_11_25,
+    ];
     /// The answer to `initialize` if the client asks for a version that is not spoken.
     pub const LEGACY_LATEST: Self = Self::V2025_11_25;
     /// The version of a legacy HTTP request without a session and without the version header (the specification).
@@ -21,11 +31,15 @@ impl Version {
     pub const MODERN: [Self; 1] = [Self::V2026_07_28];
 
     pub fn legacy(text: &str) -> Option<Self> {
-        Self::LEGACY.into_iter().find(|version| version.as_str() == text)
+        Self::LEGACY
+            .into_iter()
+            .find(|version| version.as_str() == text)
     }
 
     pub fn modern(text: &str) -> Option<Self> {
-        Self::MODERN.into_iter().find(|version| version.as_str() == text)
+        Self::MODERN
+            .into_iter()
+            .find(|version| version.as_str() == text)
     }
 
     pub fn as_str(self) -> &'static str {

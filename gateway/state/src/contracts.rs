@@ -45,7 +45,15 @@ pub struct ContractRow {
     pub rolled_back: Option<String>,
 }
 
-from_row!(ContractRow { name, origin, owner, live, revision, last, rolled_back });
+from_row!(ContractRow {
+    name,
+    origin,
+    owner,
+    live,
+    revision,
+    last,
+    rolled_back
+});
 
 /// The live version of one contract.
 #[derive(Clone, Debug)]
@@ -59,7 +67,15 @@ pub struct Live {
     pub source: String,
 }
 
-from_row!(Live { name, origin, owner, version, revision, artifact, source });
+from_row!(Live {
+    name,
+    origin,
+    owner,
+    version,
+    revision,
+    artifact,
+    source
+});
 
 #[derive(Clone, Debug)]
 pub struct VersionRow {
@@ -76,7 +92,16 @@ pub struct VersionRow {
     pub published_by: String,
 }
 
-from_row!(VersionRow { contract, version, artifact, source, class, fingerprint, published_ms, published_by });
+from_row!(VersionRow {
+    contract,
+    version,
+    artifact,
+    source,
+    class,
+    fingerprint,
+    published_ms,
+    published_by
+});
 
 /// A version without its texts.
 #[derive(Clone, Debug)]
@@ -88,7 +113,13 @@ pub struct VersionHead {
     pub published_by: String,
 }
 
-from_row!(VersionHead { version, class, fingerprint, published_ms, published_by });
+from_row!(VersionHead {
+    version,
+    class,
+    fingerprint,
+    published_ms,
+    published_by
+});
 
 /// A change of which versions are live. It has the lock of writers, so that what is read through it stays true until it
 /// ends; nothing has happened where it is dropped.
@@ -113,15 +144,28 @@ impl State {
 
     /// Returns the live version of one contract, if it has one.
     pub async fn live_of(&self, contract: &str) -> Result<Option<Live>, StateError> {
-        Ok(sqlx::query_as(LIVE_OF).bind(contract).fetch_optional(&self.pool).await?)
+        Ok(sqlx::query_as(LIVE_OF)
+            .bind(contract)
+            .fetch_optional(&self.pool)
+            .await?)
     }
 
     /// Makes `owner` the folder that owns a contract, where it is still owned by `from`: of several processes that claim
     /// it at once one does. True where it does.
-    pub async fn claim(&self, contract: &str, from: Option<&str>, owner: &str) -> Result<bool, StateError> {
+    pub async fn claim(
+        &self,
+        contract: &str,
+        from: Option<&str>,
+        owner: &str,
+    ) -> Result<bool, StateError> {
         let update = "UPDATE contracts SET owner = ? WHERE name = ? AND owner IS ? \
                       AND origin IN ('file', 'upstream')";
-        let done = sqlx::query(update).bind(owner).bind(contract).bind(from).execute(&self.pool).await?;
+        let done = sqlx::query(update)
+            .bind(owner)
+            .bind(contract)
+            .bind(from)
+            .execute(&self.pool)
+            .await?;
         Ok(done.rows_affected() == 1)
     }
 
@@ -133,17 +177,27 @@ impl State {
     /// Returns the row of one contract; `None` if the name was never used.
     pub async fn head(&self, contract: &str) -> Result<Option<ContractRow>, StateError> {
         let query = "SELECT * FROM contracts WHERE name = ?";
-        Ok(sqlx::query_as(query).bind(contract).fetch_optional(&self.pool).await?)
+        Ok(sqlx::query_as(query)
+            .bind(contract)
+            .fetch_optional(&self.pool)
+            .await?)
     }
 
     /// Forgets the rollback of a contract whose file no longer is what someone went back from.
     pub async fn forget_rollback(&self, contract: &str) -> Result<(), StateError> {
         // This is asked of every file at a start: only a change takes the lock of writers.
-        if self.head(contract).await?.is_none_or(|head| head.rolled_back.is_none()) {
+        if self
+            .head(contract)
+            .await?
+            .is_none_or(|head| head.rolled_back.is_none())
+        {
             return Ok(());
         }
         let update = "UPDATE contracts SET rolled_back = NULL WHERE name = ?";
-        sqlx::query(update).bind(contract).execute(&self.pool).await?;
+        sqlx::query(update)
+            .bind(contract)
+            .execute(&self.pool)
+            .await?;
         Ok(())
     }
 
@@ -151,32 +205,61 @@ impl State {
     pub async fn versions(&self, contract: &str) -> Result<Vec<VersionHead>, StateError> {
         let query = "SELECT version, class, fingerprint, published_ms, published_by FROM versions WHERE contract = ? \
                      ORDER BY published_ms, version";
-        Ok(sqlx::query_as(query).bind(contract).fetch_all(&self.pool).await?)
+        Ok(sqlx::query_as(query)
+            .bind(contract)
+            .fetch_all(&self.pool)
+            .await?)
     }
 
     /// Returns the numbers of all versions of one contract, in no order; none if the name was never used. SQLite has them in
     /// the key of the table, so that no text is read for them.
     pub async fn version_numbers(&self, contract: &str) -> Result<Vec<String>, StateError> {
         let query = "SELECT version FROM versions WHERE contract = ?";
-        Ok(sqlx::query_scalar(query).bind(contract).fetch_all(&self.pool).await?)
+        Ok(sqlx::query_scalar(query)
+            .bind(contract)
+            .fetch_all(&self.pool)
+            .await?)
     }
 
-    pub async fn version(&self, contract: &str, version: &str) -> Result<Option<VersionRow>, StateError> {
+    pub async fn version(
+        &self,
+        contract: &str,
+        version: &str,
+    ) -> Result<Option<VersionRow>, StateError> {
         let query = "SELECT * FROM versions WHERE contract = ? AND version = ?";
-        Ok(sqlx::query_as(query).bind(contract).bind(version).fetch_optional(&self.pool).await?)
+        Ok(sqlx::query_as(query)
+            .bind(contract)
+            .bind(version)
+            .fetch_optional(&self.pool)
+            .await?)
     }
 
     /// Keeps a later text of the form for the same live version: nothing an agent could see has changed. The revision moves,
     /// so that every process reads the text again.
-    pub async fn keep(&self, contract: &str, version: &str, source: &str) -> Result<(), StateError> {
+    pub async fn keep(
+        &self,
+        contract: &str,
+        version: &str,
+        source: &str,
+    ) -> Result<(), StateError> {
         let mut change = self.change().await?;
-        let update = "UPDATE versions SET source = ?1 WHERE contract = ?2 AND version = ?3 AND source != ?1";
-        let done = sqlx::query(update).bind(source).bind(contract).bind(version).execute(&mut *change).await?;
+        let update =
+            "UPDATE versions SET source = ?1 WHERE contract = ?2 AND version = ?3 AND source != ?1";
+        let done = sqlx::query(update)
+            .bind(source)
+            .bind(contract)
+            .bind(version)
+            .execute(&mut *change)
+            .await?;
         if done.rows_affected() == 0 {
             return Ok(());
         }
         let update = "UPDATE contracts SET revision = revision + 1 WHERE name = ? AND live = ?";
-        sqlx::query(update).bind(contract).bind(version).execute(&mut *change).await?;
+        sqlx::query(update)
+            .bind(contract)
+            .bind(version)
+            .execute(&mut *change)
+            .await?;
         change.commit().await?;
         Ok(())
     }
@@ -190,7 +273,10 @@ impl LiveChange {
 
     /// Returns the live version of one contract, if it has one.
     pub async fn live_of(&mut self, contract: &str) -> Result<Option<Live>, StateError> {
-        Ok(sqlx::query_as(LIVE_OF).bind(contract).fetch_optional(&mut *self.0).await?)
+        Ok(sqlx::query_as(LIVE_OF)
+            .bind(contract)
+            .fetch_optional(&mut *self.0)
+            .await?)
     }
 
     /// Stores a version and makes it live. `base` is the live version it was judged against: where that moved meanwhile,
@@ -229,7 +315,14 @@ impl LiveChange {
         .execute(&mut *change)
         .await?;
         set_live(&mut change, &version.contract, Some(&version.version), None).await?;
-        decide(&mut change, &version.contract, draft, version.published_ms, &version.published_by).await?;
+        decide(
+            &mut change,
+            &version.contract,
+            draft,
+            version.published_ms,
+            &version.published_by,
+        )
+        .await?;
         change.commit().await?;
         Ok(())
     }
@@ -248,8 +341,11 @@ impl LiveChange {
         check(&mut change, contract, base).await?;
         if let Some(to) = to {
             let query = "SELECT version FROM versions WHERE contract = ? AND version = ?";
-            let there: Option<(String,)> =
-                sqlx::query_as(query).bind(contract).bind(to).fetch_optional(&mut *change).await?;
+            let there: Option<(String,)> = sqlx::query_as(query)
+                .bind(contract)
+                .bind(to)
+                .fetch_optional(&mut *change)
+                .await?;
             there.ok_or(StateError::Unknown("version"))?;
         }
         set_live(&mut change, contract, to, base).await?;
@@ -264,11 +360,16 @@ async fn check(
     contract: &str,
     base: Option<&str>,
 ) -> Result<(), StateError> {
-    let row: Option<(Option<String>,)> = sqlx::query_as("SELECT live FROM contracts WHERE name = ?")
-        .bind(contract)
-        .fetch_optional(&mut **change)
-        .await?;
-    if row.and_then(|(live,)| live).as_deref() == base { Ok(()) } else { Err(StateError::Moved("the contract")) }
+    let row: Option<(Option<String>,)> =
+        sqlx::query_as("SELECT live FROM contracts WHERE name = ?")
+            .bind(contract)
+            .fetch_optional(&mut **change)
+            .await?;
+    if row.and_then(|(live,)| live).as_deref() == base {
+        Ok(())
+    } else {
+        Err(StateError::Moved("the contract"))
+    }
 }
 
 async fn set_live(
@@ -282,7 +383,12 @@ async fn set_live(
     let update = "UPDATE contracts SET last = COALESCE(live, last), live = ?1, revision = revision + 1, \
                   rolled_back = CASE WHEN ?2 IS NOT NULL AND (?1 IS NOT NULL OR origin = 'code') \
                   THEN COALESCE(rolled_back, ?2) END WHERE name = ?3";
-    sqlx::query(update).bind(to).bind(back_from).bind(contract).execute(&mut **change).await?;
+    sqlx::query(update)
+        .bind(to)
+        .bind(back_from)
+        .bind(contract)
+        .execute(&mut **change)
+        .await?;
     Ok(())
 }
 
@@ -296,13 +402,23 @@ async fn decide(
     if let Some(draft) = draft {
         let update = "UPDATE drafts SET status = 'published', decided_ms = ?, decided_by = ? \
                       WHERE id = ? AND status = 'pending'";
-        let done = sqlx::query(update).bind(at_ms).bind(by).bind(draft).execute(&mut **change).await?;
+        let done = sqlx::query(update)
+            .bind(at_ms)
+            .bind(by)
+            .bind(draft)
+            .execute(&mut **change)
+            .await?;
         if done.rows_affected() != 1 {
             return Err(StateError::Moved("the draft"));
         }
     }
     let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
                   WHERE contract = ? AND status = 'pending'";
-    sqlx::query(update).bind(at_ms).bind(by).bind(contract).execute(&mut **change).await?;
+    sqlx::query(update)
+        .bind(at_ms)
+        .bind(by)
+        .bind(contract)
+        .execute(&mut **change)
+        .await?;
     Ok(())
 }

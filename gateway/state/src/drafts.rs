@@ -138,23 +138,41 @@ impl State {
         let delete = "DELETE FROM drafts WHERE id IN (SELECT id FROM drafts \
                       WHERE contract = ? AND origin = ? AND status = 'superseded' \
                       ORDER BY created_ms DESC, id DESC LIMIT -1 OFFSET ?)";
-        sqlx::query(delete).bind(draft.contract).bind(draft.origin).bind(SUPERSEDED_MAX).execute(&mut *change).await?;
+        sqlx::query(delete)
+            .bind(draft.contract)
+            .bind(draft.origin)
+            .bind(SUPERSEDED_MAX)
+            .execute(&mut *change)
+            .await?;
         change.commit().await?;
         Ok(draft.id.to_owned())
     }
 
     /// Returns the drafts that wait, of one contract or of all, newest first: at most one for each contract and origin.
     pub async fn pending(&self, contract: Option<&str>) -> Result<Vec<DraftHead>, StateError> {
-        let query =
-            select!("", "WHERE status = 'pending' AND (?1 IS NULL OR contract = ?1) ORDER BY created_ms DESC, id DESC");
-        Ok(sqlx::query_as(query).bind(contract).fetch_all(&self.pool).await?)
+        let query = select!(
+            "",
+            "WHERE status = 'pending' AND (?1 IS NULL OR contract = ?1) ORDER BY created_ms DESC, id DESC"
+        );
+        Ok(sqlx::query_as(query)
+            .bind(contract)
+            .fetch_all(&self.pool)
+            .await?)
     }
 
     /// Returns the drafts that are asked for: all that wait, then the newest `most` that no longer do, newest first.
-    pub async fn drafts(&self, of: DraftFilter<'_>, most: u32) -> Result<Vec<ListedDraft>, StateError> {
+    pub async fn drafts(
+        &self,
+        of: DraftFilter<'_>,
+        most: u32,
+    ) -> Result<Vec<ListedDraft>, StateError> {
         let before: Option<i64> = match of.before {
             None => None,
-            Some(id) => Some(self.created(id).await?.ok_or(StateError::Unknown("draft"))?),
+            Some(id) => Some(
+                self.created(id)
+                    .await?
+                    .ok_or(StateError::Unknown("draft"))?,
+            ),
         };
         // This is one query, so that no draft is missing or comes twice while somebody decides about it.
         let query = select!(
@@ -166,7 +184,12 @@ impl State {
              ORDER BY created_ms DESC, id DESC LIMIT ?5) \
              ORDER BY status = 'pending' DESC, created_ms DESC, id DESC"
         );
-        let query = sqlx::query_as(query).bind(of.contract).bind(of.status).bind(before).bind(of.before).bind(most);
+        let query = sqlx::query_as(query)
+            .bind(of.contract)
+            .bind(of.status)
+            .bind(before)
+            .bind(of.before)
+            .bind(most);
         Ok(query.fetch_all(&self.pool).await?)
     }
 
@@ -177,13 +200,20 @@ impl State {
     }
 
     pub async fn draft(&self, id: &str) -> Result<Option<DraftRow>, StateError> {
-        Ok(sqlx::query_as("SELECT * FROM drafts WHERE id = ?").bind(id).fetch_optional(&self.pool).await?)
+        Ok(sqlx::query_as("SELECT * FROM drafts WHERE id = ?")
+            .bind(id)
+            .fetch_optional(&self.pool)
+            .await?)
     }
 
     /// Returns the id of the newest draft of a contract, whatever became of it.
     pub async fn newest_draft(&self, contract: &str) -> Result<Option<String>, StateError> {
-        let query = "SELECT id FROM drafts WHERE contract = ? ORDER BY created_ms DESC, id DESC LIMIT 1";
-        Ok(sqlx::query_scalar(query).bind(contract).fetch_optional(&self.pool).await?)
+        let query =
+            "SELECT id FROM drafts WHERE contract = ? ORDER BY created_ms DESC, id DESC LIMIT 1";
+        Ok(sqlx::query_scalar(query)
+            .bind(contract)
+            .fetch_optional(&self.pool)
+            .await?)
     }
 
     /// Returns the newest draft that would make this difference to `base`.
@@ -197,7 +227,10 @@ impl State {
             "",
             "WHERE contract = ? AND base IS ? AND fingerprint = ? ORDER BY created_ms DESC, id DESC LIMIT 1"
         );
-        let query = sqlx::query_as(query).bind(contract).bind(base).bind(fingerprint);
+        let query = sqlx::query_as(query)
+            .bind(contract)
+            .bind(base)
+            .bind(fingerprint);
         Ok(query.fetch_optional(&self.pool).await?)
     }
 
@@ -211,7 +244,10 @@ impl State {
     ) -> Result<Option<DraftStatus>, StateError> {
         let query = "SELECT status FROM drafts WHERE contract = ? AND base IS ? AND version IS NOT NULL AND source = ? \
                      ORDER BY created_ms DESC, id DESC LIMIT 1";
-        let query = sqlx::query_scalar(query).bind(contract).bind(base).bind(source);
+        let query = sqlx::query_scalar(query)
+            .bind(contract)
+            .bind(base)
+            .bind(source);
         Ok(query.fetch_optional(&self.pool).await?)
     }
 
@@ -225,7 +261,11 @@ impl State {
     ) -> Result<u32, StateError> {
         let query = "SELECT count(*) FROM drafts WHERE contract = ? AND origin = ? AND base IS ? \
                      AND status = 'superseded' AND created_ms >= ?";
-        let query = sqlx::query_scalar(query).bind(contract).bind(origin).bind(base).bind(since_ms);
+        let query = sqlx::query_scalar(query)
+            .bind(contract)
+            .bind(origin)
+            .bind(base)
+            .bind(since_ms);
         Ok(query.fetch_one(&self.pool).await?)
     }
 
@@ -233,7 +273,12 @@ impl State {
     pub async fn discard(&self, id: &str, at_ms: i64, by: &str) -> Result<(), StateError> {
         let update = "UPDATE drafts SET status = 'discarded', decided_ms = ?, decided_by = ? \
                       WHERE id = ? AND status = 'pending'";
-        let done = sqlx::query(update).bind(at_ms).bind(by).bind(id).execute(&self.pool).await?;
+        let done = sqlx::query(update)
+            .bind(at_ms)
+            .bind(by)
+            .bind(id)
+            .execute(&self.pool)
+            .await?;
         if done.rows_affected() == 1 {
             return Ok(());
         }
@@ -244,26 +289,49 @@ impl State {
     }
 
     /// Drops the pending drafts of a contract that came from `origin`, where nothing there asks for them any more.
-    pub async fn drop_held(&self, contract: &str, origin: Origin, at_ms: i64, by: &str) -> Result<(), StateError> {
-        let query = "SELECT count(*) FROM drafts WHERE contract = ? AND origin = ? AND status = 'pending'";
-        let (held,): (i64,) = sqlx::query_as(query).bind(contract).bind(origin).fetch_one(&self.pool).await?;
+    pub async fn drop_held(
+        &self,
+        contract: &str,
+        origin: Origin,
+        at_ms: i64,
+        by: &str,
+    ) -> Result<(), StateError> {
+        let query =
+            "SELECT count(*) FROM drafts WHERE contract = ? AND origin = ? AND status = 'pending'";
+        let (held,): (i64,) = sqlx::query_as(query)
+            .bind(contract)
+            .bind(origin)
+            .fetch_one(&self.pool)
+            .await?;
         if held == 0 {
             return Ok(());
         }
         let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
                       WHERE contract = ? AND origin = ? AND status = 'pending'";
-        sqlx::query(update).bind(at_ms).bind(by).bind(contract).bind(origin).execute(&self.pool).await?;
+        sqlx::query(update)
+            .bind(at_ms)
+            .bind(by)
+            .bind(contract)
+            .bind(origin)
+            .execute(&self.pool)
+            .await?;
         Ok(())
     }
 
     /// Returns when a draft was made; `None` if there is no such draft.
     async fn created(&self, id: &str) -> Result<Option<i64>, StateError> {
         let query = "SELECT created_ms FROM drafts WHERE id = ?";
-        Ok(sqlx::query_scalar(query).bind(id).fetch_optional(&self.pool).await?)
+        Ok(sqlx::query_scalar(query)
+            .bind(id)
+            .fetch_optional(&self.pool)
+            .await?)
     }
 }
 
-async fn insert(change: &mut Transaction<'static, Sqlite>, draft: &NewDraft<'_>) -> Result<(), StateError> {
+async fn insert(
+    change: &mut Transaction<'static, Sqlite>,
+    draft: &NewDraft<'_>,
+) -> Result<(), StateError> {
     sqlx::query(
         "INSERT INTO drafts (id, contract, base, version, artifact, source, origin, owner, class, fingerprint, report, \
          created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

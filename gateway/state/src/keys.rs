@@ -51,19 +51,33 @@ pub struct AdminRow {
     pub revoked_ms: Option<i64>,
 }
 
-from_row!(AdminRow { id, secret_hash, name, role, created_ms, created_by, revoked_ms });
+from_row!(AdminRow {
+    id,
+    secret_hash,
+    name,
+    role,
+    created_ms,
+    created_by,
+    revoked_ms
+});
 
 impl State {
     /// Returns all keys that ever were, by id.
     pub async fn keys(&self) -> Result<Vec<KeyRow>, StateError> {
-        Ok(sqlx::query_as("SELECT * FROM keys ORDER BY created_ms, id").fetch_all(&self.pool).await?)
+        Ok(sqlx::query_as("SELECT * FROM keys ORDER BY created_ms, id")
+            .fetch_all(&self.pool)
+            .await?)
     }
 
     /// Returns the keys that changed after the change `seen`, in the order of their changes, at most `most`. The cost
     /// is that of what changed, however many keys there are.
     pub async fn keys_after(&self, seen: i64, most: u32) -> Result<Vec<KeyRow>, StateError> {
         let query = "SELECT * FROM keys WHERE change > ? ORDER BY change LIMIT ?";
-        Ok(sqlx::query_as(query).bind(seen).bind(most).fetch_all(&self.pool).await?)
+        Ok(sqlx::query_as(query)
+            .bind(seen)
+            .bind(most)
+            .fetch_all(&self.pool)
+            .await?)
     }
 
     pub async fn add_key(&self, key: &KeyRow) -> Result<(), StateError> {
@@ -87,18 +101,33 @@ impl State {
     }
 
     pub async fn key(&self, id: &str) -> Result<Option<KeyRow>, StateError> {
-        Ok(sqlx::query_as("SELECT * FROM keys WHERE id = ?").bind(id).fetch_optional(&self.pool).await?)
+        Ok(sqlx::query_as("SELECT * FROM keys WHERE id = ?")
+            .bind(id)
+            .fetch_optional(&self.pool)
+            .await?)
     }
 
     /// Revokes one key alone. A key revoked before keeps its time.
     pub async fn revoke_key(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
         let update = "UPDATE keys SET revoked_ms = coalesce(revoked_ms, ?) WHERE id = ?";
-        let done = sqlx::query(update).bind(at_ms).bind(id).execute(&self.pool).await?;
-        if done.rows_affected() == 0 { Err(StateError::Unknown("key")) } else { Ok(()) }
+        let done = sqlx::query(update)
+            .bind(at_ms)
+            .bind(id)
+            .execute(&self.pool)
+            .await?;
+        if done.rows_affected() == 0 {
+            Err(StateError::Unknown("key"))
+        } else {
+            Ok(())
+        }
     }
 
     pub async fn admins(&self) -> Result<Vec<AdminRow>, StateError> {
-        Ok(sqlx::query_as("SELECT * FROM admins ORDER BY created_ms, id").fetch_all(&self.pool).await?)
+        Ok(
+            sqlx::query_as("SELECT * FROM admins ORDER BY created_ms, id")
+                .fetch_all(&self.pool)
+                .await?,
+        )
     }
 
     pub async fn add_admin(&self, admin: &AdminRow) -> Result<(), StateError> {
@@ -108,7 +137,9 @@ impl State {
     /// Adds the admin only where none was ever made: of several processes starting at once, one does.
     pub async fn add_first_admin(&self, admin: &AdminRow) -> Result<bool, StateError> {
         let mut change = self.change().await?;
-        let (there,): (i64,) = sqlx::query_as("SELECT count(*) FROM admins").fetch_one(&mut *change).await?;
+        let (there,): (i64,) = sqlx::query_as("SELECT count(*) FROM admins")
+            .fetch_one(&mut *change)
+            .await?;
         if there > 0 {
             return Ok(false);
         }
@@ -119,8 +150,16 @@ impl State {
 
     pub async fn revoke_admin(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
         let update = "UPDATE admins SET revoked_ms = coalesce(revoked_ms, ?) WHERE id = ?";
-        let done = sqlx::query(update).bind(at_ms).bind(id).execute(&self.pool).await?;
-        if done.rows_affected() == 0 { Err(StateError::Unknown("admin key")) } else { Ok(()) }
+        let done = sqlx::query(update)
+            .bind(at_ms)
+            .bind(id)
+            .execute(&self.pool)
+            .await?;
+        if done.rows_affected() == 0 {
+            Err(StateError::Unknown("admin key"))
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -47,7 +47,10 @@ pub enum StateError {
     #[error("there is no such {0}")]
     Unknown(&'static str),
     #[error("the state in {path}: {error}", path = path.display())]
-    Open { path: PathBuf, error: Box<dyn std::error::Error + Send + Sync> },
+    Open {
+        path: PathBuf,
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
     #[error("the state: {0}")]
     Database(#[from] sqlx::Error),
 }
@@ -61,7 +64,10 @@ impl State {
     /// Opens or makes the file, readable by its owner alone, and brings it to this version's tables.
     pub async fn open(folder: &Path) -> Result<Self, StateError> {
         let path = folder.join(FILE);
-        let failed = |error: Box<dyn std::error::Error + Send + Sync>| StateError::Open { path: path.clone(), error };
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| StateError::Open {
+            path: path.clone(),
+            error,
+        };
         create(folder, &path).map_err(|error| failed(error.into()))?;
         // If several processes start at once, the others wait here: SQLite has no lock for migrations, and turning a
         // new file to WAL does not wait for others that do the same.
@@ -79,7 +85,10 @@ impl State {
             .connect_with(options)
             .await
             .map_err(|error| failed(error.into()))?;
-        migrations::migrator().run(&pool).await.map_err(|error| failed(error.into()))?;
+        migrations::migrator()
+            .run(&pool)
+            .await
+            .map_err(|error| failed(error.into()))?;
         drop(lock);
         Ok(Self { pool, path })
     }
@@ -90,19 +99,27 @@ impl State {
 
     /// Copies everything as it is at one moment, while others go on; `to` must not exist yet.
     pub async fn back_up(&self, to: &Path) -> Result<(), StateError> {
-        sqlx::query("VACUUM INTO ?").bind(to.to_string_lossy()).execute(&self.pool).await?;
+        sqlx::query("VACUUM INTO ?")
+            .bind(to.to_string_lossy())
+            .execute(&self.pool)
+            .await?;
         Ok(())
     }
 
     /// Moves whenever any process changes what the others must take over; cheap enough to ask several times a second.
     pub async fn generation(&self) -> Result<i64, StateError> {
-        let (generation,) = sqlx::query_as("SELECT n FROM generation").fetch_one(&self.pool).await?;
+        let (generation,) = sqlx::query_as("SELECT n FROM generation")
+            .fetch_one(&self.pool)
+            .await?;
         Ok(generation)
     }
 
     /// Returns `true` while the file can be read.
     pub async fn is_healthy(&self) -> bool {
-        sqlx::query("SELECT 1 FROM keys LIMIT 1").execute(&self.pool).await.is_ok()
+        sqlx::query("SELECT 1 FROM keys LIMIT 1")
+            .execute(&self.pool)
+            .await
+            .is_ok()
     }
 
     /// Takes the write lock at once, so that what is read inside stays true until the end.
@@ -114,7 +131,11 @@ impl State {
 fn create(folder: &Path, path: &Path) -> io::Result<()> {
     weir_files::create_folder(folder, 0o700)?;
     // SQLite gives its other files to the owner of this one.
-    let file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    let file = fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)?;
     weir_files::hand_over(&file, folder);
     Ok(())
 }

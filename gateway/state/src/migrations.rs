@@ -5,18 +5,40 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 const MIGRATIONS: [(i64, &str, &str); 8] = [
     (1, "first", include_str!("../migrations/0001_first.sql")),
-    (2, "profiles", include_str!("../migrations/0002_profiles.sql")),
+    (
+        2,
+        "profiles",
+        include_str!("../migrations/0002_profiles.sql"),
+    ),
     (3, "waiting", include_str!("../migrations/0003_waiting.sql")),
     (4, "before", include_str!("../migrations/0004_before.sql")),
     (5, "owners", include_str!("../migrations/0005_owners.sql")),
-    (6, "key changes", include_str!("../migrations/0006_key_changes.sql")),
-    (7, "key views", include_str!("../migrations/0007_key_views.sql")),
-    (8, "draft order", include_str!("../migrations/0008_draft_order.sql")),
+    (
+        6,
+        "key changes",
+        include_str!("../migrations/0006_key_changes.sql"),
+    ),
+    (
+        7,
+        "key views",
+        include_str!("../migrations/0007_key_views.sql"),
+    ),
+    (
+        8,
+        "draft order",
+        include_str!("../migrations/0008_draft_order.sql"),
+    ),
 ];
 
 pub(crate) fn migrator() -> Migrator {
     let migration = |(version, description, sql): (i64, &'static str, &'static str)| {
-        Migration::new(version, description.into(), MigrationType::Simple, SqlStr::from_static(sql), false)
+        Migration::new(
+            version,
+            description.into(),
+            MigrationType::Simple,
+            SqlStr::from_static(sql),
+            false,
+        )
     };
     Migrator::with_migrations(MIGRATIONS.into_iter().map(migration).collect())
 }

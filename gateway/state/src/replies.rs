@@ -18,7 +18,14 @@ pub struct ReplyRow {
     pub created_ms: i64,
 }
 
-from_row!(ReplyRow { admin, key, request, status, body, created_ms });
+from_row!(ReplyRow {
+    admin,
+    key,
+    request,
+    status,
+    body,
+    created_ms
+});
 
 /// The state of a request as it begins.
 #[derive(Clone, Debug)]
@@ -32,12 +39,25 @@ pub enum Begun {
 
 impl State {
     /// Begins a request, so that of several with one key one runs. Rows out of date are dropped on the way.
-    pub async fn begin_reply(&self, admin: &str, key: &str, request: &str, now_ms: i64) -> Result<Begun, StateError> {
+    pub async fn begin_reply(
+        &self,
+        admin: &str,
+        key: &str,
+        request: &str,
+        now_ms: i64,
+    ) -> Result<Begun, StateError> {
         let mut change = self.change().await?;
         let old = "DELETE FROM replies WHERE created_ms <= ?";
-        sqlx::query(old).bind(now_ms - KEPT_MS).execute(&mut *change).await?;
+        sqlx::query(old)
+            .bind(now_ms - KEPT_MS)
+            .execute(&mut *change)
+            .await?;
         let query = "SELECT * FROM replies WHERE admin = ? AND key = ?";
-        let known: Option<ReplyRow> = sqlx::query_as(query).bind(admin).bind(key).fetch_optional(&mut *change).await?;
+        let known: Option<ReplyRow> = sqlx::query_as(query)
+            .bind(admin)
+            .bind(key)
+            .fetch_optional(&mut *change)
+            .await?;
         if let Some(known) = known {
             return Ok(match known.status {
                 PENDING => Begun::Pending(known.request),
@@ -58,7 +78,12 @@ impl State {
 
     /// Ends a request that was begun: with its status and body for who asks again, or with none, so that the next one
     /// runs anew.
-    pub async fn end_reply(&self, admin: &str, key: &str, answer: Option<(i64, &str)>) -> Result<(), StateError> {
+    pub async fn end_reply(
+        &self,
+        admin: &str,
+        key: &str,
+        answer: Option<(i64, &str)>,
+    ) -> Result<(), StateError> {
         let query = match answer {
             Some((status, body)) => {
                 let update = "UPDATE replies SET status = ?, body = ? WHERE admin = ? AND key = ? AND status = ?";
@@ -66,7 +91,12 @@ impl State {
             }
             None => sqlx::query("DELETE FROM replies WHERE admin = ? AND key = ? AND status = ?"),
         };
-        query.bind(admin.to_owned()).bind(key.to_owned()).bind(PENDING).execute(&self.pool).await?;
+        query
+            .bind(admin.to_owned())
+            .bind(key.to_owned())
+            .bind(PENDING)
+            .execute(&self.pool)
+            .await?;
         Ok(())
     }
 }

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::rows::words;
 
 /// What someone may do over the admin API; each may what those before it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Reads.
@@ -19,7 +21,9 @@ pub enum Role {
 words!(Role { Viewer = "viewer", Editor = "editor", Operator = "operator" });
 
 /// How a version differs from the one before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeClass {
     /// There is none before it.

@@ -1,16 +1,24 @@
 //! Tests the state on real files, with several handles as several processes have them.
 
 use weir_state::{
-    AdminRow, ChangeClass, DraftFilter, DraftStatus, KeyRow, NewDraft, Origin, Role, Source, State, StateError,
-    VersionRow,
+    AdminRow, ChangeClass, DraftFilter, DraftStatus, KeyRow, NewDraft, Origin, Role, Source, State,
+    StateError, VersionRow,
 };
 
-const FILE: Source<'_> = Source { origin: Origin::File, owner: None };
-const API: Source<'_> = Source { origin: Origin::Api, owner: None };
+const FILE: Source<'_> = Source {
+    origin: Origin::File,
+    owner: None,
+};
+const API: Source<'_> = Source {
+    origin: Origin::Api,
+    owner: None,
+};
 
 async fn state() -> (tempfile::TempDir, State) {
     let folder = tempfile::tempdir().expect("a folder");
-    let state = State::open(&folder.path().join("state")).await.expect("opened");
+    let state = State::open(&folder.path().join("state"))
+        .await
+        .expect("opened");
     (folder, state)
 }
 
@@ -34,11 +42,24 @@ async fn publish(
     version: &VersionRow,
     draft: Option<&str>,
 ) -> Result<(), StateError> {
-    state.change_live().await?.publish(base, source, version, draft).await
+    state
+        .change_live()
+        .await?
+        .publish(base, source, version, draft)
+        .await
 }
 
-async fn switch(state: &State, base: Option<&str>, to: Option<&str>, at_ms: i64) -> Result<(), StateError> {
-    state.change_live().await?.switch("desk", base, to, None, at_ms, "ann").await
+async fn switch(
+    state: &State,
+    base: Option<&str>,
+    to: Option<&str>,
+    at_ms: i64,
+) -> Result<(), StateError> {
+    state
+        .change_live()
+        .await?
+        .switch("desk", base, to, None, at_ms, "ann")
+        .await
 }
 
 fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a> {
@@ -62,13 +83,22 @@ fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a
 #[tokio::test]
 async fn one_of_two_publishes_on_the_same_base_is_told_that_it_moved() {
     let (folder, one) = state().await;
-    let two = State::open(&folder.path().join("state")).await.expect("opened again");
-    publish(&one, None, FILE, &version("1.0.0"), None).await.expect("published");
+    let two = State::open(&folder.path().join("state"))
+        .await
+        .expect("opened again");
+    publish(&one, None, FILE, &version("1.0.0"), None)
+        .await
+        .expect("published");
     let (left, right) = (version("1.1.0"), version("1.0.1"));
-    let (left, right) =
-        tokio::join!(publish(&one, Some("1.0.0"), FILE, &left, None), publish(&two, Some("1.0.0"), FILE, &right, None));
+    let (left, right) = tokio::join!(
+        publish(&one, Some("1.0.0"), FILE, &left, None),
+        publish(&two, Some("1.0.0"), FILE, &right, None)
+    );
     let moved = |result: &Result<(), StateError>| matches!(result, Err(StateError::Moved(_)));
-    assert!(left.is_ok() ^ right.is_ok() && (moved(&left) ^ moved(&right)), "{left:?} {right:?}");
+    assert!(
+        left.is_ok() ^ right.is_ok() && (moved(&left) ^ moved(&right)),
+        "{left:?} {right:?}"
+    );
     let live = two.live().await.expect("read");
     assert_eq!(live.len(), 1);
     assert!(["1.1.0", "1.0.1"].contains(&live[0].version.as_str()));
@@ -78,34 +108,89 @@ async fn one_of_two_publishes_on_the_same_base_is_told_that_it_moved() {
 #[tokio::test]
 async fn a_name_keeps_its_history_when_it_is_retired() {
     let (_folder, state) = state().await;
-    publish(&state, None, API, &version("1.0.0"), None).await.expect("published");
-    switch(&state, Some("1.0.0"), None, 5).await.expect("retired");
+    publish(&state, None, API, &version("1.0.0"), None)
+        .await
+        .expect("published");
+    switch(&state, Some("1.0.0"), None, 5)
+        .await
+        .expect("retired");
     assert!(state.live().await.expect("read").is_empty());
     assert_eq!(state.heads().await.expect("read")[0].live, None);
     assert_eq!(state.versions("desk").await.expect("read").len(), 1);
     switch(&state, None, Some("1.0.0"), 6).await.expect("back");
     assert_eq!(state.live().await.expect("read")[0].version, "1.0.0");
     let unknown = switch(&state, Some("1.0.0"), Some("7.0.0"), 7).await;
-    assert!(matches!(unknown, Err(StateError::Unknown("version"))), "{unknown:?}");
-    assert_eq!(state.live().await.expect("read")[0].version, "1.0.0", "nothing happened");
+    assert!(
+        matches!(unknown, Err(StateError::Unknown("version"))),
+        "{unknown:?}"
+    );
+    assert_eq!(
+        state.live().await.expect("read")[0].version,
+        "1.0.0",
+        "nothing happened"
+    );
 }
 
 #[tokio::test]
 async fn a_draft_is_held_once_and_decided_once() {
     let (_folder, state) = state().await;
-    publish(&state, None, FILE, &version("1.0.0"), None).await.expect("published");
-    assert_eq!(state.hold(&draft("d1", Some("1.0.0"), "a")).await.expect("held"), "d1");
-    assert_eq!(state.hold(&draft("d2", Some("1.0.0"), "a")).await.expect("held"), "d1", "the same change again");
-    assert_eq!(state.hold(&draft("d3", Some("1.0.0"), "b")).await.expect("held"), "d3");
-    let status = async |id: &str| state.draft(id).await.expect("read").expect("there").head.status;
-    assert_eq!((status("d1").await, status("d3").await), (DraftStatus::Superseded, DraftStatus::Pending));
-    publish(&state, Some("1.0.0"), FILE, &version("2.0.0"), Some("d3")).await.expect("published");
+    publish(&state, None, FILE, &version("1.0.0"), None)
+        .await
+        .expect("published");
+    assert_eq!(
+        state
+            .hold(&draft("d1", Some("1.0.0"), "a"))
+            .await
+            .expect("held"),
+        "d1"
+    );
+    assert_eq!(
+        state
+            .hold(&draft("d2", Some("1.0.0"), "a"))
+            .await
+            .expect("held"),
+        "d1",
+        "the same change again"
+    );
+    assert_eq!(
+        state
+            .hold(&draft("d3", Some("1.0.0"), "b"))
+            .await
+            .expect("held"),
+        "d3"
+    );
+    let status = async |id: &str| {
+        state
+            .draft(id)
+            .await
+            .expect("read")
+            .expect("there")
+            .head
+            .status
+    };
+    assert_eq!(
+        (status("d1").await, status("d3").await),
+        (DraftStatus::Superseded, DraftStatus::Pending)
+    );
+    publish(&state, Some("1.0.0"), FILE, &version("2.0.0"), Some("d3"))
+        .await
+        .expect("published");
     assert_eq!(status("d3").await, DraftStatus::Published);
-    assert!(matches!(state.discard("d3", 9, "ann").await, Err(StateError::Moved(_))));
-    assert!(matches!(state.discard("d9", 9, "ann").await, Err(StateError::Unknown(_))));
+    assert!(matches!(
+        state.discard("d3", 9, "ann").await,
+        Err(StateError::Moved(_))
+    ));
+    assert!(matches!(
+        state.discard("d9", 9, "ann").await,
+        Err(StateError::Unknown(_))
+    ));
     let again = publish(&state, Some("2.0.0"), FILE, &version("2.0.1"), Some("d3")).await;
     assert!(matches!(again, Err(StateError::Moved(_))), "{again:?}");
-    assert_eq!(state.live().await.expect("read")[0].version, "2.0.0", "nothing half done");
+    assert_eq!(
+        state.live().await.expect("read")[0].version,
+        "2.0.0",
+        "nothing half done"
+    );
 }
 
 #[tokio::test]
@@ -127,20 +212,38 @@ async fn revoking_touches_one_key_and_keeps_its_row() {
     };
     state.add_key(&key("a")).await.expect("added");
     state.add_key(&key("b")).await.expect("added");
-    assert!(state.add_key(&key("a")).await.is_err(), "an id is used once");
+    assert!(
+        state.add_key(&key("a")).await.is_err(),
+        "an id is used once"
+    );
     state.revoke_key("a", 7).await.expect("revoked");
     state.revoke_key("a", 9).await.expect("revoked before");
-    assert!(matches!(state.revoke_key("c", 7).await, Err(StateError::Unknown("key"))));
+    assert!(matches!(
+        state.revoke_key("c", 7).await,
+        Err(StateError::Unknown("key"))
+    ));
     let keys = state.keys().await.expect("read");
     let before = state.generation().await.expect("read");
     state.revoke_key("b", 8).await.expect("revoked");
-    assert!(state.generation().await.expect("read") > before, "others see that something changed");
-    assert_eq!(keys.iter().map(|key| key.revoked_ms).collect::<Vec<_>>(), [Some(7), None]);
+    assert!(
+        state.generation().await.expect("read") > before,
+        "others see that something changed"
+    );
+    assert_eq!(
+        keys.iter().map(|key| key.revoked_ms).collect::<Vec<_>>(),
+        [Some(7), None]
+    );
     let after = async |seen| {
         let keys = state.keys_after(seen, 10).await.expect("read");
-        keys.iter().map(|key| (key.id.clone(), key.change)).collect::<Vec<_>>()
+        keys.iter()
+            .map(|key| (key.id.clone(), key.change))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(after(0).await, [("a".to_owned(), 4), ("b".to_owned(), 5)], "each change has its number");
+    assert_eq!(
+        after(0).await,
+        [("a".to_owned(), 4), ("b".to_owned(), 5)],
+        "each change has its number"
+    );
     assert_eq!(after(4).await, [("b".to_owned(), 5)]);
     assert_eq!(after(5).await, []);
 }
@@ -148,7 +251,9 @@ async fn revoking_touches_one_key_and_keeps_its_row() {
 #[tokio::test]
 async fn the_first_admin_is_made_once() {
     let (folder, one) = state().await;
-    let two = State::open(&folder.path().join("state")).await.expect("opened again");
+    let two = State::open(&folder.path().join("state"))
+        .await
+        .expect("opened again");
     let admin = |id: &str| AdminRow {
         id: id.into(),
         secret_hash: vec![2; 32],
@@ -167,20 +272,31 @@ async fn the_first_admin_is_made_once() {
 #[tokio::test]
 async fn a_backup_opens_as_a_state() {
     let (folder, state) = state().await;
-    publish(&state, None, FILE, &version("1.0.0"), None).await.expect("published");
+    publish(&state, None, FILE, &version("1.0.0"), None)
+        .await
+        .expect("published");
     let copy = folder.path().join("copy");
     std::fs::create_dir(&copy).expect("made");
-    state.back_up(&copy.join(weir_state::FILE)).await.expect("copied");
+    state
+        .back_up(&copy.join(weir_state::FILE))
+        .await
+        .expect("copied");
     let restored = State::open(&copy).await.expect("opened");
     assert_eq!(restored.live().await.expect("read")[0].version, "1.0.0");
-    assert!(state.back_up(&copy.join(weir_state::FILE)).await.is_err(), "nothing is overwritten");
+    assert!(
+        state.back_up(&copy.join(weir_state::FILE)).await.is_err(),
+        "nothing is overwritten"
+    );
 }
 
 #[tokio::test]
 async fn the_file_is_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     let (_folder, state) = state().await;
-    let mode = std::fs::metadata(state.path()).expect("there").permissions().mode();
+    let mode = std::fs::metadata(state.path())
+        .expect("there")
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -188,7 +304,10 @@ async fn the_file_is_its_owners_alone() {
 fn many_may_open_a_new_state_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let open = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
         runtime.block_on(State::open(folder.path())).map(drop)
     };
     std::thread::scope(|scope| {
@@ -203,109 +322,294 @@ fn many_may_open_a_new_state_at_once() {
 #[tokio::test]
 async fn of_superseded_drafts_the_newest_are_kept() {
     let (_folder, state) = state().await;
-    let other = NewDraft { origin: Origin::Api, ..draft("api", None, "other") };
+    let other = NewDraft {
+        origin: Origin::Api,
+        ..draft("api", None, "other")
+    };
     state.hold(&other).await.expect("held");
     let no = draft("no", None, "no");
     state.hold(&no).await.expect("held");
     state.discard("no", 3, "ann").await.expect("discarded");
     for number in 0..60 {
         let (id, source) = (format!("d{number}"), format!("source {number}"));
-        let new = NewDraft { at_ms: 10 + number, ..draft(&id, None, &source) };
+        let new = NewDraft {
+            at_ms: 10 + number,
+            ..draft(&id, None, &source)
+        };
         state.hold(&new).await.expect("held");
     }
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", state.path().display())).await.expect("opened");
-    let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM drafts").fetch_one(&pool).await.expect("counted");
-    assert_eq!(rows, 20 + 1 + 2, "superseded, the one that waits, and those of others");
-    let listed = state.drafts(DraftFilter::default(), 200).await.expect("read");
-    let ids: Vec<_> = listed.iter().map(|listed| listed.head.id.as_str()).collect();
-    assert_eq!((&ids[..4], ids[22]), (&["d59", "api", "d58", "d57"][..], "no"));
-    assert_eq!(state.superseded("desk", Origin::File, None, 0).await.expect("counted"), 20);
-    assert_eq!(state.superseded("desk", Origin::File, None, 60).await.expect("counted"), 9, "since then");
-    assert_eq!(state.superseded("desk", Origin::File, Some("1.0.0"), 0).await.expect("counted"), 0);
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", state.path().display()))
+        .await
+        .expect("opened");
+    let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM drafts")
+        .fetch_one(&pool)
+        .await
+        .expect("counted");
+    assert_eq!(
+        rows,
+        20 + 1 + 2,
+        "superseded, the one that waits, and those of others"
+    );
+    let listed = state
+        .drafts(DraftFilter::default(), 200)
+        .await
+        .expect("read");
+    let ids: Vec<_> = listed
+        .iter()
+        .map(|listed| listed.head.id.as_str())
+        .collect();
+    assert_eq!(
+        (&ids[..4], ids[22]),
+        (&["d59", "api", "d58", "d57"][..], "no")
+    );
+    assert_eq!(
+        state
+            .superseded("desk", Origin::File, None, 0)
+            .await
+            .expect("counted"),
+        20
+    );
+    assert_eq!(
+        state
+            .superseded("desk", Origin::File, None, 60)
+            .await
+            .expect("counted"),
+        9,
+        "since then"
+    );
+    assert_eq!(
+        state
+            .superseded("desk", Origin::File, Some("1.0.0"), 0)
+            .await
+            .expect("counted"),
+        0
+    );
 }
 
 #[tokio::test]
 async fn what_waits_and_what_was_discarded_is_found_however_much_was_decided_since() {
     let (_folder, state) = state().await;
-    let waits = NewDraft { origin: Origin::Api, ..draft("waits", None, "waits") };
+    let waits = NewDraft {
+        origin: Origin::Api,
+        ..draft("waits", None, "waits")
+    };
     state.hold(&waits).await.expect("held");
     state.hold(&draft("no", None, "no")).await.expect("held");
     state.discard("no", 3, "ann").await.expect("discarded");
     for number in 0..201 {
         let (id, source) = (format!("d{number}"), format!("source {number}"));
-        let new = NewDraft { at_ms: 10 + number, fingerprint: &source, ..draft(&id, None, &source) };
+        let new = NewDraft {
+            at_ms: 10 + number,
+            fingerprint: &source,
+            ..draft(&id, None, &source)
+        };
         state.hold(&new).await.expect("held");
         state.discard(&id, 300, "ann").await.expect("discarded");
     }
     let pending = state.pending(None).await.expect("read");
-    assert_eq!(pending.iter().map(|head| head.id.as_str()).collect::<Vec<_>>(), ["waits"]);
+    assert_eq!(
+        pending
+            .iter()
+            .map(|head| head.id.as_str())
+            .collect::<Vec<_>>(),
+        ["waits"]
+    );
     assert!(state.pending(Some("other")).await.expect("read").is_empty());
-    let all = DraftFilter { contract: Some("desk"), ..DraftFilter::default() };
+    let all = DraftFilter {
+        contract: Some("desk"),
+        ..DraftFilter::default()
+    };
     let ids = async |of, most| {
         let listed = state.drafts(of, most).await.expect("read");
-        listed.into_iter().map(|listed| listed.head.id).collect::<Vec<_>>()
+        listed
+            .into_iter()
+            .map(|listed| listed.head.id)
+            .collect::<Vec<_>>()
     };
     let first = ids(all, 200).await;
-    assert_eq!((first.len(), first[0].as_str(), first[1].as_str()), (201, "waits", "d200"));
-    assert_eq!(ids(DraftFilter { before: Some(&first[200]), ..all }, 200).await, ["d0", "no"]);
-    assert_eq!(ids(DraftFilter { status: Some(DraftStatus::Pending), ..all }, 200).await, ["waits"]);
-    assert_eq!(ids(DraftFilter { status: Some(DraftStatus::Discarded), ..all }, 1).await, ["d200"]);
-    assert!(ids(DraftFilter { contract: Some("other"), ..all }, 200).await.is_empty());
-    let unknown = state.drafts(DraftFilter { before: Some("gone"), ..all }, 200).await;
-    assert!(matches!(unknown, Err(StateError::Unknown("draft"))), "{unknown:?}");
+    assert_eq!(
+        (first.len(), first[0].as_str(), first[1].as_str()),
+        (201, "waits", "d200")
+    );
+    assert_eq!(
+        ids(
+            DraftFilter {
+                before: Some(&first[200]),
+                ..all
+            },
+            200
+        )
+        .await,
+        ["d0", "no"]
+    );
+    assert_eq!(
+        ids(
+            DraftFilter {
+                status: Some(DraftStatus::Pending),
+                ..all
+            },
+            200
+        )
+        .await,
+        ["waits"]
+    );
+    assert_eq!(
+        ids(
+            DraftFilter {
+                status: Some(DraftStatus::Discarded),
+                ..all
+            },
+            1
+        )
+        .await,
+        ["d200"]
+    );
+    assert!(
+        ids(
+            DraftFilter {
+                contract: Some("other"),
+                ..all
+            },
+            200
+        )
+        .await
+        .is_empty()
+    );
+    let unknown = state
+        .drafts(
+            DraftFilter {
+                before: Some("gone"),
+                ..all
+            },
+            200,
+        )
+        .await;
+    assert!(
+        matches!(unknown, Err(StateError::Unknown("draft"))),
+        "{unknown:?}"
+    );
 
-    let status = state.status_of_source("desk", None, "no").await.expect("read");
-    assert_eq!(status, Some(DraftStatus::Discarded), "nobody is asked again");
-    assert_eq!(state.status_of_source("desk", Some("1.0.0"), "no").await.expect("read"), None);
-    let same = state.draft_of_change("desk", None, "source 0").await.expect("read").expect("there");
-    assert_eq!((same.id.as_str(), same.status), ("d0", DraftStatus::Discarded));
-    assert_eq!(state.newest_draft("desk").await.expect("read").as_deref(), Some("d200"));
+    let status = state
+        .status_of_source("desk", None, "no")
+        .await
+        .expect("read");
+    assert_eq!(
+        status,
+        Some(DraftStatus::Discarded),
+        "nobody is asked again"
+    );
+    assert_eq!(
+        state
+            .status_of_source("desk", Some("1.0.0"), "no")
+            .await
+            .expect("read"),
+        None
+    );
+    let same = state
+        .draft_of_change("desk", None, "source 0")
+        .await
+        .expect("read")
+        .expect("there");
+    assert_eq!(
+        (same.id.as_str(), same.status),
+        ("d0", DraftStatus::Discarded)
+    );
+    assert_eq!(
+        state.newest_draft("desk").await.expect("read").as_deref(),
+        Some("d200")
+    );
 }
 
 /// Other processes read a later text of the same version too.
 #[tokio::test]
 async fn a_text_that_is_kept_moves_the_revision_once() {
     let (_folder, state) = state().await;
-    publish(&state, None, FILE, &version("1.0.0"), None).await.expect("published");
+    publish(&state, None, FILE, &version("1.0.0"), None)
+        .await
+        .expect("published");
     let at = async || {
         let live = state.live_of("desk").await.expect("read").expect("live");
-        (live.source, live.revision, state.generation().await.expect("read"))
+        (
+            live.source,
+            live.revision,
+            state.generation().await.expect("read"),
+        )
     };
     let (_, revision, generation) = at().await;
-    state.keep("desk", "1.0.0", "# with a comment").await.expect("kept");
-    state.keep("desk", "1.0.0", "# with a comment").await.expect("kept before");
-    assert_eq!(at().await, ("# with a comment".to_owned(), revision + 1, generation + 1));
+    state
+        .keep("desk", "1.0.0", "# with a comment")
+        .await
+        .expect("kept");
+    state
+        .keep("desk", "1.0.0", "# with a comment")
+        .await
+        .expect("kept before");
+    assert_eq!(
+        at().await,
+        ("# with a comment".to_owned(), revision + 1, generation + 1)
+    );
 }
 
 /// A word that no program here knows was written by another one: nobody guesses what it allows.
 #[tokio::test]
 async fn a_word_that_is_not_known_is_refused() {
     let (_folder, state) = state().await;
-    publish(&state, None, FILE, &version("1.0.0"), None).await.expect("published");
-    state.hold(&draft("d1", Some("1.0.0"), "a")).await.expect("held");
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", state.path().display())).await.expect("opened");
-    sqlx::query("UPDATE drafts SET class = 'harmless'").execute(&pool).await.expect("written");
-    let refused = state.draft("d1").await.expect_err("an unknown class").to_string();
-    assert!(refused.contains("`harmless` is not a word of ChangeClass"), "{refused}");
+    publish(&state, None, FILE, &version("1.0.0"), None)
+        .await
+        .expect("published");
+    state
+        .hold(&draft("d1", Some("1.0.0"), "a"))
+        .await
+        .expect("held");
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", state.path().display()))
+        .await
+        .expect("opened");
+    sqlx::query("UPDATE drafts SET class = 'harmless'")
+        .execute(&pool)
+        .await
+        .expect("written");
+    let refused = state
+        .draft("d1")
+        .await
+        .expect_err("an unknown class")
+        .to_string();
+    assert!(
+        refused.contains("`harmless` is not a word of ChangeClass"),
+        "{refused}"
+    );
 }
 
 /// The tables of a state that an earlier version made are made anew once, and nothing in them is lost.
 #[tokio::test]
 async fn a_state_of_before_keeps_its_versions_and_drafts() {
     let folder = tempfile::tempdir().expect("a folder");
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join(weir_state::FILE));
-    let pool = sqlx::SqlitePool::connect_with(options.create_if_missing(true)).await.expect("opened");
+    let options =
+        sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join(weir_state::FILE));
+    let pool = sqlx::SqlitePool::connect_with(options.create_if_missing(true))
+        .await
+        .expect("opened");
     let migrations = [
         (1, "first", include_str!("../migrations/0001_first.sql")),
-        (2, "profiles", include_str!("../migrations/0002_profiles.sql")),
+        (
+            2,
+            "profiles",
+            include_str!("../migrations/0002_profiles.sql"),
+        ),
         (3, "waiting", include_str!("../migrations/0003_waiting.sql")),
         (4, "before", include_str!("../migrations/0004_before.sql")),
     ];
     let migration = |(version, name, sql): (i64, &'static str, &'static str)| {
         let kind = sqlx::migrate::MigrationType::Simple;
-        sqlx::migrate::Migration::new(version, name.into(), kind, sqlx::SqlStr::from_static(sql), false)
+        sqlx::migrate::Migration::new(
+            version,
+            name.into(),
+            kind,
+            sqlx::SqlStr::from_static(sql),
+            false,
+        )
     };
-    let before = sqlx::migrate::Migrator::with_migrations(migrations.into_iter().map(migration).collect());
+    let before =
+        sqlx::migrate::Migrator::with_migrations(migrations.into_iter().map(migration).collect());
     before.run(&pool).await.expect("made as before");
     let rows =
         "INSERT INTO contracts (name, origin, live, revision, last) VALUES ('desk', 'file', '1.1.0', 7, '1.0.0');
@@ -317,17 +621,51 @@ async fn a_state_of_before_keeps_its_versions_and_drafts() {
     pool.close().await;
     let state = State::open(folder.path()).await.expect("opened");
     let live = state.live().await.expect("read").remove(0);
-    assert_eq!((live.revision, live.artifact.as_str(), live.owner), (7, "{\"a\":1}", None));
+    assert_eq!(
+        (live.revision, live.artifact.as_str(), live.owner),
+        (7, "{\"a\":1}", None)
+    );
     assert_eq!(state.versions("desk").await.expect("read").len(), 2);
-    assert_eq!(state.draft("d1").await.expect("read").expect("there").head.status, DraftStatus::Pending);
+    assert_eq!(
+        state
+            .draft("d1")
+            .await
+            .expect("read")
+            .expect("there")
+            .head
+            .status,
+        DraftStatus::Pending
+    );
     let generation = state.generation().await.expect("read");
-    assert!(state.claim("desk", None, "/srv/contracts").await.expect("claimed"));
-    assert!(!state.claim("desk", None, "/elsewhere").await.expect("asked"), "it is owned by now");
-    assert!(state.generation().await.expect("read") > generation, "others see it");
+    assert!(
+        state
+            .claim("desk", None, "/srv/contracts")
+            .await
+            .expect("claimed")
+    );
+    assert!(
+        !state
+            .claim("desk", None, "/elsewhere")
+            .await
+            .expect("asked"),
+        "it is owned by now"
+    );
+    assert!(
+        state.generation().await.expect("read") > generation,
+        "others see it"
+    );
     for origin in [Origin::Code, Origin::Upstream] {
-        let source = Source { origin, owner: None };
-        let row = VersionRow { contract: origin.as_str().into(), ..version("1.0.0") };
-        publish(&state, None, source, &row, None).await.expect("another origin");
+        let source = Source {
+            origin,
+            owner: None,
+        };
+        let row = VersionRow {
+            contract: origin.as_str().into(),
+            ..version("1.0.0")
+        };
+        publish(&state, None, source, &row, None)
+            .await
+            .expect("another origin");
     }
     assert_eq!(state.live().await.expect("read").len(), 3);
 }

@@ -155,10 +155,17 @@ impl UpstreamConfig {
     /// Returns all faults at once.
     pub fn check(&self, name: &str) -> Vec<Wrong> {
         let mut wrong = Vec::new();
-        let mut note = |key, what: &str, hint: &str| wrong.push((key, what.to_owned(), hint.to_owned()));
-        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+        let mut note =
+            |key, what: &str, hint: &str| wrong.push((key, what.to_owned(), hint.to_owned()));
+        let fits = |byte: u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_'
+        };
         if !(1..=64).contains(&name.len()) || !name.bytes().all(fits) {
-            note("", "an upstream's name is 1 to 64 of a-z, 0-9, `-` and `_`", "give it another name");
+            note(
+                "",
+                "an upstream's name is 1 to 64 of a-z, 0-9, `-` and `_`",
+                "give it another name",
+            );
         }
         match (&self.command[..], &self.url) {
             ([], None) => note(
@@ -167,31 +174,57 @@ impl UpstreamConfig {
                 "write command = [\"program\", \"argument\"], or url = \"https://…\"",
             ),
             ([_, ..], Some(_)) => {
-                note("url", "a server is either a `command` or a `url`", "leave one of them out");
+                note(
+                    "url",
+                    "a server is either a `command` or a `url`",
+                    "leave one of them out",
+                );
             }
             ([program, ..], None) if program.is_empty() => {
-                note("command", "the program has no name", "write command = [\"program\", \"argument\"]");
+                note(
+                    "command",
+                    "the program has no name",
+                    "write command = [\"program\", \"argument\"]",
+                );
             }
             _ => {}
         }
         if self.url.is_some() {
-            let of_commands =
-                [("args", self.args.is_empty()), ("env", self.env.is_empty()), ("folder", self.folder.is_none())];
+            let of_commands = [
+                ("args", self.args.is_empty()),
+                ("env", self.env.is_empty()),
+                ("folder", self.folder.is_none()),
+            ];
             for (key, is_empty) in of_commands {
                 if !is_empty {
-                    note(key, &format!("`{key}` is for a command"), "leave it out; a URL takes `headers`");
+                    note(
+                        key,
+                        &format!("`{key}` is for a command"),
+                        "leave it out; a URL takes `headers`",
+                    );
                 }
             }
         } else {
-            let of_urls = [("headers", self.headers.is_empty()), ("transport", self.transport.is_none())];
+            let of_urls = [
+                ("headers", self.headers.is_empty()),
+                ("transport", self.transport.is_none()),
+            ];
             for (key, is_empty) in of_urls {
                 if !is_empty {
-                    note(key, &format!("`{key}` is for a URL"), "leave it out; a command takes `env`");
+                    note(
+                        key,
+                        &format!("`{key}` is for a URL"),
+                        "leave it out; a command takes `env`",
+                    );
                 }
             }
         }
         if self.transport == Some(TransportWord::Sse) && self.era == Era::Modern {
-            note("era", "HTTP+SSE has no modern era", "leave out `era`, or `transport`");
+            note(
+                "era",
+                "HTTP+SSE has no modern era",
+                "leave out `era`, or `transport`",
+            );
         }
         let counts = [
             ("start_s", self.start_s),
@@ -204,7 +237,11 @@ impl UpstreamConfig {
             ("items_max", self.items_max as u64),
         ];
         for (key, _) in counts.iter().filter(|(_, count)| *count == 0) {
-            note(key, "must be a whole number from 1", "leave it out for the default");
+            note(
+                key,
+                "must be a whole number from 1",
+                "leave it out for the default",
+            );
         }
         wrong
     }
@@ -217,7 +254,9 @@ impl UpstreamConfig {
     /// children. The error names the reference, never a value.
     pub(crate) fn target(&self, base: &Path, guard: &[OsString]) -> Result<Target, String> {
         let resolved = |values: &BTreeMap<String, String>| {
-            let each = values.iter().map(|(name, value)| Ok((name.clone(), resolve(value, base)?)));
+            let each = values
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), resolve(value, base)?)));
             each.collect::<Result<Vec<(String, String)>, String>>()
         };
         if let Some(url) = &self.url {
@@ -226,13 +265,20 @@ impl UpstreamConfig {
                 Some(TransportWord::Http) => Transport::Http,
                 Some(TransportWord::Sse) => Transport::Sse,
             };
-            return Ok(Target::Url(Url { url: resolve(url, base)?, headers: resolved(&self.headers)?, transport }));
+            return Ok(Target::Url(Url {
+                url: resolve(url, base)?,
+                headers: resolved(&self.headers)?,
+                transport,
+            }));
         }
         let mut words = self.command.iter().chain(&self.args).map(OsString::from);
         Ok(Target::Command(Command {
             program: words.next().unwrap_or_default(),
             arguments: words.collect(),
-            environment: resolved(&self.env)?.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            environment: resolved(&self.env)?
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
             folder: Some(base.join(self.folder.as_deref().unwrap_or(Path::new("")))),
             guard: guard.to_owned(),
         }))
@@ -284,7 +330,9 @@ fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
 /// Leaves out whatever may hold a credential, written there or not.
 impl fmt::Debug for UpstreamConfig {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("UpstreamConfig").field("isolation", &self.isolation).finish_non_exhaustive()
+        out.debug_struct("UpstreamConfig")
+            .field("isolation", &self.isolation)
+            .finish_non_exhaustive()
     }
 }
 
@@ -294,28 +342,69 @@ mod tests {
 
     #[test]
     fn an_entry_says_where_the_server_is_once() {
-        let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let command = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>()
+        };
         let url = || Some("https://example.org/mcp".to_owned());
-        let sound = UpstreamConfig { command: command(&["uvx", "mcp-server-time"]), ..UpstreamConfig::default() };
+        let sound = UpstreamConfig {
+            command: command(&["uvx", "mcp-server-time"]),
+            ..UpstreamConfig::default()
+        };
         assert_eq!(sound.check("time"), []);
         let keys = |config: &UpstreamConfig, name: &str| -> Vec<&str> {
-            config.check(name).into_iter().map(|(key, ..)| key).collect()
+            config
+                .check(name)
+                .into_iter()
+                .map(|(key, ..)| key)
+                .collect()
         };
         assert_eq!(keys(&UpstreamConfig::default(), "Time"), ["", ""]);
-        assert_eq!(keys(&UpstreamConfig { url: url(), ..sound.clone() }, "t"), ["url"]);
-        let mixed = UpstreamConfig { url: url(), args: command(&["a"]), in_flight_max: 0, ..UpstreamConfig::default() };
+        assert_eq!(
+            keys(
+                &UpstreamConfig {
+                    url: url(),
+                    ..sound.clone()
+                },
+                "t"
+            ),
+            ["url"]
+        );
+        let mixed = UpstreamConfig {
+            url: url(),
+            args: command(&["a"]),
+            in_flight_max: 0,
+            ..UpstreamConfig::default()
+        };
         assert_eq!(keys(&mixed, "t"), ["args", "in_flight_max"]);
         let transport = Some(TransportWord::Sse);
-        let modern = UpstreamConfig { url: url(), transport, era: Era::Modern, ..UpstreamConfig::default() };
+        let modern = UpstreamConfig {
+            url: url(),
+            transport,
+            era: Era::Modern,
+            ..UpstreamConfig::default()
+        };
         assert_eq!(keys(&modern, "t"), ["era"]);
-        assert_eq!(keys(&UpstreamConfig { transport, ..sound }, "t"), ["transport"]);
+        assert_eq!(
+            keys(&UpstreamConfig { transport, ..sound }, "t"),
+            ["transport"]
+        );
     }
 
     #[test]
     fn a_missing_secret_is_named_and_a_found_one_is_not_printed() {
-        let mut config = UpstreamConfig { command: vec!["x".to_owned()], ..UpstreamConfig::default() };
-        config.env.insert("TOKEN".to_owned(), "env:WEIR_NO_SUCH_VARIABLE".to_owned());
-        let error = config.target(Path::new("."), &[]).expect_err("the variable is not set");
+        let mut config = UpstreamConfig {
+            command: vec!["x".to_owned()],
+            ..UpstreamConfig::default()
+        };
+        config
+            .env
+            .insert("TOKEN".to_owned(), "env:WEIR_NO_SUCH_VARIABLE".to_owned());
+        let error = config
+            .target(Path::new("."), &[])
+            .expect_err("the variable is not set");
         assert!(error.contains("WEIR_NO_SUCH_VARIABLE"), "{error}");
         config.env.insert("TOKEN".to_owned(), "hunter2".to_owned());
         assert!(!format!("{config:?}").contains("hunter2"));

@@ -71,7 +71,14 @@ pub enum RequestError {
 impl Failure {
     pub fn new(kind: Kind, expected: impl Into<String>, cause: impl Into<String>) -> Self {
         let (expected, cause) = (expected.into(), cause.into());
-        Self { kind, expected, cause, stderr: Vec::new(), steps: Vec::new(), is_handed_over: true }
+        Self {
+            kind,
+            expected,
+            cause,
+            stderr: Vec::new(),
+            steps: Vec::new(),
+            is_handed_over: true,
+        }
     }
 
     pub fn step(mut self, step: impl Into<String>) -> Self {
@@ -82,20 +89,30 @@ impl Failure {
     /// Adds the last lines of what a child wrote to stderr.
     pub(crate) fn stderr(mut self, text: &str) -> Self {
         const LINES_MAX: usize = 5;
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
         let last = &lines[lines.len().saturating_sub(LINES_MAX)..];
         self.stderr = last.iter().map(|line| one_line(line, 300)).collect();
         self
     }
 
     pub fn before_sending(self) -> Self {
-        Self { is_handed_over: false, ..self }
+        Self {
+            is_handed_over: false,
+            ..self
+        }
     }
 
     /// Returns what a line of a log says of it.
     pub fn in_one_line(&self) -> String {
         let stderr = self.stderr.join(" / ");
-        let stderr = if stderr.is_empty() { stderr } else { format!("; its last words: {stderr}") };
+        let stderr = if stderr.is_empty() {
+            stderr
+        } else {
+            format!("; its last words: {stderr}")
+        };
         format!("expected {}; {}{stderr}", self.expected, self.cause)
     }
 }
@@ -129,8 +146,12 @@ impl RequestError {
             Self::Refused(refusal) => {
                 let message = one_line(&refusal.message, 300);
                 let cause = format!("it refused with the error {}: {message}", refusal.code);
-                Failure::new(Kind::Protocol, format!("the server to answer `{method}`"), cause)
-                    .step("look at the server's own log, and at what it needs to be configured")
+                Failure::new(
+                    Kind::Protocol,
+                    format!("the server to answer `{method}`"),
+                    cause,
+                )
+                .step("look at the server's own log, and at what it needs to be configured")
             }
         }
     }

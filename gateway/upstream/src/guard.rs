@@ -26,8 +26,12 @@ const ALONE: Duration = Duration::from_secs(1);
 
 /// Runs the command to its end; the exit code is the command's.
 pub fn guard(command: &[OsString]) -> ExitCode {
-    let Some((program, arguments)) = command.split_first() else { return ExitCode::from(64) };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Some((program, arguments)) = command.split_first() else {
+        return ExitCode::from(64);
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let run = |runtime: tokio::runtime::Runtime| runtime.block_on(watch(program, arguments));
     match runtime.and_then(run) {
         Ok(code) => std::process::exit(code), // the watching thread may still wait
@@ -40,7 +44,9 @@ pub fn guard(command: &[OsString]) -> ExitCode {
 
 async fn watch(program: &OsString, arguments: &[OsString]) -> io::Result<i32> {
     let mut ended = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    let mut child = tokio::process::Command::new(program).args(arguments).spawn()?;
+    let mut child = tokio::process::Command::new(program)
+        .args(arguments)
+        .spawn()?;
     let gone = when_gone(io::stdout());
     tokio::select! {
         status = child.wait() => {
@@ -61,7 +67,10 @@ async fn watch(program: &OsString, arguments: &[OsString]) -> io::Result<i32> {
 }
 
 fn tell(child: &Child) {
-    let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    let id = child
+        .id()
+        .and_then(|id| i32::try_from(id).ok())
+        .and_then(Pid::from_raw);
     if let Some(id) = id {
         let _ = kill_process(id, Signal::TERM); // it may be gone already
     }

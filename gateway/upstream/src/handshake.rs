@@ -34,7 +34,11 @@ enum Verdict {
 
 /// Agrees on an era. `probe` bounds the silence of a child before it is asked for the legacy era as well; `None` waits
 /// for the answer.
-pub(crate) async fn agree(core: &Core, era: Era, probe: Option<Duration>) -> Result<Agreed, Failure> {
+pub(crate) async fn agree(
+    core: &Core,
+    era: Era,
+    probe: Option<Duration>,
+) -> Result<Agreed, Failure> {
     if era == Era::Legacy {
         return initialize(core).await;
     }
@@ -67,10 +71,19 @@ pub(crate) async fn agree(core: &Core, era: Era, probe: Option<Duration>) -> Res
     }
 }
 
-async fn settle(core: &Core, era: Era, verdict: Result<Verdict, Failure>) -> Result<Agreed, Failure> {
+async fn settle(
+    core: &Core,
+    era: Era,
+    verdict: Result<Verdict, Failure>,
+) -> Result<Agreed, Failure> {
     match verdict? {
-        Verdict::Modern(about) => Ok(Agreed { version: MODERN, about }),
-        Verdict::Legacy if era == Era::Modern => Err(unspoken("it speaks only revisions with `initialize`")),
+        Verdict::Modern(about) => Ok(Agreed {
+            version: MODERN,
+            about,
+        }),
+        Verdict::Legacy if era == Era::Modern => {
+            Err(unspoken("it speaks only revisions with `initialize`"))
+        }
         Verdict::Legacy => initialize(core).await,
     }
 }
@@ -86,25 +99,43 @@ async fn discover(core: &Core) -> Result<Verdict, Failure> {
         supported: Vec<String>,
     }
     let params = message::object(&[("_meta", &core.meta(MODERN, &Meta::default()))]);
-    let answer = core.request(Request::new("server/discover", params, MODERN)).await;
+    let answer = core
+        .request(Request::new("server/discover", params, MODERN))
+        .await;
     match answer {
         Ok(about) => {
             let discovered: Option<Discovered> = serde_json::from_str(about.get()).ok();
-            let versions = discovered.map(|discovered| discovered.supported_versions).unwrap_or_default();
+            let versions = discovered
+                .map(|discovered| discovered.supported_versions)
+                .unwrap_or_default();
             let is_modern = versions.iter().any(|version| version == MODERN);
-            if !is_modern && !versions.is_empty() && !versions.iter().any(|version| is_legacy(version)) {
-                return Err(unspoken(&format!("it speaks {}", one_line(&versions.join(", "), 200))));
+            if !is_modern
+                && !versions.is_empty()
+                && !versions.iter().any(|version| is_legacy(version))
+            {
+                return Err(unspoken(&format!(
+                    "it speaks {}",
+                    one_line(&versions.join(", "), 200)
+                )));
             }
-            Ok(if is_modern { Verdict::Modern(about) } else { Verdict::Legacy })
+            Ok(if is_modern {
+                Verdict::Modern(about)
+            } else {
+                Verdict::Legacy
+            })
         }
         Err(RequestError::Refused(refusal)) => match refusal.code {
             -32022 => {
                 let data = refusal.data.as_deref().map_or("null", RawValue::get);
-                let supported =
-                    serde_json::from_str::<Unsupported>(data).map(|data| data.supported).unwrap_or_default();
+                let supported = serde_json::from_str::<Unsupported>(data)
+                    .map(|data| data.supported)
+                    .unwrap_or_default();
                 match supported.iter().any(|version| is_legacy(version)) {
                     true => Ok(Verdict::Legacy),
-                    false => Err(unspoken(&format!("it speaks {}", one_line(&supported.join(", "), 200)))),
+                    false => Err(unspoken(&format!(
+                        "it speaks {}",
+                        one_line(&supported.join(", "), 200)
+                    ))),
                 }
             }
             -32020 | -32021 => Err(RequestError::Refused(refusal).into_failure("server/discover")),
@@ -126,15 +157,28 @@ async fn initialize(core: &Core) -> Result<Agreed, Failure> {
         ("capabilities", &message::capabilities(core.ask(), false)),
         ("clientInfo", message::CLIENT_INFO),
     ]);
-    let answer = core.request(Request::new("initialize", params, LEGACY[0])).await;
+    let answer = core
+        .request(Request::new("initialize", params, LEGACY[0]))
+        .await;
     let about = answer.map_err(|error| error.into_failure("initialize"))?;
     let initialized: Initialized = serde_json::from_str(about.get()).map_err(|_| {
-        Failure::new(Kind::Protocol, "the server to name its revision of the protocol", "its answer does not")
+        Failure::new(
+            Kind::Protocol,
+            "the server to name its revision of the protocol",
+            "its answer does not",
+        )
     })?;
-    let version = LEGACY.into_iter().find(|version| *version == initialized.protocol_version);
-    let version =
-        version.ok_or_else(|| unspoken(&format!("it speaks {}", one_line(&initialized.protocol_version, 60))))?;
-    core.notify("notifications/initialized", "{}".to_owned(), version).await?;
+    let version = LEGACY
+        .into_iter()
+        .find(|version| *version == initialized.protocol_version);
+    let version = version.ok_or_else(|| {
+        unspoken(&format!(
+            "it speaks {}",
+            one_line(&initialized.protocol_version, 60)
+        ))
+    })?;
+    core.notify("notifications/initialized", "{}".to_owned(), version)
+        .await?;
     core.link().listen(version);
     Ok(Agreed { version, about })
 }
@@ -144,6 +188,10 @@ fn is_legacy(version: &str) -> bool {
 }
 
 fn unspoken(cause: &str) -> Failure {
-    let spoken = format!("the server to speak {MODERN}, or one of {}", LEGACY.join(", "));
-    Failure::new(Kind::Protocol, spoken, cause).step("use another version of the server, or a newer Weir")
+    let spoken = format!(
+        "the server to speak {MODERN}, or one of {}",
+        LEGACY.join(", ")
+    );
+    Failure::new(Kind::Protocol, spoken, cause)
+        .step("use another version of the server, or a newer Weir")
 }

@@ -91,10 +91,20 @@ pub(crate) enum Caller {
 
 impl Caller {
     /// Returns the caller, and where the server's questions to it come out.
-    pub(crate) fn new(listener: Option<&Arc<dyn Listener>>) -> (Self, Option<mpsc::Receiver<Asked>>) {
-        let Some(listener) = listener.cloned() else { return (Self::Silent, None) };
+    pub(crate) fn new(
+        listener: Option<&Arc<dyn Listener>>,
+    ) -> (Self, Option<mpsc::Receiver<Asked>>) {
+        let Some(listener) = listener.cloned() else {
+            return (Self::Silent, None);
+        };
         let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
-        (Self::Listening { listener, questions }, Some(asked))
+        (
+            Self::Listening {
+                listener,
+                questions,
+            },
+            Some(asked),
+        )
     }
 }
 
@@ -135,16 +145,30 @@ impl Inbox {
         })
     }
 
-    pub(crate) fn expect(self: &Arc<Self>, id: u64, caller: Option<Caller>) -> Result<Wait, Failure> {
+    pub(crate) fn expect(
+        self: &Arc<Self>,
+        id: u64,
+        caller: Option<Caller>,
+    ) -> Result<Wait, Failure> {
         let (sender, answer) = oneshot::channel();
         let mut waiting = self.waiting();
         if let Some(over) = &waiting.over {
             return Err(over.clone().before_sending());
         }
-        waiting.by_id.insert(id, Awaited { answer: sender, caller });
+        waiting.by_id.insert(
+            id,
+            Awaited {
+                answer: sender,
+                caller,
+            },
+        );
         self.last.fetch_max(id, Ordering::Relaxed);
         drop(waiting);
-        Ok(Wait { inbox: self.clone(), id, answer })
+        Ok(Wait {
+            inbox: self.clone(),
+            id,
+            answer,
+        })
     }
 
     pub(crate) fn is_awaited(&self, id: u64) -> bool {
@@ -165,7 +189,12 @@ impl Inbox {
         let waiting = self.waiting();
         let caller = |awaited: &Awaited| awaited.caller.clone();
         match of {
-            Some(of) => waiting.by_id.get(&of).and_then(caller).into_iter().collect(),
+            Some(of) => waiting
+                .by_id
+                .get(&of)
+                .and_then(caller)
+                .into_iter()
+                .collect(),
             None => waiting.by_id.values().filter_map(caller).collect(),
         }
     }
@@ -178,7 +207,10 @@ impl Inbox {
                 self.note_rubbish(text);
                 return Vec::new();
             };
-            return batch.iter().filter_map(|message| self.receive_one(message.get(), of)).collect();
+            return batch
+                .iter()
+                .filter_map(|message| self.receive_one(message.get(), of))
+                .collect();
         }
         self.receive_one(text, of).into_iter().collect()
     }
@@ -221,8 +253,16 @@ impl Inbox {
     /// to whoever started it.
     pub(crate) fn log_end(&self, how: &str, stderr: &str) {
         if self.waiting().has_answered {
-            let (upstream, said) = (&*self.name, one_line(stderr.trim_end().lines().last().unwrap_or_default(), 200));
-            tracing::warn!(upstream, how, said, "its process is gone; the next call starts it again");
+            let (upstream, said) = (
+                &*self.name,
+                one_line(stderr.trim_end().lines().last().unwrap_or_default(), 200),
+            );
+            tracing::warn!(
+                upstream,
+                how,
+                said,
+                "its process is gone; the next call starts it again"
+            );
         }
     }
 
@@ -255,8 +295,14 @@ impl Inbox {
                         [] | [Caller::Silent] => {}
                         [Caller::Listening { questions, .. }] => {
                             let params = message.params.map(ToOwned::to_owned);
-                            let question = Question { method: method.to_owned(), params };
-                            return match questions.try_send(Asked { id: id.to_owned(), question }) {
+                            let question = Question {
+                                method: method.to_owned(),
+                                params,
+                            };
+                            return match questions.try_send(Asked {
+                                id: id.to_owned(),
+                                question,
+                            }) {
                                 Err(TrySendError::Full(_)) => {
                                     Some(refusal(id, -1, "too many requests wait for an answer"))
                                 }
@@ -264,7 +310,13 @@ impl Inbox {
                             };
                         }
                         // Whoever were asked might answer for another.
-                        _ => return Some(refusal(id, -1, "the request names no call, and several are open")),
+                        _ => {
+                            return Some(refusal(
+                                id,
+                                -1,
+                                "the request names no call, and several are open",
+                            ));
+                        }
                     }
                 }
                 return Some(self.answer_to(id, method));
@@ -310,7 +362,10 @@ impl Inbox {
                 }
                 if self.strays.fetch_add(1, Ordering::Relaxed) == 0 {
                     let upstream = &*self.name;
-                    tracing::warn!(upstream, "it answers requests that it was not sent; these answers are skipped");
+                    tracing::warn!(
+                        upstream,
+                        "it answers requests that it was not sent; these answers are skipped"
+                    );
                 }
             }
         }
@@ -319,16 +374,29 @@ impl Inbox {
     fn notified(&self, method: &str, params: Option<&RawValue>, of: Option<u64>) {
         match method {
             "notifications/progress" => {
-                let params = params.and_then(|params| serde_json::from_str::<ProgressParams>(params.get()).ok());
+                let params = params
+                    .and_then(|params| serde_json::from_str::<ProgressParams>(params.get()).ok());
                 let Some(params) = params else { return };
-                let caller = self.waiting().by_id.get(&params.progress_token).and_then(|it| it.caller.clone());
+                let caller = self
+                    .waiting()
+                    .by_id
+                    .get(&params.progress_token)
+                    .and_then(|it| it.caller.clone());
                 if let Some(Caller::Listening { listener, .. }) = caller {
                     listener.progress(params.progress);
                 }
             }
             "notifications/message" => {
-                let params = params.and_then(|params| serde_json::from_str::<LogParams<'_>>(params.get()).ok());
-                let Some(LogParams { level, logger, data }) = params else { return };
+                let params = params
+                    .and_then(|params| serde_json::from_str::<LogParams<'_>>(params.get()).ok());
+                let Some(LogParams {
+                    level,
+                    logger,
+                    data,
+                }) = params
+                else {
+                    return;
+                };
                 // One that names no call belongs to the session, and so to all who called in it.
                 let callers = self.callers(of);
                 if callers.len() > 1 && self.is_shared {
@@ -341,14 +409,17 @@ impl Inbox {
                 }
             }
             "notifications/resources/updated" => {
-                let params = params.and_then(|params| serde_json::from_str::<UpdatedParams>(params.get()).ok());
+                let params = params
+                    .and_then(|params| serde_json::from_str::<UpdatedParams>(params.get()).ok());
                 if let Some(UpdatedParams { uri }) = params {
                     let _ = self.updated.send(uri); // nobody may listen
                 }
             }
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
-            | "notifications/prompts/list_changed" => self.changes.send_modify(|changes| *changes += 1),
+            | "notifications/prompts/list_changed" => {
+                self.changes.send_modify(|changes| *changes += 1)
+            }
             _ => {}
         }
     }
@@ -370,7 +441,9 @@ impl Inbox {
         let result = match method {
             "ping" => "{}",
             "roots/list" if self.ask.contains(&Ask::Roots) => r#"{"roots":[]}"#,
-            "elicitation/create" if self.ask.contains(&Ask::Elicitation) => r#"{"action":"decline"}"#,
+            "elicitation/create" if self.ask.contains(&Ask::Elicitation) => {
+                r#"{"action":"decline"}"#
+            }
             "sampling/createMessage" if self.ask.contains(&Ask::Sampling) => {
                 return refusal(id, -1, "the request was declined");
             }
@@ -385,13 +458,21 @@ impl Inbox {
         let before = self.rubbish.fetch_add(1, Ordering::Relaxed);
         if before == 0 {
             let (upstream, began) = (&*self.name, one_line(text, 80));
-            tracing::warn!(upstream, began, "it sends something that is no MCP message; it is skipped");
+            tracing::warn!(
+                upstream,
+                began,
+                "it sends something that is no MCP message; it is skipped"
+            );
         }
         if before >= RUBBISH_MAX {
             let cause = format!("it sent more than {RUBBISH_MAX} messages that are none");
             self.close(
-                Failure::new(Kind::Protocol, "the server to send MCP messages and nothing else", cause)
-                    .step("let the server write its log to stderr"),
+                Failure::new(
+                    Kind::Protocol,
+                    "the server to send MCP messages and nothing else",
+                    cause,
+                )
+                .step("let the server write its log to stderr"),
             );
         }
     }
@@ -409,5 +490,9 @@ fn refusal(id: &RawValue, code: i64, message: &str) -> String {
 
 /// Returns an id that is repeated to the server, if it has a sensible length.
 fn bounded(id: &RawValue) -> &str {
-    if id.get().len() <= 256 { id.get() } else { "null" }
+    if id.get().len() <= 256 {
+        id.get()
+    } else {
+        "null"
+    }
 }

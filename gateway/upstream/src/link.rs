@@ -33,12 +33,17 @@ impl Link {
     ) -> Result<Self, Failure> {
         let message_max = settings.bounds.message_max_bytes;
         match target {
-            Target::Command(command) => child::ChildLink::start(command, message_max, inbox.clone()).map(Self::Child),
+            Target::Command(command) => {
+                child::ChildLink::start(command, message_max, inbox.clone()).map(Self::Child)
+            }
             Target::Url(url) if transport == Transport::Sse => {
-                let link = sse::SseLink::open(url, message_max, settings.start, inbox.clone()).await?;
+                let link =
+                    sse::SseLink::open(url, message_max, settings.start, inbox.clone()).await?;
                 Ok(Self::Sse(Box::new(link)))
             }
-            Target::Url(url) => http::HttpLink::new(url, message_max, inbox.clone()).map(Self::Http),
+            Target::Url(url) => {
+                http::HttpLink::new(url, message_max, inbox.clone()).map(Self::Http)
+            }
         }
     }
 
@@ -77,14 +82,20 @@ impl Link {
 
     /// Returns what the server wrote to stderr last.
     pub(crate) fn stderr(&self) -> String {
-        if let Self::Child(child) = self { child.stderr() } else { String::new() }
+        if let Self::Child(child) = self {
+            child.stderr()
+        } else {
+            String::new()
+        }
     }
 
     /// Ends it, and waits until it is ended: a child gets its stdin closed, then TERM, then KILL.
     pub(crate) async fn close(&self) {
         match self {
             Self::Child(child) => child.close().await,
-            Self::Http(http) => drop(tokio::time::timeout(Duration::from_secs(2), http.close()).await),
+            Self::Http(http) => {
+                drop(tokio::time::timeout(Duration::from_secs(2), http.close()).await)
+            }
             Self::Sse(sse) => sse.close(),
         }
     }

@@ -46,7 +46,12 @@ struct Reading {
 impl Reading {
     fn new(session: &Session) -> Self {
         let bounds = session.core.settings().bounds;
-        Self { bytes: bounds.list_max_bytes, items: bounds.items_max, notes: Vec::new(), refused: Vec::new() }
+        Self {
+            bytes: bounds.list_max_bytes,
+            items: bounds.items_max,
+            notes: Vec::new(),
+            refused: Vec::new(),
+        }
     }
 }
 
@@ -58,7 +63,8 @@ impl Session {
         for _ in 0..READ_AGAIN_MAX {
             if !self.is_modern() && self.about().get().contains("\"listChanged\"") {
                 let quiet = self.core.settings().quiet;
-                let settle = async { while let Ok(Ok(())) = timeout(quiet, changes.changed()).await {} };
+                let settle =
+                    async { while let Ok(Ok(())) = timeout(quiet, changes.changed()).await {} };
                 let _ = timeout(quiet.max(Duration::from_millis(1)) * 20, settle).await;
             }
             changes.mark_unchanged();
@@ -68,15 +74,25 @@ impl Session {
             }
         }
         let cause = format!("they changed each of the {READ_AGAIN_MAX} times they were read");
-        Err(Failure::new(Kind::Protocol, "the server's lists to settle", cause))
+        Err(Failure::new(
+            Kind::Protocol,
+            "the server's lists to settle",
+            cause,
+        ))
     }
 
     /// Returns the present list of resources alone. A server that does not know it has none.
     pub(crate) async fn resources(&self) -> Result<Vec<Box<RawValue>>, Failure> {
         let mut reading = Reading::new(self);
-        let listed = self.list("resources/list", "resources", &mut reading).await?;
+        let listed = self
+            .list("resources/list", "resources", &mut reading)
+            .await?;
         match reading.notes.pop().filter(|_| !reading.refused.is_empty()) {
-            Some(cause) => Err(Failure::new(Kind::Protocol, "the server to list its resources", cause)),
+            Some(cause) => Err(Failure::new(
+                Kind::Protocol,
+                "the server to list its resources",
+                cause,
+            )),
             None => Ok(listed.unwrap_or_default()),
         }
     }
@@ -87,13 +103,21 @@ impl Session {
             listed.tools = self.list("tools/list", TOOLS, &mut reading).await?;
         }
         if self.advertises("resources") {
-            listed.resources = self.list("resources/list", "resources", &mut reading).await?;
-            listed.templates = self.list("resources/templates/list", TEMPLATES, &mut reading).await?;
+            listed.resources = self
+                .list("resources/list", "resources", &mut reading)
+                .await?;
+            listed.templates = self
+                .list("resources/templates/list", TEMPLATES, &mut reading)
+                .await?;
         }
         if self.advertises("prompts") {
             listed.prompts = self.list("prompts/list", "prompts", &mut reading).await?;
         }
-        Ok(Listed { notes: reading.notes, refused: reading.refused, ..listed })
+        Ok(Listed {
+            notes: reading.notes,
+            refused: reading.refused,
+            ..listed
+        })
     }
 
     /// Reads one list; `None` if the server does not know the method. A server is of no use without its tools, but for their
@@ -111,15 +135,31 @@ impl Session {
         let mut cursor: Option<String> = None;
         for _ in 0..bounds.pages_max {
             let cursor_text = cursor.as_deref().map(message::text);
-            let mut params: Vec<(&str, &str)> = cursor_text.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
-            let meta = self.is_modern().then(|| self.core.meta(self.version(), &Meta::default()));
+            let mut params: Vec<(&str, &str)> = cursor_text
+                .iter()
+                .map(|cursor| ("cursor", cursor.as_str()))
+                .collect();
+            let meta = self
+                .is_modern()
+                .then(|| self.core.meta(self.version(), &Meta::default()));
             params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
-            let page = match self.request(Request::new(method, message::object(&params), self.version())).await {
+            let page = match self
+                .request(Request::new(
+                    method,
+                    message::object(&params),
+                    self.version(),
+                ))
+                .await
+            {
                 Ok(page) => page,
-                Err(RequestError::Refused(refusal)) if refusal.code == METHOD_NOT_FOUND && items.is_empty() => {
+                Err(RequestError::Refused(refusal))
+                    if refusal.code == METHOD_NOT_FOUND && items.is_empty() =>
+                {
                     // A server without templates need not know how to list them.
                     if member != TEMPLATES {
-                        reading.notes.push(format!("the server advertises {member} and does not know `{method}`"));
+                        reading.notes.push(format!(
+                            "the server advertises {member} and does not know `{method}`"
+                        ));
                     }
                     return Ok(None);
                 }
@@ -133,28 +173,45 @@ impl Session {
                 }
                 Err(error) => return Err(error.into_failure(method)),
             };
-            let too_large =
-                |cause: String| Failure::new(Kind::TooLarge, expected(), cause).step("list less, or raise the bound");
-            reading.bytes = reading
-                .bytes
-                .checked_sub(page.get().len())
-                .ok_or_else(|| too_large(format!("its lists have more than {} bytes", bounds.list_max_bytes)))?;
-            let (found, next) = read_page(&page, member).ok_or_else(|| {
-                Failure::new(Kind::Protocol, expected(), format!("its answer to `{method}` has no list `{member}`"))
+            let too_large = |cause: String| {
+                Failure::new(Kind::TooLarge, expected(), cause)
+                    .step("list less, or raise the bound")
+            };
+            reading.bytes = reading.bytes.checked_sub(page.get().len()).ok_or_else(|| {
+                too_large(format!(
+                    "its lists have more than {} bytes",
+                    bounds.list_max_bytes
+                ))
             })?;
-            reading.items = reading
-                .items
-                .checked_sub(found.len())
-                .ok_or_else(|| too_large(format!("its lists have more than {} items", bounds.items_max)))?;
+            let (found, next) = read_page(&page, member).ok_or_else(|| {
+                Failure::new(
+                    Kind::Protocol,
+                    expected(),
+                    format!("its answer to `{method}` has no list `{member}`"),
+                )
+            })?;
+            reading.items = reading.items.checked_sub(found.len()).ok_or_else(|| {
+                too_large(format!(
+                    "its lists have more than {} items",
+                    bounds.items_max
+                ))
+            })?;
             items.extend(found);
-            let Some(next) = next else { return Ok(Some(items)) };
+            let Some(next) = next else {
+                return Ok(Some(items));
+            };
             if !cursors.insert(next.clone()) {
                 let cause = "it gave a cursor a second time, so that its pages never end";
-                return Err(Failure::new(Kind::Protocol, expected(), cause).step("tell the server's author"));
+                return Err(Failure::new(Kind::Protocol, expected(), cause)
+                    .step("tell the server's author"));
             }
             cursor = Some(next);
         }
-        Err(Failure::new(Kind::TooLarge, expected(), format!("it has more than {} pages", bounds.pages_max)))
+        Err(Failure::new(
+            Kind::TooLarge,
+            expected(),
+            format!("it has more than {} pages", bounds.pages_max),
+        ))
     }
 }
 
@@ -162,6 +219,8 @@ impl Session {
 fn read_page(page: &RawValue, member: &str) -> Option<(Vec<Box<RawValue>>, Option<String>)> {
     let members: HashMap<String, &RawValue> = serde_json::from_str(page.get()).ok()?;
     let items = serde_json::from_str(members.get(member)?.get()).ok()?;
-    let next: Option<String> = members.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok());
+    let next: Option<String> = members
+        .get("nextCursor")
+        .and_then(|next| serde_json::from_str(next.get()).ok());
     Some((items, next.filter(|next| !next.is_empty())))
 }

@@ -31,7 +31,10 @@ impl Outgoing {
 
     /// Returns `true` if every server that is sent this request knows it.
     pub(crate) fn is_known_everywhere(&self) -> bool {
-        matches!(self.method, "tools/call" | "tools/list" | "prompts/get" | "resources/read")
+        matches!(
+            self.method,
+            "tools/call" | "tools/list" | "prompts/get" | "resources/read"
+        )
     }
 }
 
@@ -115,22 +118,39 @@ pub(crate) fn text(value: &str) -> String {
 }
 
 pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
-    object(&[("jsonrpc", "\"2.0\""), ("id", &id.to_string()), ("method", &text(method)), ("params", params)])
+    object(&[
+        ("jsonrpc", "\"2.0\""),
+        ("id", &id.to_string()),
+        ("method", &text(method)),
+        ("params", params),
+    ])
 }
 
 /// Returns the answer to a request of the server.
 pub(crate) fn result(id: &RawValue, result: &RawValue) -> String {
-    object(&[("jsonrpc", "\"2.0\""), ("id", id.get()), ("result", result.get())])
+    object(&[
+        ("jsonrpc", "\"2.0\""),
+        ("id", id.get()),
+        ("result", result.get()),
+    ])
 }
 
 pub(crate) fn notification(method: &str, params: &str) -> String {
-    object(&[("jsonrpc", "\"2.0\""), ("method", &text(method)), ("params", params)])
+    object(&[
+        ("jsonrpc", "\"2.0\""),
+        ("method", &text(method)),
+        ("params", params),
+    ])
 }
 
 pub(crate) fn capabilities(ask: &[Ask], knows_tasks: bool) -> String {
     let (apps, others): (Vec<Ask>, Vec<Ask>) = ask.iter().partition(|ask| **ask == Ask::Ui);
     let mut members: Vec<&str> = others.iter().map(|ask| ask.capability()).collect();
-    let extensions: Vec<&str> = apps.iter().map(|apps| apps.capability()).chain(knows_tasks.then_some(TASKS)).collect();
+    let extensions: Vec<&str> = apps
+        .iter()
+        .map(|apps| apps.capability())
+        .chain(knows_tasks.then_some(TASKS))
+        .collect();
     let extensions = format!(r#""extensions":{{{}}}"#, extensions.join(","));
     if !apps.is_empty() || knows_tasks {
         members.push(&extensions);
@@ -142,4 +162,8 @@ pub(crate) fn capabilities(ask: &[Ask], knows_tasks: bool) -> String {
 const TASKS: &str = r#""io.modelcontextprotocol/tasks":{}"#;
 
 /// What this client says it is; JSON.
-pub(crate) const CLIENT_INFO: &str = concat!(r#"{"name":"weir","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
+pub(crate) const CLIENT_INFO: &str = concat!(
+    r#"{"name":"weir","version":""#,
+    env!("CARGO_PKG_VERSION"),
+    r#""}"#
+);

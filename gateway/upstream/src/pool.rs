@@ -124,7 +124,12 @@ pub(crate) enum Unready {
 }
 
 impl Pool {
-    pub(crate) fn new(target: Target, settings: Settings, sessions_max: usize, idle: Duration) -> Self {
+    pub(crate) fn new(
+        target: Target,
+        settings: Settings,
+        sessions_max: usize,
+        idle: Duration,
+    ) -> Self {
         Self {
             target,
             settings,
@@ -143,7 +148,11 @@ impl Pool {
     }
 
     /// Returns a session for `key`, waiting so long at most.
-    pub(crate) async fn session(self: &Arc<Self>, key: Key, patience: Duration) -> Result<Lease, Unready> {
+    pub(crate) async fn session(
+        self: &Arc<Self>,
+        key: Key,
+        patience: Duration,
+    ) -> Result<Lease, Unready> {
         if key == Key::Shared || !self.stateless.load(Ordering::Relaxed) {
             return self.lease(key, patience).await;
         }
@@ -160,13 +169,21 @@ impl Pool {
     async fn lease(self: &Arc<Self>, key: Key, patience: Duration) -> Result<Lease, Unready> {
         let slot = self.slot(key)?;
         let mut opening = slot.opening.clone();
-        let opened = timeout(patience, opening.wait_for(|opening| !matches!(opening, Opening::Starting))).await;
-        let opened = opened.map_err(|_| Unready::Starting)?.map_err(|_| Unready::Closed)?.clone();
+        let opened = timeout(
+            patience,
+            opening.wait_for(|opening| !matches!(opening, Opening::Starting)),
+        )
+        .await;
+        let opened = opened
+            .map_err(|_| Unready::Starting)?
+            .map_err(|_| Unready::Closed)?
+            .clone();
         match opened {
             Opening::Ready(session) => Ok(Lease { slot, session }),
-            Opening::Failed(failure) => {
-                Err(Unready::Failed { failure: Some(failure), retry_after: lock(&self.trouble).wait() })
-            }
+            Opening::Failed(failure) => Err(Unready::Failed {
+                failure: Some(failure),
+                retry_after: lock(&self.trouble).wait(),
+            }),
             Opening::Starting => Err(Unready::Starting),
         }
     }
@@ -192,9 +209,15 @@ impl Pool {
         // The lookout's is beside those of callers.
         let of_callers = slots.keys().filter(|other| **other != Key::Lookout).count();
         if key != Key::Lookout && of_callers >= self.sessions_max {
-            let idle = slots.iter().filter(|(key, slot)| **key != Key::Lookout && slot.is_idle());
-            let longest = idle.min_by_key(|(_, slot)| *lock(&slot.used)).map(|(key, _)| key.clone());
-            let evicted = longest.and_then(|key| slots.remove(&key)).ok_or(Unready::Full)?;
+            let idle = slots
+                .iter()
+                .filter(|(key, slot)| **key != Key::Lookout && slot.is_idle());
+            let longest = idle
+                .min_by_key(|(_, slot)| *lock(&slot.used))
+                .map(|(key, _)| key.clone());
+            let evicted = longest
+                .and_then(|key| slots.remove(&key))
+                .ok_or(Unready::Full)?;
             self.close_later(&evicted);
         }
         let slot = self.open();
@@ -206,7 +229,12 @@ impl Pool {
         let (told, opening) = watch::channel(Opening::Starting);
         let now = Instant::now();
         lock(&self.trouble).started = Some(now);
-        let slot = Arc::new(Slot { opening, began: now, used: Mutex::new(now), answered: AtomicBool::new(false) });
+        let slot = Arc::new(Slot {
+            opening,
+            began: now,
+            used: Mutex::new(now),
+            answered: AtomicBool::new(false),
+        });
         let pool = self.clone();
         self.tasks.spawn(async move {
             let opened = tokio::select! {
@@ -232,7 +260,11 @@ impl Pool {
 
     /// Passes on what the server says of its lists.
     fn follow(&self, session: &Session) {
-        let (mut news, updated, ended) = (session.updated(), self.updated.clone(), self.closing.clone());
+        let (mut news, updated, ended) = (
+            session.updated(),
+            self.updated.clone(),
+            self.closing.clone(),
+        );
         tokio::spawn(async move {
             loop {
                 let news = tokio::select! {
@@ -263,12 +295,17 @@ impl Pool {
     /// Notes the end of a session that ended by itself.
     fn note_end(&self, key: &Key, over: &Slot) {
         let opening = over.opening.borrow();
-        let Opening::Ready(session) = &*opening else { return };
+        let Opening::Ready(session) = &*opening else {
+            return;
+        };
         if session.over().is_none() {
             return; // the server forgot it, and is there
         }
         let is_short = over.began.elapsed() < LIVED;
-        lock(&self.trouble).ended(session.over(), is_short && matches!(self.target, Target::Command(_)));
+        lock(&self.trouble).ended(
+            session.over(),
+            is_short && matches!(self.target, Target::Command(_)),
+        );
         let mut owners = lock(&self.owners);
         if !is_short || over.answered.load(Ordering::Relaxed) {
             owners.remove(key);
@@ -278,7 +315,10 @@ impl Pool {
             owners.retain(|other, trouble| other == key || !trouble.wait().is_zero());
         }
         if owners.len() < OWNERS_MAX || owners.contains_key(key) {
-            owners.entry(key.clone()).or_default().failed(session.over());
+            owners
+                .entry(key.clone())
+                .or_default()
+                .failed(session.over());
         }
     }
 
@@ -288,7 +328,10 @@ impl Pool {
         for trouble in [Some(&*of_all), owners.get(key)].into_iter().flatten() {
             let retry_after = trouble.wait();
             if !retry_after.is_zero() {
-                return Err(Unready::Failed { failure: trouble.last.clone(), retry_after });
+                return Err(Unready::Failed {
+                    failure: trouble.last.clone(),
+                    retry_after,
+                });
             }
         }
         Ok(())
@@ -312,7 +355,10 @@ impl Pool {
     /// Closes the session that everybody would share, if nobody has done so.
     fn close_shared(&self, lease: &Lease) {
         let mut slots = lock(&self.slots);
-        if slots.get(&Key::Shared).is_some_and(|slot| Arc::ptr_eq(slot, &lease.slot)) {
+        if slots
+            .get(&Key::Shared)
+            .is_some_and(|slot| Arc::ptr_eq(slot, &lease.slot))
+        {
             slots.remove(&Key::Shared);
             self.close_later(&lease.slot);
         }
@@ -348,11 +394,16 @@ impl Pool {
 
     /// Returns `true` if this owner has a session that is open.
     pub(crate) fn has_open(&self, key: &Key) -> bool {
-        lock(&self.slots).get(key).is_some_and(|slot| slot.is_open())
+        lock(&self.slots)
+            .get(key)
+            .is_some_and(|slot| slot.is_open())
     }
 
     pub(crate) fn open_sessions(&self) -> usize {
-        lock(&self.slots).values().filter(|slot| slot.is_open()).count()
+        lock(&self.slots)
+            .values()
+            .filter(|slot| slot.is_open())
+            .count()
     }
 
     pub(crate) fn restarts(&self) -> u64 {
@@ -373,10 +424,12 @@ impl Pool {
 
     pub(crate) fn stderr(&self) -> String {
         let slots: Vec<Arc<Slot>> = lock(&self.slots).values().cloned().collect();
-        let mut ready = slots.iter().filter_map(|slot| match &*slot.opening.borrow() {
-            Opening::Ready(session) => Some(session.stderr()),
-            Opening::Starting | Opening::Failed(_) => None,
-        });
+        let mut ready = slots
+            .iter()
+            .filter_map(|slot| match &*slot.opening.borrow() {
+                Opening::Ready(session) => Some(session.stderr()),
+                Opening::Starting | Opening::Failed(_) => None,
+            });
         ready.rfind(|text| !text.is_empty()).unwrap_or_default()
     }
 }
@@ -422,17 +475,24 @@ impl Trouble {
         self.in_a_row = 0;
         self.short_in_a_row = if is_short { self.short_in_a_row + 1 } else { 0 };
         let is_limited = self.short_in_a_row > SHORT_MAX;
-        self.until = self.started.filter(|_| is_limited).map(|started| started + RESTART_MIN);
+        self.until = self
+            .started
+            .filter(|_| is_limited)
+            .map(|started| started + RESTART_MIN);
         self.last = failure.filter(|_| is_limited);
     }
 
     /// Returns the time until the next start may be tried.
     fn wait(&self) -> Duration {
-        self.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+        self.until.map_or(Duration::ZERO, |until| {
+            until.saturating_duration_since(Instant::now())
+        })
     }
 
     fn failed(&mut self, failure: Option<Failure>) {
-        let wait = RESTART_MIN.saturating_mul(1 << (2 * self.in_a_row.min(8))).min(RESTART_MAX);
+        let wait = RESTART_MIN
+            .saturating_mul(1 << (2 * self.in_a_row.min(8)))
+            .min(RESTART_MAX);
         self.in_a_row += 1;
         self.until = Some(Instant::now() + jitter(wait));
         self.last = failure;
@@ -449,11 +509,22 @@ impl Unready {
     pub(crate) fn into_failure(self, name: &str) -> Failure {
         let expected = format!("the server `{name}` to be there");
         match self {
-            Self::Failed { failure: Some(failure), .. } => failure.before_sending(),
-            Self::Failed { failure: None, .. } => Failure::new(Kind::Closed, expected, "it ended").before_sending(),
-            Self::Starting => Failure::new(Kind::Timeout, expected, "it is still starting").before_sending(),
-            Self::Full => Failure::new(Kind::Start, expected, "all its sessions are in use").before_sending(),
-            Self::Closed => Failure::new(Kind::Closed, expected, "it is no longer used").before_sending(),
+            Self::Failed {
+                failure: Some(failure),
+                ..
+            } => failure.before_sending(),
+            Self::Failed { failure: None, .. } => {
+                Failure::new(Kind::Closed, expected, "it ended").before_sending()
+            }
+            Self::Starting => {
+                Failure::new(Kind::Timeout, expected, "it is still starting").before_sending()
+            }
+            Self::Full => {
+                Failure::new(Kind::Start, expected, "all its sessions are in use").before_sending()
+            }
+            Self::Closed => {
+                Failure::new(Kind::Closed, expected, "it is no longer used").before_sending()
+            }
         }
     }
 }
@@ -469,7 +540,10 @@ mod tests {
     #[test]
     fn short_sessions_in_a_row_keep_two_starts_apart() {
         let started = Instant::now();
-        let mut trouble = Trouble { started: Some(started), ..Trouble::default() };
+        let mut trouble = Trouble {
+            started: Some(started),
+            ..Trouble::default()
+        };
         for _ in 0..SHORT_MAX {
             trouble.ended(None, true);
             assert_eq!(trouble.until, None);
@@ -477,6 +551,10 @@ mod tests {
         trouble.ended(None, true);
         assert_eq!(trouble.until, Some(started + RESTART_MIN));
         trouble.ended(None, false);
-        assert_eq!((trouble.until, trouble.short_in_a_row), (None, 0), "a long one is forgiven everything");
+        assert_eq!(
+            (trouble.until, trouble.short_in_a_row),
+            (None, 0),
+            "a long one is forgiven everything"
+        );
     }
 }

@@ -131,13 +131,32 @@ pub(crate) struct Meta<'m> {
 
 impl Request {
     pub(crate) fn new(method: &'static str, params: String, version: &'static str) -> Self {
-        Self { method, params, version, name: None, headers: Vec::new() }
+        Self {
+            method,
+            params,
+            version,
+            name: None,
+            headers: Vec::new(),
+        }
     }
 
     fn into_outgoing(self, id: u64) -> Outgoing {
-        let Self { method, params, version, name, headers } = self;
+        let Self {
+            method,
+            params,
+            version,
+            name,
+            headers,
+        } = self;
         let text = message::request(id, method, &params);
-        Outgoing { text, id: Some(id), method, name, headers, version: Some(version) }
+        Outgoing {
+            text,
+            id: Some(id),
+            method,
+            name,
+            headers,
+            version: Some(version),
+        }
     }
 }
 
@@ -149,7 +168,11 @@ impl Session {
             Target::Url(url) => url.transport,
             Target::Command(_) => Transport::Either,
         };
-        let mut era = if transport == Transport::Sse { Era::Legacy } else { settings.era };
+        let mut era = if transport == Transport::Sse {
+            Era::Legacy
+        } else {
+            settings.era
+        };
         // There are at most two tries: as asked for, and another way to ask if the first one cannot have been
         // understood.
         let mut retried = false;
@@ -160,12 +183,20 @@ impl Session {
                 Err(failure) => failure,
             };
             match (target, failure.kind) {
-                (Target::Url(_), Kind::NotHere) if transport == Transport::Either && era != Era::Modern => {
+                (Target::Url(_), Kind::NotHere)
+                    if transport == Transport::Either && era != Era::Modern =>
+                {
                     (transport, era) = (Transport::Sse, Era::Legacy);
                     let before = failure;
                     return Self::attempt(target, transport, era, &settings, deadline)
                         .await
-                        .map_err(|failure| if failure.kind == Kind::NotHere { before } else { failure });
+                        .map_err(|failure| {
+                            if failure.kind == Kind::NotHere {
+                                before
+                            } else {
+                                failure
+                            }
+                        });
                 }
                 // The server fell over the question for its era: some end at what they do not know.
                 (Target::Command(_), Kind::Closed) if era == Era::Either && !retried => {
@@ -185,7 +216,12 @@ impl Session {
     ) -> Result<Self, Failure> {
         let inbox = Inbox::new(settings);
         let link = Link::open(target, transport, settings, &inbox).await?;
-        let core = Core { link, inbox, settings: settings.clone(), next_id: AtomicU64::new(1) };
+        let core = Core {
+            link,
+            inbox,
+            settings: settings.clone(),
+            next_id: AtomicU64::new(1),
+        };
         let probe = matches!(target, Target::Command(_)).then_some(settings.probe);
         let agreed = timeout_at(deadline, agree(&core, era, probe)).await.unwrap_or_else(|_| {
             let cause = format!("it answered nothing within {} s", settings.start.as_secs_f64());
@@ -255,13 +291,18 @@ impl Session {
 
     /// Returns how many messages were none, and how many answers nobody had asked for.
     pub fn skipped(&self) -> (u64, u64) {
-        (self.core.inbox.rubbish.load(Ordering::Relaxed), self.core.inbox.strays.load(Ordering::Relaxed))
+        (
+            self.core.inbox.rubbish.load(Ordering::Relaxed),
+            self.core.inbox.strays.load(Ordering::Relaxed),
+        )
     }
 
     pub fn advertises(&self, capability: &str) -> bool {
-        let members = |text: &str| serde_json::from_str::<HashMap<String, Box<RawValue>>>(text).ok();
+        let members =
+            |text: &str| serde_json::from_str::<HashMap<String, Box<RawValue>>>(text).ok();
         let agreed = self.agreed();
-        let capabilities = members(agreed.about.get()).and_then(|mut about| about.remove("capabilities"));
+        let capabilities =
+            members(agreed.about.get()).and_then(|mut about| about.remove("capabilities"));
         let stated = capabilities.and_then(|stated| members(stated.get())?.remove(capability));
         stated.is_some_and(|stated| !matches!(stated.get(), "null" | "false"))
     }
@@ -277,7 +318,8 @@ impl Session {
                 // What is rare is in a place of its own: it would make the future of every call large.
                 Box::pin(async {
                     call.prepare(deadline, self.renew(&agreed)).await??;
-                    self.call_once(&call, &sending, &self.agreed(), deadline).await
+                    self.call_once(&call, &sending, &self.agreed(), deadline)
+                        .await
                 })
                 .await
             }
@@ -300,7 +342,9 @@ impl Session {
         if !is_asked_alone || self.core.ask().iter().all(|ask| *ask == Ask::Ui) {
             return Ok(None);
         }
-        Box::pin(call.prepare(deadline, self.one_asked.lock())).await.map(Some)
+        Box::pin(call.prepare(deadline, self.one_asked.lock()))
+            .await
+            .map(Some)
     }
 
     async fn call_once(
@@ -316,7 +360,9 @@ impl Session {
             Box::pin(call.prepare(deadline, self.set_level(level, agreed.version))).await?;
         }
         let id = self.core.id();
-        let token = listener.is_some_and(|listener| listener.wants_progress()).then_some(id);
+        let token = listener
+            .is_some_and(|listener| listener.wants_progress())
+            .then_some(id);
         let meta = match agreed.is_modern() || token.is_some() || call.traceparent.is_some() {
             true => Some(self.core.meta(
                 agreed.version,
@@ -331,13 +377,20 @@ impl Session {
         };
         let name = sending.name().map(message::text);
         let mut params = sending.params(name.as_deref().unwrap_or_default());
-        if matches!(sending, Sending::Asked(Asked::Tool { as_task: true, .. })) && !agreed.is_modern() {
+        if matches!(sending, Sending::Asked(Asked::Tool { as_task: true, .. }))
+            && !agreed.is_modern()
+        {
             params.push(("task", "{}"));
         }
         // A legacy server that refused until its caller had opened a URL is simply asked again.
         if let Some(resumed) = call.resumed.filter(|_| agreed.is_modern()) {
             params.push(("inputResponses", resumed.responses.get()));
-            params.extend(resumed.state.iter().map(|state| ("requestState", state.get())));
+            params.extend(
+                resumed
+                    .state
+                    .iter()
+                    .map(|state| ("requestState", state.get())),
+            );
         }
         params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
         let request = Request {
@@ -351,13 +404,17 @@ impl Session {
             return Err(cancelled().before_sending().into());
         }
         if Instant::now() >= deadline {
-            return Err(timed_out(sending.method(), call.timeout).before_sending().into());
+            return Err(timed_out(sending.method(), call.timeout)
+                .before_sending()
+                .into());
         }
         let (caller, asked) = Caller::new(listener);
         let mut wait = self.core.inbox.expect(id, Some(caller))?;
         let mut answer = std::pin::pin!(async {
             self.core.exchange(id, request).await?;
-            (&mut wait.answer).await.unwrap_or_else(|_| Err(given_up().into()))
+            (&mut wait.answer)
+                .await
+                .unwrap_or_else(|_| Err(given_up().into()))
         });
         let ended = tokio::select! {
             biased; // what waits for the answer sends the request, which has to be there to be cancelled
@@ -385,14 +442,18 @@ impl Session {
         mut deadline: Instant,
         version: &'static str,
     ) -> Option<Answer> {
-        let Some((mut asked, listener)) = asked else { return timeout_at(deadline, answer).await.ok() };
+        let Some((mut asked, listener)) = asked else {
+            return timeout_at(deadline, answer).await.ok();
+        };
         loop {
             let question = tokio::select! {
                 biased;
                 answer = timeout_at(deadline, answer.as_mut()) => return answer.ok(),
                 question = asked.recv() => question,
             };
-            let Some(ServerAsked { id, question }) = question else { return timeout_at(deadline, answer).await.ok() };
+            let Some(ServerAsked { id, question }) = question else {
+                return timeout_at(deadline, answer).await.ok();
+            };
             let began = Instant::now();
             let method = question.method.clone();
             let result = tokio::select! {
@@ -421,7 +482,12 @@ impl Session {
             return;
         }
         let params = message::object(&[("level", &message::text(level))]);
-        if self.core.request(Request::new("logging/setLevel", params, version)).await.is_ok() {
+        if self
+            .core
+            .request(Request::new("logging/setLevel", params, version))
+            .await
+            .is_ok()
+        {
             *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
         }
     }
@@ -430,8 +496,13 @@ impl Session {
         if agreed.is_modern() && matches!(self.core.link, Link::Http(_)) {
             return self.core.link.hang_up(id);
         }
-        let params = message::object(&[("requestId", &id.to_string()), ("reason", "\"cancelled by the caller\"")]);
-        let tell = self.core.notify("notifications/cancelled", params, agreed.version);
+        let params = message::object(&[
+            ("requestId", &id.to_string()),
+            ("reason", "\"cancelled by the caller\""),
+        ]);
+        let tell = self
+            .core
+            .notify("notifications/cancelled", params, agreed.version);
         let _ = timeout(CANCEL_GRACE, tell).await; // it ends for us either way
     }
 
@@ -461,7 +532,10 @@ impl Session {
         let forgotten = self.core.inbox.forgotten();
         if forgotten.is_cancelled() {
             let cause = "it opened no other in its place";
-            return Err(Failure::new(Kind::Closed, "the server to know the session", cause).before_sending());
+            return Err(
+                Failure::new(Kind::Closed, "the server to know the session", cause)
+                    .before_sending(),
+            );
         }
         // Another request may have done it before, or while this one waited.
         if !Arc::ptr_eq(before, &self.agreed()) {
@@ -472,7 +546,13 @@ impl Session {
         let start = self.core.settings.start;
         let agreed = timeout(start, agree(&self.core, Era::Legacy, None)).await;
         let agreed = agreed.unwrap_or_else(|_| Err(timed_out("initialize", start)));
-        let agreed = agreed.map_err(|failure| Failure { kind: Kind::Closed, ..failure }.before_sending())?;
+        let agreed = agreed.map_err(|failure| {
+            Failure {
+                kind: Kind::Closed,
+                ..failure
+            }
+            .before_sending()
+        })?;
         *self.agreed.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(agreed);
         // The new session was told nothing yet.
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -482,13 +562,20 @@ impl Session {
     }
 
     fn agreed(&self) -> Arc<Agreed> {
-        self.agreed.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.agreed
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
 impl Call<'_> {
     /// Waits for something that has to be there before the request is sent, as long as the caller waits.
-    async fn prepare<T>(&self, deadline: Instant, ready: impl Future<Output = T>) -> Result<T, Failure> {
+    async fn prepare<T>(
+        &self,
+        deadline: Instant,
+        ready: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(cancelled().before_sending()),
@@ -522,13 +609,22 @@ impl Asked {
     fn params<'p>(&'p self, name: &'p str) -> Vec<(&'static str, &'p str)> {
         match self {
             Self::Tool { arguments, .. } | Self::Prompt { arguments, .. } => {
-                let arguments = arguments.iter().map(|arguments| ("arguments", arguments.get()));
+                let arguments = arguments
+                    .iter()
+                    .map(|arguments| ("arguments", arguments.get()));
                 [("name", name)].into_iter().chain(arguments).collect()
             }
             Self::Resource { .. } => vec![("uri", name)],
-            Self::Completion { reference, argument, context } => {
+            Self::Completion {
+                reference,
+                argument,
+                context,
+            } => {
                 let context = context.iter().map(|context| ("context", context.get()));
-                [("ref", reference.get()), ("argument", argument.get())].into_iter().chain(context).collect()
+                [("ref", reference.get()), ("argument", argument.get())]
+                    .into_iter()
+                    .chain(context)
+                    .collect()
             }
         }
     }
@@ -576,7 +672,12 @@ impl Core {
 
     /// Returns `_meta` of a request.
     pub(crate) fn meta(&self, version: &str, of: &Meta<'_>) -> String {
-        let &Meta { progress, traceparent, level, knows_tasks } = of;
+        let &Meta {
+            progress,
+            traceparent,
+            level,
+            knows_tasks,
+        } = of;
         let version_text = message::text(version);
         let capabilities = message::capabilities(&self.settings.ask, knows_tasks);
         let progress = progress.map(|token| token.to_string());
@@ -587,7 +688,11 @@ impl Core {
             members.push(("io.modelcontextprotocol/protocolVersion", &version_text));
             members.push(("io.modelcontextprotocol/clientCapabilities", &capabilities));
             members.push(("io.modelcontextprotocol/clientInfo", message::CLIENT_INFO));
-            members.extend(level.as_deref().map(|level| ("io.modelcontextprotocol/logLevel", level)));
+            members.extend(
+                level
+                    .as_deref()
+                    .map(|level| ("io.modelcontextprotocol/logLevel", level)),
+            );
         }
         members.extend(progress.as_deref().map(|token| ("progressToken", token)));
         members.extend(traceparent.as_deref().map(|parent| ("traceparent", parent)));
@@ -597,14 +702,22 @@ impl Core {
     pub(crate) async fn request(&self, request: Request) -> Result<Box<RawValue>, RequestError> {
         let (method, limit) = (request.method, self.settings.request);
         // The handshake has a limit of its own, around all of it.
-        let limit = if matches!(method, "server/discover" | "initialize") { self.settings.start } else { limit };
+        let limit = if matches!(method, "server/discover" | "initialize") {
+            self.settings.start
+        } else {
+            limit
+        };
         let id = self.id();
         let mut wait = self.inbox.expect(id, None)?;
         let answer = async {
             self.exchange(id, request).await?;
-            (&mut wait.answer).await.unwrap_or_else(|_| Err(given_up().into()))
+            (&mut wait.answer)
+                .await
+                .unwrap_or_else(|_| Err(given_up().into()))
         };
-        timeout(limit, answer).await.unwrap_or_else(|_| Err(timed_out(method, limit).into()))
+        timeout(limit, answer)
+            .await
+            .unwrap_or_else(|_| Err(timed_out(method, limit).into()))
     }
 
     pub(crate) async fn notify(
@@ -615,14 +728,28 @@ impl Core {
     ) -> Result<(), Failure> {
         let text = message::notification(method, &params);
         self.link
-            .send(Outgoing { text, id: None, method, name: None, headers: Vec::new(), version: Some(version) })
+            .send(Outgoing {
+                text,
+                id: None,
+                method,
+                name: None,
+                headers: Vec::new(),
+                version: Some(version),
+            })
             .await
     }
 
     /// Answers a request of the server.
     async fn reply(&self, text: String, version: &'static str) -> Result<(), Failure> {
         self.link
-            .send(Outgoing { text, id: None, method: "", name: None, headers: Vec::new(), version: Some(version) })
+            .send(Outgoing {
+                text,
+                id: None,
+                method: "",
+                name: None,
+                headers: Vec::new(),
+                version: Some(version),
+            })
             .await
     }
 
@@ -649,9 +776,17 @@ fn timed_out(method: &str, limit: Duration) -> Failure {
 }
 
 fn cancelled() -> Failure {
-    Failure::new(Kind::Cancelled, "the call to run to its end", "its caller cancelled it")
+    Failure::new(
+        Kind::Cancelled,
+        "the call to run to its end",
+        "its caller cancelled it",
+    )
 }
 
 fn given_up() -> Failure {
-    Failure::new(Kind::Closed, "the server to answer what it was asked", "the connection was given up")
+    Failure::new(
+        Kind::Closed,
+        "the server to answer what it was asked",
+        "the connection was given up",
+    )
 }

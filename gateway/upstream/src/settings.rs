@@ -110,13 +110,20 @@ impl Default for Settings {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { message_max_bytes: 8 << 20, list_max_bytes: 4 << 20, items_max: 2000, pages_max: 1000 }
+        Self {
+            message_max_bytes: 8 << 20,
+            list_max_bytes: 4 << 20,
+            items_max: 2000,
+            pages_max: 1000,
+        }
     }
 }
 
 impl std::fmt::Debug for Url {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Url").field("transport", &self.transport).finish_non_exhaustive()
+        out.debug_struct("Url")
+            .field("transport", &self.transport)
+            .finish_non_exhaustive()
     }
 }
 
@@ -137,7 +144,9 @@ impl Ask {
             Self::Elicitation => r#""elicitation":{"form":{},"url":{}}"#,
             Self::Sampling => r#""sampling":{}"#,
             Self::Roots => r#""roots":{}"#,
-            Self::Ui => r#""io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}"#,
+            Self::Ui => {
+                r#""io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}"#
+            }
         }
     }
 }

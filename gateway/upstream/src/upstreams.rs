@@ -137,7 +137,12 @@ impl fmt::Display for CallFailure {
             Self::BackedOff { .. } => out.write_str("its last calls all failed"),
             Self::NotThere { why, .. } | Self::Failed(why) => out.write_str(&why.in_one_line()),
             Self::Refused(refusal) => {
-                write!(out, "it answers with error {}: {}", refusal.code, one_line(&refusal.message, 200))
+                write!(
+                    out,
+                    "it answers with error {}: {}",
+                    refusal.code,
+                    one_line(&refusal.message, 200)
+                )
             }
         }
     }
@@ -145,7 +150,10 @@ impl fmt::Display for CallFailure {
 
 impl Upstreams {
     pub fn new(guard: Vec<OsString>) -> Self {
-        Self { by_name: RwLock::default(), guard }
+        Self {
+            by_name: RwLock::default(),
+            guard,
+        }
     }
 
     /// Returns the upstreams with every secret filled in, and the faults of the others.
@@ -157,7 +165,11 @@ impl Upstreams {
         let (mut resolved, mut wrong) = (Vec::new(), Vec::new());
         for (name, config) in configs {
             match config.target(base, &self.guard) {
-                Ok(target) => resolved.push(Resolved { name: name.clone(), config: config.clone(), target }),
+                Ok(target) => resolved.push(Resolved {
+                    name: name.clone(),
+                    config: config.clone(),
+                    target,
+                }),
                 Err(what) => wrong.push((name.clone(), what)),
             }
         }
@@ -170,7 +182,9 @@ impl Upstreams {
         let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *by_name);
         for new in resolved {
-            let same = before.remove(&new.name).filter(|old| old.config == new.config && old.target == new.target);
+            let same = before
+                .remove(&new.name)
+                .filter(|old| old.config == new.config && old.target == new.target);
             let upstream = same.unwrap_or_else(|| Arc::new(Upstream::new(&new)));
             by_name.insert(new.name, upstream);
         }
@@ -180,11 +194,20 @@ impl Upstreams {
     }
 
     pub fn get(&self, name: &str) -> Option<Arc<Upstream>> {
-        self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.by_name
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .cloned()
     }
 
     pub fn all(&self) -> Vec<Arc<Upstream>> {
-        self.by_name.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.by_name
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .cloned()
+            .collect()
     }
 
     /// Closes idle sessions, until the task ends.
@@ -197,7 +220,8 @@ impl Upstreams {
 
     /// Ends every session, and waits until nothing is left of them.
     pub async fn close(&self) {
-        let close = |upstream: Arc<Upstream>| tokio::spawn(async move { upstream.pool.close().await });
+        let close =
+            |upstream: Arc<Upstream>| tokio::spawn(async move { upstream.pool.close().await });
         let closing: Vec<_> = self.all().into_iter().map(close).collect();
         for closed in closing {
             let _ = closed.await;
@@ -207,10 +231,17 @@ impl Upstreams {
 
 impl Upstream {
     fn new(resolved: &Resolved) -> Self {
-        let Resolved { name, config, target } = resolved;
+        let Resolved {
+            name,
+            config,
+            target,
+        } = resolved;
         let idle = Duration::from_secs(config.idle_s);
         let name: Arc<str> = name.as_str().into();
-        let settings = Settings { name: name.clone(), ..config.settings() };
+        let settings = Settings {
+            name: name.clone(),
+            ..config.settings()
+        };
         let pool = Pool::new(target.clone(), settings, config.sessions_max, idle);
         Self {
             name,
@@ -255,7 +286,11 @@ impl Upstream {
         let end = match &result {
             Ok(_) | Err(CallFailure::Refused(_)) => End::Answered,
             // One that waited for its turn with the server until it was late says nothing of the tool.
-            Err(CallFailure::Failed(failure)) if failure.kind == Kind::Timeout && !failure.is_handed_over => End::Open,
+            Err(CallFailure::Failed(failure))
+                if failure.kind == Kind::Timeout && !failure.is_handed_over =>
+            {
+                End::Open
+            }
             Err(CallFailure::Failed(failure)) if failure.kind != Kind::Cancelled => End::Failed,
             Err(_) => End::Open,
         };
@@ -287,18 +322,43 @@ impl Upstream {
         let attempt = self.backoff.attempt(tenant, &called, Instant::now())?;
         let listed = timeout(patience, async {
             let own = self.key(tenant, agent, session);
-            let key = if self.pool.has_open(&own) { own } else { self.listening_key() };
-            let lease = self.pool.session(key, patience).await.map_err(|unready| self.not_there(unready))?;
-            let listed = lease.session.resources().await.map_err(CallFailure::Failed)?;
+            let key = if self.pool.has_open(&own) {
+                own
+            } else {
+                self.listening_key()
+            };
+            let lease = self
+                .pool
+                .session(key, patience)
+                .await
+                .map_err(|unready| self.not_there(unready))?;
+            let listed = lease
+                .session
+                .resources()
+                .await
+                .map_err(CallFailure::Failed)?;
             lease.answered();
             Ok(listed)
         });
-        let listed = listed.await.unwrap_or_else(|_| Err(CallFailure::Failed(late(patience))));
-        attempt.ended(if listed.is_ok() { End::Answered } else { End::Failed }, Instant::now());
+        let listed = listed
+            .await
+            .unwrap_or_else(|_| Err(CallFailure::Failed(late(patience))));
+        attempt.ended(
+            if listed.is_ok() {
+                End::Answered
+            } else {
+                End::Failed
+            },
+            Instant::now(),
+        );
         listed
     }
 
-    async fn call_in(&self, key: Key, call: &CallerRequest<'_>) -> Result<Box<RawValue>, CallFailure> {
+    async fn call_in(
+        &self,
+        key: Key,
+        call: &CallerRequest<'_>,
+    ) -> Result<Box<RawValue>, CallFailure> {
         let left = || call.deadline.saturating_duration_since(Instant::now());
         let session = self.pool.session(key, left().min(START_PATIENCE));
         let lease = tokio::select! {
@@ -341,8 +401,13 @@ impl Upstream {
             Unready::Starting | Unready::Full => Duration::from_secs(1),
             Unready::Closed => Duration::from_secs(5),
         };
-        let retry_after_ms = u32::try_from(retry_after.as_millis()).unwrap_or(u32::MAX).max(100);
-        CallFailure::NotThere { why: unready.into_failure(&self.name), retry_after_ms }
+        let retry_after_ms = u32::try_from(retry_after.as_millis())
+            .unwrap_or(u32::MAX)
+            .max(100);
+        CallFailure::NotThere {
+            why: unready.into_failure(&self.name),
+            retry_after_ms,
+        }
     }
 
     /// Returns what the server lists now, and what it says it is. The session stays open, to hear of changes.
@@ -374,11 +439,18 @@ impl Upstream {
     /// Returns the session in which the lists are looked at.
     async fn listening(&self) -> Result<Lease, Failure> {
         let patience = Duration::from_secs(self.config.start_s.saturating_add(1));
-        self.pool.session(self.listening_key(), patience).await.map_err(|unready| unready.into_failure(&self.name))
+        self.pool
+            .session(self.listening_key(), patience)
+            .await
+            .map_err(|unready| unready.into_failure(&self.name))
     }
 
     fn listening_key(&self) -> Key {
-        if self.config.isolation == Isolation::Shared { Key::Shared } else { Key::Lookout }
+        if self.config.isolation == Isolation::Shared {
+            Key::Shared
+        } else {
+            Key::Lookout
+        }
     }
 
     /// Waits until the upstream is no longer used.
@@ -393,7 +465,10 @@ impl Upstream {
 
     /// Returns the findings of the last look.
     pub fn seen(&self) -> Seen {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub fn note(&self, seen: Seen) {
@@ -441,7 +516,9 @@ impl session::Asked {
     fn called(&self) -> Arc<str> {
         match self {
             Self::Tool { name, .. } => name.clone(),
-            Self::Prompt { .. } | Self::Resource { .. } | Self::Completion { .. } => self.method().into(),
+            Self::Prompt { .. } | Self::Resource { .. } | Self::Completion { .. } => {
+                self.method().into()
+            }
         }
     }
 }
@@ -460,8 +537,14 @@ impl Seen {
 }
 
 impl Called {
-    pub const ALL: [Self; 6] =
-        [Self::Answered, Self::Refused, Self::Unavailable, Self::Failed, Self::Timeout, Self::Cancelled];
+    pub const ALL: [Self; 6] = [
+        Self::Answered,
+        Self::Refused,
+        Self::Unavailable,
+        Self::Failed,
+        Self::Timeout,
+        Self::Cancelled,
+    ];
 
     pub fn word(self) -> &'static str {
         match self {

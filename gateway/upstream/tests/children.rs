@@ -13,8 +13,8 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use weir_upstream::{
-    Answering, Ask, Asked, Call, Command, Era, Failure, Kind, Listener, Progress, Question, RequestError, Session,
-    Settings, Target,
+    Answering, Ask, Asked, Call, Command, Era, Failure, Kind, Listener, Progress, Question,
+    RequestError, Session, Settings, Target,
 };
 
 fn command(words: &[&str]) -> Command {
@@ -32,7 +32,11 @@ async fn open(words: &[&str], settings: Settings) -> Result<Session, Failure> {
 }
 
 fn asked(name: &str, arguments: Option<&RawValue>) -> Asked {
-    Asked::Tool { name: name.into(), arguments: arguments.map(ToOwned::to_owned), as_task: false }
+    Asked::Tool {
+        name: name.into(),
+        arguments: arguments.map(ToOwned::to_owned),
+        as_task: false,
+    }
 }
 
 fn call<'c>(asked: &'c Asked, cancel: &'c CancellationToken) -> Call<'c> {
@@ -49,38 +53,58 @@ fn call<'c>(asked: &'c Asked, cancel: &'c CancellationToken) -> Call<'c> {
 
 fn text(result: &RawValue) -> Value {
     let result: Value = serde_json::from_str(result.get()).expect("a result");
-    serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON in it")
+    serde_json::from_str(result["content"][0]["text"].as_str().expect("a text"))
+        .expect("JSON in it")
 }
 
 #[tokio::test]
 async fn a_call_reaches_the_server_as_it_was_written() {
     for (behaviour, is_modern) in [("good", true), ("legacy", false)] {
-        let session = open(&[behaviour], Settings::default()).await.expect("a session");
+        let session = open(&[behaviour], Settings::default())
+            .await
+            .expect("a session");
         assert_eq!(session.is_modern(), is_modern);
         let cancel = CancellationToken::new();
-        let arguments: &RawValue = serde_json::from_str(r#"{"b":1.0,"a":12345678901234567}"#).expect("JSON");
+        let arguments: &RawValue =
+            serde_json::from_str(r#"{"b":1.0,"a":12345678901234567}"#).expect("JSON");
         let asked = asked("echo", Some(arguments));
         let mut request = call(&asked, &cancel);
         request.traceparent = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
         let params = text(&session.call(request).await.expect("an answer"));
         assert_eq!(params["name"], "echo");
-        assert_eq!(params["arguments"], json!({ "b": 1.0, "a": 12_345_678_901_234_567_i64 }));
-        assert_eq!(params["_meta"]["traceparent"], "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
-        assert_eq!(params["_meta"]["io.modelcontextprotocol/protocolVersion"].is_string(), is_modern, "{params}");
+        assert_eq!(
+            params["arguments"],
+            json!({ "b": 1.0, "a": 12_345_678_901_234_567_i64 })
+        );
+        assert_eq!(
+            params["_meta"]["traceparent"],
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        );
+        assert_eq!(
+            params["_meta"]["io.modelcontextprotocol/protocolVersion"].is_string(),
+            is_modern,
+            "{params}"
+        );
         session.close().await;
     }
 }
 
 #[tokio::test]
 async fn progress_comes_while_the_call_runs() {
-    let session = open(&["good"], Settings::default()).await.expect("a session");
+    let session = open(&["good"], Settings::default())
+        .await
+        .expect("a session");
     let heard = Arc::new(Mutex::new(Vec::new()));
     let (kept, cancel) = (heard.clone(), CancellationToken::new());
     let asked = asked("progress", None);
     let mut request = call(&asked, &cancel);
     request.listener = Some(Arc::new(Heard(kept)));
     session.call(request).await.expect("an answer");
-    let step = |n: u8| Progress { progress: n.into(), total: Some(3.0), message: Some(format!("step {n}")) };
+    let step = |n: u8| Progress {
+        progress: n.into(),
+        total: Some(3.0),
+        message: Some(format!("step {n}")),
+    };
     assert_eq!(*heard.lock().expect("whole"), [step(1), step(2), step(3)]);
     session.close().await;
 }
@@ -89,14 +113,27 @@ async fn progress_comes_while_the_call_runs() {
 #[tokio::test]
 async fn a_folder_that_is_not_there_is_told_from_a_program_that_is_not() {
     let start = async |command| {
-        let failure =
-            Session::open(&Target::Command(command), Settings::default()).await.err().expect("it cannot start");
+        let failure = Session::open(&Target::Command(command), Settings::default())
+            .await
+            .err()
+            .expect("it cannot start");
         assert!(matches!(failure.kind, Kind::Start), "{failure}");
         failure.to_string()
     };
-    let said = start(Command { folder: Some("/no/such/folder".into()), ..command(&["good"]) }).await;
-    assert!(said.contains("its working folder /no/such/folder is not there"), "{said}");
-    let said = start(Command { program: "no-such-program".into(), ..command(&["good"]) }).await;
+    let said = start(Command {
+        folder: Some("/no/such/folder".into()),
+        ..command(&["good"])
+    })
+    .await;
+    assert!(
+        said.contains("its working folder /no/such/folder is not there"),
+        "{said}"
+    );
+    let said = start(Command {
+        program: "no-such-program".into(),
+        ..command(&["good"])
+    })
+    .await;
     assert!(said.contains("there is no such program"), "{said}");
 }
 
@@ -113,37 +150,60 @@ async fn a_cancelled_call_ends_and_its_true_outcome_counts() {
         });
         let started = Instant::now();
         match session.call(call(&asked("wait", None), &cancel)).await {
-            Ok(result) => assert!(is_done && result.get().contains("it was done before"), "{result}"),
-            Err(RequestError::Failed(failure)) => assert!(!is_done && failure.kind == Kind::Cancelled, "{failure}"),
+            Ok(result) => assert!(
+                is_done && result.get().contains("it was done before"),
+                "{result}"
+            ),
+            Err(RequestError::Failed(failure)) => {
+                assert!(!is_done && failure.kind == Kind::Cancelled, "{failure}")
+            }
             Err(RequestError::Refused(refusal)) => panic!("{refusal:?}"),
         }
         // Its own time would end it after 20 s.
-        assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+        assert!(
+            started.elapsed() < Duration::from_secs(15),
+            "{:?}",
+            started.elapsed()
+        );
         // The session goes on.
-        session.call(call(&asked("echo", None), &CancellationToken::new())).await.expect("an answer");
+        session
+            .call(call(&asked("echo", None), &CancellationToken::new()))
+            .await
+            .expect("an answer");
         session.close().await;
     }
 }
 
 #[tokio::test]
 async fn a_refusal_and_a_death_are_told_apart() {
-    let session = open(&["good"], Settings::default()).await.expect("a session");
+    let session = open(&["good"], Settings::default())
+        .await
+        .expect("a session");
     let cancel = CancellationToken::new();
     match session.call(call(&asked("refuse", None), &cancel)).await {
         Err(RequestError::Refused(refusal)) => {
-            assert_eq!((refusal.code, refusal.message.as_str()), (-32602, "no such argument"))
+            assert_eq!(
+                (refusal.code, refusal.message.as_str()),
+                (-32602, "no such argument")
+            )
         }
         other => panic!("{other:?}"),
     }
     match session.call(call(&asked("die", None), &cancel)).await {
         Err(RequestError::Failed(failure)) => {
             assert_eq!(failure.kind, Kind::Closed);
-            assert!(failure.is_handed_over && failure.cause.contains("exit code 3"), "{failure}");
+            assert!(
+                failure.is_handed_over && failure.cause.contains("exit code 3"),
+                "{failure}"
+            );
         }
         other => panic!("{other:?}"),
     }
     match session.call(call(&asked("echo", None), &cancel)).await {
-        Err(RequestError::Failed(failure)) => assert!(!failure.is_handed_over, "nothing can have arrived: {failure}"),
+        Err(RequestError::Failed(failure)) => assert!(
+            !failure.is_handed_over,
+            "nothing can have arrived: {failure}"
+        ),
         other => panic!("{other:?}"),
     }
     assert!(session.is_closed());
@@ -152,14 +212,19 @@ async fn a_refusal_and_a_death_are_told_apart() {
 
 #[tokio::test]
 async fn many_calls_run_at_once_and_each_gets_its_answer() {
-    let session = open(&["good"], Settings::default()).await.expect("a session");
+    let session = open(&["good"], Settings::default())
+        .await
+        .expect("a session");
     let session = Arc::new(session);
     let calls = (0..200).map(|n| {
         let session = session.clone();
         tokio::spawn(async move {
             let arguments = serde_json::value::to_raw_value(&json!({ "n": n })).expect("JSON");
             let result = session
-                .call(call(&asked("echo", Some(&arguments)), &CancellationToken::new()))
+                .call(call(
+                    &asked("echo", Some(&arguments)),
+                    &CancellationToken::new(),
+                ))
                 .await
                 .expect("an answer");
             assert_eq!(text(&result)["arguments"]["n"], n);
@@ -175,28 +240,64 @@ async fn many_calls_run_at_once_and_each_gets_its_answer() {
 async fn a_child_sees_its_own_environment_alone() {
     let mut command = command(&["good"]);
     command.environment.insert("GIVEN".into(), "yes".into());
-    let session = Session::open(&Target::Command(command), Settings::default()).await.expect("a session");
-    let environment =
-        text(&session.call(call(&asked("environment", None), &CancellationToken::new())).await.expect("an answer"));
+    let session = Session::open(&Target::Command(command), Settings::default())
+        .await
+        .expect("a session");
+    let environment = text(
+        &session
+            .call(call(&asked("environment", None), &CancellationToken::new()))
+            .await
+            .expect("an answer"),
+    );
     assert_eq!(environment["GIVEN"], "yes");
-    let allowed = ["PATH", "HOME", "LANG", "TMPDIR", "GIVEN", "LC_CTYPE", "__CF_USER_TEXT_ENCODING"];
+    let allowed = [
+        "PATH",
+        "HOME",
+        "LANG",
+        "TMPDIR",
+        "GIVEN",
+        "LC_CTYPE",
+        "__CF_USER_TEXT_ENCODING",
+    ];
     for name in environment.as_object().expect("an object").keys() {
         // If `python3` is a shim that chooses one, it says which, and the shell it is written for adds its own.
-        let of_a_shim = name.contains("PYENV_") || ["PWD", "OLDPWD", "SHLVL", "_"].contains(&name.as_str());
-        assert!(allowed.contains(&name.as_str()) || of_a_shim, "the child sees {name}");
+        let of_a_shim =
+            name.contains("PYENV_") || ["PWD", "OLDPWD", "SHLVL", "_"].contains(&name.as_str());
+        assert!(
+            allowed.contains(&name.as_str()) || of_a_shim,
+            "the child sees {name}"
+        );
     }
     session.close().await;
 }
 
 #[tokio::test]
 async fn an_era_is_taken_where_it_is_asked_for() {
-    let legacy = Settings { era: Era::Legacy, ask: vec![Ask::Roots], ..Settings::default() };
+    let legacy = Settings {
+        era: Era::Legacy,
+        ask: vec![Ask::Roots],
+        ..Settings::default()
+    };
     let session = open(&["good"], legacy).await.expect("a session");
     assert_eq!(session.version(), "2025-06-18");
-    assert_eq!(session.lists().await.expect("lists").tools.map(|tools| tools.len()), Some(1));
+    assert_eq!(
+        session
+            .lists()
+            .await
+            .expect("lists")
+            .tools
+            .map(|tools| tools.len()),
+        Some(1)
+    );
     session.close().await;
-    let modern = Settings { era: Era::Modern, ..Settings::default() };
-    let failure = open(&["legacy"], modern).await.err().expect("no modern server");
+    let modern = Settings {
+        era: Era::Modern,
+        ..Settings::default()
+    };
+    let failure = open(&["legacy"], modern)
+        .await
+        .err()
+        .expect("no modern server");
     assert_eq!(failure.kind, Kind::Protocol);
 }
 
@@ -204,8 +305,13 @@ async fn an_era_is_taken_where_it_is_asked_for() {
 #[tokio::test]
 async fn no_child_outlives_its_session() {
     for is_closed in [true, false] {
-        let session = open(&["good"], Settings::default()).await.expect("a session");
-        let counted = session.call(call(&asked("count", None), &CancellationToken::new())).await.expect("an answer");
+        let session = open(&["good"], Settings::default())
+            .await
+            .expect("a session");
+        let counted = session
+            .call(call(&asked("count", None), &CancellationToken::new()))
+            .await
+            .expect("an answer");
         let counted: Value = serde_json::from_str(counted.get()).expect("JSON");
         let said = counted["content"][0]["text"].as_str().expect("a text");
         let child = Path::new("/proc").join(said.split(' ').next().expect("its process id"));
@@ -217,7 +323,10 @@ async fn no_child_outlives_its_session() {
         }
         let started = Instant::now();
         while child.exists() {
-            assert!(started.elapsed() < Duration::from_secs(5), "the child is left");
+            assert!(
+                started.elapsed() < Duration::from_secs(5),
+                "the child is left"
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -227,8 +336,21 @@ async fn no_child_outlives_its_session() {
 /// which is so although one of them listens to nothing.
 #[tokio::test]
 async fn a_log_message_that_names_no_call_is_heard_by_every_call_of_its_session() {
-    for (is_shared, first_listens, heard) in [(false, true, 2), (true, true, 0), (false, false, 1), (true, false, 0)] {
-        let session = open(&["good"], Settings { is_shared, ..Settings::default() }).await.expect("a session");
+    for (is_shared, first_listens, heard) in [
+        (false, true, 2),
+        (true, true, 0),
+        (false, false, 1),
+        (true, false, 0),
+    ] {
+        let session = open(
+            &["good"],
+            Settings {
+                is_shared,
+                ..Settings::default()
+            },
+        )
+        .await
+        .expect("a session");
         let (stalls, logs) = (asked("stall", None), asked("log", None));
         let messages = Arc::new(Mutex::new(Vec::new()));
         let listener = || Some(Arc::new(HeardLog(messages.clone())) as Arc<dyn Listener>);
@@ -239,16 +361,29 @@ async fn a_log_message_that_names_no_call_is_heard_by_every_call_of_its_session(
         let waiting = session.call(waiting);
         tokio::pin!(waiting);
         // It is sent, and nothing answers it.
-        assert!(tokio::time::timeout(Duration::from_millis(300), &mut waiting).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_millis(300), &mut waiting)
+                .await
+                .is_err()
+        );
         session.call(logging).await.expect("an answer");
-        assert_eq!(*messages.lock().expect("whole"), vec!["\"a word\"".to_owned(); heard], "shared: {is_shared}");
+        assert_eq!(
+            *messages.lock().expect("whole"),
+            vec!["\"a word\"".to_owned(); heard],
+            "shared: {is_shared}"
+        );
         session.close().await;
     }
 }
 
 /// Opens a session that several callers share, with a legacy child that may ask them something.
 async fn asking() -> Session {
-    let settings = Settings { era: Era::Legacy, ask: vec![Ask::Elicitation], is_shared: true, ..Settings::default() };
+    let settings = Settings {
+        era: Era::Legacy,
+        ask: vec![Ask::Elicitation],
+        is_shared: true,
+        ..Settings::default()
+    };
     open(&["good"], settings).await.expect("a session")
 }
 
@@ -271,7 +406,10 @@ async fn a_question_is_never_put_to_the_caller_of_another_call() {
     assert!(early.is_err(), "it waits until it is alone: {early:?}");
     of_held.cancel();
     holding.await.expect("an answer");
-    assert_eq!(text(&inquiring.await.expect("an answer")), json!({ "action": "decline" }));
+    assert_eq!(
+        text(&inquiring.await.expect("an answer")),
+        json!({ "action": "decline" })
+    );
     assert_eq!(other.asked.load(Ordering::SeqCst), 0);
     session.close().await;
 }
@@ -294,14 +432,23 @@ async fn a_call_that_is_cancelled_while_it_waits_for_another_is_never_sent() {
     let counted = tokio::time::timeout(Duration::from_secs(10), session.call(counting)).await;
     match counted.expect("its caller does not wait") {
         Err(RequestError::Failed(failure)) => {
-            assert!(failure.kind == Kind::Cancelled && !failure.is_handed_over, "{failure}");
+            assert!(
+                failure.kind == Kind::Cancelled && !failure.is_handed_over,
+                "{failure}"
+            );
         }
         other => panic!("{other:?}"),
     }
     of_held.cancel();
     holding.await.expect("an answer");
-    let counted = session.call(call(&count, &CancellationToken::new())).await.expect("an answer");
-    assert!(counted.get().contains(" 1\""), "it is the first that the server hears of: {counted}");
+    let counted = session
+        .call(call(&count, &CancellationToken::new()))
+        .await
+        .expect("an answer");
+    assert!(
+        counted.get().contains(" 1\""),
+        "it is the first that the server hears of: {counted}"
+    );
     session.close().await;
 }
 
@@ -310,9 +457,13 @@ async fn questions_that_wait_for_one_caller_are_bounded() {
     let session = asking().await;
     let (pester, cancel) = (asked("pester", None), CancellationToken::new());
     let mut pestering = call(&pester, &cancel);
-    pestering.listener = Some(Arc::new(Agreeable { is_undecided: true, ..Agreeable::default() }));
-    let answer =
-        tokio::time::timeout(Duration::from_secs(20), session.call(pestering)).await.expect("some are refused");
+    pestering.listener = Some(Arc::new(Agreeable {
+        is_undecided: true,
+        ..Agreeable::default()
+    }));
+    let answer = tokio::time::timeout(Duration::from_secs(20), session.call(pestering))
+        .await
+        .expect("some are refused");
     let answer = answer.expect("an answer");
     assert!(answer.get().contains("three were refused"), "{answer}");
     session.close().await;
@@ -321,17 +472,27 @@ async fn questions_that_wait_for_one_caller_are_bounded() {
 /// A server that says more than anyone can want to hear is read slowly: its pipe fills, and it waits.
 #[tokio::test]
 async fn a_server_that_floods_is_read_slowly() {
-    let session = open(&["good"], Settings::default()).await.expect("a session");
+    let session = open(&["good"], Settings::default())
+        .await
+        .expect("a session");
     let messages = Arc::new(Mutex::new(Vec::new()));
     let (asked, cancel) = (asked("flood", None), CancellationToken::new());
     let mut flooding = call(&asked, &cancel);
     flooding.listener = Some(Arc::new(HeardLog(messages.clone())));
     let began = Instant::now();
-    assert!(tokio::time::timeout(Duration::from_secs(1), session.call(flooding)).await.is_err());
+    assert!(
+        tokio::time::timeout(Duration::from_secs(1), session.call(flooding))
+            .await
+            .is_err()
+    );
     let spans = began.elapsed().as_millis() / 100 + 2;
     let heard = messages.lock().expect("whole").len();
     assert!(heard >= 1000, "it is heard: {heard}");
-    assert!(heard as u128 <= 1000 * spans, "{heard} messages in {:?}", began.elapsed());
+    assert!(
+        heard as u128 <= 1000 * spans,
+        "{heard} messages in {:?}",
+        began.elapsed()
+    );
     session.close().await;
 }
 
@@ -366,7 +527,10 @@ impl Listener for Agreeable {
             if is_undecided {
                 std::future::pending::<()>().await;
             }
-            Some(serde_json::value::to_raw_value(&json!({ "action": "accept", "content": {} })).expect("JSON"))
+            Some(
+                serde_json::value::to_raw_value(&json!({ "action": "accept", "content": {} }))
+                    .expect("JSON"),
+            )
         })
     }
 }

@@ -43,26 +43,48 @@ impl Server {
     }
 }
 
-async fn answer(State(server): State<Arc<Server>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(
+    State(server): State<Arc<Server>>,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     if method != Method::POST {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
     let request: Value = serde_json::from_slice(&body).expect("JSON");
-    let answered = |result: Value| Json(json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
+    let answered =
+        |result: Value| Json(json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
     let refused = |status: StatusCode, id: &Value, code: i32| {
         let error = json!({ "code": code, "message": "Bad Request", "data": { "supported": ["2026-07-28"] } });
-        (status, Json(json!({ "jsonrpc": "2.0", "id": id, "error": error }))).into_response()
+        (
+            status,
+            Json(json!({ "jsonrpc": "2.0", "id": id, "error": error })),
+        )
+            .into_response()
     };
-    let session = headers.get("mcp-session-id").map(|session| session.to_str().expect("ASCII").to_owned());
+    let session = headers
+        .get("mcp-session-id")
+        .map(|session| session.to_str().expect("ASCII").to_owned());
     let is_modern = server.is_modern.load(Ordering::SeqCst);
-    let is_known = session.as_ref().is_some_and(|session| server.sessions.lock().expect("whole").contains(session));
+    let is_known = session
+        .as_ref()
+        .is_some_and(|session| server.sessions.lock().expect("whole").contains(session));
     match request["method"].as_str().unwrap_or_default() {
-        "server/discover" if is_modern => {
-            answered(json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } })).into_response()
-        }
+        "server/discover" if is_modern => answered(
+            json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } }),
+        )
+        .into_response(),
         "initialize" if !is_modern => {
-            let session = format!("session-{}", server.opened.fetch_add(1, Ordering::SeqCst) + 1);
-            server.sessions.lock().expect("whole").insert(session.clone());
+            let session = format!(
+                "session-{}",
+                server.opened.fetch_add(1, Ordering::SeqCst) + 1
+            );
+            server
+                .sessions
+                .lock()
+                .expect("whole")
+                .insert(session.clone());
             let about = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "s" } });
             ([("mcp-session-id", session)], answered(about)).into_response()
         }
@@ -84,16 +106,27 @@ async fn answer(State(server): State<Arc<Server>>, method: Method, headers: Head
 async fn start(is_modern: bool) -> (Arc<Server>, Arc<Upstream>) {
     let server = Arc::new(Server::default());
     server.becomes(is_modern);
-    let router = Router::new().route("/mcp", any(answer)).with_state(server.clone());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let router = Router::new()
+        .route("/mcp", any(answer))
+        .with_state(server.clone());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("its number"));
     tokio::spawn(async move { axum::serve(listener, router).await });
-    (server, upstream(UpstreamConfig { url: Some(url), ..UpstreamConfig::default() }))
+    (
+        server,
+        upstream(UpstreamConfig {
+            url: Some(url),
+            ..UpstreamConfig::default()
+        }),
+    )
 }
 
 fn upstream(config: UpstreamConfig) -> Arc<Upstream> {
     let upstreams = Upstreams::new(Vec::new());
-    let (resolved, wrong) = upstreams.resolve(&BTreeMap::from([("it".to_owned(), config)]), Path::new("."));
+    let (resolved, wrong) =
+        upstreams.resolve(&BTreeMap::from([("it".to_owned(), config)]), Path::new("."));
     assert_eq!(wrong, []);
     upstreams.take(resolved);
     upstreams.get("it").expect("it is there")
@@ -104,7 +137,11 @@ async fn call(upstream: &Upstream, agent: &str, tool: &str) -> Result<Box<RawVal
         tenant: &"acme".into(),
         agent: &agent.into(),
         session: None,
-        asked: &Asked::Tool { name: tool.into(), arguments: None, as_task: false },
+        asked: &Asked::Tool {
+            name: tool.into(),
+            arguments: None,
+            as_task: false,
+        },
         resumed: None,
         listener: None,
         headers: &[],
@@ -126,7 +163,10 @@ async fn agents_share_no_session_with_a_server_that_went_back_to_the_legacy_era(
     }
     let sessions = server.calls();
     assert!(sessions.iter().all(Option::is_some), "{sessions:?}");
-    assert!(sessions[0] != sessions[1] && sessions[0] == sessions[2], "one for each agent: {sessions:?}");
+    assert!(
+        sessions[0] != sessions[1] && sessions[0] == sessions[2],
+        "one for each agent: {sessions:?}"
+    );
 }
 
 /// Many servers answer a session that they do not know with 400. What they did with the call is not known, so that it fails.
@@ -138,7 +178,10 @@ async fn a_session_that_the_server_no_longer_knows_is_opened_anew_for_the_next_c
         call(&upstream, "ann", "t").await.expect("an answer");
         server.becomes(false);
         let refused = call(&upstream, "ann", "t").await;
-        assert!(matches!(refused, Err(CallFailure::Refused(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(CallFailure::Refused(_))),
+            "{refused:?}"
+        );
         call(&upstream, "ann", "t").await.expect("an answer");
         assert_eq!(server.calls().len(), 2);
     }
@@ -156,13 +199,23 @@ async fn a_session_that_cannot_be_renewed_is_opened_in_the_era_that_the_server_s
 #[tokio::test]
 async fn a_call_that_ends_a_fresh_process_keeps_other_agents_from_nothing() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/upstreams/hostile.py");
-    let command = vec!["python3".to_owned(), script.display().to_string(), "good".to_owned()];
-    let upstream = upstream(UpstreamConfig { command, ..UpstreamConfig::default() });
+    let command = vec![
+        "python3".to_owned(),
+        script.display().to_string(),
+        "good".to_owned(),
+    ];
+    let upstream = upstream(UpstreamConfig {
+        command,
+        ..UpstreamConfig::default()
+    });
     match call(&upstream, "ann", "die").await {
         Err(CallFailure::Failed(failure)) => assert_eq!(failure.kind, Kind::Closed, "{failure}"),
         other => panic!("{other:?}"),
     }
     let ann = call(&upstream, "ann", "echo").await;
-    assert!(matches!(ann, Err(CallFailure::NotThere { .. })), "its own next start waits: {ann:?}");
+    assert!(
+        matches!(ann, Err(CallFailure::NotThere { .. })),
+        "its own next start waits: {ann:?}"
+    );
     call(&upstream, "bob", "echo").await.expect("an answer");
 }

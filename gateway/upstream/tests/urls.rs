@@ -21,12 +21,14 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use weir_upstream::{
-    Answering, Ask, Asked, Bounds, Call, Failure, Kind, Listener, Progress, Question, RequestError, Session, Settings,
-    Target, Transport, Url,
+    Answering, Ask, Asked, Bounds, Call, Failure, Kind, Listener, Progress, Question, RequestError,
+    Session, Settings, Target, Transport, Url,
 };
 
 async fn serve(router: Router) -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
     let address = listener.local_addr().expect("its number");
     tokio::spawn(async move { axum::serve(listener, router).await });
     format!("http://{address}")
@@ -38,16 +40,37 @@ async fn open(url: String) -> Result<Session, Failure> {
 
 async fn open_by(url: String, transport: Transport) -> Result<Session, Failure> {
     let headers = vec![("authorization".to_owned(), "Bearer ours".to_owned())];
-    let (quiet, request, ask) = (Duration::from_millis(50), Duration::from_secs(5), vec![Ask::Elicitation]);
-    let settings = Settings { quiet, request, ask, ..Settings::default() };
-    Session::open(&Target::Url(Url { url, headers, transport }), settings).await
+    let (quiet, request, ask) = (
+        Duration::from_millis(50),
+        Duration::from_secs(5),
+        vec![Ask::Elicitation],
+    );
+    let settings = Settings {
+        quiet,
+        request,
+        ask,
+        ..Settings::default()
+    };
+    Session::open(
+        &Target::Url(Url {
+            url,
+            headers,
+            transport,
+        }),
+        settings,
+    )
+    .await
 }
 
 async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
     call_with(session, name, &[]).await
 }
 
-async fn call_with(session: &Session, name: &str, headers: &[(String, String)]) -> Result<String, RequestError> {
+async fn call_with(
+    session: &Session,
+    name: &str,
+    headers: &[(String, String)],
+) -> Result<String, RequestError> {
     call_within(session, name, headers, None, Duration::from_secs(5)).await
 }
 
@@ -60,7 +83,11 @@ async fn call_within(
 ) -> Result<String, RequestError> {
     let cancel = CancellationToken::new();
     let call = Call {
-        asked: &Asked::Tool { name: name.into(), arguments: None, as_task: false },
+        asked: &Asked::Tool {
+            name: name.into(),
+            arguments: None,
+            as_task: false,
+        },
         listener,
         headers,
         cancel: &cancel,
@@ -68,7 +95,10 @@ async fn call_within(
         traceparent: None,
         resumed: None,
     };
-    session.call(call).await.map(|result| result.get().to_owned())
+    session
+        .call(call)
+        .await
+        .map(|result| result.get().to_owned())
 }
 
 /// Waits for what should be so soon.
@@ -78,7 +108,9 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), soon).await.expect(what);
+    tokio::time::timeout(Duration::from_secs(20), soon)
+        .await
+        .expect(what);
 }
 
 type Stream = mpsc::Receiver<Result<Bytes, Infallible>>;
@@ -86,7 +118,11 @@ type Stream = mpsc::Receiver<Result<Bytes, Infallible>>;
 /// Returns a stream of events that stays open as long as its sender.
 fn stream(events: Stream) -> Response {
     let stream = tokio_stream::wrappers::ReceiverStream::new(events);
-    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream)).into_response()
+    (
+        [(header::CONTENT_TYPE, "text/event-stream")],
+        Body::from_stream(stream),
+    )
+        .into_response()
 }
 
 fn event(message: &Value) -> Result<Bytes, Infallible> {
@@ -113,26 +149,43 @@ fn result(request: &Value, result: Value) -> Value {
 }
 
 fn events(messages: &[Value]) -> Response {
-    let body: String = messages.iter().map(|message| format!("event: message\ndata: {message}\n\n")).collect();
+    let body: String = messages
+        .iter()
+        .map(|message| format!("event: message\ndata: {message}\n\n"))
+        .collect();
     ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
 }
 
 /// Plays a legacy server with sessions. Each one is over after it listed once.
-async fn legacy(State(seen): State<Arc<Seen>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+async fn legacy(
+    State(seen): State<Arc<Seen>>,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     if method != Method::POST {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
     let request: Value = serde_json::from_slice(&body).expect("JSON");
-    seen.requests.lock().expect("whole").push((headers.clone(), request.clone()));
+    seen.requests
+        .lock()
+        .expect("whole")
+        .push((headers.clone(), request.clone()));
     let current = format!("session-{}", seen.sessions.load(Ordering::SeqCst));
     match request["method"].as_str().unwrap_or_default() {
         "server/discover" => no_session(),
         "initialize" => {
-            let session = format!("session-{}", seen.sessions.fetch_add(1, Ordering::SeqCst) + 1);
+            let session = format!(
+                "session-{}",
+                seen.sessions.fetch_add(1, Ordering::SeqCst) + 1
+            );
             let about = json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "l" } });
             ([("mcp-session-id", session)], Json(result(&request, about))).into_response()
         }
-        _ if headers.get("mcp-session-id").is_none_or(|session| session != current.as_str()) => {
+        _ if headers
+            .get("mcp-session-id")
+            .is_none_or(|session| session != current.as_str()) =>
+        {
             StatusCode::NOT_FOUND.into_response()
         }
         "tools/list" => {
@@ -153,17 +206,36 @@ async fn legacy(State(seen): State<Arc<Seen>>, method: Method, headers: HeaderMa
 #[tokio::test]
 async fn a_session_that_is_over_is_opened_anew_and_the_call_runs_once() {
     let seen = Arc::new(Seen::default());
-    let url = serve(Router::new().route("/mcp", any(legacy)).with_state(seen.clone())).await;
+    let url = serve(
+        Router::new()
+            .route("/mcp", any(legacy))
+            .with_state(seen.clone()),
+    )
+    .await;
     let session = open(format!("{url}/mcp")).await.expect("a session");
     assert_eq!(session.version(), "2025-06-18");
-    assert_eq!(session.lists().await.expect("lists").tools.map(|tools| tools.len()), Some(1));
+    assert_eq!(
+        session
+            .lists()
+            .await
+            .expect("lists")
+            .tools
+            .map(|tools| tools.len()),
+        Some(1)
+    );
     call(&session, "t").await.expect("an answer");
     assert_eq!(seen.calls.load(Ordering::SeqCst), 1);
     let requests = seen.requests.lock().expect("whole");
-    let initialized = requests.iter().filter(|(_, request)| request["method"] == "initialize").count();
+    let initialized = requests
+        .iter()
+        .filter(|(_, request)| request["method"] == "initialize")
+        .count();
     assert_eq!(initialized, 2, "one new session");
     for (headers, request) in requests.iter() {
-        assert_eq!(headers["authorization"], "Bearer ours", "the same for list and call");
+        assert_eq!(
+            headers["authorization"], "Bearer ours",
+            "the same for list and call"
+        );
         if request["method"] == "tools/list" {
             assert_eq!(headers["mcp-protocol-version"], "2025-06-18");
         }
@@ -179,24 +251,43 @@ struct Forgetful {
     calls: AtomicUsize,
 }
 
-async fn forgetful(State(server): State<Arc<Forgetful>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+async fn forgetful(
+    State(server): State<Arc<Forgetful>>,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     if method != Method::POST {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
     let request: Value = serde_json::from_slice(&body).expect("JSON");
-    let session = headers.get("mcp-session-id").map(|session| session.to_str().expect("ASCII").to_owned());
+    let session = headers
+        .get("mcp-session-id")
+        .map(|session| session.to_str().expect("ASCII").to_owned());
     match request["method"].as_str().unwrap_or_default() {
         "server/discover" => no_session(),
         "initialize" => {
-            let session = format!("session-{}", server.opening.fetch_add(1, Ordering::SeqCst) + 1);
-            server.may_open.acquire().await.expect("it is open").forget();
+            let session = format!(
+                "session-{}",
+                server.opening.fetch_add(1, Ordering::SeqCst) + 1
+            );
+            server
+                .may_open
+                .acquire()
+                .await
+                .expect("it is open")
+                .forget();
             *server.known.lock().expect("whole") = Some(session.clone());
             let about = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": { "name": "f" } });
             ([("mcp-session-id", session)], Json(result(&request, about))).into_response()
         }
         _ if session.is_none() || session != *server.known.lock().expect("whole") => {
             server.refused.fetch_add(1, Ordering::SeqCst);
-            if session.is_some() { StatusCode::NOT_FOUND.into_response() } else { no_session() }
+            if session.is_some() {
+                StatusCode::NOT_FOUND.into_response()
+            } else {
+                no_session()
+            }
         }
         "tools/call" => {
             server.calls.fetch_add(1, Ordering::SeqCst);
@@ -215,7 +306,12 @@ async fn forgotten() -> (Arc<Forgetful>, Session) {
         refused: AtomicUsize::new(0),
         calls: AtomicUsize::new(0),
     });
-    let url = serve(Router::new().route("/mcp", any(forgetful)).with_state(server.clone())).await;
+    let url = serve(
+        Router::new()
+            .route("/mcp", any(forgetful))
+            .with_state(server.clone()),
+    )
+    .await;
     let session = open(format!("{url}/mcp")).await.expect("a session");
     *server.known.lock().expect("whole") = None;
     (server, session)
@@ -225,16 +321,25 @@ async fn forgotten() -> (Arc<Forgetful>, Session) {
 async fn a_call_during_a_renewal_waits_for_it() {
     let (server, session) = forgotten().await;
     let second = async {
-        until("the session is renewed", || server.opening.load(Ordering::SeqCst) == 2).await;
+        until("the session is renewed", || {
+            server.opening.load(Ordering::SeqCst) == 2
+        })
+        .await;
         tokio::join!(call(&session, "t"), async {
-            until("the second call is refused", || server.refused.load(Ordering::SeqCst) == 2).await;
+            until("the second call is refused", || {
+                server.refused.load(Ordering::SeqCst) == 2
+            })
+            .await;
             server.may_open.add_permits(1);
         })
     };
     let (first, (second, ())) = tokio::join!(call(&session, "t"), second);
     first.expect("an answer");
     second.expect("an answer");
-    let (opened, calls) = (server.opening.load(Ordering::SeqCst), server.calls.load(Ordering::SeqCst));
+    let (opened, calls) = (
+        server.opening.load(Ordering::SeqCst),
+        server.calls.load(Ordering::SeqCst),
+    );
     assert_eq!((opened, calls), (2, 2));
 }
 
@@ -242,17 +347,24 @@ async fn a_call_during_a_renewal_waits_for_it() {
 async fn a_renewal_that_hangs_ends_with_the_call_and_the_session_with_it() {
     let (server, session) = forgotten().await;
     let late = call_within(&session, "t", &[], None, Duration::from_millis(500));
-    let late =
-        tokio::time::timeout(Duration::from_secs(20), late).await.expect("it ends when the call may wait no more");
+    let late = tokio::time::timeout(Duration::from_secs(20), late)
+        .await
+        .expect("it ends when the call may wait no more");
     match late {
         Err(RequestError::Failed(failure)) => {
-            assert!(failure.kind == Kind::Timeout && !failure.is_handed_over, "{failure}");
+            assert!(
+                failure.kind == Kind::Timeout && !failure.is_handed_over,
+                "{failure}"
+            );
         }
         other => panic!("{other:?}"),
     }
     match call(&session, "t").await {
         Err(RequestError::Failed(failure)) => {
-            assert!(failure.kind == Kind::Closed && !failure.is_handed_over, "another session is opened: {failure}");
+            assert!(
+                failure.kind == Kind::Closed && !failure.is_handed_over,
+                "another session is opened: {failure}"
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -278,7 +390,9 @@ async fn deaf(State(answered): State<Arc<Notify>>, method: Method, body: Bytes) 
             tokio::spawn(async move {
                 answered.notified().await;
                 if request["params"]["name"] == "answers" {
-                    let _ = events.send(event(&result(&request, json!({ "content": [] })))).await;
+                    let _ = events
+                        .send(event(&result(&request, json!({ "content": [] }))))
+                        .await;
                 }
                 events.closed().await;
             });
@@ -308,20 +422,31 @@ impl Listener for Agreeable {
     fn log(&self, _level: &str, _logger: &str, _data: &RawValue) {}
 
     fn ask(&self, _question: Question) -> Answering {
-        Box::pin(async { serde_json::value::to_raw_value(&json!({ "action": "accept", "content": {} })).ok() })
+        Box::pin(async {
+            serde_json::value::to_raw_value(&json!({ "action": "accept", "content": {} })).ok()
+        })
     }
 }
 
 /// Neither its result nor the end of a call's time waits until the server takes what it asked for.
 #[tokio::test]
 async fn a_server_that_does_not_take_the_answer_to_its_question_does_not_hold_the_call() {
-    let url = serve(Router::new().route("/mcp", any(deaf)).with_state(Arc::new(Notify::new()))).await;
+    let url = serve(
+        Router::new()
+            .route("/mcp", any(deaf))
+            .with_state(Arc::new(Notify::new())),
+    )
+    .await;
     let session = open(format!("{url}/mcp")).await.expect("a session");
     let soon = async |name, timeout| {
         let called = call_within(&session, name, &[], Some(Arc::new(Agreeable)), timeout);
-        tokio::time::timeout(Duration::from_secs(20), called).await.expect("it ends")
+        tokio::time::timeout(Duration::from_secs(20), called)
+            .await
+            .expect("it ends")
     };
-    soon("answers", Duration::from_secs(60)).await.expect("an answer");
+    soon("answers", Duration::from_secs(60))
+        .await
+        .expect("an answer");
     match soon("waits", Duration::from_secs(1)).await {
         Err(RequestError::Failed(failure)) => assert_eq!(failure.kind, Kind::Timeout, "{failure}"),
         other => panic!("{other:?}"),
@@ -335,15 +460,29 @@ struct Polled {
     polls: AtomicUsize,
 }
 
-async fn polled(State(server): State<Arc<Polled>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+async fn polled(
+    State(server): State<Arc<Polled>>,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let ends = |text: String| ([(header::CONTENT_TYPE, "text/event-stream")], text).into_response();
     if method == Method::GET {
-        let Some(last) = headers.get("last-event-id") else { return StatusCode::METHOD_NOT_ALLOWED.into_response() };
-        let last: u32 = last.to_str().expect("ASCII").parse().expect("the id of an event");
+        let Some(last) = headers.get("last-event-id") else {
+            return StatusCode::METHOD_NOT_ALLOWED.into_response();
+        };
+        let last: u32 = last
+            .to_str()
+            .expect("ASCII")
+            .parse()
+            .expect("the id of an event");
         return match server.polls.fetch_add(1, Ordering::SeqCst) {
             3 => StatusCode::SERVICE_UNAVAILABLE.into_response(),
             _ if last < 10 => ends(format!("id: {}\ndata:\n\n", last + 1)),
-            _ => events(&[result(&server.request.lock().expect("whole"), json!({ "content": [] }))]),
+            _ => events(&[result(
+                &server.request.lock().expect("whole"),
+                json!({ "content": [] }),
+            )]),
         };
     }
     let request: Value = serde_json::from_slice(&body).expect("JSON");
@@ -364,18 +503,40 @@ async fn polled(State(server): State<Arc<Polled>>, method: Method, headers: Head
 #[tokio::test]
 async fn a_server_may_let_the_stream_of_a_call_end_as_often_as_it_wants() {
     let server = Arc::new(Polled::default());
-    let url = serve(Router::new().route("/mcp", any(polled)).with_state(server.clone())).await;
+    let url = serve(
+        Router::new()
+            .route("/mcp", any(polled))
+            .with_state(server.clone()),
+    )
+    .await;
     let session = open(format!("{url}/mcp")).await.expect("a session");
-    call_within(&session, "t", &[], None, Duration::from_secs(60)).await.expect("an answer");
-    assert_eq!(server.polls.load(Ordering::SeqCst), 12, "ten events, the answer, and once it was away");
+    call_within(&session, "t", &[], None, Duration::from_secs(60))
+        .await
+        .expect("an answer");
+    assert_eq!(
+        server.polls.load(Ordering::SeqCst),
+        12,
+        "ten events, the answer, and once it was away"
+    );
 }
 
 /// Plays a modern server: streams, and calls that are cancelled by hanging up.
-async fn modern(State(seen): State<Arc<Seen>>, headers: HeaderMap, Json(request): Json<Value>) -> Response {
-    seen.requests.lock().expect("whole").push((headers, request.clone()));
-    match (request["method"].as_str().unwrap_or_default(), request["params"]["name"].as_str()) {
+async fn modern(
+    State(seen): State<Arc<Seen>>,
+    headers: HeaderMap,
+    Json(request): Json<Value>,
+) -> Response {
+    seen.requests
+        .lock()
+        .expect("whole")
+        .push((headers, request.clone()));
+    match (
+        request["method"].as_str().unwrap_or_default(),
+        request["params"]["name"].as_str(),
+    ) {
         ("server/discover", _) => {
-            let about = json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } });
+            let about =
+                json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } });
             Json(result(&request, about)).into_response()
         }
         ("tools/call", Some("hang")) => {
@@ -388,24 +549,38 @@ async fn modern(State(seen): State<Arc<Seen>>, headers: HeaderMap, Json(request)
             let (sender, receiver) = mpsc::channel::<Result<Bytes, Infallible>>(1);
             tokio::spawn(async move {
                 let _dropped = Dropped(seen);
-                while sender.send(Ok(Bytes::from_static(b": still here\n\n"))).await.is_ok() {
+                while sender
+                    .send(Ok(Bytes::from_static(b": still here\n\n")))
+                    .await
+                    .is_ok()
+                {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             });
             let stream = tokio_stream::wrappers::ReceiverStream::new(receiver);
-            ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream)).into_response()
+            (
+                [(header::CONTENT_TYPE, "text/event-stream")],
+                Body::from_stream(stream),
+            )
+                .into_response()
         }
         ("tools/call", Some("huge")) => {
             let text = format!("data: {}", "x".repeat(3 << 20));
             ([(header::CONTENT_TYPE, "text/event-stream")], text).into_response()
         }
-        ("tools/call", Some("page")) => ([(header::CONTENT_TYPE, "text/html")], "<p>").into_response(),
-        ("tools/call", Some("other")) => Json(json!({ "jsonrpc": "2.0", "id": 999, "result": {} })).into_response(),
+        ("tools/call", Some("page")) => {
+            ([(header::CONTENT_TYPE, "text/html")], "<p>").into_response()
+        }
+        ("tools/call", Some("other")) => {
+            Json(json!({ "jsonrpc": "2.0", "id": 999, "result": {} })).into_response()
+        }
         ("tools/call", Some("broken")) => events(&[]),
         ("tools/call", Some("busy")) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
-        ("tools/call", Some("away")) => {
-            (StatusCode::FOUND, [(header::LOCATION, "http://169.254.169.254/")]).into_response()
-        }
+        ("tools/call", Some("away")) => (
+            StatusCode::FOUND,
+            [(header::LOCATION, "http://169.254.169.254/")],
+        )
+            .into_response(),
         ("tools/call", Some("closed")) => StatusCode::UNAUTHORIZED.into_response(),
         _ => events(&[result(&request, json!({ "content": [] }))]),
     }
@@ -414,10 +589,30 @@ async fn modern(State(seen): State<Arc<Seen>>, headers: HeaderMap, Json(request)
 #[tokio::test]
 async fn answers_that_are_none_end_the_call_and_not_the_session() {
     let seen = Arc::new(Seen::default());
-    let url = serve(Router::new().route("/mcp", post(modern)).with_state(seen.clone())).await;
-    let target = Target::Url(Url { url: format!("{url}/mcp"), headers: Vec::new(), transport: Transport::Either });
-    let bounds = Bounds { message_max_bytes: 1 << 20, ..Bounds::default() };
-    let session = Session::open(&target, Settings { bounds, ..Settings::default() }).await.expect("a session");
+    let url = serve(
+        Router::new()
+            .route("/mcp", post(modern))
+            .with_state(seen.clone()),
+    )
+    .await;
+    let target = Target::Url(Url {
+        url: format!("{url}/mcp"),
+        headers: Vec::new(),
+        transport: Transport::Either,
+    });
+    let bounds = Bounds {
+        message_max_bytes: 1 << 20,
+        ..Bounds::default()
+    };
+    let session = Session::open(
+        &target,
+        Settings {
+            bounds,
+            ..Settings::default()
+        },
+    )
+    .await
+    .expect("a session");
     assert!(session.is_modern());
     for (name, kind) in [
         ("huge", Kind::TooLarge),
@@ -429,29 +624,46 @@ async fn answers_that_are_none_end_the_call_and_not_the_session() {
         ("closed", Kind::Access),
     ] {
         match call(&session, name).await {
-            Err(RequestError::Failed(failure)) => assert_eq!(failure.kind, kind, "{name}: {failure}"),
+            Err(RequestError::Failed(failure)) => {
+                assert_eq!(failure.kind, kind, "{name}: {failure}")
+            }
             other => panic!("{name}: {other:?}"),
         }
     }
-    let repeated = [("Region", "eu"), ("Owner", "Ünal")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-    call_with(&session, "ünï", &repeated).await.expect("an answer");
+    let repeated = [("Region", "eu"), ("Owner", "Ünal")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    call_with(&session, "ünï", &repeated)
+        .await
+        .expect("an answer");
     let requests = seen.requests.lock().expect("whole");
     let (headers, request) = requests.last().expect("a request");
     assert_eq!(headers["mcp-method"], "tools/call");
     assert_eq!(headers["mcp-name"], "=?base64?w7xuw68=?=");
     assert_eq!(headers["mcp-param-region"], "eu");
     assert_eq!(headers["mcp-param-owner"], "=?base64?w5xuYWw=?=");
-    assert_eq!(request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    assert_eq!(
+        request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
 }
 
 #[tokio::test]
 async fn a_modern_call_is_cancelled_by_hanging_up() {
     let seen = Arc::new(Seen::default());
-    let url = serve(Router::new().route("/mcp", post(modern)).with_state(seen.clone())).await;
+    let url = serve(
+        Router::new()
+            .route("/mcp", post(modern))
+            .with_state(seen.clone()),
+    )
+    .await;
     let session = open(format!("{url}/mcp")).await.expect("a session");
     let cancel = CancellationToken::new();
     let hang = Call {
-        asked: &Asked::Tool { name: "hang".into(), arguments: None, as_task: false },
+        asked: &Asked::Tool {
+            name: "hang".into(),
+            arguments: None,
+            as_task: false,
+        },
         listener: None,
         headers: &[],
         cancel: &cancel,
@@ -461,12 +673,18 @@ async fn a_modern_call_is_cancelled_by_hanging_up() {
     };
     let (ended, ()) = tokio::join!(session.call(hang), async {
         let is_hang = |(_, request): &(HeaderMap, Value)| request["params"]["name"] == "hang";
-        until("the call arrives", || seen.requests.lock().expect("whole").iter().any(is_hang)).await;
+        until("the call arrives", || {
+            seen.requests.lock().expect("whole").iter().any(is_hang)
+        })
+        .await;
         cancel.cancel();
     });
     let failure = ended.expect_err("cancelled");
     assert!(matches!(failure, RequestError::Failed(failure) if failure.kind == Kind::Cancelled));
-    until("the server sees it", || seen.hung_up.load(Ordering::SeqCst) == 1).await;
+    until("the server sees it", || {
+        seen.hung_up.load(Ordering::SeqCst) == 1
+    })
+    .await;
 }
 
 /// Plays a server of HTTP+SSE: answers come on the one stream.
@@ -476,25 +694,37 @@ fn old(endpoint: &'static str) -> Router {
     let opened = move || async move {
         let receiver = receiver.lock().expect("whole").take().expect("opened once");
         let stream = tokio_stream::wrappers::ReceiverStream::new(receiver);
-        ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream))
+        (
+            [(header::CONTENT_TYPE, "text/event-stream")],
+            Body::from_stream(stream),
+        )
     };
     let first = sender.clone();
     let opened = move || {
-        first.try_send(Ok(format!("event: endpoint\ndata: {endpoint}\n\n").into())).expect("room");
+        first
+            .try_send(Ok(format!("event: endpoint\ndata: {endpoint}\n\n").into()))
+            .expect("room");
         opened()
     };
     let messages = move |Json(request): Json<Value>| async move {
-        let about =
-            json!({ "protocolVersion": "2024-11-05", "capabilities": { "tools": {} }, "serverInfo": { "name": "o" } });
+        let about = json!({ "protocolVersion": "2024-11-05", "capabilities": { "tools": {} }, "serverInfo": { "name": "o" } });
         let answer = match request["method"].as_str().unwrap_or_default() {
             "initialize" => about,
             "tools/list" => json!({ "tools": [{ "name": "t" }] }),
             _ => return StatusCode::ACCEPTED,
         };
-        let _ = sender.send(Ok(format!("event: message\ndata: {}\n\n", result(&request, answer)).into())).await;
+        let _ = sender
+            .send(Ok(format!(
+                "event: message\ndata: {}\n\n",
+                result(&request, answer)
+            )
+            .into()))
+            .await;
         StatusCode::ACCEPTED
     };
-    Router::new().route("/sse", get(opened)).route("/messages", post(messages))
+    Router::new()
+        .route("/sse", get(opened))
+        .route("/messages", post(messages))
 }
 
 #[tokio::test]
@@ -502,7 +732,15 @@ async fn the_transport_of_2024_is_found_by_itself() {
     let url = serve(old("/messages?session=1")).await;
     let session = open(format!("{url}/sse")).await.expect("a session");
     assert_eq!(session.version(), "2024-11-05");
-    assert_eq!(session.lists().await.expect("lists").tools.map(|tools| tools.len()), Some(1));
+    assert_eq!(
+        session
+            .lists()
+            .await
+            .expect("lists")
+            .tools
+            .map(|tools| tools.len()),
+        Some(1)
+    );
     session.close().await;
 }
 
@@ -517,20 +755,32 @@ struct Asking {
 
 async fn asking(State(server): State<Arc<Asking>>, method: Method, body: Bytes) -> Response {
     if method == Method::GET {
-        return stream(server.stream.lock().expect("whole").take().expect("opened once"));
+        return stream(
+            server
+                .stream
+                .lock()
+                .expect("whole")
+                .take()
+                .expect("opened once"),
+        );
     }
     let message: Value = serde_json::from_slice(&body).expect("JSON");
     match message["method"].as_str() {
         Some("initialize") => {
             let about = json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": { "name": "a" } });
-            let pings = (0..500).map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })).collect();
+            let pings = (0..500)
+                .map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }))
+                .collect();
             for said in [result(&message, about), Value::Array(pings)] {
                 let _ = server.events.send(event(&said)).await;
             }
         }
         Some(_) => {}
         None => {
-            server.most.fetch_max(server.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            server.most.fetch_max(
+                server.now.fetch_add(1, Ordering::SeqCst) + 1,
+                Ordering::SeqCst,
+            );
             tokio::time::sleep(Duration::from_millis(5)).await;
             server.now.fetch_sub(1, Ordering::SeqCst);
             server.taken.fetch_add(1, Ordering::SeqCst);
@@ -542,12 +792,30 @@ async fn asking(State(server): State<Arc<Asking>>, method: Method, body: Bytes) 
 #[tokio::test]
 async fn a_server_that_asks_without_end_is_answered_once_at_a_time() {
     let (events, opened) = mpsc::channel(16);
-    events.try_send(Ok("event: endpoint\ndata: /sse\n\n".into())).expect("room");
+    events
+        .try_send(Ok("event: endpoint\ndata: /sse\n\n".into()))
+        .expect("room");
     let (now, most, taken) = Default::default();
-    let server = Arc::new(Asking { events, stream: Mutex::new(Some(opened)), now, most, taken });
-    let url = serve(Router::new().route("/sse", any(asking)).with_state(server.clone())).await;
-    let session = open_by(format!("{url}/sse"), Transport::Sse).await.expect("a session");
-    until("some answers have come", || server.taken.load(Ordering::SeqCst) >= 20).await;
+    let server = Arc::new(Asking {
+        events,
+        stream: Mutex::new(Some(opened)),
+        now,
+        most,
+        taken,
+    });
+    let url = serve(
+        Router::new()
+            .route("/sse", any(asking))
+            .with_state(server.clone()),
+    )
+    .await;
+    let session = open_by(format!("{url}/sse"), Transport::Sse)
+        .await
+        .expect("a session");
+    until("some answers have come", || {
+        server.taken.load(Ordering::SeqCst) >= 20
+    })
+    .await;
     assert_eq!(server.most.load(Ordering::SeqCst), 1);
     session.close().await;
 }
@@ -555,18 +823,29 @@ async fn a_server_that_asks_without_end_is_answered_once_at_a_time() {
 #[tokio::test]
 async fn a_stream_that_is_refused_is_hung_up() {
     let (events, opened) = mpsc::channel(16);
-    events.try_send(Ok("event: endpoint\ndata: http://169.254.169.254/latest\n\n".into())).expect("room");
+    events
+        .try_send(Ok(
+            "event: endpoint\ndata: http://169.254.169.254/latest\n\n".into(),
+        ))
+        .expect("room");
     let opened = Arc::new(Mutex::new(Some(opened)));
-    let opened = move || async move { stream(opened.lock().expect("whole").take().expect("opened once")) };
+    let opened =
+        move || async move { stream(opened.lock().expect("whole").take().expect("opened once")) };
     let router = Router::new().route("/sse", get(opened));
     let url = serve(router).await;
     assert!(open_by(format!("{url}/sse"), Transport::Sse).await.is_err());
     let hung_up = async {
-        while events.send(Ok(Bytes::from_static(b": still here\n\n"))).await.is_ok() {
+        while events
+            .send(Ok(Bytes::from_static(b": still here\n\n")))
+            .await
+            .is_ok()
+        {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), hung_up).await.expect("nobody reads it");
+    tokio::time::timeout(Duration::from_secs(20), hung_up)
+        .await
+        .expect("nobody reads it");
 }
 
 /// Our credentials would go to that host.
@@ -583,12 +862,25 @@ async fn addresses_that_are_no_servers_say_what_they_are() {
         .route("/page", any(|| async { "hello" }))
         .route("/down", any(|| async { StatusCode::BAD_GATEWAY }));
     let url = serve(router).await;
-    for (path, kind) in [("page", Kind::Protocol), ("down", Kind::Unreachable), ("none", Kind::NotHere)] {
-        let failure = open(format!("{url}/{path}?key=hunter2")).await.err().expect("no server");
+    for (path, kind) in [
+        ("page", Kind::Protocol),
+        ("down", Kind::Unreachable),
+        ("none", Kind::NotHere),
+    ] {
+        let failure = open(format!("{url}/{path}?key=hunter2"))
+            .await
+            .err()
+            .expect("no server");
         assert_eq!(failure.kind, kind, "{path}: {failure}");
         assert!(!failure.to_string().contains("hunter2"), "{failure}");
         assert!(!failure.steps.is_empty(), "{failure}");
     }
-    let failure = open("http://127.0.0.1:1/mcp".to_owned()).await.err().expect("nothing is there");
-    assert!(failure.kind == Kind::Unreachable && !failure.is_handed_over, "{failure}");
+    let failure = open("http://127.0.0.1:1/mcp".to_owned())
+        .await
+        .err()
+        .expect("nothing is there");
+    assert!(
+        failure.kind == Kind::Unreachable && !failure.is_handed_over,
+        "{failure}"
+    );
 }

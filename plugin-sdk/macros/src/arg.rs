@@ -73,7 +73,9 @@ impl Parse for Number {
         let span = input.span();
         let expression: Expr = input.parse()?;
         let literal = Literal::of(&expression).filter(|literal| literal.number.is_some());
-        literal.map(Self).ok_or_else(|| syn::Error::new(span, "write a number here"))
+        literal
+            .map(Self)
+            .ok_or_else(|| syn::Error::new(span, "write a number here"))
     }
 }
 
@@ -82,7 +84,10 @@ impl Arg {
     pub(crate) fn read(attributes: &[Attribute], mistakes: &mut Mistakes) -> Self {
         let mut arg = Self::default();
         let mut seen: Vec<String> = Vec::new();
-        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("arg")) {
+        for attribute in attributes
+            .iter()
+            .filter(|attribute| attribute.path().is_ident("arg"))
+        {
             let read = attribute.parse_nested_meta(|meta| arg.key(&meta, &mut seen));
             if let Err(error) = read {
                 mistakes.push(error);
@@ -96,41 +101,108 @@ impl Arg {
     }
 
     fn key(&mut self, meta: &ParseNestedMeta<'_>, seen: &mut Vec<String>) -> syn::Result<()> {
-        let Some(key) = meta.path.get_ident().cloned() else { return Err(meta.error("write a key of `#[arg(…)]`")) };
+        let Some(key) = meta.path.get_ident().cloned() else {
+            return Err(meta.error("write a key of `#[arg(…)]`"));
+        };
         let name = key.to_string();
         if !KEYS.contains(&name.as_str()) {
-            return Err(syn::Error::new(key.span(), unknown(&name, "#[arg(…)]", &KEYS)));
+            return Err(syn::Error::new(
+                key.span(),
+                unknown(&name, "#[arg(…)]", &KEYS),
+            ));
         }
         if seen.contains(&name) {
-            return Err(syn::Error::new(key.span(), format!("`{name}` stands there twice: write it once")));
+            return Err(syn::Error::new(
+                key.span(),
+                format!("`{name}` stands there twice: write it once"),
+            ));
         }
         seen.push(name.clone());
         match name.as_str() {
-            "min_len" => self.min_len = Some(Keyed { key, value: meta.value()?.parse::<LitInt>()?.base10_parse()? }),
-            "max_len" => self.max_len = Some(Keyed { key, value: meta.value()?.parse::<LitInt>()?.base10_parse()? }),
-            "gt" => self.gt = Some(Keyed { key, value: meta.value()?.parse::<Number>()?.0 }),
-            "lt" => self.lt = Some(Keyed { key, value: meta.value()?.parse::<Number>()?.0 }),
-            "ge" => self.ge = Some(Keyed { key, value: meta.value()?.parse::<Number>()?.0 }),
-            "le" => self.le = Some(Keyed { key, value: meta.value()?.parse::<Number>()?.0 }),
-            "pattern" => self.pattern = Some(Keyed { key, value: pattern(meta)? }),
-            "format" => self.format = Some(Keyed { key, value: meta.value()?.parse()? }),
+            "min_len" => {
+                self.min_len = Some(Keyed {
+                    key,
+                    value: meta.value()?.parse::<LitInt>()?.base10_parse()?,
+                })
+            }
+            "max_len" => {
+                self.max_len = Some(Keyed {
+                    key,
+                    value: meta.value()?.parse::<LitInt>()?.base10_parse()?,
+                })
+            }
+            "gt" => {
+                self.gt = Some(Keyed {
+                    key,
+                    value: meta.value()?.parse::<Number>()?.0,
+                })
+            }
+            "lt" => {
+                self.lt = Some(Keyed {
+                    key,
+                    value: meta.value()?.parse::<Number>()?.0,
+                })
+            }
+            "ge" => {
+                self.ge = Some(Keyed {
+                    key,
+                    value: meta.value()?.parse::<Number>()?.0,
+                })
+            }
+            "le" => {
+                self.le = Some(Keyed {
+                    key,
+                    value: meta.value()?.parse::<Number>()?.0,
+                })
+            }
+            "pattern" => {
+                self.pattern = Some(Keyed {
+                    key,
+                    value: pattern(meta)?,
+                })
+            }
+            "format" => {
+                self.format = Some(Keyed {
+                    key,
+                    value: meta.value()?.parse()?,
+                })
+            }
             "default" => {
-                let value = if meta.input.peek(Token![=]) { Some(meta.value()?.parse()?) } else { None };
+                let value = if meta.input.peek(Token![=]) {
+                    Some(meta.value()?.parse()?)
+                } else {
+                    None
+                };
                 self.default = Some(Keyed { key, value });
             }
             "required" => self.required = Some(key),
-            "title" => self.title = Some(Keyed { key, value: meta.value()?.parse()? }),
+            "title" => {
+                self.title = Some(Keyed {
+                    key,
+                    value: meta.value()?.parse()?,
+                })
+            }
             "description" => self.description = Some(meta.value()?.parse::<LitStr>()?.value()),
             "examples" => {
                 let expression: Expr = meta.value()?.parse()?;
-                let literal = Literal::of(&expression)
-                    .filter(|literal| matches!(expression, Expr::Array(_)) && literal.length.is_some());
-                let wrong =
-                    || syn::Error::new_spanned(&expression, "write a list of literals: `examples = [\"a\", \"b\"]`");
+                let literal = Literal::of(&expression).filter(|literal| {
+                    matches!(expression, Expr::Array(_)) && literal.length.is_some()
+                });
+                let wrong = || {
+                    syn::Error::new_spanned(
+                        &expression,
+                        "write a list of literals: `examples = [\"a\", \"b\"]`",
+                    )
+                };
                 self.examples = Some(literal.ok_or_else(wrong)?);
             }
             "positional" => self.positional = Some(key),
-            _ => self.option = Some(Keyed { value: cli_option(meta)?, key }),
+            _ => {
+                self.option = Some(Keyed {
+                    value: cli_option(meta)?,
+                    key,
+                })
+            }
         }
         Ok(())
     }
@@ -140,16 +212,25 @@ impl Arg {
         if let (Some(least), Some(most)) = (&self.min_len, &self.max_len)
             && least.value > most.value
         {
-            let message =
-                format!("`max_len = {}` lies below `min_len = {}`: no value could be given", most.value, least.value);
+            let message = format!(
+                "`max_len = {}` lies below `min_len = {}`: no value could be given",
+                most.value, least.value
+            );
             mistakes.add(&most.key, message);
         }
-        let lower =
-            [("ge", &self.ge), ("gt", &self.gt)].into_iter().filter_map(|(name, bound)| Some((name, bound.as_ref()?)));
+        let lower = [("ge", &self.ge), ("gt", &self.gt)]
+            .into_iter()
+            .filter_map(|(name, bound)| Some((name, bound.as_ref()?)));
         for (lower_name, lower) in lower {
             let upper = [("le", &self.le), ("lt", &self.lt)];
-            for (upper_name, upper) in upper.into_iter().filter_map(|(name, bound)| Some((name, bound.as_ref()?))) {
-                let (low, high) = (lower.value.number.unwrap_or_default(), upper.value.number.unwrap_or_default());
+            for (upper_name, upper) in upper
+                .into_iter()
+                .filter_map(|(name, bound)| Some((name, bound.as_ref()?)))
+            {
+                let (low, high) = (
+                    lower.value.number.unwrap_or_default(),
+                    upper.value.number.unwrap_or_default(),
+                );
                 let exclusive = lower_name == "gt" || upper_name == "lt";
                 if low > high || (exclusive && low == high) {
                     let message = format!(
@@ -162,7 +243,13 @@ impl Arg {
         }
         for (one, other) in [(&self.ge, &self.gt), (&self.le, &self.lt)] {
             if let (Some(one), Some(other)) = (one, other) {
-                mistakes.add(&other.key, format!("`{}` stands beside `{}`: write one of them", other.key, one.key));
+                mistakes.add(
+                    &other.key,
+                    format!(
+                        "`{}` stands beside `{}`: write one of them",
+                        other.key, one.key
+                    ),
+                );
             }
         }
         if let (Some(required), Some(_)) = (&self.required, &self.default) {
@@ -170,15 +257,26 @@ impl Arg {
                 .add(required, "a required parameter is never left out, so `default` has no use: write one of them");
         }
         if let (Some(_), Some(option)) = (&self.positional, &self.option) {
-            mistakes.add(&option.key, "a positional argument has no flag: write `positional` or `option(…)`");
+            mistakes.add(
+                &option.key,
+                "a positional argument has no flag: write `positional` or `option(…)`",
+            );
         }
         self.default_outside(mistakes);
     }
 
     /// Reports a literal default that the constraints beside it refuse.
     fn default_outside(&self, mistakes: &mut Mistakes) {
-        let Some(Keyed { value: Some(expression), .. }) = &self.default else { return };
-        let Some(literal) = Literal::of(expression) else { return };
+        let Some(Keyed {
+            value: Some(expression),
+            ..
+        }) = &self.default
+        else {
+            return;
+        };
+        let Some(literal) = Literal::of(expression) else {
+            return;
+        };
         if let Some(number) = literal.number {
             type Holds = fn(f64, f64) -> bool;
             let bounds: [(&Option<Keyed<Literal>>, Holds); 4] = [
@@ -191,25 +289,34 @@ impl Arg {
                 if let Some(bound) = bound
                     && !holds(number, bound.value.number.unwrap_or_default())
                 {
-                    let message =
-                        format!("the default {} does not meet `{} = {}`", literal.json, bound.key, bound.value.json);
+                    let message = format!(
+                        "the default {} does not meet `{} = {}`",
+                        literal.json, bound.key, bound.value.json
+                    );
                     mistakes.add(expression, message);
                 }
             }
         }
         if let Some(length) = literal.length {
             if let Some(least) = self.min_len.as_ref().filter(|least| length < least.value) {
-                mistakes.add(expression, format!("the default is shorter than `min_len = {}`", least.value));
+                mistakes.add(
+                    expression,
+                    format!("the default is shorter than `min_len = {}`", least.value),
+                );
             }
             if let Some(most) = self.max_len.as_ref().filter(|most| length > most.value) {
-                mistakes.add(expression, format!("the default is longer than `max_len = {}`", most.value));
+                mistakes.add(
+                    expression,
+                    format!("the default is longer than `max_len = {}`", most.value),
+                );
             }
         }
     }
 
     /// Refuses what only a parameter of a tool can have.
     pub(crate) fn no_command_line(&self, mistakes: &mut Mistakes) {
-        let message = "a field has no place on the command line: write this on a parameter of the tool";
+        let message =
+            "a field has no place on the command line: write this on a parameter of the tool";
         if let Some(positional) = &self.positional {
             mistakes.add(positional, message);
         }
@@ -222,9 +329,17 @@ impl Arg {
 /// Reads a regular expression that the gateway's checks can run: it has no look-around and no back-references.
 fn pattern(meta: &ParseNestedMeta<'_>) -> syn::Result<LitStr> {
     let pattern: LitStr = meta.value()?.parse()?;
-    let Err(error) = regex_syntax::Parser::new().parse(&pattern.value()) else { return Ok(pattern) };
+    let Err(error) = regex_syntax::Parser::new().parse(&pattern.value()) else {
+        return Ok(pattern);
+    };
     let text = error.to_string();
-    let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ").trim().to_owned();
+    let why = text
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .trim_start_matches("error: ")
+        .trim()
+        .to_owned();
     let help = if why.contains("look-around") {
         ": write the pattern without it, and check the rest in the function"
     } else if why.contains("backreferences") {
@@ -232,20 +347,34 @@ fn pattern(meta: &ParseNestedMeta<'_>) -> syn::Result<LitStr> {
     } else {
         ""
     };
-    Err(syn::Error::new(pattern.span(), format!("this pattern cannot be used: {why}{help}")))
+    Err(syn::Error::new(
+        pattern.span(),
+        format!("this pattern cannot be used: {why}{help}"),
+    ))
 }
 
 fn cli_option(meta: &ParseNestedMeta<'_>) -> syn::Result<CliOption> {
     const KEYS: [&str; 2] = ["alias", "metavar"];
     let mut option = CliOption::default();
     meta.parse_nested_meta(|meta| {
-        let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        let name = meta
+            .path
+            .get_ident()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         match name.as_str() {
             "alias" => {
                 let alias: LitStr = meta.value()?.parse()?;
                 is_alias(&alias)?;
-                if option.aliases.iter().any(|earlier| earlier.value() == alias.value()) {
-                    return Err(syn::Error::new(alias.span(), "this alias stands there twice: write it once"));
+                if option
+                    .aliases
+                    .iter()
+                    .any(|earlier| earlier.value() == alias.value())
+                {
+                    return Err(syn::Error::new(
+                        alias.span(),
+                        "this alias stands there twice: write it once",
+                    ));
                 }
                 option.aliases.push(alias);
             }
@@ -265,18 +394,25 @@ fn is_alias(alias: &LitStr) -> syn::Result<()> {
     let text = alias.value();
     let word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_alphanumeric())
-            && word.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
+            && word
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
     };
     let good = match text.strip_prefix("--") {
         Some(long) => long.len() > 1 && word(long),
-        None => text.strip_prefix('-').is_some_and(|short| short.len() == 1 && word(short)),
+        None => text
+            .strip_prefix('-')
+            .is_some_and(|short| short.len() == 1 && word(short)),
     };
     if good {
         return Ok(());
     }
     let bare = text.trim_start_matches('-');
     let dashes = if bare.chars().count() == 1 { "-" } else { "--" };
-    Err(syn::Error::new(alias.span(), format!("an alias is a flag: write `alias = \"{dashes}{bare}\"`")))
+    Err(syn::Error::new(
+        alias.span(),
+        format!("an alias is a flag: write `alias = \"{dashes}{bare}\"`"),
+    ))
 }
 
 /// Returns the aliases of a flag with their places, to check that two parameters do not share one.

@@ -27,9 +27,17 @@ const CASES: [(&str, Case); 8] = [
 
 impl Case {
     pub(crate) fn parse(text: &LitStr) -> syn::Result<Self> {
-        let found = CASES.into_iter().find(|(name, _)| *name == text.value()).map(|(_, case)| case);
+        let found = CASES
+            .into_iter()
+            .find(|(name, _)| *name == text.value())
+            .map(|(_, case)| case);
         let names = || CASES.map(|(name, _)| name).join(", ");
-        found.ok_or_else(|| syn::Error::new(text.span(), format!("this case is unknown: write one of {}", names())))
+        found.ok_or_else(|| {
+            syn::Error::new(
+                text.span(),
+                format!("this case is unknown: write one of {}", names()),
+            )
+        })
     }
 
     /// Renames a field, which is written `in_snake_case`.
@@ -66,10 +74,16 @@ impl Case {
 
 fn capital(word: &str) -> String {
     let mut letters = word.chars();
-    letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_ascii_uppercase().to_string() + letters.as_str())
+        .unwrap_or_default()
 }
 
 fn small(word: &str) -> String {
     let mut letters = word.chars();
-    letters.next().map(|first| first.to_ascii_lowercase().to_string() + letters.as_str()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_ascii_lowercase().to_string() + letters.as_str())
+        .unwrap_or_default()
 }

@@ -15,13 +15,22 @@ use crate::{
 pub(crate) fn attribute(attributes: TokenStream, item: TokenStream) -> TokenStream {
     let mut mistakes = Mistakes::default();
     if !attributes.is_empty() {
-        mistakes.add(attributes, "`#[data]` takes no keys: write `#[serde(…)]` or `#[arg(…)]` below it");
+        mistakes.add(
+            attributes,
+            "`#[data]` takes no keys: write `#[serde(…)]` or `#[arg(…)]` below it",
+        );
     }
     match syn::parse2::<DeriveInput>(item.clone()) {
         Ok(input) if !matches!(input.data, Data::Union(_)) => {}
         _ => {
-            let first = item.clone().into_iter().find(|token| matches!(token, proc_macro2::TokenTree::Ident(_)));
-            mistakes.add(first, "`#[data]` stands above a struct or an enum; a function has `#[tool]` above it");
+            let first = item
+                .clone()
+                .into_iter()
+                .find(|token| matches!(token, proc_macro2::TokenTree::Ident(_)));
+            mistakes.add(
+                first,
+                "`#[data]` stands above a struct or an enum; a function has `#[tool]` above it",
+            );
         }
     }
     if !mistakes.is_empty() {
@@ -63,33 +72,67 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
 }
 
 fn implementation(input: &DeriveInput, mistakes: &mut Mistakes) -> TokenStream {
-    let place = if matches!(input.data, Data::Enum(_)) { Place::Enum } else { Place::Struct };
+    let place = if matches!(input.data, Data::Enum(_)) {
+        Place::Enum
+    } else {
+        Place::Struct
+    };
     let container = Container::read(&input.attrs, place, mistakes);
     if let Some(lifetime) = input.generics.lifetimes().next() {
-        mistakes.add(lifetime, "data of a tool owns its texts: write `String` and leave the lifetime out");
+        mistakes.add(
+            lifetime,
+            "data of a tool owns its texts: write `String` and leave the lifetime out",
+        );
         return TokenStream::new();
     }
-    let data = input.attrs.iter().any(|attribute| attribute.path().is_ident("weir_data"));
-    let generics = input.generics.type_params().map(|parameter| parameter.ident.clone()).collect();
-    let mut around = Around { data, generics, mistakes, count: 0, items: TokenStream::new() };
+    let data = input
+        .attrs
+        .iter()
+        .any(|attribute| attribute.path().is_ident("weir_data"));
+    let generics = input
+        .generics
+        .type_params()
+        .map(|parameter| parameter.ident.clone())
+        .collect();
+    let mut around = Around {
+        data,
+        generics,
+        mistakes,
+        count: 0,
+        items: TokenStream::new(),
+    };
     let parts = match &input.data {
         Data::Struct(item) => of_struct(&item.fields, &input.ident, &container, &mut around),
         Data::Enum(item) => {
             let numbers = data && has_number_repr(&input.attrs);
-            Enum::read(item, &input.ident, &container, numbers, &mut around).map(|item| item.parts())
+            Enum::read(item, &input.ident, &container, numbers, &mut around)
+                .map(|item| item.parts())
         }
         Data::Union(item) => {
-            around.mistakes.add(item.union_token, "a union has no schema: write an enum");
+            around
+                .mistakes
+                .add(item.union_token, "a union has no schema: write an enum");
             None
         }
     };
-    let Some(Parts { kind, write, read, print, beside }) = parts else { return TokenStream::new() };
+    let Some(Parts {
+        kind,
+        write,
+        read,
+        print,
+        beside,
+    }) = parts
+    else {
+        return TokenStream::new();
+    };
     let name = &input.ident;
     let items = around.items;
     let mut generics = input.generics.clone();
     for parameter in &mut generics.params {
         if let GenericParam::Type(parameter) = parameter {
-            parameter.bounds.push(parse_quote!(::weir_plugin_sdk::schema::ToolSchema));
+            parameter
+                .bounds
+                .push(parse_quote!(::weir_plugin_sdk::schema::ToolSchema));
         }
     }
     let (before, types, bounds) = generics.split_for_impl();
@@ -137,14 +180,26 @@ pub(crate) struct Parts {
     pub(crate) beside: Option<TokenStream>,
 }
 
-fn of_struct(fields: &Fields, name: &Ident, container: &Container, around: &mut Around<'_>) -> Option<Parts> {
-    if container.default.is_some() && (container.transparent || !matches!(fields, Fields::Named(_))) {
-        around.mistakes.add(name, "`default` makes the fields with names that are left out: here there are none");
+fn of_struct(
+    fields: &Fields,
+    name: &Ident,
+    container: &Container,
+    around: &mut Around<'_>,
+) -> Option<Parts> {
+    if container.default.is_some() && (container.transparent || !matches!(fields, Fields::Named(_)))
+    {
+        around.mistakes.add(
+            name,
+            "`default` makes the fields with names that are left out: here there are none",
+        );
         return None;
     }
     if container.transparent {
         let Some(field) = fields.iter().next().filter(|_| fields.len() == 1) else {
-            around.mistakes.add(name, "a transparent struct has one field, which is all of it");
+            around.mistakes.add(
+                name,
+                "a transparent struct has one field, which is all of it",
+            );
             return None;
         };
         let slot = around.transparent(field);
@@ -161,12 +216,18 @@ fn of_struct(fields: &Fields, name: &Ident, container: &Container, around: &mut 
             beside: None,
         });
     }
-    let payload = around.payload(fields, container.rename_all, container.closed, container.default.as_ref());
+    let payload = around.payload(
+        fields,
+        container.rename_all,
+        container.closed,
+        container.default.as_ref(),
+    );
     let kind = match &payload {
         Payload::Unit => {
-            around
-                .mistakes
-                .add(name, "a struct without fields is null in JSON: write `struct … {}`, which is an object");
+            around.mistakes.add(
+                name,
+                "a struct without fields is null in JSON: write `struct … {}`, which is an object",
+            );
             return None;
         }
         Payload::Newtype(slot) => {
@@ -182,18 +243,34 @@ fn of_struct(fields: &Fields, name: &Ident, container: &Container, around: &mut 
         Payload::Tuple(_) => quote!(::weir_plugin_sdk::schema::Kind::FixedList),
         Payload::Named(_) => quote!(::weir_plugin_sdk::schema::Kind::Object),
     };
-    let (write, read, pattern, print) =
-        (payload.write(), payload.read(&quote!(Self)), payload.pattern(), payload.print());
-    Some(Parts { kind, write, read: quote!(Ok(#read)), print: quote!(let Self #pattern = self; #print), beside: None })
+    let (write, read, pattern, print) = (
+        payload.write(),
+        payload.read(&quote!(Self)),
+        payload.pattern(),
+        payload.print(),
+    );
+    Some(Parts {
+        kind,
+        write,
+        read: quote!(Ok(#read)),
+        print: quote!(let Self #pattern = self; #print),
+        beside: None,
+    })
 }
 
 /// Returns `true` for `#[repr(i32)]` and its kin.
 fn has_number_repr(attributes: &[Attribute]) -> bool {
     const NUMBERS: [&str; 8] = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"];
     let mut found = false;
-    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {
+    for attribute in attributes
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("repr"))
+    {
         let _ = attribute.parse_nested_meta(|meta| {
-            found |= meta.path.get_ident().is_some_and(|name| NUMBERS.contains(&name.to_string().as_str()));
+            found |= meta
+                .path
+                .get_ident()
+                .is_some_and(|name| NUMBERS.contains(&name.to_string().as_str()));
             Ok(())
         });
     }
@@ -205,13 +282,22 @@ pub(crate) fn tagging(container: &Container, name: &Ident, mistakes: &mut Mistak
     match (container.untagged, &container.tag, &container.content) {
         (true, None, None) => Tagging::None,
         (true, ..) => {
-            mistakes.add(name, "an enum that is `untagged` has no `tag` and no `content`: leave one of them out");
+            mistakes.add(
+                name,
+                "an enum that is `untagged` has no `tag` and no `content`: leave one of them out",
+            );
             Tagging::None
         }
-        (false, Some(tag), Some(content)) => Tagging::Beside { tag: tag.clone(), content: content.clone() },
+        (false, Some(tag), Some(content)) => Tagging::Beside {
+            tag: tag.clone(),
+            content: content.clone(),
+        },
         (false, Some(tag), None) => Tagging::Inside(tag.clone()),
         (false, None, Some(_)) => {
-            mistakes.add(name, "`content` stands beside a tag: write `tag` too, or leave it out");
+            mistakes.add(
+                name,
+                "`content` stands beside a tag: write `tag` too, or leave it out",
+            );
             Tagging::Outside
         }
         (false, None, None) => Tagging::Outside,

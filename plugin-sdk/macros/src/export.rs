@@ -17,7 +17,10 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
     for path in &paths {
         let name = name_of(path);
         if seen.contains(&name) {
-            mistakes.add(path, format!("`{}` stands there twice: name each tool once", name));
+            mistakes.add(
+                path,
+                format!("`{}` stands there twice: name each tool once", name),
+            );
             continue;
         }
         seen.push(name);

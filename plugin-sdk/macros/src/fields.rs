@@ -59,19 +59,28 @@ impl Around<'_> {
         match fields {
             Fields::Unit => Payload::Unit,
             Fields::Unnamed(fields) => {
-                let mut slots: Vec<Slot> = fields.unnamed.iter().map(|field| self.unnamed(field)).collect();
+                let mut slots: Vec<Slot> = fields
+                    .unnamed
+                    .iter()
+                    .map(|field| self.unnamed(field))
+                    .collect();
                 match slots.len() {
                     1 => Payload::Newtype(slots.remove(0)),
                     0 => Payload::Tuple(Vec::new()),
                     count => {
                         if count > 8 {
-                            self.mistakes.add(fields, "a tuple has eight items at most: write fields with names");
+                            self.mistakes.add(
+                                fields,
+                                "a tuple has eight items at most: write fields with names",
+                            );
                         }
                         Payload::Tuple(slots)
                     }
                 }
             }
-            Fields::Named(fields) => Payload::Named(self.named(fields, rename_all, closed, default)),
+            Fields::Named(fields) => {
+                Payload::Named(self.named(fields, rename_all, closed, default))
+            }
         }
     }
 
@@ -81,21 +90,37 @@ impl Around<'_> {
     }
 
     /// Refuses what a variant holds if it is no object: the tag of its enum stands among the members of one.
-    pub(crate) fn has_place_for(&mut self, tag: &str, variant: &syn::Variant, payload: &mut Payload) {
+    pub(crate) fn has_place_for(
+        &mut self,
+        tag: &str,
+        variant: &syn::Variant,
+        payload: &mut Payload,
+    ) {
         let instead = "write fields with names, or `content` beside `tag`";
         match payload {
             Payload::Unit | Payload::Named(_) => {}
             Payload::Tuple(_) => {
-                self.mistakes.add(&variant.ident, format!("a tuple has no place for the tag `{tag}`: {instead}"));
+                self.mistakes.add(
+                    &variant.ident,
+                    format!("a tuple has no place for the tag `{tag}`: {instead}"),
+                );
             }
             Payload::Newtype(slot) => {
-                let of = &variant.fields.iter().next().expect("a newtype has one field").ty;
+                let of = &variant
+                    .fields
+                    .iter()
+                    .next()
+                    .expect("a newtype has one field")
+                    .ty;
                 if names_any(of, &self.generics) {
                     slot.property.extend(quote!(.object()));
                     return;
                 }
                 let (parameter, of_span) = (&slot.parameter, of.span());
-                let message = format!("`{}` has no place for the tag `{tag}`: {instead}", shown(of));
+                let message = format!(
+                    "`{}` has no place for the tag `{tag}`: {instead}",
+                    shown(of)
+                );
                 let by_hand = format!(
                     "{message}; where its schema is written by hand and each value is an object, write `const KIND: Kind = \
                      Kind::Object` there"
@@ -112,7 +137,10 @@ impl Around<'_> {
     fn unnamed(&mut self, field: &syn::Field) -> Slot {
         let read = serde::Field::read(&field.attrs, self.mistakes);
         if read.skip || read.skip_if.is_some() || read.default.is_some() || read.rename.is_some() {
-            self.mistakes.add(field, "a field without a name is always there and has no name: leave `#[serde(…)]` out");
+            self.mistakes.add(
+                field,
+                "a field without a name is always there and has no name: leave `#[serde(…)]` out",
+            );
         }
         let arg = Arg::read(&field.attrs, self.mistakes);
         arg.no_command_line(self.mistakes);
@@ -133,21 +161,31 @@ impl Around<'_> {
             let ident = field.ident.clone().expect("a named field has a name");
             let attributes = serde::Field::read(&field.attrs, self.mistakes);
             let bare = ident.unraw().to_string();
-            let name = attributes.rename.unwrap_or_else(|| rename_all.map_or(bare.clone(), |case| case.field(&bare)));
+            let name = attributes
+                .rename
+                .unwrap_or_else(|| rename_all.map_or(bare.clone(), |case| case.field(&bare)));
             if attributes.skip {
-                let made = attributes.default.unwrap_or_else(|| quote!(::core::default::Default::default));
+                let made = attributes
+                    .default
+                    .unwrap_or_else(|| quote!(::core::default::Default::default));
                 let slot = Slot::skipped(made);
-                read.push(Field { name: ident, slot, skip: true, skip_if: None });
+                read.push(Field {
+                    name: ident,
+                    slot,
+                    skip: true,
+                    skip_if: None,
+                });
                 continue;
             }
             let arg = Arg::read(&field.attrs, self.mistakes);
             arg.no_command_line(self.mistakes);
             let mut slot = self.slot(name, &field.ty, &arg);
-            let made = attributes
-                .default
-                .or_else(|| default.map(|default| quote!((|| { let made: Self = #default(); made.#ident }))));
+            let made = attributes.default.or_else(|| {
+                default.map(|default| quote!((|| { let made: Self = #default(); made.#ident })))
+            });
             if let (Some(made), None) = (made, &arg.default) {
-                slot.property.extend(quote!(.default(::weir_plugin_sdk::schema::Default::Silent)));
+                slot.property
+                    .extend(quote!(.default(::weir_plugin_sdk::schema::Default::Silent)));
                 slot.make = Some(made);
             }
             let parameter = &slot.parameter;
@@ -158,7 +196,8 @@ impl Around<'_> {
                 }
                 None if self.data => {
                     // A caller must send it, and an answer leaves it out where it is `None`.
-                    slot.property.extend(arg.required.is_some().then(|| quote!(.may_be_left_out())));
+                    slot.property
+                        .extend(arg.required.is_some().then(|| quote!(.may_be_left_out())));
                     Some(quote!((#parameter.is_absent)))
                 }
                 None => {
@@ -166,9 +205,17 @@ impl Around<'_> {
                     None
                 }
             };
-            read.push(Field { name: ident, slot, skip: false, skip_if });
+            read.push(Field {
+                name: ident,
+                slot,
+                skip: false,
+                skip_if,
+            });
         }
-        Named { fields: read, closed }
+        Named {
+            fields: read,
+            closed,
+        }
     }
 
     fn slot(&mut self, name: String, of: &Type, arg: &Arg) -> Slot {
@@ -197,7 +244,14 @@ impl Slot {
     /// Returns a field that is neither read nor printed.
     fn skipped(make: TokenStream) -> Self {
         let (parameter, items, property) = Default::default();
-        Self { name: String::new(), parameter, items, property, make: Some(make), json: None }
+        Self {
+            name: String::new(),
+            parameter,
+            items,
+            property,
+            make: Some(make),
+            json: None,
+        }
     }
 }
 
@@ -227,7 +281,11 @@ impl Payload {
                 quote!(::weir_plugin_sdk::schema::write_tuple(&const { [#(#properties),*] }, schema);)
             }
             Self::Named(named) => {
-                let properties = named.fields.iter().filter(|field| !field.skip).map(|field| &field.slot.property);
+                let properties = named
+                    .fields
+                    .iter()
+                    .filter(|field| !field.skip)
+                    .map(|field| &field.slot.property);
                 let closed = named.closed;
                 quote!(::weir_plugin_sdk::schema::write_object(&const { [#(#properties),*] }, #closed, schema);)
             }
@@ -293,7 +351,11 @@ impl Payload {
             Self::Named(named) => {
                 let bindings = named.fields.iter().enumerate().map(|(at, field)| {
                     let (name, value) = (&field.name, format_ident!("value_{at}"));
-                    if field.skip { quote!(#name: _) } else { quote!(#name: #value) }
+                    if field.skip {
+                        quote!(#name: _)
+                    } else {
+                        quote!(#name: #value)
+                    }
                 });
                 quote!({ #(#bindings),* })
             }

@@ -30,26 +30,51 @@ impl Literal {
     pub(crate) fn of(expression: &Expr) -> Option<Self> {
         let (sort, json, length, number) = match expression {
             Expr::Lit(ExprLit { lit, .. }) => scalar(lit, false)?,
-            Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => match &**expr {
-                Expr::Lit(ExprLit { lit: lit @ (Lit::Int(_) | Lit::Float(_)), .. }) => scalar(lit, true)?,
+            Expr::Unary(ExprUnary {
+                op: UnOp::Neg(_),
+                expr,
+                ..
+            }) => match &**expr {
+                Expr::Lit(ExprLit {
+                    lit: lit @ (Lit::Int(_) | Lit::Float(_)),
+                    ..
+                }) => scalar(lit, true)?,
                 _ => return None,
             },
             Expr::Array(array) => {
                 let elements: Option<Vec<Self>> = array.elems.iter().map(Self::of).collect();
                 let elements = elements?;
-                let texts: Vec<&str> = elements.iter().map(|element| element.json.as_str()).collect();
-                (Sort::List, format!("[{}]", texts.join(",")), Some(elements.len() as u64), None)
+                let texts: Vec<&str> = elements
+                    .iter()
+                    .map(|element| element.json.as_str())
+                    .collect();
+                (
+                    Sort::List,
+                    format!("[{}]", texts.join(",")),
+                    Some(elements.len() as u64),
+                    None,
+                )
             }
             Expr::Reference(reference) if matches!(&*reference.expr, Expr::Array(_)) => {
                 return Self::of(&reference.expr);
             }
             _ => return None,
         };
-        Some(Self { sort, json, length, number, tokens: expression.to_token_stream() })
+        Some(Self {
+            sort,
+            json,
+            length,
+            number,
+            tokens: expression.to_token_stream(),
+        })
     }
 
     pub(crate) fn span(&self) -> Span {
-        self.tokens.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span())
+        self.tokens
+            .clone()
+            .into_iter()
+            .next()
+            .map_or_else(Span::call_site, |token| token.span())
     }
 }
 
@@ -60,14 +85,29 @@ fn scalar(literal: &Lit, negative: bool) -> Option<Scalar> {
     Some(match literal {
         Lit::Str(text) => {
             let text = text.value();
-            (Sort::Text, json_text(&text), Some(text.chars().count() as u64), None)
+            (
+                Sort::Text,
+                json_text(&text),
+                Some(text.chars().count() as u64),
+                None,
+            )
         }
-        Lit::Char(character) => (Sort::Text, json_text(&character.value().to_string()), Some(1), None),
+        Lit::Char(character) => (
+            Sort::Text,
+            json_text(&character.value().to_string()),
+            Some(1),
+            None,
+        ),
         Lit::Bool(boolean) => (Sort::Boolean, boolean.value().to_string(), None, None),
         Lit::Int(integer) => {
             let value: i128 = integer.base10_parse().ok()?;
             let value = if negative { -value } else { value };
-            (Sort::Integer(value), value.to_string(), None, Some(value as f64))
+            (
+                Sort::Integer(value),
+                value.to_string(),
+                None,
+                Some(value as f64),
+            )
         }
         Lit::Float(float) => {
             let value: f64 = format!("{sign}{}", float.base10_digits()).parse().ok()?;

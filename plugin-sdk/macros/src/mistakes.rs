@@ -25,22 +25,31 @@ impl Mistakes {
     }
 
     pub(crate) fn into_tokens(self) -> TokenStream {
-        self.0.map(|error| error.to_compile_error()).unwrap_or_default()
+        self.0
+            .map(|error| error.to_compile_error())
+            .unwrap_or_default()
     }
 }
 
 /// Returns the sentence about an unknown key: which key was meant, or else all keys there are.
 pub(crate) fn unknown(key: &str, attribute: &str, known: &[&str]) -> String {
-    let begins = |known: &&str| known.len() > 1 && (key.starts_with(*known) || known.starts_with(key));
+    let begins =
+        |known: &&str| known.len() > 1 && (key.starts_with(*known) || known.starts_with(key));
     if let Some(known) = known.iter().find(|known| key.len() > 1 && begins(known)) {
         return format!("`{key}` is no key of `{attribute}`: did you mean `{known}`?");
     }
-    let near = known.iter().map(|known| (distance(key, known), known)).min();
+    let near = known
+        .iter()
+        .map(|known| (distance(key, known), known))
+        .min();
     match near {
         Some((distance, known)) if distance <= 2.max(known.len() / 3) => {
             format!("`{key}` is no key of `{attribute}`: did you mean `{known}`?")
         }
-        _ => format!("`{key}` is no key of `{attribute}`: write one of {}", known.join(", ")),
+        _ => format!(
+            "`{key}` is no key of `{attribute}`: write one of {}",
+            known.join(", ")
+        ),
     }
 }
 

@@ -66,7 +66,9 @@ pub(crate) fn slot(at: usize, name: String, of: &Type, arg: &Arg, generic: bool)
             None => {
                 let expression = match value {
                     Some(expression) => quote!(#expression),
-                    None => quote_spanned!(of.span()=> <#of as ::core::default::Default>::default()),
+                    None => {
+                        quote_spanned!(of.span()=> <#of as ::core::default::Default>::default())
+                    }
                 };
                 let function = if generic {
                     quote!((|| -> #of { #expression }))
@@ -86,7 +88,14 @@ pub(crate) fn slot(at: usize, name: String, of: &Type, arg: &Arg, generic: bool)
             }
         }
     }
-    Slot { name, parameter, items, property, make, json }
+    Slot {
+        name,
+        parameter,
+        items,
+        property,
+        make,
+        json,
+    }
 }
 
 impl Slot {
@@ -112,12 +121,21 @@ fn rules(arg: &Arg) -> Vec<TokenStream> {
             add(variant, length.value.to_token_stream());
         }
     }
-    for (variant, bound) in [("Gt", &arg.gt), ("Lt", &arg.lt), ("Ge", &arg.ge), ("Le", &arg.le)] {
+    for (variant, bound) in [
+        ("Gt", &arg.gt),
+        ("Lt", &arg.lt),
+        ("Ge", &arg.ge),
+        ("Le", &arg.le),
+    ] {
         if let Some(bound) = bound {
             add(variant, bound.value.json.to_token_stream());
         }
     }
-    for (variant, text) in [("Pattern", &arg.pattern), ("Format", &arg.format), ("Title", &arg.title)] {
+    for (variant, text) in [
+        ("Pattern", &arg.pattern),
+        ("Format", &arg.format),
+        ("Title", &arg.title),
+    ] {
         if let Some(text) = text {
             add(variant, text.value.to_token_stream());
         }
@@ -147,39 +165,58 @@ fn checks(parameter: &TokenStream, of: &Type, arg: &Arg) -> TokenStream {
     }
     for bound in [&arg.gt, &arg.lt, &arg.ge, &arg.le].into_iter().flatten() {
         let (key, json) = (&bound.key, &bound.value.json);
-        let message =
-            format!("`{key}` bounds a number; write `min_len` or `max_len` for a text, a list, a set or a map");
+        let message = format!(
+            "`{key}` bounds a number; write `min_len` or `max_len` for a text, a list, a set or a map"
+        );
         check(key.span(), quote!(#kind.has_order()), message);
         match bound.value.sort {
             Sort::Integer(number) => {
-                let message = format!("`{key} = {json}` lies outside of what `{}` holds", shown(of));
+                let message = format!(
+                    "`{key} = {json}` lies outside of what `{}` holds",
+                    shown(of)
+                );
                 let kind = &kind;
                 check(bound.value.span(), quote!(#kind.holds(#number)), message);
             }
             _ => {
-                let message =
-                    format!("`{key} = {json}` has a fraction, and a `{}` has none: write a whole number", shown(of));
+                let message = format!(
+                    "`{key} = {json}` has a fraction, and a `{}` has none: write a whole number",
+                    shown(of)
+                );
                 check(bound.value.span(), quote!(#kind.takes_fraction()), message);
             }
         }
     }
     for text in [&arg.pattern, &arg.format].into_iter().flatten() {
         let key = &text.key;
-        let message =
-            format!("`{key}` is for a text; a list has it on the type of its items, by `#[data]` on a newtype");
+        let message = format!(
+            "`{key}` is for a text; a list has it on the type of its items, by `#[data]` on a newtype"
+        );
         check(key.span(), quote!(#kind.is_text()), message);
     }
     if let Some(required) = &arg.required {
-        let message = "`required` is for an `Option`; this one is required already: leave the word out";
-        check(required.span(), quote!(#parameter.is_optional()), message.to_owned());
+        let message =
+            "`required` is for an `Option`; this one is required already: leave the word out";
+        check(
+            required.span(),
+            quote!(#parameter.is_optional()),
+            message.to_owned(),
+        );
     }
-    if let Some(Keyed { value: Some(expression), .. }) = &arg.default
+    if let Some(Keyed {
+        value: Some(expression),
+        ..
+    }) = &arg.default
         && let Some(literal) = Literal::of(expression)
     {
         let (holds, what) = match literal.sort {
             Sort::Text => (quote!(#kind.takes_text()), "a text"),
             Sort::Integer(number) => {
-                let message = format!("the default {} lies outside of what `{}` holds", literal.json, shown(of));
+                let message = format!(
+                    "the default {} lies outside of what `{}` holds",
+                    literal.json,
+                    shown(of)
+                );
                 check(literal.span(), quote!(#kind.holds(#number)), message);
                 (quote!(#kind.takes_integer()), "a whole number")
             }

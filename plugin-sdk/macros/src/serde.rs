@@ -54,7 +54,10 @@ const CONTAINER: [(&str, &[Place]); 10] = [
     ("content", &[Place::Enum]),
     ("untagged", &[Place::Enum]),
     ("transparent", &[Place::Struct]),
-    ("deny_unknown_fields", &[Place::Struct, Place::Enum, Place::Variant]),
+    (
+        "deny_unknown_fields",
+        &[Place::Struct, Place::Enum, Place::Variant],
+    ),
     ("skip", &[Place::Variant]),
 ];
 const FIELD: [&str; 4] = ["rename", "default", "skip", "skip_serializing_if"];
@@ -62,12 +65,18 @@ const FIELD: [&str; 4] = ["rename", "default", "skip", "skip_serializing_if"];
 impl Place {
     /// Refuses a key that would be read here and change nothing.
     fn takes(self, key: &Ident) -> syn::Result<()> {
-        let Some((_, places)) = CONTAINER.iter().find(|(name, _)| key == name) else { return Ok(()) };
+        let Some((_, places)) = CONTAINER.iter().find(|(name, _)| key == name) else {
+            return Ok(());
+        };
         if places.contains(&self) {
             return Ok(());
         }
         let meant: Vec<&str> = places.iter().map(|place| place.name()).collect();
-        let message = format!("`{key}` is for {}, not for {}: leave it out", meant.join(" or "), self.name());
+        let message = format!(
+            "`{key}` is for {}, not for {}: leave it out",
+            meant.join(" or "),
+            self.name()
+        );
         Err(syn::Error::new(key.span(), message))
     }
 
@@ -114,7 +123,9 @@ impl Field {
                 "rename" => read.rename = Some(text(meta)?.value()),
                 "default" => read.default = Some(default(meta)?),
                 "skip" => read.skip = true,
-                "skip_serializing_if" => read.skip_if = Some(text(meta)?.parse::<Path>()?.to_token_stream()),
+                "skip_serializing_if" => {
+                    read.skip_if = Some(text(meta)?.parse::<Path>()?.to_token_stream())
+                }
                 other => return Err(refused(key, other, &FIELD)),
             }
             Ok(())
@@ -128,7 +139,10 @@ fn each(
     mistakes: &mut Mistakes,
     mut read: impl FnMut(&Ident, &ParseNestedMeta<'_>) -> syn::Result<()>,
 ) {
-    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
+    for attribute in attributes
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("serde"))
+    {
         let result = attribute.parse_nested_meta(|meta| match meta.path.get_ident().cloned() {
             Some(key) => read(&key, &meta),
             // In `crate = "…"` the keyword is an identifier to syn's paths, so this is something else.

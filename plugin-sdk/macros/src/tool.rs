@@ -17,8 +17,17 @@ use crate::{
     types,
 };
 
-const KEYS: [&str; 9] =
-    ["name", "title", "description", "read_only", "destructive", "idempotent", "open_world", "task", "requests"];
+const KEYS: [&str; 9] = [
+    "name",
+    "title",
+    "description",
+    "read_only",
+    "destructive",
+    "idempotent",
+    "open_world",
+    "task",
+    "requests",
+];
 const HINTS: [(&str, &str); 4] = [
     ("read_only", "readOnlyHint"),
     ("destructive", "destructiveHint"),
@@ -38,7 +47,10 @@ struct Keys {
 }
 
 /// One parameter of the function.
-#[expect(clippy::large_enum_variant, reason = "a function has few of them, and nearly all are arguments")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a function has few of them, and nearly all are arguments"
+)]
 enum Parameter {
     /// `&Context`.
     Context,
@@ -53,13 +65,25 @@ pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> TokenStream 
         Ok(function) => function,
         Err(_) => {
             let mut mistakes = Mistakes::default();
-            let keyword = item.clone().into_iter().find(|token| matches!(token, proc_macro2::TokenTree::Ident(_)));
-            let word = keyword.as_ref().map(ToString::to_string).unwrap_or_default();
-            if matches!(word.as_str(), "fn" | "async" | "const" | "unsafe" | "extern") {
+            let keyword = item
+                .clone()
+                .into_iter()
+                .find(|token| matches!(token, proc_macro2::TokenTree::Ident(_)));
+            let word = keyword
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            if matches!(
+                word.as_str(),
+                "fn" | "async" | "const" | "unsafe" | "extern"
+            ) {
                 // A function that does not parse: rustc says it better.
                 return item;
             }
-            mistakes.add(keyword, "`#[tool]` stands above a function; a struct or an enum has `#[data]` above it");
+            mistakes.add(
+                keyword,
+                "`#[tool]` stands above a function; a struct or an enum has `#[data]` above it",
+            );
             let mistakes = mistakes.into_tokens();
             return quote!(#mistakes #item);
         }
@@ -67,7 +91,11 @@ pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> TokenStream 
     let mut mistakes = Mistakes::default();
     let keys = Keys::read(attributes, &mut mistakes);
     signature(&function, &mut mistakes);
-    let parameters = if mistakes.is_empty() { parameters(&function, &mut mistakes) } else { Vec::new() };
+    let parameters = if mistakes.is_empty() {
+        parameters(&function, &mut mistakes)
+    } else {
+        Vec::new()
+    };
     types::check_return(&function.sig.output, &mut mistakes);
     if !mistakes.is_empty() {
         return stand_in(&function, mistakes);
@@ -85,16 +113,23 @@ impl Keys {
             };
             let name = key.to_string();
             if !KEYS.contains(&name.as_str()) {
-                return Err(syn::Error::new(key.span(), unknown(&name, "#[tool(…)]", &KEYS)));
+                return Err(syn::Error::new(
+                    key.span(),
+                    unknown(&name, "#[tool(…)]", &KEYS),
+                ));
             }
             if seen.contains(&name) {
-                return Err(syn::Error::new(key.span(), format!("`{name}` stands there twice: write it once")));
+                return Err(syn::Error::new(
+                    key.span(),
+                    format!("`{name}` stands there twice: write it once"),
+                ));
             }
             seen.push(name.clone());
             match name.as_str() {
                 "name" => {
                     let name: LitStr = meta.value()?.parse()?;
-                    tool_name(&name.value()).map_err(|message| syn::Error::new(name.span(), message))?;
+                    tool_name(&name.value())
+                        .map_err(|message| syn::Error::new(name.span(), message))?;
                     keys.name = Some(name);
                 }
                 "title" => keys.title = Some(meta.value()?.parse::<LitStr>()?.value()),
@@ -102,8 +137,15 @@ impl Keys {
                 "requests" => keys.requests = requests(&meta)?,
                 "task" => keys.task = Some(task(&meta)?),
                 other => {
-                    let hint = HINTS.iter().find(|(key, _)| *key == other).map_or("", |(_, hint)| *hint);
-                    let is = if meta.input.peek(Token![=]) { meta.value()?.parse::<LitBool>()?.value() } else { true };
+                    let hint = HINTS
+                        .iter()
+                        .find(|(key, _)| *key == other)
+                        .map_or("", |(_, hint)| *hint);
+                    let is = if meta.input.peek(Token![=]) {
+                        meta.value()?.parse::<LitBool>()?.value()
+                    } else {
+                        true
+                    };
                     keys.hints.push((key, hint, is));
                 }
             }
@@ -114,7 +156,10 @@ impl Keys {
         }
         let is = |hint: &str| keys.hints.iter().find(|(key, _, is)| key == hint && *is);
         if let (Some(_), Some((destructive, ..))) = (is("read_only"), is("destructive")) {
-            mistakes.add(destructive, "a tool that only reads destroys nothing: write `read_only` or `destructive`");
+            mistakes.add(
+                destructive,
+                "a tool that only reads destroys nothing: write `read_only` or `destructive`",
+            );
         }
         keys
     }
@@ -129,7 +174,10 @@ fn task(meta: &ParseNestedMeta<'_>) -> syn::Result<&'static str> {
     match support.value().as_str() {
         "optional" => Ok("optional"),
         "required" => Ok("required"),
-        _ => Err(syn::Error::new(support.span(), "write `task`, or `task = \"required\"`")),
+        _ => Err(syn::Error::new(
+            support.span(),
+            "write `task`, or `task = \"required\"`",
+        )),
     }
 }
 
@@ -139,15 +187,23 @@ fn requests(meta: &ParseNestedMeta<'_>) -> syn::Result<Vec<LitStr>> {
     let content;
     syn::parenthesized!(content in meta.input);
     let texts = content.parse_terminated(<LitStr as Parse>::parse, Token![,])?;
-    match texts.iter().find(|text| !IMPORTS.contains(&text.value().as_str())) {
-        Some(text) => Err(syn::Error::new(text.span(), "write \"sql\", \"http\" or \"files\"")),
+    match texts
+        .iter()
+        .find(|text| !IMPORTS.contains(&text.value().as_str()))
+    {
+        Some(text) => Err(syn::Error::new(
+            text.span(),
+            "write \"sql\", \"http\" or \"files\"",
+        )),
         None => Ok(texts.into_iter().collect()),
     }
 }
 
 fn tool_name(name: &str) -> Result<(), String> {
     let good = (1..=64).contains(&name.len())
-        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
+        && name
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
     if good {
         return Ok(());
     }
@@ -163,7 +219,10 @@ fn signature(function: &ItemFn, mistakes: &mut Mistakes) {
         mistakes.add(&signature.generics, message);
     }
     if let Safety::Unsafe(keyword) = &signature.safety {
-        mistakes.add(keyword, "a tool is called by agents, which promise nothing: leave `unsafe` out");
+        mistakes.add(
+            keyword,
+            "a tool is called by agents, which promise nothing: leave `unsafe` out",
+        );
     }
     if let Some(abi) = &signature.abi {
         mistakes.add(abi, "a tool is called by the gateway: leave `extern` out");
@@ -177,7 +236,10 @@ fn signature(function: &ItemFn, mistakes: &mut Mistakes) {
     if signature.receiver().is_none()
         && let Err(message) = tool_name(&bare(&signature.ident))
     {
-        mistakes.add(&signature.ident, format!("{message}: write `#[tool(name = \"…\")]`"));
+        mistakes.add(
+            &signature.ident,
+            format!("{message}: write `#[tool(name = \"…\")]`"),
+        );
     }
 }
 
@@ -195,7 +257,10 @@ fn parameters(function: &ItemFn, mistakes: &mut Mistakes) -> Vec<Parameter> {
             continue;
         };
         if pattern.by_ref.is_some() || pattern.subpat.is_some() {
-            mistakes.add(pattern, "a parameter's name is its name for the agent: write the name alone");
+            mistakes.add(
+                pattern,
+                "a parameter's name is its name for the agent: write the name alone",
+            );
             continue;
         }
         let name = bare(&pattern.ident);
@@ -204,10 +269,21 @@ fn parameters(function: &ItemFn, mistakes: &mut Mistakes) -> Vec<Parameter> {
                 mistakes.add(&typed.ty, "a tool has one context: leave this one out");
             }
             has_context = true;
-            if let Some(arg) = typed.attrs.iter().find(|attribute| attribute.path().is_ident("arg")) {
-                mistakes.add(arg, "the context is no argument of the tool: leave `#[arg(…)]` out");
+            if let Some(arg) = typed
+                .attrs
+                .iter()
+                .find(|attribute| attribute.path().is_ident("arg"))
+            {
+                mistakes.add(
+                    arg,
+                    "the context is no argument of the tool: leave `#[arg(…)]` out",
+                );
             }
-            parameters.push(if optional { Parameter::OptionalContext } else { Parameter::Context });
+            parameters.push(if optional {
+                Parameter::OptionalContext
+            } else {
+                Parameter::Context
+            });
             continue;
         }
         if names_context(&typed.ty) {
@@ -228,7 +304,8 @@ fn parameters(function: &ItemFn, mistakes: &mut Mistakes) -> Vec<Parameter> {
         let arg = Arg::read(&typed.attrs, mistakes);
         for (flag, span) in aliases(&arg) {
             if flags.contains(&flag) {
-                let message = format!("`{flag}` is the alias of another parameter already: write another");
+                let message =
+                    format!("`{flag}` is the alias of another parameter already: write another");
                 mistakes.push(syn::Error::new(span, message));
             }
             flags.push(flag);
@@ -247,8 +324,15 @@ fn command_line(arg: &Arg) -> Option<TokenStream> {
         return None;
     }
     let option = arg.option.as_ref().map(|option| &option.value);
-    let aliases = option.map(|option| option.aliases.as_slice()).unwrap_or_default();
-    let metavar = optional(option.and_then(|option| option.metavar.as_ref()).map(LitStr::value).as_deref());
+    let aliases = option
+        .map(|option| option.aliases.as_slice())
+        .unwrap_or_default();
+    let metavar = optional(
+        option
+            .and_then(|option| option.metavar.as_ref())
+            .map(LitStr::value)
+            .as_deref(),
+    );
     Some(quote! {
         .cli(::weir_plugin_sdk::schema::Cli { positional: #positional, aliases: &[#(#aliases),*], metavar: #metavar })
     })
@@ -261,8 +345,14 @@ fn context(of: &Type) -> Option<bool> {
         return Some(false);
     }
     let Type::Path(path) = of else { return None };
-    let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
-    let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    let last = path
+        .path
+        .segments
+        .last()
+        .filter(|last| last.ident == "Option")?;
+    let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else {
+        return None;
+    };
     match arguments.args.first() {
         Some(syn::GenericArgument::Type(of)) if is_context(of) => Some(true),
         _ => None,
@@ -292,8 +382,11 @@ fn bare(name: &Ident) -> String {
 
 fn tool(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> TokenStream {
     let (name, visibility) = (&function.sig.ident, &function.vis);
-    let conditions: Vec<&Attribute> =
-        function.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
+    let conditions: Vec<&Attribute> = function
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("cfg"))
+        .collect();
     let plain = plain(function);
     let items = parameters.iter().filter_map(|parameter| match parameter {
         Parameter::Argument { slot, .. } => Some(&slot.items),
@@ -328,18 +421,24 @@ fn plain(function: &ItemFn) -> ItemFn {
     let mut plain = function.clone();
     for input in &mut plain.sig.inputs {
         if let FnArg::Typed(typed) = input {
-            typed.attrs.retain(|attribute| !attribute.path().is_ident("arg") && !attribute.path().is_ident("doc"));
+            typed.attrs.retain(|attribute| {
+                !attribute.path().is_ident("arg") && !attribute.path().is_ident("doc")
+            });
         }
     }
     plain
 }
 
 fn definition(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> TokenStream {
-    let name = keys.name.as_ref().map_or_else(|| bare(&function.sig.ident), LitStr::value);
-    let (title, description) = match docs::text(&function.attrs).map(|text| docs::title_and_description(&text)) {
-        Some((title, description)) => (Some(title), Some(description)),
-        None => (None, None),
-    };
+    let name = keys
+        .name
+        .as_ref()
+        .map_or_else(|| bare(&function.sig.ident), LitStr::value);
+    let (title, description) =
+        match docs::text(&function.attrs).map(|text| docs::title_and_description(&text)) {
+            Some((title, description)) => (Some(title), Some(description)),
+            None => (None, None),
+        };
     let title = optional(keys.title.clone().or(title).as_deref());
     let description = optional(keys.description.clone().or(description).as_deref());
     let hints = keys.hints.iter().map(|(_, hint, is)| quote!((#hint, #is)));
@@ -404,7 +503,11 @@ fn call(function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
     } else {
         called
     };
-    let fields = if reads.is_empty() { quote!(_) } else { quote!(mut #fields) };
+    let fields = if reads.is_empty() {
+        quote!(_)
+    } else {
+        quote!(mut #fields)
+    };
     quote! {
         #[allow(unused_variables, clippy::unit_arg, clippy::let_unit_value)]
         fn call(

@@ -2,7 +2,10 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{GenericArgument, Ident, PathArguments, ReturnType, Type, TypePath, parse_quote, spanned::Spanned};
+use syn::{
+    GenericArgument, Ident, PathArguments, ReturnType, Type, TypePath, parse_quote,
+    spanned::Spanned,
+};
 
 use crate::{mistakes::Mistakes, rules::shown};
 
@@ -13,30 +16,52 @@ pub(crate) fn check(of: &Type, mistakes: &mut Mistakes) {
         Type::Group(inner) => check(&inner.elem, mistakes),
         Type::Array(array) => check(&array.elem, mistakes),
         Type::Tuple(tuple) if tuple.elems.len() > 8 => {
-            mistakes.add(tuple, "a tuple has eight items at most: write a struct with `#[data]` above it");
+            mistakes.add(
+                tuple,
+                "a tuple has eight items at most: write a struct with `#[data]` above it",
+            );
         }
-        Type::Tuple(tuple) => tuple.elems.iter().for_each(|element| check(element, mistakes)),
+        Type::Tuple(tuple) => tuple
+            .elems
+            .iter()
+            .for_each(|element| check(element, mistakes)),
         Type::Reference(reference) => {
             let owned = match &*reference.elem {
                 Type::Slice(slice) => format!("Vec<{}>", shown(&slice.elem)),
                 Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),
                 elem => shown(elem),
             };
-            mistakes.add(reference, format!("a tool owns what it is given: write `{owned}`"));
+            mistakes.add(
+                reference,
+                format!("a tool owns what it is given: write `{owned}`"),
+            );
         }
         Type::ImplTrait(_) | Type::TraitObject(_) => {
-            mistakes.add(of, format!("`{}` may be many types, and a schema is of one: name the type", shown(of)));
+            mistakes.add(
+                of,
+                format!(
+                    "`{}` may be many types, and a schema is of one: name the type",
+                    shown(of)
+                ),
+            );
         }
         Type::Infer(_) => mistakes.add(of, "a tool's types are its schema: name the type"),
         Type::Path(path) => named(path, mistakes),
-        _ => mistakes
-            .add(of, format!("`{}` has no schema: take a type of the table in docs/tools-from-code.md", shown(of))),
+        _ => mistakes.add(
+            of,
+            format!(
+                "`{}` has no schema: take a type of the table in docs/tools-from-code.md",
+                shown(of)
+            ),
+        ),
     }
 }
 
 /// Looks at what a function returns: the value alone of a `Result`.
 pub(crate) fn check_return(output: &ReturnType, mistakes: &mut Mistakes) {
-    let ReturnType::Type(_, of) = output else { return };
+    let ReturnType::Type(_, of) = output else {
+        return;
+    };
     match &**of {
         Type::Reference(reference) if is_static_text(reference) => {}
         Type::Tuple(tuple) if tuple.elems.is_empty() => {}
@@ -58,18 +83,29 @@ fn is_unit(of: &Type) -> bool {
 }
 
 fn is_static_text(reference: &syn::TypeReference) -> bool {
-    let is_static = reference.lifetime.as_ref().is_some_and(|lifetime| lifetime.ident == "static");
+    let is_static = reference
+        .lifetime
+        .as_ref()
+        .is_some_and(|lifetime| lifetime.ident == "static");
     is_static && matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("str"))
 }
 
 fn named(path: &TypePath, mistakes: &mut Mistakes) {
-    let Some(last) = path.path.segments.last() else { return };
+    let Some(last) = path.path.segments.last() else {
+        return;
+    };
     let name = last.ident.to_string();
-    let arguments = inner(path).map(|(_, arguments)| arguments).unwrap_or_default();
+    let arguments = inner(path)
+        .map(|(_, arguments)| arguments)
+        .unwrap_or_default();
     let first = arguments.first().copied();
     match name.as_str() {
         "usize" | "isize" => {
-            let (small, large) = if name == "usize" { ("u32", "u64") } else { ("i32", "i64") };
+            let (small, large) = if name == "usize" {
+                ("u32", "u64")
+            } else {
+                ("i32", "i64")
+            };
             mistakes.add(
                 path,
                 format!("`{name}` has 32 bits in a component and 64 elsewhere: write `{small}` or `{large}`"),
@@ -77,19 +113,32 @@ fn named(path: &TypePath, mistakes: &mut Mistakes) {
         }
         "i128" | "u128" => {
             let less = if name == "i128" { "i64" } else { "u64" };
-            mistakes
-                .add(path, format!("JSON numbers do not carry 128 bits: write `{less}`, or `String` for its digits"));
+            mistakes.add(
+                path,
+                format!(
+                    "JSON numbers do not carry 128 bits: write `{less}`, or `String` for its digits"
+                ),
+            );
         }
         "Duration" | "SignedDuration" | "Span" if arguments.is_empty() => {
-            let message =
-                format!("`{name}` has no one form in JSON: write a number and name its unit, as `wait_ms: u32`");
+            let message = format!(
+                "`{name}` has no one form in JSON: write a number and name its unit, as `wait_ms: u32`"
+            );
             mistakes.add(path, message);
         }
         "SystemTime" | "Instant" | "DateTime" | "NaiveDateTime" => {
-            mistakes.add(path, format!("`{name}` has no schema: write `jiff::Timestamp`, or `u64` and name its unit"));
+            mistakes.add(
+                path,
+                format!(
+                    "`{name}` has no schema: write `jiff::Timestamp`, or `u64` and name its unit"
+                ),
+            );
         }
         "str" => mistakes.add(path, "write `String`"),
-        "OsString" | "CString" => mistakes.add(path, format!("`{name}` is no text: write `String` or `PathBuf`")),
+        "OsString" | "CString" => mistakes.add(
+            path,
+            format!("`{name}` is no text: write `String` or `PathBuf`"),
+        ),
         "Vec" | "VecDeque" | "HashSet" | "BTreeSet" if first.is_some_and(is_byte) => {
             mistakes.add(
                 path,
@@ -100,7 +149,10 @@ fn named(path: &TypePath, mistakes: &mut Mistakes) {
             );
         }
         "Option" if first.is_some_and(is_option) => {
-            mistakes.add(path, "an `Option` in an `Option` has one null for two meanings: write one `Option`");
+            mistakes.add(
+                path,
+                "an `Option` in an `Option` has one null for two meanings: write one `Option`",
+            );
         }
         "HashMap" | "BTreeMap" => {
             if let Some(key) = first.filter(|key| is_number(key)) {
@@ -123,7 +175,9 @@ fn named(path: &TypePath, mistakes: &mut Mistakes) {
 /// Returns the last name of a path, and the types in its angle brackets.
 fn inner(path: &TypePath) -> Option<(&Ident, Vec<&Type>)> {
     let last = path.path.segments.last()?;
-    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return Some((&last.ident, Vec::new())) };
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else {
+        return Some((&last.ident, Vec::new()));
+    };
     let types = arguments.args.iter().filter_map(|argument| match argument {
         GenericArgument::Type(of) => Some(of),
         _ => None,
@@ -140,8 +194,10 @@ fn is_option(of: &Type) -> bool {
 }
 
 fn is_number(of: &Type) -> bool {
-    const NUMBERS: [&str; 15] =
-        ["i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize", "f32", "f64", "bool"];
+    const NUMBERS: [&str; 15] = [
+        "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128", "usize",
+        "f32", "f64", "bool",
+    ];
     matches!(of, Type::Path(path) if path.path.get_ident().is_some_and(|name| NUMBERS.contains(&name.to_string().as_str())))
 }
 
@@ -165,11 +221,18 @@ fn own_cows(of: &mut Type) {
         Type::Array(array) => own_cows(&mut array.elem),
         Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(own_cows),
         Type::Path(path) => {
-            let Some(last) = path.path.segments.last_mut() else { return };
+            let Some(last) = path.path.segments.last_mut() else {
+                return;
+            };
             let is_cow = last.ident == "Cow";
-            let PathArguments::AngleBracketed(arguments) = &mut last.arguments else { return };
+            let PathArguments::AngleBracketed(arguments) = &mut last.arguments else {
+                return;
+            };
             if is_cow {
-                let types = arguments.args.iter().filter(|argument| !matches!(argument, GenericArgument::Lifetime(_)));
+                let types = arguments
+                    .args
+                    .iter()
+                    .filter(|argument| !matches!(argument, GenericArgument::Lifetime(_)));
                 let types: Vec<_> = types.map(ToTokens::to_token_stream).collect();
                 *arguments = parse_quote!(<'static, #(#types),*>);
                 return;
@@ -212,10 +275,16 @@ fn schema_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
         Type::Paren(inner) => inside.push(schema_known(&inner.elem, checks)),
         Type::Group(inner) => inside.push(schema_known(&inner.elem, checks)),
         Type::Array(array) => inside.push(schema_known(&array.elem, checks)),
-        Type::Tuple(tuple) => inside.extend(tuple.elems.iter().map(|element| schema_known(element, checks))),
+        Type::Tuple(tuple) => inside.extend(
+            tuple
+                .elems
+                .iter()
+                .map(|element| schema_known(element, checks)),
+        ),
         Type::Path(path) => {
-            let (name, arguments) =
-                inner(path).map(|(name, arguments)| (name.to_string(), arguments)).unwrap_or_default();
+            let (name, arguments) = inner(path)
+                .map(|(name, arguments)| (name.to_string(), arguments))
+                .unwrap_or_default();
             match (name.as_str(), arguments.as_slice()) {
                 ("Cow" | "Map", _) => {}
                 ("HashMap" | "BTreeMap", [key, value, ..]) => {
@@ -223,11 +292,21 @@ fn schema_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
                         "`{}` cannot be the key of a map: write `String`, or an enum without fields that has `#[data]` above it",
                         shown(key)
                     );
-                    inside.push(assert_known(key, quote!(::weir_plugin_sdk::schema::Key<#key>), &[], &message, checks));
+                    inside.push(assert_known(
+                        key,
+                        quote!(::weir_plugin_sdk::schema::Key<#key>),
+                        &[],
+                        &message,
+                        checks,
+                    ));
                     inside.push(schema_known(value, checks));
                 }
                 ("HashSet", [value, ..]) => inside.push(schema_known(value, checks)),
-                (_, arguments) => inside.extend(arguments.iter().map(|argument| schema_known(argument, checks))),
+                (_, arguments) => inside.extend(
+                    arguments
+                        .iter()
+                        .map(|argument| schema_known(argument, checks)),
+                ),
             }
         }
         _ => {}
@@ -236,7 +315,13 @@ fn schema_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
         "`{}` has no schema: write `#[data]` above a struct or an enum of your own, or take a type of the table in docs/tools-from-code.md",
         shown(of)
     );
-    assert_known(of, quote!(::weir_plugin_sdk::schema::Parameter<#of>), &inside, &message, checks)
+    assert_known(
+        of,
+        quote!(::weir_plugin_sdk::schema::Parameter<#of>),
+        &inside,
+        &message,
+        checks,
+    )
 }
 
 fn output_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
@@ -257,9 +342,16 @@ fn output_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
                     inside.push(assert_known(error, probe, &[], &message, checks));
                 }
             }
-            ("Answer", arguments) => inside.extend(arguments.iter().map(|argument| output_known(argument, checks))),
+            ("Answer", arguments) => inside.extend(
+                arguments
+                    .iter()
+                    .map(|argument| output_known(argument, checks)),
+            ),
             // An author may have an own type of one of these names, which may be returned if it has a schema.
-            ("Option" | "Vec" | "HashMap" | "BTreeMap" | "HashSet" | "BTreeSet" | "VecDeque", [_, ..]) => {
+            (
+                "Option" | "Vec" | "HashMap" | "BTreeMap" | "HashSet" | "BTreeSet" | "VecDeque",
+                [_, ..],
+            ) => {
                 return schema_known(of, checks);
             }
             _ => {}
@@ -269,7 +361,13 @@ fn output_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
         "a tool cannot return `{}`, which has no schema: write `#[data]` above a struct or an enum of your own, or return a type of the table in docs/tools-from-code.md",
         shown(of)
     );
-    assert_known(of, quote!(::weir_plugin_sdk::tools::Returned<#of>), &inside, &message, checks)
+    assert_known(
+        of,
+        quote!(::weir_plugin_sdk::tools::Returned<#of>),
+        &inside,
+        &message,
+        checks,
+    )
 }
 
 /// Adds one check. It stays silent if something inside is unknown, since that is reported already.

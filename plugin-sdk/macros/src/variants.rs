@@ -54,24 +54,46 @@ impl Enum {
                 continue;
             }
             let bare = variant.ident.unraw().to_string();
-            let name =
-                own.rename.unwrap_or_else(|| container.rename_all.map_or(bare.clone(), |case| case.variant(&bare)));
+            let name = own.rename.unwrap_or_else(|| {
+                container
+                    .rename_all
+                    .map_or(bare.clone(), |case| case.variant(&bare))
+            });
             let fields = own.rename_all.or(container.rename_all_fields);
-            let mut payload = around.payload(&variant.fields, fields, container.closed || own.closed, None);
+            let mut payload = around.payload(
+                &variant.fields,
+                fields,
+                container.closed || own.closed,
+                None,
+            );
             if let Tagging::Inside(tag) = &tagging {
                 around.has_place_for(tag, variant, &mut payload);
             }
-            variants.push(Variant { ident: variant.ident.clone(), name, payload });
+            variants.push(Variant {
+                ident: variant.ident.clone(),
+                name,
+                payload,
+            });
         }
         if variants.is_empty() {
-            around.mistakes.add(name, "an enum without variants has no value: write one");
+            around
+                .mistakes
+                .add(name, "an enum without variants has no value: write one");
             return None;
         }
-        Some(Self { variants, skipped, tagging, numbers })
+        Some(Self {
+            variants,
+            skipped,
+            tagging,
+            numbers,
+        })
     }
 
     pub(crate) fn parts(&self) -> Parts {
-        let plain = self.variants.iter().all(|variant| matches!(variant.payload, Payload::Unit));
+        let plain = self
+            .variants
+            .iter()
+            .all(|variant| matches!(variant.payload, Payload::Unit));
         match &self.tagging {
             Tagging::Outside if plain && self.numbers => self.numbers(),
             Tagging::Outside if plain => self.texts(),
@@ -87,8 +109,14 @@ impl Enum {
         let names: Vec<&String> = self.variants.iter().map(|variant| &variant.name).collect();
         let idents: Vec<&Ident> = self.variants.iter().map(|variant| &variant.ident).collect();
         let skipped = self.skipped(quote!(""));
-        let message =
-            format!("must be one of {}", names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", "));
+        let message = format!(
+            "must be one of {}",
+            names
+                .iter()
+                .map(|name| quoted(name))
+                .collect::<Vec<_>>()
+                .join(", ")
+        );
         Parts {
             kind: quote!(::weir_plugin_sdk::schema::Kind::Choice),
             write: quote!(::weir_plugin_sdk::schema::write_choice(&[#(#names),*], schema);),
@@ -178,7 +206,10 @@ impl Enum {
             }
         });
         let skipped = self.skipped(quote!(out.push_str("null")));
-        let are_objects = self.variants.iter().map(|variant| !matches!(variant.payload, Payload::Unit));
+        let are_objects = self
+            .variants
+            .iter()
+            .map(|variant| !matches!(variant.payload, Payload::Unit));
         self.whole(
             quote!(::weir_plugin_sdk::schema::Kind::of_enum(&[#(#are_objects),*])),
             quote!(::weir_plugin_sdk::schema::write_outside(&[#(#writes),*], schema);),
@@ -192,23 +223,39 @@ impl Enum {
 
     fn inside(&self, tag: &str) -> Parts {
         let writes = self.writers();
-        let reads = self.variants.iter().map(|Variant { ident, name, payload }| {
-            let read = payload.read(&quote!(Self::#ident));
-            quote!(#name => {
-                let value = fields.rest();
-                ::core::result::Result::Ok(#read)
-            })
-        });
+        let reads = self.variants.iter().map(
+            |Variant {
+                 ident,
+                 name,
+                 payload,
+             }| {
+                let read = payload.read(&quote!(Self::#ident));
+                quote!(#name => {
+                    let value = fields.rest();
+                    ::core::result::Result::Ok(#read)
+                })
+            },
+        );
         let unknown = unknown();
-        let prints = self.variants.iter().map(|Variant { ident, name, payload }| {
-            let (pattern, print) = (payload.pattern(), payload.print());
-            let print = if matches!(payload, Payload::Unit) { quote!(out.push_str("{}");) } else { print };
-            quote!(Self::#ident #pattern => {
-                let mut object = ::std::string::String::new();
-                { let out = &mut object; #print }
-                ::weir_plugin_sdk::schema::splice_tag(#tag, #name, &object, out);
-            })
-        });
+        let prints = self.variants.iter().map(
+            |Variant {
+                 ident,
+                 name,
+                 payload,
+             }| {
+                let (pattern, print) = (payload.pattern(), payload.print());
+                let print = if matches!(payload, Payload::Unit) {
+                    quote!(out.push_str("{}");)
+                } else {
+                    print
+                };
+                quote!(Self::#ident #pattern => {
+                    let mut object = ::std::string::String::new();
+                    { let out = &mut object; #print }
+                    ::weir_plugin_sdk::schema::splice_tag(#tag, #name, &object, out);
+                })
+            },
+        );
         let skipped = self.skipped(quote!(out.push_str("null")));
         self.whole(
             quote!(::weir_plugin_sdk::schema::Kind::Object),
@@ -224,13 +271,19 @@ impl Enum {
 
     fn beside(&self, tag: &str, content: &str) -> Parts {
         let writes = self.writers();
-        let reads = self.variants.iter().map(|Variant { ident, name, payload }| {
-            let read = payload.read(&quote!(Self::#ident));
-            quote!(#name => {
-                let value = fields.remove(#content).unwrap_or_default();
-                ::core::result::Result::Ok(#read)
-            })
-        });
+        let reads = self.variants.iter().map(
+            |Variant {
+                 ident,
+                 name,
+                 payload,
+             }| {
+                let read = payload.read(&quote!(Self::#ident));
+                quote!(#name => {
+                    let value = fields.remove(#content).unwrap_or_default();
+                    ::core::result::Result::Ok(#read)
+                })
+            },
+        );
         let unknown = unknown();
         let prints = self.variants.iter().map(|Variant { ident, name, payload }| {
             let (pattern, print) = (payload.pattern(), payload.print());
@@ -292,7 +345,10 @@ impl Enum {
             quote!(Self::#ident #pattern => { #print })
         });
         let skipped = self.skipped(quote!(out.push_str("null")));
-        let are_objects = self.variants.iter().map(|variant| variant.payload.is_object());
+        let are_objects = self
+            .variants
+            .iter()
+            .map(|variant| variant.payload.is_object());
         self.whole(
             quote!(::weir_plugin_sdk::schema::Kind::of_enum(&[#(#are_objects),*])),
             quote!(::weir_plugin_sdk::schema::write_untagged(&[#(#writes),*], schema);),
@@ -315,14 +371,32 @@ impl Enum {
 
     fn skipped(&self, does: TokenStream) -> TokenStream {
         let idents = &self.skipped;
-        if idents.is_empty() { TokenStream::new() } else { quote!(#(Self::#idents { .. })|* => #does,) }
+        if idents.is_empty() {
+            TokenStream::new()
+        } else {
+            quote!(#(Self::#idents { .. })|* => #does,)
+        }
     }
 
-    fn whole(&self, kind: TokenStream, write: TokenStream, read: TokenStream, print: TokenStream) -> Parts {
-        Parts { kind, write, read, print, beside: None }
+    fn whole(
+        &self,
+        kind: TokenStream,
+        write: TokenStream,
+        read: TokenStream,
+        print: TokenStream,
+    ) -> Parts {
+        Parts {
+            kind,
+            write,
+            read,
+            print,
+            beside: None,
+        }
     }
 }
 
 fn unknown() -> TokenStream {
-    quote!(::core::result::Result::Err(::weir_plugin_sdk::schema::Mismatch::new("is none of what the schema lists")))
+    quote!(::core::result::Result::Err(
+        ::weir_plugin_sdk::schema::Mismatch::new("is none of what the schema lists")
+    ))
 }

@@ -7,20 +7,31 @@ pub(crate) mod files {
 
     pub(crate) fn stat(root: &str, path: &str) -> Result<Info> {
         let info = imported::stat(root, path)?;
-        Ok(Info { version: info.version, size: info.size })
+        Ok(Info {
+            version: info.version,
+            size: info.size,
+        })
     }
 
     pub(crate) fn read(root: &str, path: &str, offset: u64, length: u32) -> Result<Vec<u8>> {
         Ok(imported::read(root, path, offset, length)?)
     }
 
-    pub(crate) fn replace(root: &str, path: &str, if_version: Option<&str>, content: &[u8]) -> Result<String> {
+    pub(crate) fn replace(
+        root: &str,
+        path: &str,
+        if_version: Option<&str>,
+        content: &[u8],
+    ) -> Result<String> {
         Ok(imported::replace(root, path, if_version, content)?)
     }
 
     pub(crate) fn list(root: &str, prefix: &str, cursor: Option<&str>) -> Result<Listing> {
         let listing = imported::list(root, prefix, cursor)?;
-        Ok(Listing { paths: listing.paths, next: listing.next })
+        Ok(Listing {
+            paths: listing.paths,
+            next: listing.next,
+        })
     }
 }
 
@@ -35,7 +46,10 @@ pub(crate) mod http {
 
     pub(crate) fn send_many(requests: &[Request]) -> Vec<Result<Response>> {
         let requests: Vec<_> = requests.iter().map(to_imported).collect();
-        imported::send_many(&requests).into_iter().map(|answer| Ok(from_imported(answer?))).collect()
+        imported::send_many(&requests)
+            .into_iter()
+            .map(|answer| Ok(from_imported(answer?)))
+            .collect()
     }
 
     fn to_imported(request: &Request) -> imported::Request {
@@ -51,12 +65,26 @@ pub(crate) mod http {
     }
 
     fn to_pairs(pairs: &[(String, String)]) -> Vec<imported::Pair> {
-        pairs.iter().map(|(name, value)| imported::Pair { name: name.clone(), value: value.clone() }).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| imported::Pair {
+                name: name.clone(),
+                value: value.clone(),
+            })
+            .collect()
     }
 
     fn from_imported(response: imported::Response) -> Response {
-        let headers = response.headers.into_iter().map(|pair| (pair.name, pair.value)).collect();
-        Response { status: response.status, headers, body: response.body }
+        let headers = response
+            .headers
+            .into_iter()
+            .map(|pair| (pair.name, pair.value))
+            .collect();
+        Response {
+            status: response.status,
+            headers,
+            body: response.body,
+        }
     }
 }
 
@@ -75,7 +103,10 @@ pub(crate) mod sql {
 
     pub(crate) fn query_many(statements: &[Statement]) -> Vec<Result<Rows>> {
         let statements: Vec<_> = statements.iter().map(to_imported).collect();
-        imported::query_many(&statements).into_iter().map(|answer| Ok(from_imported(answer?))).collect()
+        imported::query_many(&statements)
+            .into_iter()
+            .map(|answer| Ok(from_imported(answer?)))
+            .collect()
     }
 
     pub(crate) fn execute(statement: &Statement) -> Result<u64> {
@@ -93,7 +124,10 @@ pub(crate) mod sql {
     }
 
     fn from_imported(rows: imported::Rows) -> Rows {
-        Rows { records: rows.records, truncated: rows.truncated }
+        Rows {
+            records: rows.records,
+            truncated: rows.truncated,
+        }
     }
 }
 
@@ -103,12 +137,27 @@ pub(crate) mod parts {
     use crate::files::{Edit, Part};
 
     pub(crate) fn read(root: &str, path: &str, parts: &[Part]) -> Result<Vec<Vec<u8>>> {
-        let parts: Vec<_> = parts.iter().map(|part| imported::Part { at: part.at, length: part.length }).collect();
+        let parts: Vec<_> = parts
+            .iter()
+            .map(|part| imported::Part {
+                at: part.at,
+                length: part.length,
+            })
+            .collect();
         Ok(imported::read(root, path, &parts)?)
     }
 
-    pub(crate) fn replace(root: &str, path: &str, if_version: &str, edits: &[Edit]) -> Result<String> {
-        let edit = |edit: &Edit| imported::Edit { at: edit.at, length: edit.length, content: edit.content.clone() };
+    pub(crate) fn replace(
+        root: &str,
+        path: &str,
+        if_version: &str,
+        edits: &[Edit],
+    ) -> Result<String> {
+        let edit = |edit: &Edit| imported::Edit {
+            at: edit.at,
+            length: edit.length,
+            content: edit.content.clone(),
+        };
         let edits: Vec<_> = edits.iter().map(edit).collect();
         Ok(imported::replace(root, path, if_version, &edits)?)
     }
@@ -132,7 +181,14 @@ pub(crate) mod index {
             limit: range.limit,
         };
         let entries = imported::entries(&to_imported(name), &range)?;
-        Ok(entries.into_iter().map(|entry| Entry { key: entry.key, at: entry.at, length: entry.length }).collect())
+        Ok(entries
+            .into_iter()
+            .map(|entry| Entry {
+                key: entry.key,
+                at: entry.at,
+                length: entry.length,
+            })
+            .collect())
     }
 
     pub(crate) fn later(work: &str) {
@@ -157,10 +213,18 @@ pub(crate) mod index {
     }
 
     fn to_imported(name: &Name) -> imported::Name {
-        imported::Name { source: name.source.clone(), version: name.version.clone(), column: name.column.clone() }
+        imported::Name {
+            source: name.source.clone(),
+            version: name.version.clone(),
+            column: name.column.clone(),
+        }
     }
 
     fn entry(entry: &Entry) -> imported::Entry {
-        imported::Entry { key: entry.key.clone(), at: entry.at, length: entry.length }
+        imported::Entry {
+            key: entry.key.clone(),
+            at: entry.at,
+            length: entry.length,
+        }
     }
 }

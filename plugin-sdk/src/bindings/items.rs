@@ -27,21 +27,62 @@ use exports::weir::plugin::items::{Answer, Error, Guest as Items, Request};
 impl<P: Plugin> Items for P {
     fn definitions() -> Result<String, Error> {
         log_panics();
-        Ok(P::items().map(|items| items.definitions()).unwrap_or_else(|| "{}".to_owned()))
+        Ok(P::items()
+            .map(|items| items.definitions())
+            .unwrap_or_else(|| "{}".to_owned()))
     }
 
     fn get(request: Request) -> Result<Answer, Error> {
-        let Request { method, params, context, resumed, options: _ } = request;
-        let items = P::items().ok_or_else(|| crate::Error::unsupported("This plugin has no prompts and resources."))?;
-        let reply = items.get(items::Request { method, params, context, resumed })?;
-        let Reply { kind, value, content, requests, state, options } = reply;
-        Ok(Answer { kind, value, content, requests, state, options })
+        let Request {
+            method,
+            params,
+            context,
+            resumed,
+            options: _,
+        } = request;
+        let items = P::items().ok_or_else(|| {
+            crate::Error::unsupported("This plugin has no prompts and resources.")
+        })?;
+        let reply = items.get(items::Request {
+            method,
+            params,
+            context,
+            resumed,
+        })?;
+        let Reply {
+            kind,
+            value,
+            content,
+            requests,
+            state,
+            options,
+        } = reply;
+        Ok(Answer {
+            kind,
+            value,
+            content,
+            requests,
+            state,
+            options,
+        })
     }
 }
 
 impl From<crate::Error> for Error {
     fn from(error: crate::Error) -> Self {
-        let crate::Error { code, message, field, retry_after_ms, details } = error;
-        Self { code, message, field, retry_after_ms, details }
+        let crate::Error {
+            code,
+            message,
+            field,
+            retry_after_ms,
+            details,
+        } = error;
+        Self {
+            code,
+            message,
+            field,
+            retry_after_ms,
+            details,
+        }
     }
 }

@@ -14,7 +14,19 @@ pub(crate) use generated::weir::plugin::{index, parts};
 
 impl From<generated::weir::plugin::types::Error> for crate::Error {
     fn from(error: generated::weir::plugin::types::Error) -> Self {
-        let generated::weir::plugin::types::Error { code, message, field, retry_after_ms, details } = error;
-        Self { code, message, field, retry_after_ms, details }
+        let generated::weir::plugin::types::Error {
+            code,
+            message,
+            field,
+            retry_after_ms,
+            details,
+        } = error;
+        Self {
+            code,
+            message,
+            field,
+            retry_after_ms,
+            details,
+        }
     }
 }

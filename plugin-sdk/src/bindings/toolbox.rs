@@ -40,16 +40,54 @@ impl<P: Plugin> Tools for P {
     }
 
     fn call(invocation: Invocation) -> Result<Answer, Error> {
-        let Invocation { tool, arguments, context, resumed, options } = invocation;
-        let reply = tools::call::<P>(tools::Invocation { tool, arguments, context, resumed, options })?;
-        let tools::Reply { kind, value, content, requests, state, options } = reply;
-        Ok(Answer { kind, value, content, requests, state, options })
+        let Invocation {
+            tool,
+            arguments,
+            context,
+            resumed,
+            options,
+        } = invocation;
+        let reply = tools::call::<P>(tools::Invocation {
+            tool,
+            arguments,
+            context,
+            resumed,
+            options,
+        })?;
+        let tools::Reply {
+            kind,
+            value,
+            content,
+            requests,
+            state,
+            options,
+        } = reply;
+        Ok(Answer {
+            kind,
+            value,
+            content,
+            requests,
+            state,
+            options,
+        })
     }
 }
 
 impl From<crate::Error> for Error {
     fn from(error: crate::Error) -> Self {
-        let crate::Error { code, message, field, retry_after_ms, details } = error;
-        Self { code, message, field, retry_after_ms, details }
+        let crate::Error {
+            code,
+            message,
+            field,
+            retry_after_ms,
+            details,
+        } = error;
+        Self {
+            code,
+            message,
+            field,
+            retry_after_ms,
+            details,
+        }
     }
 }

@@ -71,7 +71,10 @@ pub struct Answer {
 impl Slice {
     /// Lends bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self { pointer: bytes.as_ptr(), length: bytes.len() }
+        Self {
+            pointer: bytes.as_ptr(),
+            length: bytes.len(),
+        }
     }
 
     /// Returns the bytes of a slice.
@@ -88,24 +91,43 @@ impl Slice {
 }
 
 impl Owned {
-    const NONE: Self = Self { pointer: std::ptr::null_mut(), length: 0, capacity: 0 };
+    const NONE: Self = Self {
+        pointer: std::ptr::null_mut(),
+        length: 0,
+        capacity: 0,
+    };
 
     fn of(bytes: Vec<u8>) -> Self {
         let mut bytes = ManuallyDrop::new(bytes);
-        Self { pointer: bytes.as_mut_ptr(), length: bytes.len(), capacity: bytes.capacity() }
+        Self {
+            pointer: bytes.as_mut_ptr(),
+            length: bytes.len(),
+            capacity: bytes.capacity(),
+        }
     }
 
     /// # Safety
     /// The bytes must still be there.
     unsafe fn copied(&self) -> Vec<u8> {
         // SAFETY: as the caller promises.
-        unsafe { Slice { pointer: self.pointer, length: self.length }.bytes() }.to_vec()
+        unsafe {
+            Slice {
+                pointer: self.pointer,
+                length: self.length,
+            }
+            .bytes()
+        }
+        .to_vec()
     }
 
     /// # Safety
     /// Made by [`Owned::of`] of this very library, and freed once.
     unsafe fn free(&mut self) {
-        let Self { pointer, length, capacity } = std::mem::replace(self, Self::NONE);
+        let Self {
+            pointer,
+            length,
+            capacity,
+        } = std::mem::replace(self, Self::NONE);
         if !pointer.is_null() {
             // SAFETY: as the caller promises.
             drop(unsafe { Vec::from_raw_parts(pointer, length, capacity) });
@@ -116,7 +138,12 @@ impl Owned {
 impl Table {
     /// Returns the table of a side that answers with `call`.
     pub const fn new(call: CallFunction) -> Self {
-        Self { abi: ABI, size: size_of::<Self>() as u32, call, release }
+        Self {
+            abi: ABI,
+            size: size_of::<Self>() as u32,
+            call,
+            release,
+        }
     }
 
     /// Calls a function of the other side, and keeps what it answered.
@@ -124,11 +151,25 @@ impl Table {
     /// # Safety
     /// The table must be the other side's, whose library is still loaded.
     pub unsafe fn ask(&self, token: u64, function: &str, head: &[u8], body: &[u8]) -> Answer {
-        let mut reply = Reply { status: UNKNOWN, head: Owned::NONE, body: Owned::NONE };
+        let mut reply = Reply {
+            status: UNKNOWN,
+            head: Owned::NONE,
+            body: Owned::NONE,
+        };
         // SAFETY: the other side writes a reply whose bytes it keeps until `release`.
         unsafe {
-            (self.call)(token, Slice::of(function.as_bytes()), Slice::of(head), Slice::of(body), &raw mut reply);
-            let answer = Answer { status: reply.status, head: reply.head.copied(), body: reply.body.copied() };
+            (self.call)(
+                token,
+                Slice::of(function.as_bytes()),
+                Slice::of(head),
+                Slice::of(body),
+                &raw mut reply,
+            );
+            let answer = Answer {
+                status: reply.status,
+                head: reply.head.copied(),
+                body: reply.body.copied(),
+            };
             (self.release)(&raw mut reply);
             answer
         }
@@ -142,7 +183,13 @@ impl Table {
 pub unsafe fn put(answer: Answer, out: *mut Reply) {
     let Answer { status, head, body } = answer;
     // SAFETY: as the caller promises.
-    unsafe { out.write(Reply { status, head: Owned::of(head), body: Owned::of(body) }) };
+    unsafe {
+        out.write(Reply {
+            status,
+            head: Owned::of(head),
+            body: Owned::of(body),
+        })
+    };
 }
 
 /// Frees what [`put`] wrote.

@@ -11,7 +11,10 @@ pub(crate) mod log {
         if !host::is_there() {
             return faked::write(level, message, fields);
         }
-        let head = wire::Log { level: level.into(), fields: fields.map(Into::into) };
+        let head = wire::Log {
+            level: level.into(),
+            fields: fields.map(Into::into),
+        };
         // A line outside a call is nobody's.
         let _ = host::ask_bytes("log.write", &head, message.as_bytes());
     }
@@ -25,7 +28,11 @@ pub(crate) mod progress {
         if !host::is_there() {
             return faked::report(done, total, message);
         }
-        let head = wire::Report { done: done.is_finite().then_some(done), total, message: message.into() };
+        let head = wire::Report {
+            done: done.is_finite().then_some(done),
+            total,
+            message: message.into(),
+        };
         let _ = host::ask_bytes("progress.report", &head, &[]); // outside a call there is nobody to hear it
     }
 
@@ -34,7 +41,8 @@ pub(crate) mod progress {
             return faked::cancelled();
         }
         // If the host no longer answers, the call is over.
-        host::ask::<wire::Cancelled>("progress.cancelled", &(), &[]).is_ok_and(|(told, _)| told.cancelled)
+        host::ask::<wire::Cancelled>("progress.cancelled", &(), &[])
+            .is_ok_and(|(told, _)| told.cancelled)
     }
 }
 
@@ -46,7 +54,10 @@ pub(crate) mod events {
         if !host::is_there() {
             return faked::changed(what, uri);
         }
-        let head = wire::Event { what: what.into(), uri: uri.map(Into::into) };
+        let head = wire::Event {
+            what: what.into(),
+            uri: uri.map(Into::into),
+        };
         let _ = host::ask_bytes("events.changed", &head, &[]); // outside a call there is nobody to hear it
     }
 }
@@ -63,7 +74,9 @@ pub(crate) mod clock {
         if !host::is_there() {
             return faked::now_ms();
         }
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
@@ -84,7 +97,8 @@ pub(crate) mod random {
         if !host::is_there() {
             return faked::bytes(length);
         }
-        host::ask_bytes("random.bytes", &wire::Random { length }, &[]).expect("a call can have random bytes")
+        host::ask_bytes("random.bytes", &wire::Random { length }, &[])
+            .expect("a call can have random bytes")
     }
 }
 
@@ -98,7 +112,9 @@ pub(crate) mod sql {
         if !host::is_there() {
             return faked::dialect(connection);
         }
-        let head = wire::Connection { connection: connection.into() };
+        let head = wire::Connection {
+            connection: connection.into(),
+        };
         let (told, _) = host::ask::<wire::Dialect<'_>>("sql.dialect", &head, &[])?;
         Ok(told.dialect.into_owned())
     }
@@ -115,11 +131,14 @@ pub(crate) mod sql {
         if !host::is_there() {
             return faked::query_many(statements);
         }
-        let head = wire::Statements { statements: statements.iter().map(to_wire).collect() };
-        let (told, body) = match host::ask::<wire::Answers<wire::Rows>>("sql.query-many", &head, &[]) {
-            Ok(told) => told,
-            Err(error) => return statements.iter().map(|_| Err(error.clone())).collect(),
+        let head = wire::Statements {
+            statements: statements.iter().map(to_wire).collect(),
         };
+        let (told, body) =
+            match host::ask::<wire::Answers<wire::Rows>>("sql.query-many", &head, &[]) {
+                Ok(told) => told,
+                Err(error) => return statements.iter().map(|_| Err(error.clone())).collect(),
+            };
         let mut body = &*body;
         let answers = told.answers.into_iter().map(|answer| match answer {
             wire::Answered::Done(head) => rows(&head, &mut body),
@@ -132,21 +151,30 @@ pub(crate) mod sql {
         if !host::is_there() {
             return faked::execute(statement);
         }
-        Ok(host::ask::<wire::Changed>("sql.execute", &to_wire(statement), &[])?.0.changed)
+        Ok(
+            host::ask::<wire::Changed>("sql.execute", &to_wire(statement), &[])?
+                .0
+                .changed,
+        )
     }
 
     fn to_wire(statement: &Statement) -> wire::Statement<'_> {
         wire::Statement {
             connection: (&*statement.connection).into(),
             text: (&*statement.text).into(),
-            parameters: serde_json::to_string(&statement.parameters).expect("JSON values print").into(),
+            parameters: serde_json::to_string(&statement.parameters)
+                .expect("JSON values print")
+                .into(),
             limit: statement.limit,
             options: statement.options.as_deref().map(Into::into),
         }
     }
 
     fn rows(head: &wire::Rows, body: &mut &[u8]) -> Result<Rows> {
-        Ok(Rows { records: super::text(super::part(body, head.length)?)?, truncated: head.truncated })
+        Ok(Rows {
+            records: super::text(super::part(body, head.length)?)?,
+            truncated: head.truncated,
+        })
     }
 }
 
@@ -169,13 +197,20 @@ pub(crate) mod http {
         if !host::is_there() {
             return faked::send_many(requests);
         }
-        let head = wire::Requests { requests: requests.iter().map(to_wire).collect() };
-        let bodies: Vec<u8> =
-            requests.iter().filter_map(|request| request.body.as_deref()).flatten().copied().collect();
-        let (told, body) = match host::ask::<wire::Answers<wire::Response>>("http.send-many", &head, &bodies) {
-            Ok(told) => told,
-            Err(error) => return requests.iter().map(|_| Err(error.clone())).collect(),
+        let head = wire::Requests {
+            requests: requests.iter().map(to_wire).collect(),
         };
+        let bodies: Vec<u8> = requests
+            .iter()
+            .filter_map(|request| request.body.as_deref())
+            .flatten()
+            .copied()
+            .collect();
+        let (told, body) =
+            match host::ask::<wire::Answers<wire::Response>>("http.send-many", &head, &bodies) {
+                Ok(told) => told,
+                Err(error) => return requests.iter().map(|_| Err(error.clone())).collect(),
+            };
         let mut body = &*body;
         let answers = told.answers.into_iter().map(|answer| match answer {
             wire::Answered::Done(head) => response(head, &mut body),
@@ -186,7 +221,10 @@ pub(crate) mod http {
 
     fn to_wire(request: &Request) -> wire::Request<'_> {
         let pairs = |pairs: &'_ [(String, String)]| {
-            pairs.iter().map(|(name, value)| (name.clone().into(), value.clone().into())).collect()
+            pairs
+                .iter()
+                .map(|(name, value)| (name.clone().into(), value.clone().into()))
+                .collect()
         };
         wire::Request {
             connection: (&*request.connection).into(),
@@ -200,8 +238,16 @@ pub(crate) mod http {
     }
 
     fn response(head: wire::Response, body: &mut &[u8]) -> Result<Response> {
-        let wire::Response { status, headers, length } = head;
-        Ok(Response { status, headers, body: super::part(body, length)?.to_vec() })
+        let wire::Response {
+            status,
+            headers,
+            length,
+        } = head;
+        Ok(Response {
+            status,
+            headers,
+            body: super::part(body, length)?.to_vec(),
+        })
     }
 }
 
@@ -215,24 +261,48 @@ pub(crate) mod files {
         if !host::is_there() {
             return faked::stat(root, path);
         }
-        let head = wire::File { root: root.into(), path: path.into() };
+        let head = wire::File {
+            root: root.into(),
+            path: path.into(),
+        };
         let (told, _) = host::ask::<wire::Info<'_>>("files.stat", &head, &[])?;
-        Ok(Info { version: told.version.into_owned(), size: told.size })
+        Ok(Info {
+            version: told.version.into_owned(),
+            size: told.size,
+        })
     }
 
     pub(crate) fn read(root: &str, path: &str, offset: u64, length: u32) -> Result<Vec<u8>> {
         if !host::is_there() {
             return faked::read(root, path, offset, length);
         }
-        host::ask_bytes("files.read", &wire::FileRead { root: root.into(), path: path.into(), offset, length }, &[])
+        host::ask_bytes(
+            "files.read",
+            &wire::FileRead {
+                root: root.into(),
+                path: path.into(),
+                offset,
+                length,
+            },
+            &[],
+        )
     }
 
-    pub(crate) fn replace(root: &str, path: &str, if_version: Option<&str>, content: &[u8]) -> Result<String> {
+    pub(crate) fn replace(
+        root: &str,
+        path: &str,
+        if_version: Option<&str>,
+        content: &[u8],
+    ) -> Result<String> {
         if !host::is_there() {
             return faked::replace(root, path, if_version, content);
         }
         let if_version = if_version.map(Into::into);
-        let head = wire::FileReplace { root: root.into(), path: path.into(), if_version };
+        let head = wire::FileReplace {
+            root: root.into(),
+            path: path.into(),
+            if_version,
+        };
         let (told, _) = host::ask::<wire::Version<'_>>("files.replace", &head, content)?;
         Ok(told.version.into_owned())
     }
@@ -241,9 +311,16 @@ pub(crate) mod files {
         if !host::is_there() {
             return faked::list(root, prefix, cursor);
         }
-        let head = wire::FileList { root: root.into(), prefix: prefix.into(), cursor: cursor.map(Into::into) };
+        let head = wire::FileList {
+            root: root.into(),
+            prefix: prefix.into(),
+            cursor: cursor.map(Into::into),
+        };
         let (told, _) = host::ask::<wire::Listing>("files.list", &head, &[])?;
-        Ok(Listing { paths: told.paths, next: told.next })
+        Ok(Listing {
+            paths: told.paths,
+            next: told.next,
+        })
     }
 }
 
@@ -258,19 +335,43 @@ pub(crate) mod parts {
             return faked::read(root, path, parts);
         }
         let parts = parts.iter().map(|part| (part.at, part.length)).collect();
-        let head = wire::PartsRead { root: root.into(), path: path.into(), parts };
+        let head = wire::PartsRead {
+            root: root.into(),
+            path: path.into(),
+            parts,
+        };
         let (told, body) = host::ask::<wire::Lengths>("parts.read", &head, &[])?;
         let mut body = &*body;
-        told.lengths.into_iter().map(|length| Ok(super::part(&mut body, length)?.to_vec())).collect()
+        told.lengths
+            .into_iter()
+            .map(|length| Ok(super::part(&mut body, length)?.to_vec()))
+            .collect()
     }
 
-    pub(crate) fn replace(root: &str, path: &str, if_version: &str, edits: &[Edit]) -> Result<String> {
+    pub(crate) fn replace(
+        root: &str,
+        path: &str,
+        if_version: &str,
+        edits: &[Edit],
+    ) -> Result<String> {
         if !host::is_there() {
             return faked::replace(root, path, if_version, edits);
         }
-        let contents: Vec<u8> = edits.iter().flat_map(|edit| &edit.content).copied().collect();
-        let edits = edits.iter().map(|edit| (edit.at, edit.length, edit.content.len())).collect();
-        let head = wire::PartsReplace { root: root.into(), path: path.into(), if_version: if_version.into(), edits };
+        let contents: Vec<u8> = edits
+            .iter()
+            .flat_map(|edit| &edit.content)
+            .copied()
+            .collect();
+        let edits = edits
+            .iter()
+            .map(|edit| (edit.at, edit.length, edit.content.len()))
+            .collect();
+        let head = wire::PartsReplace {
+            root: root.into(),
+            path: path.into(),
+            if_version: if_version.into(),
+            edits,
+        };
         let (told, _) = host::ask::<wire::Version<'_>>("parts.replace", &head, &contents)?;
         Ok(told.version.into_owned())
     }
@@ -286,7 +387,10 @@ pub(crate) mod index {
         if !host::is_there() {
             return faked::find(name);
         }
-        host::ask::<wire::Covers>("index.find", &to_wire(name), &[]).ok()?.0.covers
+        host::ask::<wire::Covers>("index.find", &to_wire(name), &[])
+            .ok()?
+            .0
+            .covers
     }
 
     pub(crate) fn range(name: &Name, range: &Range) -> Result<Vec<Entry>> {
@@ -306,10 +410,13 @@ pub(crate) mod index {
         keys.extend(range.after.iter().flat_map(|after| &after.key));
         let (told, body) = host::ask::<wire::Entries>("index.entries", &head, &keys)?;
         let mut body = &*body;
-        let entries = told
-            .entries
-            .into_iter()
-            .map(|(key, at, length)| Ok(Entry { key: super::part(&mut body, key)?.to_vec(), at, length }));
+        let entries = told.entries.into_iter().map(|(key, at, length)| {
+            Ok(Entry {
+                key: super::part(&mut body, key)?.to_vec(),
+                at,
+                length,
+            })
+        });
         entries.collect()
     }
 
@@ -324,15 +431,29 @@ pub(crate) mod index {
         if !host::is_there() {
             return faked::begin(name);
         }
-        Ok(host::ask::<wire::Covers>("index.begin", &to_wire(name), &[])?.0.covers.unwrap_or_default())
+        Ok(
+            host::ask::<wire::Covers>("index.begin", &to_wire(name), &[])?
+                .0
+                .covers
+                .unwrap_or_default(),
+        )
     }
 
     pub(crate) fn add(name: &Name, entries: &[Entry], from: u64, to: u64) -> Result<()> {
         if !host::is_there() {
             return faked::add(name, entries, from, to);
         }
-        let keys: Vec<u8> = entries.iter().flat_map(|entry| &entry.key).copied().collect();
-        let head = wire::Add { name: to_wire(name), entries: entries.iter().map(of_entry).collect(), from, to };
+        let keys: Vec<u8> = entries
+            .iter()
+            .flat_map(|entry| &entry.key)
+            .copied()
+            .collect();
+        let head = wire::Add {
+            name: to_wire(name),
+            entries: entries.iter().map(of_entry).collect(),
+            from,
+            to,
+        };
         host::ask_bytes("index.add", &head, &keys).map(drop)
     }
 
@@ -347,12 +468,20 @@ pub(crate) mod index {
         if !host::is_there() {
             return faked::extend(source, old, new);
         }
-        let head = wire::Extend { source: source.into(), old: old.into(), new: new.into() };
+        let head = wire::Extend {
+            source: source.into(),
+            old: old.into(),
+            new: new.into(),
+        };
         host::ask_bytes("index.extend", &head, &[]).map(drop)
     }
 
     fn to_wire(name: &Name) -> wire::Name<'_> {
-        wire::Name { source: (&*name.source).into(), version: (&*name.version).into(), column: (&*name.column).into() }
+        wire::Name {
+            source: (&*name.source).into(),
+            version: (&*name.version).into(),
+            column: (&*name.column).into(),
+        }
     }
 
     fn of_entry(entry: &Entry) -> wire::Entry {
@@ -365,5 +494,6 @@ fn part<'a>(body: &mut &'a [u8], length: usize) -> Result<&'a [u8]> {
 }
 
 fn text(bytes: &[u8]) -> Result<String> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| Error::internal("The gateway's answer is no text."))
+    String::from_utf8(bytes.to_vec())
+        .map_err(|_| Error::internal("The gateway's answer is no text."))
 }

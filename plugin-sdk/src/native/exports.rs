@@ -19,20 +19,40 @@ pub(super) fn answer<P: Plugin>(function: &[u8], head: &[u8], body: &[u8]) -> An
         b"collections.configure" if has_collections => configure::<P>(head),
         b"collections.read" if has_collections => read(head),
         b"collections.write" if has_collections => write(head),
-        b"tools.configure" if has_tools => text(body).and_then(tools::configure).map(|()| done(&(), Vec::new())),
-        b"tools.definitions" if has_tools => tools::definitions::<P>().map(|text| done(&(), text.into_bytes())),
+        b"tools.configure" if has_tools => text(body)
+            .and_then(tools::configure)
+            .map(|()| done(&(), Vec::new())),
+        b"tools.definitions" if has_tools => {
+            tools::definitions::<P>().map(|text| done(&(), text.into_bytes()))
+        }
         b"tools.call" if has_tools => call::<P>(head, body),
         b"items.definitions" if has_items => item_definitions::<P>(),
         b"items.get" if has_items => get::<P>(head, body),
-        _ => return Answer { status: UNKNOWN, ..Answer::default() },
+        _ => {
+            return Answer {
+                status: UNKNOWN,
+                ..Answer::default()
+            };
+        }
     };
     told.unwrap_or_else(failed)
 }
 
 fn about<P: Plugin>(has_collections: bool, has_tools: bool, has_items: bool) -> Result<Answer> {
-    let abilities = [("collections", has_collections), ("tools", has_tools), ("items", has_items)];
-    let interfaces = abilities.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect();
-    Ok(done(&wire::Interfaces { interfaces }, plugin::about::<P>().into_bytes()))
+    let abilities = [
+        ("collections", has_collections),
+        ("tools", has_tools),
+        ("items", has_items),
+    ];
+    let interfaces = abilities
+        .into_iter()
+        .filter(|(_, has)| *has)
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    Ok(done(
+        &wire::Interfaces { interfaces },
+        plugin::about::<P>().into_bytes(),
+    ))
 }
 
 fn describe<P: Plugin>(head: &[u8], settings: &[u8]) -> Result<Answer> {
@@ -42,32 +62,72 @@ fn describe<P: Plugin>(head: &[u8], settings: &[u8]) -> Result<Answer> {
 }
 
 fn configure<P: Plugin>(head: &[u8]) -> Result<Answer> {
-    let wire::Configure { collection, adapter, settings, shape } = parsed(head)?;
+    let wire::Configure {
+        collection,
+        adapter,
+        settings,
+        shape,
+    } = parsed(head)?;
     plugin::configure::<P>(collection.into_owned(), &adapter, &settings, &shape)?;
     Ok(done(&(), Vec::new()))
 }
 
 fn read(head: &[u8]) -> Result<Answer> {
-    let wire::Read { collection, conditions, order, columns, limit, cursor, options } = parsed(head)?;
+    let wire::Read {
+        collection,
+        conditions,
+        order,
+        columns,
+        limit,
+        cursor,
+        options,
+    } = parsed(head)?;
     let conditions = conditions.into_iter().map(|condition| {
-        (condition.column.into_owned(), condition.comparison.into_owned(), condition.value.into_owned())
+        (
+            condition.column.into_owned(),
+            condition.comparison.into_owned(),
+            condition.value.into_owned(),
+        )
     });
     let names = |names: Vec<std::borrow::Cow<'_, str>>| names.into_iter().map(Into::into).collect();
     let cursor = cursor.map(Into::into);
-    let query =
-        plugin::parse_query(conditions.collect(), names(order), names(columns), limit, cursor, options.as_deref())?;
+    let query = plugin::parse_query(
+        conditions.collect(),
+        names(order),
+        names(columns),
+        limit,
+        cursor,
+        options.as_deref(),
+    )?;
     let page = plugin::read(&collection, &query)?;
-    Ok(done(&wire::Next { next: page.next.map(Into::into) }, page.records.into_bytes()))
+    Ok(done(
+        &wire::Next {
+            next: page.next.map(Into::into),
+        },
+        page.records.into_bytes(),
+    ))
 }
 
 fn write(head: &[u8]) -> Result<Answer> {
-    let wire::Write { collection, verb, key, record, options } = parsed(head)?;
-    let change = plugin::parse_change(&verb, key.as_deref(), record.as_deref(), options.as_deref())?;
+    let wire::Write {
+        collection,
+        verb,
+        key,
+        record,
+        options,
+    } = parsed(head)?;
+    let change =
+        plugin::parse_change(&verb, key.as_deref(), record.as_deref(), options.as_deref())?;
     Ok(done(&(), plugin::write(&collection, &change)?.into_bytes()))
 }
 
 fn call<P: Plugin>(head: &[u8], arguments: &[u8]) -> Result<Answer> {
-    let wire::Call { tool, context, resumed, options } = parsed(head)?;
+    let wire::Call {
+        tool,
+        context,
+        resumed,
+        options,
+    } = parsed(head)?;
     let reply = tools::call::<P>(tools::Invocation {
         tool: tool.into_owned(),
         arguments: text(arguments)?.to_owned(),
@@ -79,20 +139,44 @@ fn call<P: Plugin>(head: &[u8], arguments: &[u8]) -> Result<Answer> {
 }
 
 fn item_definitions<P: Plugin>() -> Result<Answer> {
-    let definitions = P::items().map(|items| items.definitions()).unwrap_or_default();
+    let definitions = P::items()
+        .map(|items| items.definitions())
+        .unwrap_or_default();
     Ok(done(&(), definitions.into_bytes()))
 }
 
 fn get<P: Plugin>(head: &[u8], params: &[u8]) -> Result<Answer> {
-    let wire::Call { tool: method, context, resumed, options: _ } = parsed(head)?;
-    let items = P::items().ok_or_else(|| Error::unsupported("This plugin has no prompts and resources."))?;
-    let (method, context, resumed) = (method.into_owned(), context.into_owned(), resumed.map(Into::into));
-    let reply = items.get(items::Request { method, params: text(params)?.to_owned(), context, resumed })?;
+    let wire::Call {
+        tool: method,
+        context,
+        resumed,
+        options: _,
+    } = parsed(head)?;
+    let items = P::items()
+        .ok_or_else(|| Error::unsupported("This plugin has no prompts and resources."))?;
+    let (method, context, resumed) = (
+        method.into_owned(),
+        context.into_owned(),
+        resumed.map(Into::into),
+    );
+    let reply = items.get(items::Request {
+        method,
+        params: text(params)?.to_owned(),
+        context,
+        resumed,
+    })?;
     Ok(told(reply))
 }
 
 fn told(reply: tools::Reply) -> Answer {
-    let tools::Reply { kind, value, content, requests, state, options } = reply;
+    let tools::Reply {
+        kind,
+        value,
+        content,
+        requests,
+        state,
+        options,
+    } = reply;
     let told = wire::Told {
         kind: kind.into(),
         content: content.map(Into::into),
@@ -112,11 +196,21 @@ fn text(body: &[u8]) -> Result<&str> {
 }
 
 fn done(head: &impl Serialize, body: Vec<u8>) -> Answer {
-    Answer { status: DONE, head: serde_json::to_vec(head).expect("plain data"), body }
+    Answer {
+        status: DONE,
+        head: serde_json::to_vec(head).expect("plain data"),
+        body,
+    }
 }
 
 fn failed(error: Error) -> Answer {
-    let Error { code, message, field, retry_after_ms, details } = error;
+    let Error {
+        code,
+        message,
+        field,
+        retry_after_ms,
+        details,
+    } = error;
     let record = wire::ErrorRecord {
         code: code.into(),
         message: message.into(),
@@ -124,5 +218,9 @@ fn failed(error: Error) -> Answer {
         retry_after_ms,
         details: details.map(Into::into),
     };
-    Answer { status: FAILED, head: serde_json::to_vec(&record).expect("plain data"), body: Vec::new() }
+    Answer {
+        status: FAILED,
+        head: serde_json::to_vec(&record).expect("plain data"),
+        body: Vec::new(),
+    }
 }

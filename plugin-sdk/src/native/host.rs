@@ -38,7 +38,13 @@ pub fn table<P: Plugin>(abi: u32, host: *const Table) -> *const Table {
 }
 
 /// Answers one call of the host. No panic leaves the library.
-unsafe extern "C" fn call<P: Plugin>(token: u64, function: Slice, head: Slice, body: Slice, out: *mut Reply) {
+unsafe extern "C" fn call<P: Plugin>(
+    token: u64,
+    function: Slice,
+    head: Slice,
+    body: Slice,
+    out: *mut Reply,
+) {
     log_panics();
     TOKEN.set(token);
     let caught = catch_unwind(AssertUnwindSafe(|| {
@@ -47,8 +53,14 @@ unsafe extern "C" fn call<P: Plugin>(token: u64, function: Slice, head: Slice, b
         exports::answer::<P>(function, head, body)
     }));
     let answer = caught.unwrap_or_else(|panic| {
-        let message = wire::Panic { message: text_of(&*panic).into() };
-        Answer { status: PANICKED, head: serde_json::to_vec(&message).unwrap_or_default(), body: Vec::new() }
+        let message = wire::Panic {
+            message: text_of(&*panic).into(),
+        };
+        Answer {
+            status: PANICKED,
+            head: serde_json::to_vec(&message).unwrap_or_default(),
+            body: Vec::new(),
+        }
     });
     TOKEN.set(0);
     // SAFETY: `out` came with this call.
@@ -57,7 +69,8 @@ unsafe extern "C" fn call<P: Plugin>(token: u64, function: Slice, head: Slice, b
 
 fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a text".to_owned())
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a text".to_owned())
 }
 
 /// Logs panics with their place, which a caught panic does not tell.
@@ -77,9 +90,14 @@ pub(crate) fn is_there() -> bool {
 }
 
 /// Asks the host, in the name of the call that this thread serves. The answer's head, and its body.
-pub(crate) fn ask<T: DeserializeOwned>(function: &str, head: &impl Serialize, body: &[u8]) -> Result<(T, Vec<u8>)> {
+pub(crate) fn ask<T: DeserializeOwned>(
+    function: &str,
+    head: &impl Serialize,
+    body: &[u8],
+) -> Result<(T, Vec<u8>)> {
     let Answer { head, body, .. } = send(function, head, body)?;
-    let head = serde_json::from_slice(&head).map_err(|_| Error::internal("The gateway's answer cannot be read."))?;
+    let head = serde_json::from_slice(&head)
+        .map_err(|_| Error::internal("The gateway's answer cannot be read."))?;
     Ok((head, body))
 }
 
@@ -93,7 +111,9 @@ fn send(function: &str, head: &impl Serialize, body: &[u8]) -> Result<Answer> {
     // SAFETY: null, or the host's table, which it never takes back.
     let host = unsafe { HOST.load(Ordering::Acquire).as_ref() };
     let Some(host) = host.filter(|_| token != 0) else {
-        return Err(Error::internal("Only the thread of a call can reach the gateway, and only while the call lasts."));
+        return Err(Error::internal(
+            "Only the thread of a call can reach the gateway, and only while the call lasts.",
+        ));
     };
     let head = serde_json::to_vec(head).expect("plain data");
     // SAFETY: the table is the host's.
@@ -107,12 +127,21 @@ fn send(function: &str, head: &impl Serialize, body: &[u8]) -> Result<Answer> {
 
 fn error_of(head: &[u8]) -> Error {
     let record = serde_json::from_slice::<wire::ErrorRecord<'_>>(head);
-    record.map_or_else(|_| Error::internal("The gateway's answer cannot be read."), Error::from)
+    record.map_or_else(
+        |_| Error::internal("The gateway's answer cannot be read."),
+        Error::from,
+    )
 }
 
 impl From<wire::ErrorRecord<'_>> for Error {
     fn from(record: wire::ErrorRecord<'_>) -> Self {
-        let wire::ErrorRecord { code, message, field, retry_after_ms, details } = record;
+        let wire::ErrorRecord {
+            code,
+            message,
+            field,
+            retry_after_ms,
+            details,
+        } = record;
         Self {
             code: code.into_owned(),
             message: message.into_owned(),

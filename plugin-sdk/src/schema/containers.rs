@@ -7,10 +7,18 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Kind, Mismatch, Parameter, ToolSchema, Writer, elements, print_element, tuple_elements, write_tuple};
+use super::{
+    Kind, Mismatch, Parameter, ToolSchema, Writer, elements, print_element, tuple_elements,
+    write_tuple,
+};
 
 fn write_list<T: ToolSchema>(schema: &mut Writer) {
-    const { assert!(!T::BYTE, "a list of u8 is a list of numbers: write `Bytes`, which is base64") };
+    const {
+        assert!(
+            !T::BYTE,
+            "a list of u8 is a list of numbers: write `Bytes`, which is base64"
+        )
+    };
     schema.set("type", "\"array\"");
     let items = schema.inner(T::write);
     if items != "{}" {
@@ -20,7 +28,8 @@ fn write_list<T: ToolSchema>(schema: &mut Writer) {
 
 fn read_list<T: ToolSchema, L: FromIterator<T>>(value: Value) -> Result<L, Mismatch> {
     let read = elements(value)?.into_iter().enumerate();
-    read.map(|(at, value)| T::read(value).map_err(|mismatch| mismatch.inside(&at.to_string()))).collect()
+    read.map(|(at, value)| T::read(value).map_err(|mismatch| mismatch.inside(&at.to_string())))
+        .collect()
 }
 
 fn print_list<'a, T: ToolSchema + 'a>(values: impl Iterator<Item = &'a T>, out: &mut String) {
@@ -108,7 +117,9 @@ impl<T: ToolSchema, const N: usize> ToolSchema for [T; N] {
 
     fn read(value: Value) -> Result<Self, Mismatch> {
         let values: Vec<T> = read_list(value)?;
-        values.try_into().map_err(|_| Mismatch::new(format!("must have {N} items")))
+        values
+            .try_into()
+            .map_err(|_| Mismatch::new(format!("must have {N} items")))
     }
 
     fn print(&self, out: &mut String) {
@@ -161,7 +172,11 @@ impl<T: ToolSchema> ToolSchema for Option<T> {
     }
 
     fn read(value: Value) -> Result<Self, Mismatch> {
-        if value.is_null() { Ok(None) } else { T::read(value).map(Some) }
+        if value.is_null() {
+            Ok(None)
+        } else {
+            T::read(value).map(Some)
+        }
     }
 
     fn print(&self, out: &mut String) {
@@ -172,7 +187,12 @@ impl<T: ToolSchema> ToolSchema for Option<T> {
     }
 
     fn write_present(schema: &mut Writer) {
-        const { assert!(!T::OPTIONAL, "an Option in an Option has one null for two meanings: write one `Option`") };
+        const {
+            assert!(
+                !T::OPTIONAL,
+                "an Option in an Option has one null for two meanings: write one `Option`"
+            )
+        };
         T::write(schema);
     }
 

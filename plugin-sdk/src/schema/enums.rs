@@ -22,10 +22,16 @@ pub fn write_numbers(numbers: &[i64], schema: &mut Writer) {
 /// Writes the schema of `"Point"` or `{"Circle": {…}}`.
 pub fn write_outside(variants: &[Variant], schema: &mut Writer) {
     let mut options = Vec::new();
-    let names: Vec<String> =
-        variants.iter().filter(|variant| variant.1.is_none()).map(|variant| write_text(variant.0)).collect();
+    let names: Vec<String> = variants
+        .iter()
+        .filter(|variant| variant.1.is_none())
+        .map(|variant| write_text(variant.0))
+        .collect();
     if !names.is_empty() {
-        options.push(format!("{{\"type\":\"string\",\"enum\":{}}}", list(names.into_iter())));
+        options.push(format!(
+            "{{\"type\":\"string\",\"enum\":{}}}",
+            list(names.into_iter())
+        ));
     }
     for (name, write) in variants {
         let Some(write) = write else { continue };
@@ -48,7 +54,10 @@ pub fn write_inside(tag: &str, variants: &[Variant], schema: &mut Writer) {
             if let Some(write) = write {
                 write(schema);
             }
-            let required = match schema.get("required").and_then(|known| known.strip_prefix('[')) {
+            let required = match schema
+                .get("required")
+                .and_then(|known| known.strip_prefix('['))
+            {
                 Some("]") | None => format!("[{}]", write_text(tag)),
                 Some(known) => format!("[{},{known}", write_text(tag)),
             };
@@ -67,7 +76,10 @@ pub fn write_beside(tag: &str, content: &str, variants: &[Variant], schema: &mut
     for (name, write) in variants {
         let constant = constant(name);
         let (value, required) = match write {
-            Some(write) => (format!(",{content}:{}", schema.inner(*write)), format!("{tag},{content}")),
+            Some(write) => (
+                format!(",{content}:{}", schema.inner(*write)),
+                format!("{tag},{content}"),
+            ),
             None => (String::new(), tag.clone()),
         };
         options.push(format!(
@@ -79,8 +91,10 @@ pub fn write_beside(tag: &str, content: &str, variants: &[Variant], schema: &mut
 
 /// Writes the schema of an enum without a tag, which is the value alone.
 pub fn write_untagged(variants: &[fn(&mut Writer)], schema: &mut Writer) {
-    let options: Vec<String> =
-        variants.iter().map(|write| schema.alternative(None, &mut |schema| write(schema))).collect();
+    let options: Vec<String> = variants
+        .iter()
+        .map(|write| schema.alternative(None, &mut |schema| write(schema)))
+        .collect();
     schema.set("anyOf", list(options.into_iter()));
 }
 
@@ -89,9 +103,11 @@ pub fn variant(value: Value) -> Result<(String, Option<Value>), Mismatch> {
     let wrong = || Mismatch::new("must be a text, or an object with one member");
     match value {
         Value::String(name) => Ok((name, None)),
-        Value::Object(members) if members.len() == 1 => {
-            members.into_iter().next().map(|(name, value)| (name, Some(value))).ok_or_else(wrong)
-        }
+        Value::Object(members) if members.len() == 1 => members
+            .into_iter()
+            .next()
+            .map(|(name, value)| (name, Some(value)))
+            .ok_or_else(wrong),
         _ => Err(wrong()),
     }
 }

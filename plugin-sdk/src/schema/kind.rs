@@ -82,12 +82,18 @@ impl Kind {
 
     /// Returns `true` if a text literal can be the default.
     pub const fn takes_text(self) -> bool {
-        matches!(self, Self::Text | Self::FixedText | Self::Choice | Self::Any | Self::Unknown)
+        matches!(
+            self,
+            Self::Text | Self::FixedText | Self::Choice | Self::Any | Self::Unknown
+        )
     }
 
     /// Returns `true` if a whole number can be the default.
     pub const fn takes_integer(self) -> bool {
-        matches!(self, Self::Integer { .. } | Self::Number | Self::Any | Self::Unknown)
+        matches!(
+            self,
+            Self::Integer { .. } | Self::Number | Self::Any | Self::Unknown
+        )
     }
 
     /// Returns `true` if a number with a fraction can be the default.
@@ -102,6 +108,9 @@ impl Kind {
 
     /// Returns `true` if a list literal can be the default.
     pub const fn takes_list(self) -> bool {
-        matches!(self, Self::List | Self::FixedList | Self::Any | Self::Unknown)
+        matches!(
+            self,
+            Self::List | Self::FixedList | Self::Any | Self::Unknown
+        )
     }
 }

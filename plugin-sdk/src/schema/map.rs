@@ -46,8 +46,12 @@ fn write_map<K: MapKey, T: ToolSchema>(schema: &mut Writer) {
     schema.set("additionalProperties", values);
 }
 
-fn read_map<K: MapKey, T: ToolSchema, M: FromIterator<(K, T)>>(value: Value) -> Result<M, Mismatch> {
-    let Value::Object(members) = value else { return Err(Mismatch::new("must be an object")) };
+fn read_map<K: MapKey, T: ToolSchema, M: FromIterator<(K, T)>>(
+    value: Value,
+) -> Result<M, Mismatch> {
+    let Value::Object(members) = value else {
+        return Err(Mismatch::new("must be an object"));
+    };
     let read = members.into_iter().map(|(name, value)| {
         let value = T::read(value).map_err(|mismatch| mismatch.inside(&name))?;
         Ok((K::read_name(name)?, value))
@@ -55,7 +59,10 @@ fn read_map<K: MapKey, T: ToolSchema, M: FromIterator<(K, T)>>(value: Value) -> 
     read.collect()
 }
 
-fn print_map<'a, K: MapKey + 'a, T: ToolSchema + 'a>(members: impl Iterator<Item = (&'a K, &'a T)>, out: &mut String) {
+fn print_map<'a, K: MapKey + 'a, T: ToolSchema + 'a>(
+    members: impl Iterator<Item = (&'a K, &'a T)>,
+    out: &mut String,
+) {
     // The order is always that of the names, whatever the hasher and the key are, so that equal maps are equal bytes.
     let mut members: Vec<(&str, &T)> = members.map(|(key, value)| (key.name(), value)).collect();
     members.sort_by_key(|(name, _)| *name);
@@ -66,7 +73,9 @@ fn print_map<'a, K: MapKey + 'a, T: ToolSchema + 'a>(members: impl Iterator<Item
     out.push('}');
 }
 
-impl<K: MapKey + Hash + Eq, T: ToolSchema, S: BuildHasher + Default> ToolSchema for HashMap<K, T, S> {
+impl<K: MapKey + Hash + Eq, T: ToolSchema, S: BuildHasher + Default> ToolSchema
+    for HashMap<K, T, S>
+{
     const KIND: Kind = Kind::Map;
 
     fn write(schema: &mut Writer) {

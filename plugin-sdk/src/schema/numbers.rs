@@ -15,7 +15,9 @@ impl ToolSchema for bool {
     }
 
     fn read(value: Value) -> Result<Self, Mismatch> {
-        value.as_bool().ok_or_else(|| Mismatch::new("must be true or false"))
+        value
+            .as_bool()
+            .ok_or_else(|| Mismatch::new("must be true or false"))
     }
 
     fn print(&self, out: &mut String) {
@@ -41,7 +43,9 @@ fn whole(value: &Value) -> Option<i128> {
 fn between(value: &Value, min: i128, max: i128) -> Result<i128, Mismatch> {
     match whole(value) {
         Some(number) if (min..=max).contains(&number) => Ok(number),
-        Some(_) => Err(Mismatch::new(format!("must be a whole number from {min} to {max}"))),
+        Some(_) => Err(Mismatch::new(format!(
+            "must be a whole number from {min} to {max}"
+        ))),
         None => Err(Mismatch::new("must be a whole number")),
     }
 }

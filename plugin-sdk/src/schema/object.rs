@@ -40,7 +40,12 @@ impl Fields {
     }
 
     /// Reads a member, or makes it where it is left out.
-    pub fn take_or<T>(&mut self, name: &str, field: &Parameter<T>, make: fn() -> T) -> Result<T, Mismatch> {
+    pub fn take_or<T>(
+        &mut self,
+        name: &str,
+        field: &Parameter<T>,
+        make: fn() -> T,
+    ) -> Result<T, Mismatch> {
         match self.remove(name) {
             Some(value) => (field.read)(value).map_err(|mismatch| mismatch.inside(name)),
             None => Ok(make()),
@@ -48,7 +53,12 @@ impl Fields {
     }
 
     /// Reads a member, or a JSON text where it is left out.
-    pub fn take_json<T>(&mut self, name: &str, field: &Parameter<T>, json: &str) -> Result<T, Mismatch> {
+    pub fn take_json<T>(
+        &mut self,
+        name: &str,
+        field: &Parameter<T>,
+        json: &str,
+    ) -> Result<T, Mismatch> {
         let value = match self.remove(name) {
             Some(value) => value,
             None => serde_json::from_str(json).unwrap_or_default(),
@@ -85,7 +95,11 @@ pub fn elements(value: Value) -> Result<Vec<Value>, Mismatch> {
 /// Returns the elements of a list that must have so many.
 pub fn tuple_elements(value: Value, count: usize) -> Result<Vec<Value>, Mismatch> {
     let values = elements(value)?;
-    if values.len() == count { Ok(values) } else { Err(Mismatch::new(format!("must have {count} items"))) }
+    if values.len() == count {
+        Ok(values)
+    } else {
+        Err(Mismatch::new(format!("must have {count} items")))
+    }
 }
 
 /// Appends a member to an object that was opened with `{`.

@@ -354,7 +354,10 @@ pub fn write_object(properties: &[Property], closed: bool, schema: &mut Writer) 
 
 /// Writes a list of these items, which have no names.
 pub fn write_tuple(items: &[Property], schema: &mut Writer) {
-    let texts: Vec<String> = items.iter().map(|item| schema.inner_with(&mut |schema| item.write(schema))).collect();
+    let texts: Vec<String> = items
+        .iter()
+        .map(|item| schema.inner_with(&mut |schema| item.write(schema)))
+        .collect();
     schema.set("type", "\"array\"");
     schema.set("prefixItems", format!("[{}]", texts.join(",")));
     schema.set("minItems", items.len().to_string());

@@ -127,11 +127,16 @@ impl ToolSchema for Time {
     /// dropped.
     fn read(value: Value) -> Result<Self, Mismatch> {
         let text = text(value)?;
-        let clock = match text.get(1..).and_then(|rest| rest.find(['Z', 'z', '+', '-'])) {
+        let clock = match text
+            .get(1..)
+            .and_then(|rest| rest.find(['Z', 'z', '+', '-']))
+        {
             Some(at) => &text[..=at],
             None => text.as_str(),
         };
-        clock.parse().map_err(|_| Mismatch::new("must be a time as `07:08:09Z`"))
+        clock
+            .parse()
+            .map_err(|_| Mismatch::new("must be a time as `07:08:09Z`"))
     }
 
     fn print(&self, out: &mut String) {

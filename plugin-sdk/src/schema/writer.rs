@@ -25,12 +25,21 @@ type Definition = (&'static str, String, fn(&mut Writer), Option<String>);
 impl Writer {
     /// Creates a writer for what a caller sends.
     pub fn for_input() -> Self {
-        Self { open: Vec::new(), named: Vec::new(), definitions: Vec::new(), tags: Vec::new(), output: false }
+        Self {
+            open: Vec::new(),
+            named: Vec::new(),
+            definitions: Vec::new(),
+            tags: Vec::new(),
+            output: false,
+        }
     }
 
     /// Creates a writer for what a tool answers, where a field that is printed as null says so.
     pub fn for_output() -> Self {
-        Self { output: true, ..Self::for_input() }
+        Self {
+            output: true,
+            ..Self::for_input()
+        }
     }
 
     /// Returns `true` if the schema is one of answers.
@@ -43,7 +52,11 @@ impl Writer {
         self.open.push(Vec::new());
         write(&mut self);
         // Writing one definition may find the next.
-        while let Some(at) = self.definitions.iter().position(|definition| definition.3.is_none()) {
+        while let Some(at) = self
+            .definitions
+            .iter()
+            .position(|definition| definition.3.is_none())
+        {
             let (full_name, _, write, _) = self.definitions[at];
             self.named.push(full_name);
             let text = self.inner(write);
@@ -63,7 +76,10 @@ impl Writer {
 
     /// Sets a keyword of the schema that is open; `json` is its value.
     pub fn set(&mut self, keyword: &'static str, json: impl Into<String>) {
-        let keywords = self.open.last_mut().expect("a schema is open while a type writes");
+        let keywords = self
+            .open
+            .last_mut()
+            .expect("a schema is open while a type writes");
         match keywords.iter_mut().find(|(name, _)| *name == keyword) {
             Some((_, value)) => *value = json.into(),
             None => keywords.push((keyword, json.into())),
@@ -88,13 +104,22 @@ impl Writer {
 
     /// Takes a keyword away again.
     pub fn unset(&mut self, keyword: &str) {
-        self.open.last_mut().expect("a schema is open while a type writes").retain(|(name, _)| *name != keyword);
+        self.open
+            .last_mut()
+            .expect("a schema is open while a type writes")
+            .retain(|(name, _)| *name != keyword);
     }
 
     /// Returns the value of a keyword of the schema that is open.
     pub fn get(&self, keyword: &str) -> Option<&str> {
-        let keywords = self.open.last().expect("a schema is open while a type writes");
-        keywords.iter().find(|(name, _)| *name == keyword).map(|(_, value)| value.as_str())
+        let keywords = self
+            .open
+            .last()
+            .expect("a schema is open while a type writes");
+        keywords
+            .iter()
+            .find(|(name, _)| *name == keyword)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Returns a schema inside this one, as JSON: `let items = schema.inner(T::write);`.
@@ -132,7 +157,10 @@ impl Writer {
     pub fn set_property(&mut self, name: &str, json: &str) {
         let mut properties = String::from("{");
         member(&mut properties, name, json);
-        match self.get("properties").and_then(|known| known.strip_prefix('{')) {
+        match self
+            .get("properties")
+            .and_then(|known| known.strip_prefix('{'))
+        {
             Some("}") | None => properties.push('}'),
             Some(known) => {
                 properties.push(',');
@@ -152,18 +180,26 @@ impl Writer {
             self.named.pop();
             return;
         }
-        let known = self.definitions.iter().find(|definition| definition.0 == full_name);
+        let known = self
+            .definitions
+            .iter()
+            .find(|definition| definition.0 == full_name);
         let name = match known {
             Some(definition) => definition.1.clone(),
             None => {
                 let mut unique = name.to_owned();
                 let mut count = 1;
-                while self.definitions.iter().any(|definition| definition.1 == unique) {
+                while self
+                    .definitions
+                    .iter()
+                    .any(|definition| definition.1 == unique)
+                {
                     count += 1;
                     unique = format!("{name}{count}");
                 }
                 let name = unique;
-                self.definitions.push((full_name, name.clone(), write, None));
+                self.definitions
+                    .push((full_name, name.clone(), write, None));
                 name
             }
         };
@@ -175,13 +211,25 @@ impl Writer {
         self.open.push(Vec::new());
         write(self);
         let keywords = self.open.last().expect("it was opened above");
-        let single = keywords.iter().find(|(name, _)| *name == "type").is_some_and(|(_, json)| json.starts_with('"'));
+        let single = keywords
+            .iter()
+            .find(|(name, _)| *name == "type")
+            .is_some_and(|(_, json)| json.starts_with('"'));
         // Null is no member of an `enum`, so the type alone does not let it in there.
-        let open = !keywords.iter().any(|(name, _)| matches!(*name, "enum" | "const" | "anyOf"));
+        let open = !keywords
+            .iter()
+            .any(|(name, _)| matches!(*name, "enum" | "const" | "anyOf"));
         if single && open {
             let keywords = self.open.pop().expect("it was opened above");
             for (keyword, json) in keywords {
-                self.set(keyword, if keyword == "type" { format!("[{json},\"null\"]") } else { json });
+                self.set(
+                    keyword,
+                    if keyword == "type" {
+                        format!("[{json},\"null\"]")
+                    } else {
+                        json
+                    },
+                );
             }
         } else if !self.open.last().expect("it was opened above").is_empty() {
             let inner = self.close();

@@ -24,7 +24,10 @@ pub fn put(root: &str, path: &str, content: impl Into<Vec<u8>>) {
     ROOTS.with_borrow_mut(|roots| {
         roots.writes += 1;
         let version = roots.writes;
-        roots.files.insert((root.to_owned(), path.to_owned()), (version, content.into()));
+        roots.files.insert(
+            (root.to_owned(), path.to_owned()),
+            (version, content.into()),
+        );
     });
 }
 
@@ -35,7 +38,12 @@ pub fn remove(root: &str, path: &str) {
 
 /// Returns what a file holds now.
 pub fn content(root: &str, path: &str) -> Option<Vec<u8>> {
-    ROOTS.with_borrow(|roots| roots.files.get(&(root.to_owned(), path.to_owned())).map(|(_, content)| content.clone()))
+    ROOTS.with_borrow(|roots| {
+        roots
+            .files
+            .get(&(root.to_owned(), path.to_owned()))
+            .map(|(_, content)| content.clone())
+    })
 }
 
 /// Returns the number of reads, to see what a cache saved.
@@ -50,15 +58,22 @@ pub fn before_replace(act: impl FnMut() + 'static) {
 
 /// Answers [`crate::files::stat`].
 pub fn stat(root: &str, path: &str) -> Result<Info> {
-    with_file(root, path, |version, content| Info { version: version.to_string(), size: content.len() as u64 })
+    with_file(root, path, |version, content| Info {
+        version: version.to_string(),
+        size: content.len() as u64,
+    })
 }
 
 /// Answers [`crate::files::read`].
 pub fn read(root: &str, path: &str, offset: u64, length: u32) -> Result<Vec<u8>> {
     ROOTS.with_borrow_mut(|roots| roots.reads += 1);
     with_file(root, path, |_, content| {
-        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
-        let end = start.saturating_add(length.min(READ_MAX) as usize).min(content.len());
+        let start = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(content.len());
+        let end = start
+            .saturating_add(length.min(READ_MAX) as usize)
+            .min(content.len());
         content[start..end].to_vec()
     })
 }
@@ -83,7 +98,10 @@ pub fn replace(root: &str, path: &str, if_version: Option<&str>, content: &[u8])
 /// Answers [`crate::files::list`].
 pub fn list(root: &str, prefix: &str, _cursor: Option<&str>) -> Result<Listing> {
     let paths = ROOTS.with_borrow(|roots| {
-        let of_root = roots.files.keys().filter(|(of, path)| of == root && path.starts_with(prefix));
+        let of_root = roots
+            .files
+            .keys()
+            .filter(|(of, path)| of == root && path.starts_with(prefix));
         of_root.map(|(_, path)| path.clone()).collect()
     });
     Ok(Listing { paths, next: None })
@@ -95,16 +113,26 @@ pub(crate) mod parts {
     use crate::files::{Edit, PARTS_MAX, Part};
 
     pub(crate) fn read(root: &str, path: &str, parts: &[Part]) -> Result<Vec<Vec<u8>>> {
-        assert!(parts.iter().map(|part| part.length as usize).sum::<usize>() <= PARTS_MAX, "too much at once");
+        assert!(
+            parts.iter().map(|part| part.length as usize).sum::<usize>() <= PARTS_MAX,
+            "too much at once"
+        );
         let whole = read_whole(root, path)?;
         let part = |part: &Part| {
-            let start = usize::try_from(part.at).unwrap_or(usize::MAX).min(whole.len());
+            let start = usize::try_from(part.at)
+                .unwrap_or(usize::MAX)
+                .min(whole.len());
             whole[start..start.saturating_add(part.length as usize).min(whole.len())].to_vec()
         };
         Ok(parts.iter().map(part).collect())
     }
 
-    pub(crate) fn replace(root: &str, path: &str, if_version: &str, edits: &[Edit]) -> Result<String> {
+    pub(crate) fn replace(
+        root: &str,
+        path: &str,
+        if_version: &str,
+        edits: &[Edit],
+    ) -> Result<String> {
         let old = content(root, path).unwrap_or_default();
         let (mut new, mut at) = (Vec::new(), 0);
         for edit in edits {
@@ -123,14 +151,25 @@ fn read_whole(root: &str, path: &str) -> Result<Vec<u8>> {
 }
 
 fn with_file<T>(root: &str, path: &str, act: impl FnOnce(u64, &[u8]) -> T) -> Result<T> {
-    ROOTS.with_borrow(|roots| match roots.files.get(&(root.to_owned(), path.to_owned())) {
-        Some((version, content)) => Ok(act(*version, content)),
-        None if roots.files.keys().any(|(of, _)| of == root) => Err(Error::not_found(format!("There is no {path}."))),
-        None => Err(Error::denied(format!("The files of {root:?} are not granted."))),
-    })
+    ROOTS.with_borrow(
+        |roots| match roots.files.get(&(root.to_owned(), path.to_owned())) {
+            Some((version, content)) => Ok(act(*version, content)),
+            None if roots.files.keys().any(|(of, _)| of == root) => {
+                Err(Error::not_found(format!("There is no {path}.")))
+            }
+            None => Err(Error::denied(format!(
+                "The files of {root:?} are not granted."
+            ))),
+        },
+    )
 }
 
 pub(super) fn reset() {
     // Versions go on counting: an adapter's cache outlives a reset, and must not take a new file for an old one.
-    ROOTS.with_borrow_mut(|roots| *roots = Roots { writes: roots.writes, ..Roots::default() });
+    ROOTS.with_borrow_mut(|roots| {
+        *roots = Roots {
+            writes: roots.writes,
+            ..Roots::default()
+        }
+    });
 }

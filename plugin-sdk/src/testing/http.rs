@@ -20,7 +20,11 @@ pub fn answer(answer: impl FnMut(&Request) -> Result<Response> + 'static) {
 /// Returns a JSON answer.
 pub fn json(status: u16, body: &str) -> Response {
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    Response { status, headers, body: body.as_bytes().to_vec() }
+    Response {
+        status,
+        headers,
+        body: body.as_bytes().to_vec(),
+    }
 }
 
 /// Returns the requests sent so far.
@@ -33,7 +37,10 @@ pub fn send(request: &Request) -> Result<Response> {
     SENT.with_borrow_mut(|sent| sent.push(request.clone()));
     ANSWER.with_borrow_mut(|answer| match answer {
         Some(answer) => answer(request),
-        None => Err(Error::denied(format!("The connection {:?} is not granted.", request.connection))),
+        None => Err(Error::denied(format!(
+            "The connection {:?} is not granted.",
+            request.connection
+        ))),
     })
 }
 

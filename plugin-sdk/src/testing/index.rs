@@ -35,15 +35,27 @@ pub fn find(name: &Name) -> Option<u64> {
 pub fn range(name: &Name, range: &Range) -> Result<Vec<Entry>> {
     INDEXES.with_borrow_mut(|indexes| {
         indexes.ranges += 1;
-        let (_, entries) = indexes.done.get(name).ok_or_else(|| Error::not_found("There is no such index."))?;
-        let wanted = |entry: &&Entry| entry.key >= range.from && range.to.as_ref().is_none_or(|to| entry.key < *to);
+        let (_, entries) = indexes
+            .done
+            .get(name)
+            .ok_or_else(|| Error::not_found("There is no such index."))?;
+        let wanted = |entry: &&Entry| {
+            entry.key >= range.from && range.to.as_ref().is_none_or(|to| entry.key < *to)
+        };
         let mut found: Vec<Entry> = entries.iter().filter(wanted).cloned().collect();
         found.sort_by(|left, right| {
             let keys = left.key.cmp(&right.key);
-            if range.descending { keys.reverse() } else { keys }.then(left.at.cmp(&right.at))
+            if range.descending {
+                keys.reverse()
+            } else {
+                keys
+            }
+            .then(left.at.cmp(&right.at))
         });
         if let Some(after) = &range.after {
-            let at = found.iter().position(|entry| (&entry.key, entry.at) == (&after.key, after.at));
+            let at = found
+                .iter()
+                .position(|entry| (&entry.key, entry.at) == (&after.key, after.at));
             found.drain(..at.map_or(0, |at| at + 1));
         }
         found.truncate(range.limit.clamp(1, RANGE_MAX) as usize);
@@ -67,9 +79,15 @@ pub fn begin(name: &Name) -> Result<u64> {
 
 /// Adds entries.
 pub fn add(name: &Name, entries: &[Entry], from: u64, to: u64) -> Result<()> {
-    assert!(entries.iter().all(|entry| entry.key.len() <= KEY_MAX), "a key is too long");
+    assert!(
+        entries.iter().all(|entry| entry.key.len() <= KEY_MAX),
+        "a key is too long"
+    );
     INDEXES.with_borrow_mut(|indexes| {
-        let build = indexes.building.get_mut(name).ok_or_else(|| Error::not_found("There is no such index."))?;
+        let build = indexes
+            .building
+            .get_mut(name)
+            .ok_or_else(|| Error::not_found("There is no such index."))?;
         if build.0 != from {
             return Err(Error::conflict("The index has been built further."));
         }
@@ -82,8 +100,13 @@ pub fn add(name: &Name, entries: &[Entry], from: u64, to: u64) -> Result<()> {
 /// Finishes an index.
 pub fn finish(name: &Name) -> Result<()> {
     INDEXES.with_borrow_mut(|indexes| {
-        let build = indexes.building.remove(name).ok_or_else(|| Error::not_found("There is no such index."))?;
-        indexes.done.retain(|other, _| (&other.source, &other.column) != (&name.source, &name.column));
+        let build = indexes
+            .building
+            .remove(name)
+            .ok_or_else(|| Error::not_found("There is no such index."))?;
+        indexes
+            .done
+            .retain(|other, _| (&other.source, &other.column) != (&name.source, &name.column));
         indexes.done.insert(name.clone(), build);
         Ok(())
     })

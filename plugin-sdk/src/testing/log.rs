@@ -22,7 +22,11 @@ pub fn lines() -> Vec<Line> {
 
 /// Takes a line of [`crate::log`].
 pub fn write(level: &str, message: &str, fields: Option<&str>) {
-    let line = Line { level: level.to_owned(), message: message.to_owned(), fields: fields.map(str::to_owned) };
+    let line = Line {
+        level: level.to_owned(),
+        message: message.to_owned(),
+        fields: fields.map(str::to_owned),
+    };
     LINES.with_borrow_mut(|lines| lines.push(line));
 }
 

@@ -28,17 +28,29 @@ thread_local! {
 
 /// Answers every statement from now on by `run`; without it, statements are `denied`.
 pub fn answer(dialect: &str, run: impl FnMut(&Statement) -> Result<Answer> + 'static) {
-    DATABASE.set(Some(Database { dialect: dialect.to_owned(), run: Box::new(run) }));
+    DATABASE.set(Some(Database {
+        dialect: dialect.to_owned(),
+        run: Box::new(run),
+    }));
 }
 
 /// Returns an answer of rows (a JSON array of objects).
 pub fn rows(records: &str) -> Answer {
-    Answer { rows: Rows { records: records.to_owned(), truncated: false }, changed: 0 }
+    Answer {
+        rows: Rows {
+            records: records.to_owned(),
+            truncated: false,
+        },
+        changed: 0,
+    }
 }
 
 /// Returns an answer of a number of changed rows.
 pub fn changed(changed: u64) -> Answer {
-    Answer { changed, ..Answer::default() }
+    Answer {
+        changed,
+        ..Answer::default()
+    }
 }
 
 /// Returns the statements run so far.

@@ -15,12 +15,20 @@ pub struct Answer<T = ()> {
 impl<T> Answer<T> {
     /// Answers with a value. Without content blocks the gateway makes the text from it.
     pub fn of(value: T) -> Self {
-        Self { value: Some(value), content: None, question: None }
+        Self {
+            value: Some(value),
+            content: None,
+            question: None,
+        }
     }
 
     /// Answers with a question: the call ends here, and comes again with the response.
     pub fn ask(question: Question) -> Self {
-        Self { value: None, content: None, question: Some(question) }
+        Self {
+            value: None,
+            content: None,
+            question: Some(question),
+        }
     }
 
     /// Adds a content block.
@@ -38,7 +46,10 @@ impl<T> Answer<T> {
         if let Some(question) = self.question {
             return question.into_reply();
         }
-        Reply::complete(self.value.and_then(print), self.content.map(|blocks| Content::to_json(&blocks)))
+        Reply::complete(
+            self.value.and_then(print),
+            self.content.map(|blocks| Content::to_json(&blocks)),
+        )
     }
 }
 
@@ -51,7 +62,11 @@ impl From<Answer> for Reply {
 impl Answer<()> {
     /// Answers with content blocks alone.
     pub fn blocks(blocks: impl IntoIterator<Item = Content>) -> Self {
-        Self { value: None, content: Some(blocks.into_iter().collect()), question: None }
+        Self {
+            value: None,
+            content: Some(blocks.into_iter().collect()),
+            question: None,
+        }
     }
 
     /// Answers with one text.

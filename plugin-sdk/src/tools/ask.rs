@@ -47,7 +47,10 @@ impl Question {
 
     /// Adds a request.
     pub fn and_request(mut self, key: &str, method: &str, params: Value) -> Self {
-        self.requests.insert(key.to_owned(), json!({ "method": method, "params": params }));
+        self.requests.insert(
+            key.to_owned(),
+            json!({ "method": method, "params": params }),
+        );
         self
     }
 
@@ -71,7 +74,9 @@ impl<T: ToolSchema> Elicited<T> {
     /// Reads `{"action": "accept", "content": {…}}`.
     pub(super) fn read(response: &Value) -> Result<Self, Mismatch> {
         match response.get("action").and_then(Value::as_str) {
-            Some("accept") => T::read(response.get("content").cloned().unwrap_or_default()).map(Self::Accepted),
+            Some("accept") => {
+                T::read(response.get("content").cloned().unwrap_or_default()).map(Self::Accepted)
+            }
             Some("decline") => Ok(Self::Declined),
             Some("cancel") => Ok(Self::Cancelled),
             _ => Err(Mismatch::new("must be accept, decline or cancel").inside("action")),

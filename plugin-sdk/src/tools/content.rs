@@ -16,12 +16,16 @@ impl Content {
 
     /// Creates an image from its type, such as `image/png`, and its bytes.
     pub fn image(mime_type: &str, bytes: impl Into<Bytes>) -> Self {
-        Self::new(json!({ "type": "image", "data": bytes.into().to_base64(), "mimeType": mime_type }))
+        Self::new(
+            json!({ "type": "image", "data": bytes.into().to_base64(), "mimeType": mime_type }),
+        )
     }
 
     /// Creates a sound from its type, such as `audio/wav`, and its bytes.
     pub fn audio(mime_type: &str, bytes: impl Into<Bytes>) -> Self {
-        Self::new(json!({ "type": "audio", "data": bytes.into().to_base64(), "mimeType": mime_type }))
+        Self::new(
+            json!({ "type": "audio", "data": bytes.into().to_base64(), "mimeType": mime_type }),
+        )
     }
 
     /// Creates a link to something that can be read.
@@ -37,7 +41,8 @@ impl Content {
 
     /// Creates a resource that is included as its bytes.
     pub fn resource_bytes(uri: &str, mime_type: &str, bytes: impl Into<Bytes>) -> Self {
-        let resource = json!({ "uri": uri, "mimeType": mime_type, "blob": bytes.into().to_base64() });
+        let resource =
+            json!({ "uri": uri, "mimeType": mime_type, "blob": bytes.into().to_base64() });
         Self::new(json!({ "type": "resource", "resource": resource }))
     }
 
@@ -49,7 +54,10 @@ impl Content {
 
     /// Says who the block is for (`user`, `assistant`), and how much it matters, from 0 to 1.
     pub fn annotated(self, audience: &[&str], priority: f64) -> Self {
-        self.member("annotations", json!({ "audience": audience, "priority": priority }))
+        self.member(
+            "annotations",
+            json!({ "audience": audience, "priority": priority }),
+        )
     }
 
     fn new(block: Value) -> Self {
@@ -64,6 +72,12 @@ impl Content {
     }
 
     pub(super) fn to_json(blocks: &[Self]) -> String {
-        Value::Array(blocks.iter().map(|block| Value::Object(block.0.clone())).collect()).to_string()
+        Value::Array(
+            blocks
+                .iter()
+                .map(|block| Value::Object(block.0.clone()))
+                .collect(),
+        )
+        .to_string()
     }
 }

@@ -21,7 +21,12 @@ pub struct Context {
 impl Context {
     /// Creates a context from JSON; for a unit test, `Context::new("{}", None)`.
     pub fn new(json: impl Into<String>, resumed: Option<String>) -> Self {
-        Self { json: json.into(), members: OnceCell::new(), resumed, resumption: OnceCell::new() }
+        Self {
+            json: json.into(),
+            members: OnceCell::new(),
+            resumed,
+            resumption: OnceCell::new(),
+        }
     }
 
     /// Returns the agent that calls, as the operator named it.
@@ -51,7 +56,8 @@ impl Context {
 
     /// Whether the caller can be asked: `elicitation`, `sampling` or `roots`. A question that it cannot answer ends the call.
     pub fn can_ask(&self, capability: &str) -> bool {
-        self.get("client_capabilities").is_some_and(|stated| stated.get(capability).is_some())
+        self.get("client_capabilities")
+            .is_some_and(|stated| stated.get(capability).is_some())
     }
 
     /// When the call must have ended: milliseconds since 1970, as [`crate::clock::now_ms`] tells them.
@@ -66,7 +72,8 @@ impl Context {
 
     /// Returns all that the gateway tells about the call.
     pub fn members(&self) -> &Map<String, Value> {
-        self.members.get_or_init(|| serde_json::from_str(&self.json).unwrap_or_default())
+        self.members
+            .get_or_init(|| serde_json::from_str(&self.json).unwrap_or_default())
     }
 
     /// Returns the operator's settings for this plugin.
@@ -78,9 +85,16 @@ impl Context {
             serde_json::from_str(&settings).unwrap_or_default()
         };
         T::read(value).map_err(|mismatch| {
-            let place = if mismatch.path.is_empty() { String::new() } else { format!("`{}` ", mismatch.path) };
-            Error::invalid(format!("The settings of the plugin are wrong: {place}{}.", mismatch.message))
-                .field("settings")
+            let place = if mismatch.path.is_empty() {
+                String::new()
+            } else {
+                format!("`{}` ", mismatch.path)
+            };
+            Error::invalid(format!(
+                "The settings of the plugin are wrong: {place}{}.",
+                mismatch.message
+            ))
+            .field("settings")
         })
     }
 
@@ -96,7 +110,11 @@ impl Context {
 
     /// Ends a call whose caller has gone: `ctx.check_cancelled()?;`.
     pub fn check_cancelled(&self) -> Result<()> {
-        if self.cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+        if self.cancelled() {
+            Err(Error::cancelled())
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes a line to the gateway's log.
@@ -121,8 +139,12 @@ impl Context {
 
     /// Returns the response to a form; `None` if the form was not asked yet, or came back without a response.
     pub fn elicited<T: ToolSchema>(&self, key: &str) -> Result<Option<Elicited<T>>> {
-        let Some(response) = self.response(key) else { return Ok(None) };
-        Elicited::read(response).map(Some).map_err(|mismatch| mismatch.inside(key).into())
+        let Some(response) = self.response(key) else {
+            return Ok(None);
+        };
+        Elicited::read(response)
+            .map(Some)
+            .map_err(|mismatch| mismatch.inside(key).into())
     }
 
     fn text(&self, name: &str) -> Option<&str> {
@@ -131,7 +153,10 @@ impl Context {
 
     fn resumption(&self) -> &Map<String, Value> {
         self.resumption.get_or_init(|| {
-            self.resumed.as_deref().and_then(|resumed| serde_json::from_str(resumed).ok()).unwrap_or_default()
+            self.resumed
+                .as_deref()
+                .and_then(|resumed| serde_json::from_str(resumed).ok())
+                .unwrap_or_default()
         })
     }
 }

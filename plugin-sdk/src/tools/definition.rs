@@ -65,7 +65,11 @@ impl Definition {
             member("outputSchema", &Writer::for_output().whole(output));
         }
         if !self.annotations.is_empty() {
-            let hints = self.annotations.iter().map(|(name, is)| format!("\"{name}\":{is}")).collect::<Vec<_>>();
+            let hints = self
+                .annotations
+                .iter()
+                .map(|(name, is)| format!("\"{name}\":{is}"))
+                .collect::<Vec<_>>();
             member("annotations", &format!("{{{}}}", hints.join(",")));
         }
         if let Some(support) = self.task {
@@ -89,21 +93,34 @@ impl Definition {
     }
 
     fn check_defaults(&self, input: &str) -> Result<()> {
-        if self.parameters.iter().all(|parameter| parameter.default_json().is_none()) {
+        if self
+            .parameters
+            .iter()
+            .all(|parameter| parameter.default_json().is_none())
+        {
             return Ok(());
         }
-        let root: Value = serde_json::from_str(input).map_err(|error| self.wrong(None, &error.to_string()))?;
+        let root: Value =
+            serde_json::from_str(input).map_err(|error| self.wrong(None, &error.to_string()))?;
         for parameter in self.parameters {
-            let Some(default) = parameter.default_json().filter(|default| default != "null") else { continue };
+            let Some(default) = parameter.default_json().filter(|default| default != "null") else {
+                continue;
+            };
             let name = parameter.name;
-            let value: Value =
-                serde_json::from_str(&default).map_err(|error| self.wrong(Some(name), &error.to_string()))?;
+            let value: Value = serde_json::from_str(&default)
+                .map_err(|error| self.wrong(Some(name), &error.to_string()))?;
             fits(&value, &root["properties"][name], &root).map_err(|mismatch| {
-                let place =
-                    if mismatch.path.is_empty() { String::new() } else { format!("`{}` in it ", mismatch.path) };
+                let place = if mismatch.path.is_empty() {
+                    String::new()
+                } else {
+                    format!("`{}` in it ", mismatch.path)
+                };
                 self.wrong(
                     Some(name),
-                    &format!("the default {default} does not meet its schema: {place}{}", mismatch.message),
+                    &format!(
+                        "the default {default} does not meet its schema: {place}{}",
+                        mismatch.message
+                    ),
                 )
             })?;
         }
@@ -112,10 +129,11 @@ impl Definition {
 
     fn wrong(&self, parameter: Option<&str>, why: &str) -> Error {
         match parameter {
-            Some(parameter) => {
-                Error::internal(format!("The parameter `{parameter}` of the tool `{}`: {why}.", self.name))
-                    .field(parameter)
-            }
+            Some(parameter) => Error::internal(format!(
+                "The parameter `{parameter}` of the tool `{}`: {why}.",
+                self.name
+            ))
+            .field(parameter),
             None => Error::internal(format!("The tool `{}`: {why}.", self.name)),
         }
     }
@@ -124,13 +142,18 @@ impl Definition {
     /// "NAME"}}}`.
     fn cli(&self) -> Option<String> {
         let mut parameters = Vec::new();
-        for (name, cli) in self.parameters.iter().filter_map(|parameter| Some((parameter.name, parameter.cli?))) {
+        for (name, cli) in self
+            .parameters
+            .iter()
+            .filter_map(|parameter| Some((parameter.name, parameter.cli?)))
+        {
             let mut members = Vec::new();
             if cli.positional {
                 members.push("\"positional\":true".to_owned());
             }
             if !cli.aliases.is_empty() {
-                let aliases: Vec<String> = cli.aliases.iter().map(|alias| write_text(alias)).collect();
+                let aliases: Vec<String> =
+                    cli.aliases.iter().map(|alias| write_text(alias)).collect();
                 members.push(format!("\"aliases\":[{}]", aliases.join(",")));
             }
             if let Some(metavar) = cli.metavar {

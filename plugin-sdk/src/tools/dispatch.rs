@@ -43,7 +43,12 @@ pub struct Reply {
 
 impl Reply {
     pub(crate) fn complete(value: Option<String>, content: Option<String>) -> Self {
-        Self { kind: "complete".to_owned(), value, content, ..Self::default() }
+        Self {
+            kind: "complete".to_owned(),
+            value,
+            content,
+            ..Self::default()
+        }
     }
 }
 
@@ -62,7 +67,10 @@ impl<T: Tool> Function<T> {
     pub const KNOWN: bool = true;
 
     /// The function's entry.
-    pub const ENTRY: Entry = Entry { definition: &T::DEFINITION, call: T::call };
+    pub const ENTRY: Entry = Entry {
+        definition: &T::DEFINITION,
+        call: T::call,
+    };
 }
 
 /// Stands in for [`Function`]'s own constants where the function is no tool.
@@ -70,7 +78,10 @@ pub trait NoTool {
     /// Whether the function is a tool: here it is not.
     const KNOWN: bool = false;
     /// A stand-in entry.
-    const ENTRY: Entry = Entry { definition: &NONE, call: |_, _| Err(Error::internal("This function is no tool.")) };
+    const ENTRY: Entry = Entry {
+        definition: &NONE,
+        call: |_, _| Err(Error::internal("This function is no tool.")),
+    };
 }
 
 impl<T> NoTool for Function<T> {}
@@ -110,8 +121,13 @@ pub fn definitions<P: Plugin>() -> Result<String> {
     let mut out = String::from("[");
     for (at, tool) in tools.iter().enumerate() {
         let name = tool.definition.name;
-        if tools[..at].iter().any(|earlier| earlier.definition.name == name) {
-            return Err(Error::internal(format!("Two tools have the name `{name}`: give one another by `name`.")));
+        if tools[..at]
+            .iter()
+            .any(|earlier| earlier.definition.name == name)
+        {
+            return Err(Error::internal(format!(
+                "Two tools have the name `{name}`: give one another by `name`."
+            )));
         }
         if at > 0 {
             out.push(',');
@@ -124,9 +140,18 @@ pub fn definitions<P: Plugin>() -> Result<String> {
 
 /// Calls one tool of a plugin.
 pub fn call<P: Plugin>(invocation: Invocation) -> Result<Reply> {
-    let Invocation { tool, arguments, context, resumed, .. } = invocation;
-    let entry = P::tools().into_iter().find(|entry| entry.definition.name == tool);
-    let entry = entry.ok_or_else(|| Error::unsupported(format!("This plugin has no tool `{tool}`.")))?;
+    let Invocation {
+        tool,
+        arguments,
+        context,
+        resumed,
+        ..
+    } = invocation;
+    let entry = P::tools()
+        .into_iter()
+        .find(|entry| entry.definition.name == tool);
+    let entry =
+        entry.ok_or_else(|| Error::unsupported(format!("This plugin has no tool `{tool}`.")))?;
     let arguments: Value = serde_json::from_str(&arguments)
         .map_err(|_| Error::invalid("The arguments are not JSON.").field("arguments"))?;
     (entry.call)(Fields::of(arguments)?, &Context::new(context, resumed))

@@ -82,7 +82,9 @@ impl<E: std::error::Error + 'static> From<E> for ToolError {
             return Self(error.clone());
         }
         crate::log::error_for_the_log_alone(&format!("The tool failed: {error}"));
-        Self(Error::internal("The tool failed; its operator finds the reason in the log."))
+        Self(Error::internal(
+            "The tool failed; its operator finds the reason in the log.",
+        ))
     }
 }
 

@@ -109,11 +109,17 @@ impl<T: ToolOutput> Returned<T> {
     pub const KNOWN: bool = true;
 
     /// The functions of the type.
-    pub const OF: Self = Self { output: T::OUTPUT, reply: T::reply };
+    pub const OF: Self = Self {
+        output: T::OUTPUT,
+        reply: T::reply,
+    };
 }
 
 impl<T> Unknown for Returned<T> {
-    const OF: Self = Self { output: None, reply: |_| Err(Error::internal("The return type has no schema.")) };
+    const OF: Self = Self {
+        output: None,
+        reply: |_| Err(Error::internal("The return type has no schema.")),
+    };
 }
 
 /// Tells whether a tool may fail with a type.
@@ -133,6 +139,8 @@ impl<E> Unknown for Failing<E> {
 pub fn poll_in_place<T>(future: impl Future<Output = T>) -> Result<T> {
     match pin!(future).poll(&mut std::task::Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Ok(value),
-        Poll::Pending => Err(Error::internal("The tool waits for something that never comes.")),
+        Poll::Pending => Err(Error::internal(
+            "The tool waits for something that never comes.",
+        )),
     }
 }

@@ -20,7 +20,10 @@ impl Datetime {
     pub fn parse(text: &str, zone: &Zone) -> Option<Self> {
         let bytes = text.as_bytes();
         // jiff also reads ISO 8601's basic form (20240506T0708) and week dates; a spreadsheet's digits must not match.
-        if bytes.len() < 16 || bytes.len() > 40 || !is_date(text.get(..10)?) || !matches!(bytes[10], b'T' | b't' | b' ')
+        if bytes.len() < 16
+            || bytes.len() > 40
+            || !is_date(text.get(..10)?)
+            || !matches!(bytes[10], b'T' | b't' | b' ')
         {
             return None;
         }
@@ -29,12 +32,22 @@ impl Datetime {
         }
         let pieces = Pieces::parse(text).ok()?;
         let civil = civil::DateTime::from_parts(pieces.date(), pieces.time()?);
-        let offset = pieces.to_numeric_offset().unwrap_or_else(|| zone.offset_at(civil));
+        let offset = pieces
+            .to_numeric_offset()
+            .unwrap_or_else(|| zone.offset_at(civil));
         Self::at_offset(civil, offset)
     }
 
     /// Returns the time of a calendar's day and a clock's time in `zone`.
-    pub fn from_civil(year: i16, month: i8, day: i8, hour: i8, minute: i8, second: i8, zone: &Zone) -> Option<Self> {
+    pub fn from_civil(
+        year: i16,
+        month: i8,
+        day: i8,
+        hour: i8,
+        minute: i8,
+        second: i8,
+        zone: &Zone,
+    ) -> Option<Self> {
         let civil = civil::DateTime::new(year, month, day, hour, minute, second, 0).ok()?;
         Self::at_offset(civil, zone.offset_at(civil))
     }
@@ -46,7 +59,9 @@ impl Datetime {
     }
 
     fn at_offset(civil: civil::DateTime, offset: Offset) -> Option<Self> {
-        let utc = civil.checked_sub(jiff::SignedDuration::from_secs(offset.seconds().into())).ok()?;
+        let utc = civil
+            .checked_sub(jiff::SignedDuration::from_secs(offset.seconds().into()))
+            .ok()?;
         (0..=9999).contains(&utc.year()).then_some(Self(utc))
     }
 }
@@ -86,12 +101,17 @@ impl Zone {
             let parsed = DateTimeParser::new().parse_time_zone(name).ok();
             return parsed.map(Self).ok_or_else(|| unknown_zone(name));
         }
-        TimeZone::get(name).map(Self).map_err(|_| unknown_zone(name))
+        TimeZone::get(name)
+            .map(Self)
+            .map_err(|_| unknown_zone(name))
     }
 
     /// Returns the shape's zone, or UTC if it has none.
     pub fn of(shape: &crate::Shape) -> Result<Self> {
-        shape.timezone.as_deref().map_or_else(|| Ok(Self::utc()), Self::parse)
+        shape
+            .timezone
+            .as_deref()
+            .map_or_else(|| Ok(Self::utc()), Self::parse)
     }
 
     /// Returns UTC.
@@ -115,8 +135,10 @@ impl Default for Zone {
 }
 
 fn unknown_zone(name: &str) -> Error {
-    Error::invalid(format!("The time zone {name:?} is neither UTC, an offset such as +02:00 nor an IANA name."))
-        .field("timezone")
+    Error::invalid(format!(
+        "The time zone {name:?} is neither UTC, an offset such as +02:00 nor an IANA name."
+    ))
+    .field("timezone")
 }
 
 /// Returns `true` for a date of the calendar written `YYYY-MM-DD`.
@@ -128,7 +150,11 @@ pub fn is_date(text: &str) -> bool {
     let number = |from: usize, to: usize| -> Option<i16> {
         let digits = &bytes[from..to];
         if digits.iter().all(u8::is_ascii_digit) {
-            Some(digits.iter().fold(0, |sum, digit| sum * 10 + i16::from(digit - b'0')))
+            Some(
+                digits
+                    .iter()
+                    .fold(0, |sum, digit| sum * 10 + i16::from(digit - b'0')),
+            )
         } else {
             None
         }
@@ -152,25 +178,69 @@ mod tests {
         for (text, zone, expected) in [
             ("2024-05-06T07:08:09Z", "UTC", "2024-05-06T07:08:09Z"),
             ("2024-05-06t07:08:09z", "UTC", "2024-05-06T07:08:09Z"),
-            ("2024-05-06T07:08:09.500+02:00", "UTC", "2024-05-06T05:08:09.5Z"),
-            ("2024-05-06 07:08:09.123456+00", "UTC", "2024-05-06T07:08:09.123456Z"),
+            (
+                "2024-05-06T07:08:09.500+02:00",
+                "UTC",
+                "2024-05-06T05:08:09.5Z",
+            ),
+            (
+                "2024-05-06 07:08:09.123456+00",
+                "UTC",
+                "2024-05-06T07:08:09.123456Z",
+            ),
             ("2024-05-06 07:08", "UTC", "2024-05-06T07:08:00Z"),
             ("2024-05-06 07:08:09", "+02:00", "2024-05-06T05:08:09Z"),
             ("2024-05-06 07:08:09", "-0330", "2024-05-06T10:38:09Z"),
-            ("2024-01-06 07:08:09", "Europe/Vienna", "2024-01-06T06:08:09Z"),
-            ("2024-07-06 07:08:09", "Europe/Vienna", "2024-07-06T05:08:09Z"),
-            ("2024-07-06T07:08:09Z", "Europe/Vienna", "2024-07-06T07:08:09Z"),
+            (
+                "2024-01-06 07:08:09",
+                "Europe/Vienna",
+                "2024-01-06T06:08:09Z",
+            ),
+            (
+                "2024-07-06 07:08:09",
+                "Europe/Vienna",
+                "2024-07-06T05:08:09Z",
+            ),
+            (
+                "2024-07-06T07:08:09Z",
+                "Europe/Vienna",
+                "2024-07-06T07:08:09Z",
+            ),
             // The hour that Vienna lives twice, and the one it skips.
-            ("2024-10-27 02:30:00", "Europe/Vienna", "2024-10-27T00:30:00Z"),
-            ("2024-03-31 02:30:00", "Europe/Vienna", "2024-03-31T01:30:00Z"),
+            (
+                "2024-10-27 02:30:00",
+                "Europe/Vienna",
+                "2024-10-27T00:30:00Z",
+            ),
+            (
+                "2024-03-31 02:30:00",
+                "Europe/Vienna",
+                "2024-03-31T01:30:00Z",
+            ),
             ("0000-01-01T00:00:00Z", "UTC", "0000-01-01T00:00:00Z"),
             // Many sources write this for "never ends".
             ("9999-12-31 23:59:59+00", "UTC", "9999-12-31T23:59:59Z"),
-            ("9999-12-31T23:59:59.999999999Z", "UTC", "9999-12-31T23:59:59.999999999Z"),
-            ("9999-12-31 23:59:59", "Europe/Vienna", "9999-12-31T22:59:59Z"),
-            ("9999-12-31 18:59:59", "America/New_York", "9999-12-31T23:59:59Z"),
+            (
+                "9999-12-31T23:59:59.999999999Z",
+                "UTC",
+                "9999-12-31T23:59:59.999999999Z",
+            ),
+            (
+                "9999-12-31 23:59:59",
+                "Europe/Vienna",
+                "9999-12-31T22:59:59Z",
+            ),
+            (
+                "9999-12-31 18:59:59",
+                "America/New_York",
+                "9999-12-31T23:59:59Z",
+            ),
         ] {
-            assert_eq!(read(text, zone).as_deref(), Some(expected), "{text} in {zone}");
+            assert_eq!(
+                read(text, zone).as_deref(),
+                Some(expected),
+                "{text} in {zone}"
+            );
         }
         for text in [
             "2024-05-06",
@@ -194,14 +264,24 @@ mod tests {
     #[test]
     fn unknown_zones_are_refused() {
         for name in ["Mars/Olympus", "", "+99:00", "Europe/Wien; DROP"] {
-            assert!(Zone::parse(name).is_err_and(|error| error.field.as_deref() == Some("timezone")), "{name}");
+            assert!(
+                Zone::parse(name).is_err_and(|error| error.field.as_deref() == Some("timezone")),
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn a_date_is_one_of_the_calendar() {
         assert!(is_date("2024-02-29"));
-        for text in ["2023-02-29", "2024-1-1", "2024-13-01", "24-01-01", "2024-01-01 ", "2024/01/01"] {
+        for text in [
+            "2023-02-29",
+            "2024-1-1",
+            "2024-13-01",
+            "24-01-01",
+            "2024-01-01 ",
+            "2024/01/01",
+        ] {
             assert!(!is_date(text), "{text}");
         }
     }

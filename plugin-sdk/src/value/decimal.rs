@@ -34,7 +34,11 @@ impl<'a> Decimal<'a> {
 
     /// Returns the value as an integer, if it is one that fits.
     pub fn to_integer(&self) -> Option<i128> {
-        if self.0.contains('.') { None } else { self.0.parse().ok() }
+        if self.0.contains('.') {
+            None
+        } else {
+            self.0.parse().ok()
+        }
     }
 
     fn parts(&self) -> (bool, &str, &str) {
@@ -58,7 +62,11 @@ impl Ord for Decimal<'_> {
         let (negative, whole, fraction) = self.parts();
         let (other_negative, other_whole, other_fraction) = other.parts();
         if negative != other_negative {
-            return if negative { Ordering::Less } else { Ordering::Greater };
+            return if negative {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            };
         }
         // Canonical text: more digits before the point is more, and fractions compare like text.
         let size = (whole.len().cmp(&other_whole.len()))
@@ -75,7 +83,8 @@ fn is_canonical(text: &str) -> bool {
         Some((whole, fraction)) => (whole, Some(fraction)),
         None => (digits, None),
     };
-    let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let all_digits =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.len() <= DIGITS_MAX
         && all_digits(whole)
         && (whole == "0" || !whole.starts_with('0'))
@@ -163,18 +172,52 @@ mod tests {
                 "{text}"
             );
         }
-        for text in ["", "-", ".", "1,5", "1e", "e5", "0x1", "1 ", "1e9999999", "1e2000", "NaN", "--1", "1.2.3", "é"] {
+        for text in [
+            "",
+            "-",
+            ".",
+            "1,5",
+            "1e",
+            "e5",
+            "0x1",
+            "1 ",
+            "1e9999999",
+            "1e2000",
+            "NaN",
+            "--1",
+            "1.2.3",
+            "é",
+        ] {
             assert_eq!(Decimal::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn compares_by_value_at_any_length() {
-        let sorted = ["-1000", "-99.5", "-0.1", "0", "0.09", "0.1", "0.11", "9", "9.5", "10", "9007199254740993"];
+        let sorted = [
+            "-1000",
+            "-99.5",
+            "-0.1",
+            "0",
+            "0.09",
+            "0.1",
+            "0.11",
+            "9",
+            "9.5",
+            "10",
+            "9007199254740993",
+        ];
         for (left_at, left) in sorted.iter().enumerate() {
             for (right_at, right) in sorted.iter().enumerate() {
-                let (left, right) = (Decimal::parse(left).unwrap(), Decimal::parse(right).unwrap());
-                assert_eq!(left.cmp(&right), left_at.cmp(&right_at), "{left:?} {right:?}");
+                let (left, right) = (
+                    Decimal::parse(left).unwrap(),
+                    Decimal::parse(right).unwrap(),
+                );
+                assert_eq!(
+                    left.cmp(&right),
+                    left_at.cmp(&right_at),
+                    "{left:?} {right:?}"
+                );
             }
         }
     }

@@ -12,7 +12,12 @@ use crate::shape::{Field, TextFormat, Type};
 const TEXT_MAX: usize = 1_200;
 
 /// Reads a cell that is not empty, as its column writes it; `None` if the cell is not written so.
-pub(super) fn read(text: &str, kind: Type, format: &TextFormat, zone: &Zone) -> Option<Value<'static>> {
+pub(super) fn read(
+    text: &str,
+    kind: Type,
+    format: &TextFormat,
+    zone: &Zone,
+) -> Option<Value<'static>> {
     if text.len() > TEXT_MAX {
         return None;
     }
@@ -21,14 +26,18 @@ pub(super) fn read(text: &str, kind: Type, format: &TextFormat, zone: &Zone) -> 
             let digits = plain_digits(text, format)?;
             Decimal::parse(&digits)?.to_integer().map(Value::Integer)
         }
-        Type::Decimal => {
-            Decimal::parse(&plain_digits(text, format)?).map(|decimal| Value::Decimal(decimal.into_owned()))
+        Type::Decimal => Decimal::parse(&plain_digits(text, format)?)
+            .map(|decimal| Value::Decimal(decimal.into_owned())),
+        Type::Number => plain_digits(text, format)?
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite())
+            .map(Value::Number),
+        Type::Date => read_date(text, format.date.as_deref()?)
+            .map(|date| Value::Date(Cow::Owned(date.to_string()))),
+        Type::Datetime => {
+            read_datetime(text, format.datetime.as_deref()?, zone).map(Value::Datetime)
         }
-        Type::Number => {
-            plain_digits(text, format)?.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Number)
-        }
-        Type::Date => read_date(text, format.date.as_deref()?).map(|date| Value::Date(Cow::Owned(date.to_string()))),
-        Type::Datetime => read_datetime(text, format.datetime.as_deref()?, zone).map(Value::Datetime),
         Type::String | Type::Boolean | Type::Json | Type::Record | Type::List => None,
     }
 }
@@ -50,15 +59,20 @@ impl Value<'_> {
             }
             Value::Number(_) => self.to_json(),
             Value::Date(date) => match format(field).and_then(|format| format.date.as_deref()) {
-                Some(pattern) => {
-                    print(date.parse::<civil::Date>().ok()?.to_datetime(civil::Time::midnight()), pattern)?
-                }
+                Some(pattern) => print(
+                    date.parse::<civil::Date>()
+                        .ok()?
+                        .to_datetime(civil::Time::midnight()),
+                    pattern,
+                )?,
                 None => date.to_string(),
             },
-            Value::Datetime(datetime) => match format(field).and_then(|format| format.datetime.as_deref()) {
-                Some(pattern) => print(datetime.in_zone(zone)?, pattern)?,
-                None => datetime.to_string(),
-            },
+            Value::Datetime(datetime) => {
+                match format(field).and_then(|format| format.datetime.as_deref()) {
+                    Some(pattern) => print(datetime.in_zone(zone)?, pattern)?,
+                    None => datetime.to_string(),
+                }
+            }
         };
         let is_whole = field.format.is_none() || Value::from_text(&text, field, zone) == *self;
         is_whole.then_some(text)
@@ -98,7 +112,9 @@ fn plain_digits(text: &str, format: &TextFormat) -> Option<String> {
     } else {
         let wanted = format.grouping.as_deref()?.chars().next()?;
         let mut groups = whole.split(|mark: char| is_same_mark(mark, wanted));
-        let first = groups.next().filter(|first| is_digits(first) && first.len() <= 3)?;
+        let first = groups
+            .next()
+            .filter(|first| is_digits(first) && first.len() <= 3)?;
         digits.push_str(first);
         for group in groups {
             if group.len() != 3 || !is_digits(group) {
@@ -127,7 +143,9 @@ fn is_same_mark(mark: char, wanted: char) -> bool {
 
 /// Writes digits with a point as the column does.
 fn number(digits: &str, field: &Field) -> String {
-    let Some(format) = format(field) else { return digits.to_owned() };
+    let Some(format) = format(field) else {
+        return digits.to_owned();
+    };
     let unsigned = digits.strip_prefix('-').unwrap_or(digits);
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
     let mut out = String::from(&digits[..digits.len() - unsigned.len()]);
@@ -152,7 +170,15 @@ fn read_date(text: &str, pattern: &str) -> Option<civil::Date> {
 fn read_datetime(text: &str, pattern: &str, zone: &Zone) -> Option<Datetime> {
     let civil = civil::DateTime::strptime(pattern, text).ok()?;
     let (hour, minute, second) = (civil.hour(), civil.minute(), civil.second());
-    let datetime = Datetime::from_civil(civil.year(), civil.month(), civil.day(), hour, minute, second, zone)?;
+    let datetime = Datetime::from_civil(
+        civil.year(),
+        civil.month(),
+        civil.day(),
+        hour,
+        minute,
+        second,
+        zone,
+    )?;
     is_plausible(civil.year(), text).then_some(datetime)
 }
 
@@ -170,20 +196,42 @@ mod tests {
     use super::*;
 
     fn column(kind: Type, format: TextFormat) -> Field {
-        Field { format: Some(Box::new(format)), ..Field::new("column", kind) }
+        Field {
+            format: Some(Box::new(format)),
+            ..Field::new("column", kind)
+        }
     }
 
     fn numbers(kind: Type, decimal: &str, grouping: &str) -> Field {
         let given = |mark: &str| (!mark.is_empty()).then(|| mark.to_owned());
-        column(kind, TextFormat { decimal: given(decimal), grouping: given(grouping), ..TextFormat::default() })
+        column(
+            kind,
+            TextFormat {
+                decimal: given(decimal),
+                grouping: given(grouping),
+                ..TextFormat::default()
+            },
+        )
     }
 
     fn dates(pattern: &str) -> Field {
-        column(Type::Date, TextFormat { date: Some(pattern.to_owned()), ..TextFormat::default() })
+        column(
+            Type::Date,
+            TextFormat {
+                date: Some(pattern.to_owned()),
+                ..TextFormat::default()
+            },
+        )
     }
 
     fn times(pattern: &str) -> Field {
-        column(Type::Datetime, TextFormat { datetime: Some(pattern.to_owned()), ..TextFormat::default() })
+        column(
+            Type::Datetime,
+            TextFormat {
+                datetime: Some(pattern.to_owned()),
+                ..TextFormat::default()
+            },
+        )
     }
 
     #[test]
@@ -192,7 +240,11 @@ mod tests {
             (numbers(Type::Number, ",", "."), "1.234,50", "1234.5"),
             (numbers(Type::Number, ",", "."), "1234,50", "1234.5"),
             (numbers(Type::Number, ",", "."), "-1.234.567", "-1234567"),
-            (numbers(Type::Decimal, ",", "."), "12.345.678.901.234,567", "\"12345678901234.567\""),
+            (
+                numbers(Type::Decimal, ",", "."),
+                "12.345.678.901.234,567",
+                "\"12345678901234.567\"",
+            ),
             (numbers(Type::Integer, "", "."), "1.234", "1234"),
             (numbers(Type::Number, "", ","), "1,234.5", "1234.5"),
             (numbers(Type::Number, ",", " "), "1\u{202f}234,5", "1234.5"),
@@ -214,10 +266,22 @@ mod tests {
             (dates("%d/%m/%Y"), "28/2/26", "\"28/2/26\""),
             (dates("%d/%m/%Y"), "28/2/-2026", "\"28/2/-2026\""),
             (dates("%d/%m/%Y"), "28/2/2026 ", "\"28/2/2026 \""),
-            (times("%d.%m.%Y %H:%M"), "28.02.2026 14:30", "\"2026-02-28T14:30:00Z\""),
-            (times("%d.%m.%Y %H:%M"), "2026-02-28T14:30:00+01:00", "\"2026-02-28T13:30:00Z\""),
+            (
+                times("%d.%m.%Y %H:%M"),
+                "28.02.2026 14:30",
+                "\"2026-02-28T14:30:00Z\"",
+            ),
+            (
+                times("%d.%m.%Y %H:%M"),
+                "2026-02-28T14:30:00+01:00",
+                "\"2026-02-28T13:30:00Z\"",
+            ),
         ] {
-            assert_eq!(Value::from_text(text, &field, &Zone::utc()).to_json(), expected, "{text} as {field:?}");
+            assert_eq!(
+                Value::from_text(text, &field, &Zone::utc()).to_json(),
+                expected,
+                "{text} as {field:?}"
+            );
         }
     }
 
@@ -226,27 +290,71 @@ mod tests {
         let vienna = Zone::parse("Europe/Vienna").unwrap();
         let datetime = |text: &str| Value::Datetime(Datetime::parse(text, &vienna).unwrap());
         for (field, value, expected) in [
-            (numbers(Type::Number, ",", "."), Value::Number(1234.5), Some("1.234,5")),
-            (numbers(Type::Number, ",", "."), Value::Number(1e-7), Some("0,0000001")),
-            (numbers(Type::Number, ",", ""), Value::Number(1234.5), Some("1234,5")),
-            (numbers(Type::Integer, "", "."), Value::Integer(-1_234_567), Some("-1.234.567")),
-            (numbers(Type::Integer, "", "."), Value::Integer(-123), Some("-123")),
+            (
+                numbers(Type::Number, ",", "."),
+                Value::Number(1234.5),
+                Some("1.234,5"),
+            ),
+            (
+                numbers(Type::Number, ",", "."),
+                Value::Number(1e-7),
+                Some("0,0000001"),
+            ),
+            (
+                numbers(Type::Number, ",", ""),
+                Value::Number(1234.5),
+                Some("1234,5"),
+            ),
+            (
+                numbers(Type::Integer, "", "."),
+                Value::Integer(-1_234_567),
+                Some("-1.234.567"),
+            ),
+            (
+                numbers(Type::Integer, "", "."),
+                Value::Integer(-123),
+                Some("-123"),
+            ),
             (
                 numbers(Type::Decimal, ",", " "),
                 Value::Decimal(Decimal::parse("1234567.89").unwrap()),
                 Some("1 234 567,89"),
             ),
-            (dates("%-d/%-m/%Y"), Value::Date("2026-02-28".into()), Some("28/2/2026")),
-            (dates("%d/%m/%Y"), Value::Date("2026-02-03".into()), Some("03/02/2026")),
+            (
+                dates("%-d/%-m/%Y"),
+                Value::Date("2026-02-28".into()),
+                Some("28/2/2026"),
+            ),
+            (
+                dates("%d/%m/%Y"),
+                Value::Date("2026-02-03".into()),
+                Some("03/02/2026"),
+            ),
             (dates("%d/%m/%y"), Value::Date("1950-02-03".into()), None),
             (dates("%d/%m/%Y"), Value::Date("0950-02-03".into()), None),
-            (times("%d.%m.%Y %H:%M"), datetime("2026-07-28T12:30:00Z"), Some("28.07.2026 14:30")),
-            (times("%d.%m.%Y %H:%M"), datetime("2026-07-28T12:30:01Z"), None),
+            (
+                times("%d.%m.%Y %H:%M"),
+                datetime("2026-07-28T12:30:00Z"),
+                Some("28.07.2026 14:30"),
+            ),
+            (
+                times("%d.%m.%Y %H:%M"),
+                datetime("2026-07-28T12:30:01Z"),
+                None,
+            ),
             // The second of the two hours that the clock shows twice.
-            (times("%d.%m.%Y %H:%M"), datetime("2024-10-27T01:30:00Z"), None),
+            (
+                times("%d.%m.%Y %H:%M"),
+                datetime("2024-10-27T01:30:00Z"),
+                None,
+            ),
             (numbers(Type::Number, ",", "."), Value::Null, Some("")),
         ] {
-            assert_eq!(value.to_text(&field, &vienna).as_deref(), expected, "{value:?} as {field:?}");
+            assert_eq!(
+                value.to_text(&field, &vienna).as_deref(),
+                expected,
+                "{value:?} as {field:?}"
+            );
         }
     }
 

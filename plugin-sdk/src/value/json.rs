@@ -30,7 +30,11 @@ impl<'a> Value<'a> {
     }
 
     /// Reads a parsed JSON value (an argument) as its column's type.
-    pub fn from_argument(argument: &serde_json::Value, field: &Field, zone: &Zone) -> Value<'static> {
+    pub fn from_argument(
+        argument: &serde_json::Value,
+        field: &Field,
+        zone: &Zone,
+    ) -> Value<'static> {
         if let (serde_json::Value::String(text), Type::String) = (argument, field.kind) {
             return Value::Text(Cow::Owned(text.clone()));
         }
@@ -53,9 +57,9 @@ fn from_number<'a>(text: &'a str, field: &Field) -> Value<'a> {
     match field.kind {
         // SQLite keeps a number in a text column when it was put there as one.
         Type::String => Value::Text(Cow::Borrowed(text)),
-        Type::Integer => {
-            Decimal::parse(text).and_then(|decimal| decimal.to_integer()).map_or_else(unfit, Value::Integer)
-        }
+        Type::Integer => Decimal::parse(text)
+            .and_then(|decimal| decimal.to_integer())
+            .map_or_else(unfit, Value::Integer),
         Type::Decimal => Decimal::parse(text).map_or_else(unfit, Value::Decimal),
         Type::Number => match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Value::Number(number),
@@ -74,10 +78,11 @@ fn from_string<'a>(string: Cow<'a, str>, text: &'a str, field: &Field, zone: &Zo
     let unfit = || Value::Unfit(Cow::Borrowed(text));
     match field.kind {
         Type::String => Value::Text(string),
-        Type::Integer => {
-            Decimal::parse(&string).and_then(|decimal| decimal.to_integer()).map_or_else(unfit, Value::Integer)
-        }
-        Type::Decimal => Decimal::parse(&string).map_or_else(unfit, |decimal| Value::Decimal(decimal.into_owned())),
+        Type::Integer => Decimal::parse(&string)
+            .and_then(|decimal| decimal.to_integer())
+            .map_or_else(unfit, Value::Integer),
+        Type::Decimal => Decimal::parse(&string)
+            .map_or_else(unfit, |decimal| Value::Decimal(decimal.into_owned())),
         Type::Number if string.is_empty() => unfit(),
         Type::Number => match Value::from_plain_text(&string, field, zone) {
             Value::Unfit(_) => unfit(),
@@ -127,7 +132,10 @@ pub fn write_string(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     let (mut at, mut written) = (0, 0);
     while at < bytes.len() {
-        if bytes[at..].first_chunk().is_some_and(|eight| needs_no_escape(*eight)) {
+        if bytes[at..]
+            .first_chunk()
+            .is_some_and(|eight| needs_no_escape(*eight))
+        {
             at += 8;
             continue;
         }
@@ -190,7 +198,11 @@ fn nested(text: &str, field: &Field, zone: &Zone, depth: usize, out: &mut String
     let mut deserializer = serde_json::Deserializer::from_str(text);
     if text.starts_with('[') {
         let Elements(elements) = deserializer.deserialize_seq(ElementsVisitor).ok()?;
-        let item = field.items.as_deref().filter(|_| field.kind == Type::List).unwrap_or(&untyped);
+        let item = field
+            .items
+            .as_deref()
+            .filter(|_| field.kind == Type::List)
+            .unwrap_or(&untyped);
         out.push('[');
         for (index, raw) in elements.into_iter().enumerate() {
             if index > 0 {
@@ -208,7 +220,10 @@ fn nested(text: &str, field: &Field, zone: &Zone, depth: usize, out: &mut String
             }
             write_string(&key, out);
             out.push(':');
-            let typed = field.fields.iter().find(|typed| field.kind == Type::Record && typed.key == key);
+            let typed = field
+                .fields
+                .iter()
+                .find(|typed| field.kind == Type::Record && typed.key == key);
             element(raw, typed.unwrap_or(&untyped), zone, depth, out)?;
         }
         out.push('}');
@@ -216,7 +231,13 @@ fn nested(text: &str, field: &Field, zone: &Zone, depth: usize, out: &mut String
     Some(())
 }
 
-fn element(raw: &RawValue, field: &Field, zone: &Zone, depth: usize, out: &mut String) -> Option<()> {
+fn element(
+    raw: &RawValue,
+    field: &Field,
+    zone: &Zone,
+    depth: usize,
+    out: &mut String,
+) -> Option<()> {
     if raw.get().starts_with(['{', '[']) {
         match from_nested(raw.get(), field, zone, depth + 1) {
             // Too deep or not JSON after all: the whole is passed on as it came.
@@ -303,10 +324,20 @@ mod tests {
 
     #[test]
     fn every_character_is_escaped_as_json_wants_it_wherever_it_stands() {
-        for character in (0..0x300).filter_map(char::from_u32).chain(['\u{2028}', '\u{fffd}', '🦀']) {
+        for character in (0..0x300)
+            .filter_map(char::from_u32)
+            .chain(['\u{2028}', '\u{fffd}', '🦀'])
+        {
             for before in 0..17 {
-                let text = format!("{}{character}{}", "a".repeat(before), "é!".repeat(before % 5));
-                assert_eq!(json_of_string(&text), serde_json::to_string(&text).expect("a text"));
+                let text = format!(
+                    "{}{character}{}",
+                    "a".repeat(before),
+                    "é!".repeat(before % 5)
+                );
+                assert_eq!(
+                    json_of_string(&text),
+                    serde_json::to_string(&text).expect("a text")
+                );
             }
         }
     }
@@ -342,8 +373,16 @@ mod tests {
             (Type::String, "\"\\u00e9\\u0001/\"", "\"é\\u0001/\""),
             (Type::String, "null", "null"),
             (Type::Date, "\"2024-01-02\"", "\"2024-01-02\""),
-            (Type::Datetime, "\"2024-01-02 03:04:05.100+01\"", "\"2024-01-02T02:04:05.1Z\""),
-            (Type::Json, "{ \"b\" : 1.0 , \"a\" : [ ] }", "{\"b\":1.0,\"a\":[]}"),
+            (
+                Type::Datetime,
+                "\"2024-01-02 03:04:05.100+01\"",
+                "\"2024-01-02T02:04:05.1Z\"",
+            ),
+            (
+                Type::Json,
+                "{ \"b\" : 1.0 , \"a\" : [ ] }",
+                "{\"b\":1.0,\"a\":[]}",
+            ),
             (Type::Json, "\"text\"", "\"text\""),
             (Type::List, "\"[1, 2]\"", "[1,2]"),
             (Type::List, "{}", "{}"),
@@ -357,10 +396,15 @@ mod tests {
     fn lists_and_records_are_typed_inside() {
         let mut list = Field::new("list", Type::List);
         let mut record = Field::new("", Type::Record);
-        record.fields = vec![Field::new("price", Type::Decimal), Field::new("at", Type::Datetime)];
+        record.fields = vec![
+            Field::new("price", Type::Decimal),
+            Field::new("at", Type::Datetime),
+        ];
         list.items = Some(Box::new(record));
-        let raw: &RawValue =
-            serde_json::from_str("[{\"price\": 1.50, \"at\": \"2024-01-02 03:04\", \"other\": 1.50}]").unwrap();
+        let raw: &RawValue = serde_json::from_str(
+            "[{\"price\": 1.50, \"at\": \"2024-01-02 03:04\", \"other\": 1.50}]",
+        )
+        .unwrap();
         assert_eq!(
             Value::from_json(raw, &list, &Zone::utc()).to_json(),
             "[{\"price\":\"1.5\",\"at\":\"2024-01-02T03:04:00Z\",\"other\":1.50}]"

@@ -10,11 +10,15 @@ impl<'a> Value<'a> {
     /// Reads a cell of text as its column's type, in the column's own format if it has one; dates also as the value
     /// table writes them. An empty cell is null if the column is nullable, else the empty string.
     pub fn from_text(text: &'a str, field: &Field, zone: &Zone) -> Self {
-        let Some(format) = &field.format else { return Self::from_plain_text(text, field, zone) };
+        let Some(format) = &field.format else {
+            return Self::from_plain_text(text, field, zone);
+        };
         match super::format::read(text, field.kind, format, zone) {
             Some(value) => value,
             // `1.234` is a number in both spellings, and not the same one; a date has one meaning.
-            None if matches!(field.kind, Type::Integer | Type::Decimal | Type::Number) && !text.is_empty() => {
+            None if matches!(field.kind, Type::Integer | Type::Decimal | Type::Number)
+                && !text.is_empty() =>
+            {
                 Value::Unfit(Cow::Owned(json_of_string(text)))
             }
             None => Self::from_plain_text(text, field, zone),
@@ -32,7 +36,9 @@ impl<'a> Value<'a> {
         }
         let fit = match field.kind {
             Type::String => return Value::Text(Cow::Borrowed(text)),
-            Type::Integer => Decimal::parse(text).and_then(|decimal| decimal.to_integer()).map(Value::Integer),
+            Type::Integer => Decimal::parse(text)
+                .and_then(|decimal| decimal.to_integer())
+                .map(Value::Integer),
             Type::Decimal => Decimal::parse(text).map(Value::Decimal),
             Type::Number => match number_from_text(text) {
                 Some(number) if number.is_finite() => Some(Value::Number(number)),
@@ -65,9 +71,17 @@ fn boolean_from_text(text: &str) -> Option<bool> {
 /// Reads decimal and scientific spellings, and the NaN and infinities that sources spell out (they become null).
 fn number_from_text(text: &str) -> Option<f64> {
     let spelled = text.trim_start_matches(['+', '-']);
-    let is_spelled = ["nan", "inf", "infinity"].iter().any(|name| spelled.eq_ignore_ascii_case(name));
-    let is_digits = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
-    if is_spelled || is_digits { text.parse().ok() } else { None }
+    let is_spelled = ["nan", "inf", "infinity"]
+        .iter()
+        .any(|name| spelled.eq_ignore_ascii_case(name));
+    let is_digits = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
+    if is_spelled || is_digits {
+        text.parse().ok()
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -98,12 +112,20 @@ mod tests {
             (Type::Boolean, "yes", "\"yes\""),
             (Type::Date, "2024-02-29", "\"2024-02-29\""),
             (Type::Date, "2023-02-29", "\"2023-02-29\""),
-            (Type::Datetime, "2024-05-06 07:08", "\"2024-05-06T07:08:00Z\""),
+            (
+                Type::Datetime,
+                "2024-05-06 07:08",
+                "\"2024-05-06T07:08:00Z\"",
+            ),
             (Type::Json, "{ \"a\" : [1, 2.50] }", "{\"a\":[1,2.50]}"),
             (Type::Json, "{broken", "\"{broken\""),
         ] {
             let field = Field::new("column", kind);
-            assert_eq!(Value::from_text(text, &field, &Zone::utc()).to_json(), expected, "{kind:?} {text}");
+            assert_eq!(
+                Value::from_text(text, &field, &Zone::utc()).to_json(),
+                expected,
+                "{kind:?} {text}"
+            );
         }
     }
 
@@ -111,6 +133,9 @@ mod tests {
     fn an_empty_cell_is_null_only_where_the_column_is_nullable() {
         let field = Field::new("column", Type::String);
         assert_eq!(Value::from_text("", &field, &Zone::utc()).to_json(), "\"\"");
-        assert_eq!(Value::from_text("", &field.nullable(true), &Zone::utc()).to_json(), "null");
+        assert_eq!(
+            Value::from_text("", &field.nullable(true), &Zone::utc()).to_json(),
+            "null"
+        );
     }
 }

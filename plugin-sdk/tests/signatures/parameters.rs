@@ -96,7 +96,10 @@ enum Step {
 enum Event {
     Started,
     Failed(String),
-    Moved { from_region: Region, to_region: Region },
+    Moved {
+        from_region: Region,
+        to_region: Region,
+    },
 }
 
 #[data]
@@ -287,7 +290,11 @@ fn bounds(
 ) {
 }
 #[tool]
-fn patterns(#[arg(pattern = r"^v\d+(\.\d+)*$")] version: String, #[arg(format = "email")] to: &str) {}
+fn patterns(
+    #[arg(pattern = r"^v\d+(\.\d+)*$")] version: String,
+    #[arg(format = "email")] to: &str,
+) {
+}
 #[tool]
 fn words(
     /// From the documentation.
@@ -327,10 +334,21 @@ fn mutable(mut value: u32) {
 /// and wait for it.
 ///
 /// The service is stopped first.
-#[tool(name = "restart-service", read_only = false, destructive, idempotent, open_world = false)]
+#[tool(
+    name = "restart-service",
+    read_only = false,
+    destructive,
+    idempotent,
+    open_world = false
+)]
 fn documented(value: String) {}
 /// Not this line.
-#[tool(title = "A title", description = "A description.", read_only, requests("sql", "http"))]
+#[tool(
+    title = "A title",
+    description = "A description.",
+    read_only,
+    requests("sql", "http")
+)]
 fn worded(value: String) {}
 #[tool(open_world)]
 fn undocumented(value: String) {}

@@ -100,15 +100,25 @@ fn tuple() -> (String, u32) {
 }
 #[tool]
 fn object() -> Status {
-    Status { service: "web".to_owned(), since: None }
+    Status {
+        service: "web".to_owned(),
+        since: None,
+    }
 }
 #[tool]
 fn printed() -> Printed {
-    Printed { name: "a".to_owned(), note: None, tags: Vec::new() }
+    Printed {
+        name: "a".to_owned(),
+        note: None,
+        tags: Vec::new(),
+    }
 }
 #[tool]
 fn trimmed() -> Trimmed {
-    Trimmed { tags: Vec::new(), note: None }
+    Trimmed {
+        tags: Vec::new(),
+        note: None,
+    }
 }
 #[tool]
 fn object_or_nothing() -> Option<Status> {
@@ -120,7 +130,9 @@ fn list_of_options() -> Vec<Option<u32>> {
 }
 #[tool]
 fn object_or_error() -> Result<Status, ToolError> {
-    Err(ToolError::refuse("asleep", "The service sleeps.").field("service").retry_after_ms(5))
+    Err(ToolError::refuse("asleep", "The service sleeps.")
+        .field("service")
+        .retry_after_ms(5))
 }
 #[tool]
 fn by_another_name() -> Fallible<Option<u32>> {
@@ -140,11 +152,19 @@ fn sdk_error() -> Result<u32, weir_plugin_sdk::Error> {
 }
 #[tool]
 fn choice_of_objects() -> State {
-    State::Down { reason: "maintenance".to_owned() }
+    State::Down {
+        reason: "maintenance".to_owned(),
+    }
 }
 #[tool]
 fn recursive() -> Tree {
-    Tree { name: "a".to_owned(), children: vec![Tree { name: "b".to_owned(), children: Vec::new() }] }
+    Tree {
+        name: "a".to_owned(),
+        children: vec![Tree {
+            name: "b".to_owned(),
+            children: Vec::new(),
+        }],
+    }
 }
 #[tool]
 fn anything() -> Value {

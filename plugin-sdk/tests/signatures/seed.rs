@@ -19,7 +19,11 @@ fn deploy(
     ctx: &Context,
 ) -> Result<BTreeMap<String, String>, ToolError> {
     ctx.log(&format!("Deploying {service}"));
-    let members = [("environment", environment), ("service", service), ("version", version)];
+    let members = [
+        ("environment", environment),
+        ("service", service),
+        ("version", version),
+    ];
     Ok(members.map(|(name, value)| (name.to_owned(), value)).into())
 }
 

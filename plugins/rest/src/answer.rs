@@ -11,7 +11,9 @@ pub(crate) fn checked(response: &http::Response) -> Result<&[u8], Error> {
     let error = match response.status {
         200..300 => return Ok(&response.body),
         404 | 410 => Error::not_found("There is no record with this key."),
-        409 | 412 => Error::conflict("The web service refuses the change: it is in conflict with what is there."),
+        409 | 412 => Error::conflict(
+            "The web service refuses the change: it is in conflict with what is there.",
+        ),
         400 | 422 => Error::invalid("The web service refuses the values."),
         401 | 403 => Error::upstream_error("The web service refuses the connection's credentials."),
         408 | 504 => Error::new("timeout", "The web service did not answer in time."),
@@ -23,7 +25,10 @@ pub(crate) fn checked(response: &http::Response) -> Result<&[u8], Error> {
         Some(wait) if matches!(response.status, 429 | 503) => error.retry_after_ms(wait),
         _ => error,
     };
-    let body: String = String::from_utf8_lossy(&response.body).chars().take(500).collect();
+    let body: String = String::from_utf8_lossy(&response.body)
+        .chars()
+        .take(500)
+        .collect();
     Err(error.details(json!({ "status": response.status, "body": body })))
 }
 
@@ -33,8 +38,8 @@ pub(crate) fn at<'a>(body: &'a [u8], pointer: &str) -> Result<Option<&'a RawValu
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }
-    let raw: &RawValue =
-        serde_json::from_slice(body).map_err(|_| Error::upstream_error("The web service does not answer JSON."))?;
+    let raw: &RawValue = serde_json::from_slice(body)
+        .map_err(|_| Error::upstream_error("The web service does not answer JSON."))?;
     Ok(inside(raw, pointer))
 }
 
@@ -70,14 +75,27 @@ fn retry_after_ms(response: &http::Response) -> Option<u32> {
 fn http_date_ms(text: &str) -> Option<u64> {
     let mut parts = text.split_once(", ")?.1.split(' ');
     let day: i64 = parts.next()?.parse().ok()?;
-    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
     let name = parts.next()?;
     let month = months.iter().position(|month| *month == name)? as i64 + 1;
-    let year: i64 = parts.next()?.parse().ok().filter(|year| (1970..=9999).contains(year))?;
-    let mut time = parts.next()?.split(':').map(|part| part.parse::<i64>().ok());
+    let year: i64 = parts
+        .next()?
+        .parse()
+        .ok()
+        .filter(|year| (1970..=9999).contains(year))?;
+    let mut time = parts
+        .next()?
+        .split(':')
+        .map(|part| part.parse::<i64>().ok());
     let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
     // Days since 1970, with the year beginning in March so that leap days come last.
-    let (shifted_year, shifted_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (shifted_year, shifted_month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     let days = shifted_year * 365 + shifted_year / 4 - shifted_year / 100
         + shifted_year / 400
         + (153 * shifted_month + 2) / 5
@@ -93,8 +111,14 @@ mod tests {
 
     #[test]
     fn dates_of_http_are_read() {
-        assert_eq!(http_date_ms("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777_000));
-        assert_eq!(http_date_ms("Thu, 29 Feb 2024 00:00:00 GMT"), Some(1_709_164_800_000));
+        assert_eq!(
+            http_date_ms("Sun, 06 Nov 1994 08:49:37 GMT"),
+            Some(784_111_777_000)
+        );
+        assert_eq!(
+            http_date_ms("Thu, 29 Feb 2024 00:00:00 GMT"),
+            Some(1_709_164_800_000)
+        );
         assert_eq!(http_date_ms("tomorrow"), None);
     }
 }

@@ -40,15 +40,20 @@ impl Body {
             return true;
         };
         if let Self::Json(json) = self {
-            *self = Self::object(json).or_else(|| Self::list(json)).unwrap_or_else(Self::new);
+            *self = Self::object(json)
+                .or_else(|| Self::list(json))
+                .unwrap_or_else(Self::new);
         }
         let inside = match self {
             Self::Object(members) => {
                 // Of two members of one name, readers take the last one.
-                let at = members.iter().rposition(|(name, _)| name == step).unwrap_or_else(|| {
-                    members.push((step.clone(), Self::new()));
-                    members.len() - 1
-                });
+                let at = members
+                    .iter()
+                    .rposition(|(name, _)| name == step)
+                    .unwrap_or_else(|| {
+                        members.push((step.clone(), Self::new()));
+                        members.len() - 1
+                    });
                 members.get_mut(at).map(|(_, member)| member)
             }
             Self::List(items) => step.parse::<usize>().ok().and_then(|at| items.get_mut(at)),

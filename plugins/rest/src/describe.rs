@@ -13,10 +13,12 @@ use crate::request::request;
 use crate::settings::{FieldSettings, FullField, NEXT, OpenApi, Pagination, Settings};
 
 pub(crate) fn describe(settings: &Settings) -> Result<Shape, Error> {
-    let name = settings
-        .list
-        .as_ref()
-        .map_or("record", |list| list.path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("record"));
+    let name = settings.list.as_ref().map_or("record", |list| {
+        list.path
+            .rsplit('/')
+            .find(|part| !part.is_empty())
+            .unwrap_or("record")
+    });
     let mut shape = Shape::new(name);
     shape.fields = match (&settings.fields, &settings.openapi) {
         (Some(fields), _) => written(fields)?,
@@ -44,21 +46,32 @@ pub(crate) fn describe(settings: &Settings) -> Result<Shape, Error> {
         }
     }
     if capabilities.write.is_empty() {
-        capabilities.read_only =
-            Some("The settings name no `create`, `update` or `delete` of the web service.".to_owned());
+        capabilities.read_only = Some(
+            "The settings name no `create`, `update` or `delete` of the web service.".to_owned(),
+        );
     }
     for field in &shape.fields {
-        let all = matches::comparisons(field.kind).iter().map(|comparison| comparison.name().to_owned());
+        let all = matches::comparisons(field.kind)
+            .iter()
+            .map(|comparison| comparison.name().to_owned());
         let names: Vec<_> = match settings.list {
             Some(_) => all.collect(),
             // Without a list only a whole key finds a record.
-            None => all.filter(|name| name == "equals" && shape.key.contains(&field.key)).collect(),
+            None => all
+                .filter(|name| name == "equals" && shape.key.contains(&field.key))
+                .collect(),
         };
         capabilities.matches.insert(field.key.clone(), names);
     }
     if settings.list.is_some() {
-        let ordered = |field: &&Field| !matches!(field.kind, Type::Json | Type::Record | Type::List);
-        capabilities.order = shape.fields.iter().filter(ordered).map(|field| field.key.clone()).collect();
+        let ordered =
+            |field: &&Field| !matches!(field.kind, Type::Json | Type::Record | Type::List);
+        capabilities.order = shape
+            .fields
+            .iter()
+            .filter(ordered)
+            .map(|field| field.key.clone())
+            .collect();
     }
     capabilities.operations = operations(settings)?;
     Ok(shape)
@@ -66,10 +79,17 @@ pub(crate) fn describe(settings: &Settings) -> Result<Shape, Error> {
 
 fn key(settings: &Settings, shape: &Shape) -> Result<Vec<String>, Error> {
     if settings.key.is_empty() {
-        return Ok(shape.field("id").map(|field| field.key.clone()).into_iter().collect());
+        return Ok(shape
+            .field("id")
+            .map(|field| field.key.clone())
+            .into_iter()
+            .collect());
     }
     match settings.key.iter().find(|name| shape.field(name).is_none()) {
-        Some(name) => Err(Error::invalid(format!("The key {name:?} is not a field of the record.")).field("settings")),
+        Some(name) => Err(Error::invalid(format!(
+            "The key {name:?} is not a field of the record."
+        ))
+        .field("settings")),
         None => Ok(settings.key.clone()),
     }
 }
@@ -77,7 +97,8 @@ fn key(settings: &Settings, shape: &Shape) -> Result<Vec<String>, Error> {
 impl Settings {
     /// Returns the place of a field in the record, if it is not under its own name.
     pub(crate) fn place(&self, field: &str) -> Option<String> {
-        let given: FullField = serde_json::from_value(self.fields.as_ref()?.get(field)?.clone()).ok()?;
+        let given: FullField =
+            serde_json::from_value(self.fields.as_ref()?.get(field)?.clone()).ok()?;
         given.at
     }
 }
@@ -92,13 +113,15 @@ impl crate::settings::Operation {
 
 fn written(fields: &Map<String, Json>) -> Result<Vec<Field>, Error> {
     let one = |(name, given): (&String, &Json)| {
-        let given: FieldSettings = serde_json::from_value(given.clone())
-            .map_err(|_| Error::invalid(format!("The type of the field {name:?} is not one.")).field("settings"))?;
+        let given: FieldSettings = serde_json::from_value(given.clone()).map_err(|_| {
+            Error::invalid(format!("The type of the field {name:?} is not one.")).field("settings")
+        })?;
         Ok(match given {
             FieldSettings::Type(kind) => Field::new(name, kind).nullable(true),
-            FieldSettings::Full(full) => {
-                Field { description: full.description, ..Field::new(name, full.r#type).nullable(full.nullable) }
-            }
+            FieldSettings::Full(full) => Field {
+                description: full.description,
+                ..Field::new(name, full.r#type).nullable(full.nullable)
+            },
         })
     };
     fields.iter().map(one).collect()
@@ -107,47 +130,70 @@ fn written(fields: &Map<String, Json>) -> Result<Vec<Field>, Error> {
 /// Returns the types that fit all records of the first page. A sample proves no field to be always there, so all but
 /// the key are nullable.
 fn sampled(settings: &Settings) -> Result<Vec<Field>, Error> {
-    let list = settings
-        .list
-        .as_ref()
-        .ok_or_else(|| Error::invalid("A sample needs a `list` to take it from.").field("settings"))?;
+    let list = settings.list.as_ref().ok_or_else(|| {
+        Error::invalid("A sample needs a `list` to take it from.").field("settings")
+    })?;
     let page = Pages::new(settings, list, &settings.key, Vec::new(), None).next()?;
     let records = page.map(|page| page.records).unwrap_or_default();
     let mut names = Vec::new();
     let mut values: BTreeMap<String, Vec<&RawValue>> = BTreeMap::new();
     for record in records.iter() {
         // The order of a map is lost in a BTreeMap, so names are taken in the order they first come in.
-        let ordered: Map<String, Json> = serde_json::from_str(record.get())
-            .map_err(|_| Error::upstream_error("The web service's list holds something that is not a record."))?;
-        names.extend(ordered.keys().filter(|name| !values.contains_key(*name)).cloned());
+        let ordered: Map<String, Json> = serde_json::from_str(record.get()).map_err(|_| {
+            Error::upstream_error("The web service's list holds something that is not a record.")
+        })?;
+        names.extend(
+            ordered
+                .keys()
+                .filter(|name| !values.contains_key(*name))
+                .cloned(),
+        );
         for (name, value) in answer::members(record).unwrap_or_default() {
             values.entry(name).or_default().push(value);
         }
     }
     if names.is_empty() {
-        return Err(
-            Error::not_found("The list is empty, so it shows no record; give `fields` instead.").field("settings")
-        );
+        return Err(Error::not_found(
+            "The list is empty, so it shows no record; give `fields` instead.",
+        )
+        .field("settings"));
     }
     let field = |name: String| {
         let (kind, native) = kind(&values[&name]);
-        Field { native: Some(native.to_owned()), ..Field::new(&name, kind).nullable(true) }
+        Field {
+            native: Some(native.to_owned()),
+            ..Field::new(&name, kind).nullable(true)
+        }
     };
     Ok(names.into_iter().map(field).collect())
 }
 
 /// Returns the narrowest type that all values have, and how JSON spells it.
 fn kind(values: &[&RawValue]) -> (Type, &'static str) {
-    let values: Vec<_> = values.iter().map(|raw| raw.get()).filter(|text| *text != "null").collect();
-    let all = |test: &dyn Fn(&str) -> bool| !values.is_empty() && values.iter().all(|text| test(text));
+    let values: Vec<_> = values
+        .iter()
+        .map(|raw| raw.get())
+        .filter(|text| *text != "null")
+        .collect();
+    let all =
+        |test: &dyn Fn(&str) -> bool| !values.is_empty() && values.iter().all(|text| test(text));
     let text = |json: &str| serde_json::from_str::<String>(json).ok();
-    let whole = |json: &str| json.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
-    let safe = |json: &str| json.parse::<i128>().is_ok_and(|value| value.abs() <= INTEGER_MAX);
+    let whole = |json: &str| {
+        json.trim_start_matches('-')
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+    };
+    let safe = |json: &str| {
+        json.parse::<i128>()
+            .is_ok_and(|value| value.abs() <= INTEGER_MAX)
+    };
     if all(&|json| json.starts_with('"')) {
         if all(&|json| text(json).is_some_and(|text| is_date(&text))) {
             return (Type::Date, "string");
         }
-        if all(&|json| text(json).is_some_and(|text| Datetime::parse(&text, &Zone::utc()).is_some())) {
+        if all(&|json| {
+            text(json).is_some_and(|text| Datetime::parse(&text, &Zone::utc()).is_some())
+        }) {
             return (Type::Datetime, "string");
         }
         return (Type::String, "string");
@@ -162,7 +208,11 @@ fn kind(values: &[&RawValue]) -> (Type, &'static str) {
             () => (Type::Number, "number"),
         };
     }
-    if values.is_empty() { (Type::String, "string") } else { (Type::Json, "json") }
+    if values.is_empty() {
+        (Type::String, "string")
+    } else {
+        (Type::Json, "json")
+    }
 }
 
 fn documented(settings: &Settings, openapi: &OpenApi) -> Result<Vec<Field>, Error> {
@@ -170,13 +220,23 @@ fn documented(settings: &Settings, openapi: &OpenApi) -> Result<Vec<Field>, Erro
     let document: Json = serde_json::from_slice(answer::checked(&response)?)
         .map_err(|_| Error::upstream_error("The OpenAPI document is not JSON."))?;
     let schema = document
-        .pointer(&format!("/components/schemas/{}", openapi.schema.replace('~', "~0").replace('/', "~1")))
+        .pointer(&format!(
+            "/components/schemas/{}",
+            openapi.schema.replace('~', "~0").replace('/', "~1")
+        ))
         .or_else(|| document.pointer(&format!("/definitions/{}", openapi.schema)))
-        .ok_or_else(|| Error::not_found("The OpenAPI document has no such schema.").field("settings"))?;
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
-    let properties = schema["properties"]
-        .as_object()
-        .ok_or_else(|| Error::invalid("The OpenAPI schema is not an object with properties.").field("settings"))?;
+        .ok_or_else(|| {
+            Error::not_found("The OpenAPI document has no such schema.").field("settings")
+        })?;
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Json::as_str)
+        .collect();
+    let properties = schema["properties"].as_object().ok_or_else(|| {
+        Error::invalid("The OpenAPI schema is not an object with properties.").field("settings")
+    })?;
     Ok(properties
         .iter()
         .map(|(name, property)| {
@@ -188,7 +248,9 @@ fn documented(settings: &Settings, openapi: &OpenApi) -> Result<Vec<Field>, Erro
 }
 
 fn documented_field(name: &str, property: &Json, document: &Json, depth: usize) -> Field {
-    let referred = property["$ref"].as_str().and_then(|reference| document.pointer(reference.strip_prefix('#')?));
+    let referred = property["$ref"]
+        .as_str()
+        .and_then(|reference| document.pointer(reference.strip_prefix('#')?));
     let property = referred.unwrap_or(property);
     let types: Vec<&str> = match &property["type"] {
         Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
@@ -207,14 +269,23 @@ fn documented_field(name: &str, property: &Json, document: &Json, depth: usize) 
         Some("array") if depth < 4 => Type::List,
         _ => Type::Json,
     };
-    let native = if types.contains(&"integer") || types.contains(&"number") { "number" } else { "" };
-    let mut field =
-        Field::new(name, kind).nullable(types.contains(&"null") || property["nullable"] == Json::Bool(true));
+    let native = if types.contains(&"integer") || types.contains(&"number") {
+        "number"
+    } else {
+        ""
+    };
+    let mut field = Field::new(name, kind)
+        .nullable(types.contains(&"null") || property["nullable"] == Json::Bool(true));
     field.description = property["description"].as_str().map(str::to_owned);
     field.native = Some(native.to_owned()).filter(|native| !native.is_empty());
     field.generated = property["readOnly"] == Json::Bool(true);
     if kind == Type::List {
-        field.items = Some(Box::new(documented_field("", &property["items"], document, depth + 1)));
+        field.items = Some(Box::new(documented_field(
+            "",
+            &property["items"],
+            document,
+            depth + 1,
+        )));
     }
     field
 }
@@ -231,12 +302,18 @@ fn operations(settings: &Settings) -> Result<Vec<Operation>, Error> {
         if given.pagination != Pagination::None {
             returns.push(Field {
                 description: Some(
-                    "The arguments to call again with for the next page; null on the last one.".to_owned(),
+                    "The arguments to call again with for the next page; null on the last one."
+                        .to_owned(),
                 ),
                 ..Field::new(NEXT, Type::Json).nullable(true)
             });
         }
-        Ok(Operation { name: name.clone(), effect: given.effect, params: params.collect(), returns })
+        Ok(Operation {
+            name: name.clone(),
+            effect: given.effect,
+            params: params.collect(),
+            returns,
+        })
     };
     settings.operations.iter().map(one).collect()
 }

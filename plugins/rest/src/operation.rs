@@ -12,19 +12,30 @@ use crate::settings::{FORM, NEXT, Operation, Pagination, Param, Place};
 use crate::{Rest, answer, pages};
 
 pub(crate) fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
-    let name = change.options.get("operation").and_then(Json::as_str).unwrap_or_default();
+    let name = change
+        .options
+        .get("operation")
+        .and_then(Json::as_str)
+        .unwrap_or_default();
     let operation = rest
         .settings
         .operations
         .get(name)
         .ok_or_else(|| Error::unsupported(format!("There is no operation {name:?}.")))?;
     let none = Map::new();
-    let given = change.options.get("params").and_then(Json::as_object).unwrap_or(&none);
+    let given = change
+        .options
+        .get("params")
+        .and_then(Json::as_object)
+        .unwrap_or(&none);
     let response = http::send(&filled(rest, operation, given)?)?;
     let body = answer::checked(&response).map_err(|error| refused(operation, given, error))?;
     let capabilities = &rest.shape.capabilities;
-    let returns =
-        capabilities.operations.iter().find(|declared| declared.name == name).map(|declared| &declared.returns);
+    let returns = capabilities
+        .operations
+        .iter()
+        .find(|declared| declared.name == name)
+        .map(|declared| &declared.returns);
     let fields = returns.map(Vec::as_slice).unwrap_or_default();
     if fields.is_empty() {
         return Ok("{}".to_owned());
@@ -42,24 +53,42 @@ pub(crate) fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
             Some(place) => raw.and_then(|raw| answer::inside(raw, &place)),
             None => members.get(&field.key).copied(),
         };
-        let found = if field.key == NEXT { next.as_deref().or(found) } else { found };
-        (field.key.as_str(), found.map_or(Value::Null, |raw| Value::from_json(raw, field, &rest.zone)))
+        let found = if field.key == NEXT {
+            next.as_deref().or(found)
+        } else {
+            found
+        };
+        (
+            field.key.as_str(),
+            found.map_or(Value::Null, |raw| Value::from_json(raw, field, &rest.zone)),
+        )
     })))
 }
 
 /// Says what the refusal of a later page most likely means: many services answer so behind the last one.
 fn refused(operation: &Operation, given: &Map<String, Json>, error: Error) -> Error {
     let is_later = match &operation.pagination {
-        Pagination::Page { page, first, .. } => number(given, page).is_some_and(|number| number > *first),
+        Pagination::Page { page, first, .. } => {
+            number(given, page).is_some_and(|number| number > *first)
+        }
         Pagination::Offset { offset, .. } => number(given, offset).is_some_and(|offset| offset > 0),
         _ => false,
     };
     let message = match error.code.as_str() {
         "not_found" => "There is no such page; the one before was the last.",
-        "invalid" => "The web service refuses the values. If it answered the page before, that was the last one.",
+        "invalid" => {
+            "The web service refuses the values. If it answered the page before, that was the last one."
+        }
         _ => return error,
     };
-    if is_later { Error { message: message.to_owned(), ..error } } else { error }
+    if is_later {
+        Error {
+            message: message.to_owned(),
+            ..error
+        }
+    } else {
+        error
+    }
 }
 
 fn number(given: &Map<String, Json>, name: &str) -> Option<u64> {
@@ -67,13 +96,24 @@ fn number(given: &Map<String, Json>, name: &str) -> Option<u64> {
 }
 
 /// Returns the request with every parameter in its place.
-fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Result<http::Request, Error> {
-    if let Some(unknown) = given.keys().find(|name| !operation.params.contains_key(*name)) {
-        return Err(Error::invalid(format!("The operation has no parameter {unknown:?}.")).field(unknown));
+fn filled(
+    rest: &Rest,
+    operation: &Operation,
+    given: &Map<String, Json>,
+) -> Result<http::Request, Error> {
+    if let Some(unknown) = given
+        .keys()
+        .find(|name| !operation.params.contains_key(*name))
+    {
+        return Err(
+            Error::invalid(format!("The operation has no parameter {unknown:?}.")).field(unknown),
+        );
     }
     let mut request = request(&rest.settings, &operation.method, String::new());
     if let Some(accept) = &operation.accept {
-        request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("accept"));
+        request
+            .headers
+            .retain(|(name, _)| !name.eq_ignore_ascii_case("accept"));
         request.headers.push(("accept".to_owned(), accept.clone()));
     }
     let (mut in_path, mut in_body, mut whole) = (Map::new(), Map::new(), None);
@@ -91,7 +131,9 @@ fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Resu
             // nobody set.
             Some(value) if !value.is_null() || is_null_meant(param) => value,
             _ if param.required => {
-                return Err(Error::invalid(format!("The parameter {name:?} is missing.")).field(name));
+                return Err(
+                    Error::invalid(format!("The parameter {name:?} is missing.")).field(name),
+                );
             }
             _ => continue,
         };
@@ -104,7 +146,9 @@ fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Resu
             Place::Header => {
                 let text = text(param, value);
                 if text.chars().any(char::is_control) {
-                    return Err(Error::invalid(format!("{name:?} holds a control character.")).field(name));
+                    return Err(
+                        Error::invalid(format!("{name:?} holds a control character.")).field(name),
+                    );
                 }
                 request.headers.push((place.clone(), text));
             }
@@ -125,8 +169,11 @@ fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Resu
         None => None,
     };
     if let Some(body) = body {
-        request.headers.push(("content-type".to_owned(), operation.content_type.clone()));
-        request.body = Some(body.map_err(|_| Error::internal("An argument cannot be written as JSON."))?);
+        request
+            .headers
+            .push(("content-type".to_owned(), operation.content_type.clone()));
+        request.body =
+            Some(body.map_err(|_| Error::internal("An argument cannot be written as JSON."))?);
     }
     Ok(request)
 }
@@ -139,19 +186,30 @@ fn next(
 ) -> Result<Option<Box<RawValue>>, Error> {
     let count = || {
         let records = answer::at(&response.body, &operation.records)?;
-        let records = records.and_then(|records| serde_json::from_str::<Vec<&RawValue>>(records.get()).ok());
+        let records =
+            records.and_then(|records| serde_json::from_str::<Vec<&RawValue>>(records.get()).ok());
         Ok(records.map_or(0, |records| records.len()))
     };
     let (name, at, size) = match &operation.pagination {
         Pagination::None => return Ok(None),
-        Pagination::Page { page, first, size, .. } => {
-            (page.as_str(), number(given, page).unwrap_or(*first), size.as_ref())
-        }
-        Pagination::Offset { offset, limit, .. } => (offset.as_str(), number(given, offset).unwrap_or(0), Some(limit)),
+        Pagination::Page {
+            page, first, size, ..
+        } => (
+            page.as_str(),
+            number(given, page).unwrap_or(*first),
+            size.as_ref(),
+        ),
+        Pagination::Offset { offset, limit, .. } => (
+            offset.as_str(),
+            number(given, offset).unwrap_or(0),
+            Some(limit),
+        ),
         Pagination::Cursor { cursor, .. } => (cursor.as_str(), 0, None),
         Pagination::Link { .. } => ("", 0, None),
     };
-    let asked = size.and_then(|size| number(given, size)).map(|size| size as usize);
+    let asked = size
+        .and_then(|size| number(given, size))
+        .map(|size| size as usize);
     let one = |value: Json| Some(Map::from_iter([(name.to_owned(), value)]));
     let arguments = match pages::next(&operation.pagination, at, asked, count, response)? {
         None => None,
@@ -166,20 +224,30 @@ fn next(
 }
 
 /// Returns the arguments that ask for the query of a link. What the caller sent already need not be repeated.
-fn arguments_of(operation: &Operation, given: &Map<String, Json>, query: &str) -> Result<Map<String, Json>, Error> {
-    let sent = pages::parse_query(query).into_iter().filter_map(|(name, value)| {
-        let is_meant = |(own, param): &(&String, &Param)| {
-            param.place == Place::Query && param.name.as_ref().unwrap_or(own) == &name
-        };
-        let (own, param) = operation.params.iter().find(is_meant)?;
-        (given.get(own).map(|sent| text(param, sent)) != Some(value.clone())).then(|| {
-            let typed = match param.r#type {
-                Type::String => None,
-                _ => serde_json::from_str(&value).ok(),
+fn arguments_of(
+    operation: &Operation,
+    given: &Map<String, Json>,
+    query: &str,
+) -> Result<Map<String, Json>, Error> {
+    let sent = pages::parse_query(query)
+        .into_iter()
+        .filter_map(|(name, value)| {
+            let is_meant = |(own, param): &(&String, &Param)| {
+                param.place == Place::Query && param.name.as_ref().unwrap_or(own) == &name
             };
-            (own.clone(), typed.unwrap_or_else(|| value.into()))
-        })
-    });
+            let (own, param) = operation.params.iter().find(is_meant)?;
+            (given.get(own).map(|sent| text(param, sent)) != Some(value.clone())).then(|| {
+                let typed = match param.r#type {
+                    Type::String => None,
+                    _ => serde_json::from_str(&value).ok(),
+                };
+                (own.clone(), typed.unwrap_or_else(|| value.into()))
+            })
+        });
     let arguments: Map<_, _> = sent.collect();
-    if arguments.is_empty() { Err(pages::elsewhere()) } else { Ok(arguments) }
+    if arguments.is_empty() {
+        Err(pages::elsewhere())
+    } else {
+        Ok(arguments)
+    }
 }

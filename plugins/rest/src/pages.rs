@@ -62,16 +62,26 @@ impl<'a> Pages<'a> {
             _ => String::new(),
         };
         let from = from.unwrap_or(&first);
-        let (next, first_count) = match from.split_once('/').filter(|_| list.pagination.is_numbered()) {
+        let (next, first_count) = match from
+            .split_once('/')
+            .filter(|_| list.pagination.is_numbered())
+        {
             Some((number, first_count)) => (number, first_count.parse().ok()),
             None => (from, None),
         };
-        let mut query: Vec<_> = list.query.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let mut query: Vec<_> = list
+            .query
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
         query.extend(filters);
         Self {
             settings,
             list,
-            key: key.iter().map(|field| (field.as_str(), settings.place(field))).collect(),
+            key: key
+                .iter()
+                .map(|field| (field.as_str(), settings.place(field)))
+                .collect(),
             query,
             next: Some(next.to_owned()),
             first,
@@ -106,7 +116,10 @@ impl<'a> Pages<'a> {
     /// Returns `true` if the page is the one before or the first one again, since services answer one of them for every
     /// number behind the last.
     fn is_repeat(&self, page: &PageOfList) -> bool {
-        self.first_read.iter().chain(&self.last_read).any(|read| self.is_same(&read.records, &page.records))
+        self.first_read
+            .iter()
+            .chain(&self.last_read)
+            .any(|read| self.is_same(&read.records, &page.records))
     }
 
     /// Reads one page ahead. Without a key, other records may be letter for letter the same; but they are followed by
@@ -123,18 +136,30 @@ impl<'a> Pages<'a> {
 
     /// Returns `None` if there is no further page, or the answer says that the page before was the last one.
     fn request_next(&mut self) -> Result<Option<PageOfList>, Error> {
-        let Some(position) = self.next.take() else { return Ok(None) };
+        let Some(position) = self.next.take() else {
+            return Ok(None);
+        };
         if self.read == PAGES_MAX {
-            return Err(Error::new("too_large", "The list has too many pages; narrow it with a condition."));
+            return Err(Error::new(
+                "too_large",
+                "The list has too many pages; narrow it with a condition.",
+            ));
         }
         self.read += 1;
         let response = http::send(&self.request(&position))?;
         let body = match answer::checked(&response) {
             Err(_) if self.is_behind_the_last(&response, None) => return Ok(None),
-            Err(error) if ["not_found", "invalid", "conflict"].iter().any(|code| error.is(code)) => {
+            Err(error)
+                if ["not_found", "invalid", "conflict"]
+                    .iter()
+                    .any(|code| error.is(code)) =>
+            {
                 // The failure concerns the list itself, which no caller named.
                 let said = Error::upstream_error("The web service does not answer the list.");
-                return Err(Error { details: error.details, ..said });
+                return Err(Error {
+                    details: error.details,
+                    ..said
+                });
             }
             body => body?,
         };
@@ -142,16 +167,20 @@ impl<'a> Pages<'a> {
         if matches!(records, None | Some("null")) && self.is_behind_the_last(&response, records) {
             return Ok(None);
         }
-        let records: Option<Rc<[Box<RawValue>]>> = records.and_then(|records| serde_json::from_str(records).ok());
-        let records =
-            records.ok_or_else(|| Error::upstream_error("The web service's list is not where it should be."))?;
+        let records: Option<Rc<[Box<RawValue>]>> =
+            records.and_then(|records| serde_json::from_str(records).ok());
+        let records = records.ok_or_else(|| {
+            Error::upstream_error("The web service's list is not where it should be.")
+        })?;
         let is_first = position == self.first;
         if is_first {
             self.first_count = Some(records.len());
         }
         self.next = self.following(&position, &response, records.len())?;
         let position = match self.first_count {
-            Some(count) if self.list.pagination.is_numbered() && !is_first => format!("{position}/{count}"),
+            Some(count) if self.list.pagination.is_numbered() && !is_first => {
+                format!("{position}/{count}")
+            }
             _ => position,
         };
         Ok(Some(PageOfList { records, position }))
@@ -161,13 +190,17 @@ impl<'a> Pages<'a> {
     /// was the last one. Services say so in many ways, and some refuse a page in the middle of a long list in the same
     /// words: a list must not end there.
     fn is_behind_the_last(&self, response: &http::Response, records: Option<&str>) -> bool {
-        let Some(last) = &self.last_read else { return false };
+        let Some(last) = &self.last_read else {
+            return false;
+        };
         let count = last.records.len();
         let is_first = last.position == self.first;
         // The first page alone does not show how many records a whole one has, if the service caps its size.
         let is_short = match is_first {
             true => count < self.list.pagination.per_page(),
-            false => self.first_count.is_some_and(|first_count| count < first_count),
+            false => self
+                .first_count
+                .is_some_and(|first_count| count < first_count),
         };
         match response.status {
             204 | 404 | 410 | 416 => true,
@@ -184,10 +217,14 @@ impl<'a> Pages<'a> {
     /// the same.
     fn is_same(&self, left: &[Box<RawValue>], right: &[Box<RawValue>]) -> bool {
         let has_same_key = |left: &RawValue, right: &RawValue| {
-            !self.key.is_empty() && self.key_of(left).is_some_and(|key| self.key_of(right) == Some(key))
+            !self.key.is_empty()
+                && self
+                    .key_of(left)
+                    .is_some_and(|key| self.key_of(right) == Some(key))
         };
         let mut pairs = left.iter().zip(right);
-        left.len() == right.len() && pairs.all(|(left, right)| left.get() == right.get() || has_same_key(left, right))
+        left.len() == right.len()
+            && pairs.all(|(left, right)| left.get() == right.get() || has_same_key(left, right))
     }
 
     fn key_of<'r>(&self, record: &'r RawValue) -> Option<Vec<&'r str>> {
@@ -196,38 +233,63 @@ impl<'a> Pages<'a> {
             Some(pointer) => answer::inside(record, pointer),
             None => members.get(*name).copied(),
         };
-        self.key.iter().map(|field| value(field).map(RawValue::get)).collect()
+        self.key
+            .iter()
+            .map(|field| value(field).map(RawValue::get))
+            .collect()
     }
 
     /// Returns how many records are asked for, if the service is told.
     fn asked(&self) -> Option<usize> {
         let pagination = &self.list.pagination;
-        let is_told = matches!(pagination, Pagination::Page { size: Some(_), .. } | Pagination::Offset { .. });
+        let is_told = matches!(
+            pagination,
+            Pagination::Page { size: Some(_), .. } | Pagination::Offset { .. }
+        );
         is_told.then(|| pagination.per_page())
     }
 
     fn request(&self, position: &str) -> http::Request {
         let mut request = request(self.settings, "GET", self.list.path.clone());
         request.query = self.query.clone();
-        let mut add = |name: &str, value: &str| request.query.push((name.to_owned(), value.to_owned()));
+        let mut add =
+            |name: &str, value: &str| request.query.push((name.to_owned(), value.to_owned()));
         match &self.list.pagination {
             Pagination::None => {}
-            Pagination::Page { page, size, per_page, .. } => {
+            Pagination::Page {
+                page,
+                size,
+                per_page,
+                ..
+            } => {
                 add(page, position);
-                size.iter().for_each(|size| add(size, &per_page.to_string()));
+                size.iter()
+                    .for_each(|size| add(size, &per_page.to_string()));
             }
-            Pagination::Offset { offset, limit, per_page, .. } => {
+            Pagination::Offset {
+                offset,
+                limit,
+                per_page,
+                ..
+            } => {
                 add(offset, position);
                 add(limit, &per_page.to_string());
             }
-            Pagination::Cursor { cursor, size, per_page, .. } => {
+            Pagination::Cursor {
+                cursor,
+                size,
+                per_page,
+                ..
+            } => {
                 if !position.is_empty() {
                     add(cursor, position);
                 }
-                size.iter().for_each(|size| add(size, &per_page.to_string()));
+                size.iter()
+                    .for_each(|size| add(size, &per_page.to_string()));
             }
             Pagination::Link { size, per_page } if position.is_empty() => {
-                size.iter().for_each(|size| add(size, &per_page.to_string()));
+                size.iter()
+                    .for_each(|size| add(size, &per_page.to_string()));
             }
             // The link says it all.
             Pagination::Link { .. } => request.query = parse_query(position),
@@ -235,7 +297,12 @@ impl<'a> Pages<'a> {
         request
     }
 
-    fn following(&self, position: &str, response: &http::Response, count: usize) -> Result<Option<String>, Error> {
+    fn following(
+        &self,
+        position: &str,
+        response: &http::Response,
+        count: usize,
+    ) -> Result<Option<String>, Error> {
         let at = match self.list.pagination.is_numbered() {
             true => position.parse::<u64>().map_err(|_| bad())?,
             false => 0,
@@ -245,10 +312,14 @@ impl<'a> Pages<'a> {
             None => return Ok(None),
             Some(Next::Number(number)) => number.to_string(),
             Some(Next::Query(query)) => query,
-            Some(Next::Cursor(raw)) => serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned()),
+            Some(Next::Cursor(raw)) => {
+                serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+            }
         };
         if next == position {
-            return Err(Error::upstream_error("The web service's pages go round in a circle."));
+            return Err(Error::upstream_error(
+                "The web service's pages go round in a circle.",
+            ));
         }
         Ok(Some(next))
     }
@@ -264,11 +335,14 @@ pub(crate) fn next<'a>(
     count: impl FnOnce() -> Result<usize, Error>,
     response: &'a http::Response,
 ) -> Result<Option<Next<'a>>, Error> {
-    let is_last =
-        |count: usize, ends: Ends| count == 0 || (ends == Ends::Short && asked.is_some_and(|asked| count < asked));
+    let is_last = |count: usize, ends: Ends| {
+        count == 0 || (ends == Ends::Short && asked.is_some_and(|asked| count < asked))
+    };
     Ok(match pagination {
         Pagination::None => None,
-        Pagination::Page { ends, .. } => (!is_last(count()?, *ends)).then(|| Next::Number(at.saturating_add(1))),
+        Pagination::Page { ends, .. } => {
+            (!is_last(count()?, *ends)).then(|| Next::Number(at.saturating_add(1)))
+        }
         Pagination::Offset { ends, .. } => {
             let count = count()?;
             (!is_last(count, *ends)).then(|| Next::Number(at.saturating_add(count as u64)))
@@ -279,7 +353,10 @@ pub(crate) fn next<'a>(
         Pagination::Link { .. } => match next_of(response) {
             None => None,
             Some(address) => {
-                let query = address.split_once('?').map(|(_, query)| query).filter(|query| !query.is_empty());
+                let query = address
+                    .split_once('?')
+                    .map(|(_, query)| query)
+                    .filter(|query| !query.is_empty());
                 Some(Next::Query(query.ok_or_else(elsewhere)?.to_owned()))
             }
         },
@@ -288,12 +365,17 @@ pub(crate) fn next<'a>(
 
 /// Refuses a link to a next page that cannot be followed. Only its query is taken, since path and host stay ours.
 pub(crate) fn elsewhere() -> Error {
-    Error::upstream_error("The web service's next page is not at another query of the same address.")
+    Error::upstream_error(
+        "The web service's next page is not at another query of the same address.",
+    )
 }
 
 /// Returns the address of the next page, if a header says that there is one.
 fn next_of(response: &http::Response) -> Option<&str> {
-    let links = response.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("link"));
+    let links = response
+        .headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("link"));
     links.filter_map(|(_, value)| next_link(value)).next()
 }
 
@@ -304,7 +386,10 @@ fn bad() -> Error {
 /// Returns the address of the link whose `rel` is `next`.
 fn next_link(header: &str) -> Option<&str> {
     let mut links = header;
-    while let Some((address, rest)) = links.split_once('<').and_then(|(_, link)| link.split_once('>')) {
+    while let Some((address, rest)) = links
+        .split_once('<')
+        .and_then(|(_, link)| link.split_once('>'))
+    {
         let (parameters, others) = split_outside_quotes(rest, ',');
         links = others;
         if is_next(parameters) {
@@ -336,7 +421,9 @@ fn split_outside_quotes(text: &str, separator: char) -> (&str, &str) {
             _ if is_escaped => is_escaped = false,
             '\\' => is_escaped = is_quoted,
             '"' => is_quoted = !is_quoted,
-            _ if char == separator && !is_quoted => return (&text[..at], &text[at + char.len_utf8()..]),
+            _ if char == separator && !is_quoted => {
+                return (&text[..at], &text[at + char.len_utf8()..]);
+            }
             _ => {}
         }
     }
@@ -358,7 +445,11 @@ fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((byte, after)) = rest.split_first() {
-        let hex = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        let hex = |at: usize| {
+            after
+                .get(at)
+                .and_then(|byte| char::from(*byte).to_digit(16))
+        };
         rest = after;
         match (byte, hex(0), hex(1)) {
             (b'+', ..) => bytes.push(b' '),

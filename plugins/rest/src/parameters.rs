@@ -14,7 +14,11 @@ pub(crate) fn text(param: &Param, value: &Value) -> String {
         (Some(_), Value::Array(items)) => joined(items, ","),
         (Some(_), Value::Object(members)) => {
             let between = if explodes { "=" } else { "," };
-            members.iter().map(|(name, value)| format!("{name}{between}{}", plain(value))).collect::<Vec<_>>().join(",")
+            members
+                .iter()
+                .map(|(name, value)| format!("{name}{between}{}", plain(value)))
+                .collect::<Vec<_>>()
+                .join(",")
         }
         _ => plain(value),
     }
@@ -32,9 +36,11 @@ pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, St
             found
         }
         (Some(_), Value::Array(items)) if items.is_empty() => Vec::new(),
-        (Some(_), Value::Array(items)) if explodes => {
-            items.iter().filter(|item| !item.is_null()).map(|item| (name.to_owned(), plain(item))).collect()
-        }
+        (Some(_), Value::Array(items)) if explodes => items
+            .iter()
+            .filter(|item| !item.is_null())
+            .map(|item| (name.to_owned(), plain(item)))
+            .collect(),
         (Some(style), Value::Array(items)) => one(joined(
             items,
             match style {
@@ -45,7 +51,9 @@ pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, St
         )),
         (Some(_), Value::Object(members)) if explodes => {
             let given = members.iter().filter(|(_, value)| !value.is_null());
-            given.map(|(name, value)| (name.clone(), plain(value))).collect()
+            given
+                .map(|(name, value)| (name.clone(), plain(value)))
+                .collect()
         }
         (Some(_), value) => one(text(param, value)),
     }
@@ -54,12 +62,20 @@ pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, St
 /// Writes the body of a form. Where no style says otherwise, a list repeats its name, and nested values are JSON.
 pub(crate) fn form(members: &Map<String, Value>, params: &BTreeMap<String, Param>) -> String {
     let written = members.iter().flat_map(|(name, value)| {
-        let is_meant =
-            |(own, param): &(&String, &Param)| param.place == Place::Body && param.name.as_ref().unwrap_or(own) == name;
-        let styled = params.iter().find(is_meant).map(|(_, param)| param).filter(|param| param.style.is_some());
+        let is_meant = |(own, param): &(&String, &Param)| {
+            param.place == Place::Body && param.name.as_ref().unwrap_or(own) == name
+        };
+        let styled = params
+            .iter()
+            .find(is_meant)
+            .map(|(_, param)| param)
+            .filter(|param| param.style.is_some());
         match (styled, value) {
             (Some(param), value) => pairs(param, name, value),
-            (None, Value::Array(items)) => items.iter().map(|item| (name.clone(), plain(item))).collect(),
+            (None, Value::Array(items)) => items
+                .iter()
+                .map(|item| (name.clone(), plain(item)))
+                .collect(),
             (None, value) => vec![(name.clone(), plain(value))],
         }
     });
@@ -80,10 +96,16 @@ pub(crate) fn form(members: &Map<String, Value>, params: &BTreeMap<String, Param
 fn deep(name: String, value: &Value, found: &mut Vec<(String, String)>) {
     match value {
         Value::Object(members) => {
-            members.iter().for_each(|(member, value)| deep(format!("{name}[{member}]"), value, found));
+            members
+                .iter()
+                .for_each(|(member, value)| deep(format!("{name}[{member}]"), value, found));
         }
         Value::Array(items) => items.iter().enumerate().for_each(|(index, item)| {
-            let place = if item.is_object() || item.is_array() { index.to_string() } else { String::new() };
+            let place = if item.is_object() || item.is_array() {
+                index.to_string()
+            } else {
+                String::new()
+            };
             deep(format!("{name}[{place}]"), item, found);
         }),
         // The text `null` would be kept as one.
@@ -97,7 +119,9 @@ fn joined(items: &[Value], between: &str) -> String {
 }
 
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -113,31 +137,65 @@ mod tests {
         let cases = [
             (json!({}), &list, r#"n=["a b",2]"#),
             (json!({ "style": "form" }), &list, "n=a b&n=2"),
-            (json!({ "style": "form", "explode": false }), &list, "n=a b,2"),
+            (
+                json!({ "style": "form", "explode": false }),
+                &list,
+                "n=a b,2",
+            ),
             (json!({ "style": "spaceDelimited" }), &list, "n=a b 2"),
             (json!({ "style": "pipeDelimited" }), &list, "n=a b|2"),
             (json!({ "style": "form" }), &object, r#"x=1&y=["p","q"]"#),
-            (json!({ "style": "form", "explode": false }), &object, r#"n=x,1,y,["p","q"]"#),
-            (json!({ "style": "deepObject" }), &object, "n[x]=1&n[y][]=p&n[y][]=q"),
-            (json!({ "style": "deepObject", "explode": true }), &list, "n[]=a b&n[]=2"),
-            (json!({ "style": "deepObject" }), &json!({ "x": null, "y": [1, null] }), "n[y][]=1"),
-            (json!({ "style": "form" }), &json!({ "x": null, "y": 1 }), "y=1"),
-            (json!({ "style": "deepObject" }), &json!([{ "x": 1 }, { "x": [2] }]), "n[0][x]=1&n[1][x][]=2"),
+            (
+                json!({ "style": "form", "explode": false }),
+                &object,
+                r#"n=x,1,y,["p","q"]"#,
+            ),
+            (
+                json!({ "style": "deepObject" }),
+                &object,
+                "n[x]=1&n[y][]=p&n[y][]=q",
+            ),
+            (
+                json!({ "style": "deepObject", "explode": true }),
+                &list,
+                "n[]=a b&n[]=2",
+            ),
+            (
+                json!({ "style": "deepObject" }),
+                &json!({ "x": null, "y": [1, null] }),
+                "n[y][]=1",
+            ),
+            (
+                json!({ "style": "form" }),
+                &json!({ "x": null, "y": 1 }),
+                "y=1",
+            ),
+            (
+                json!({ "style": "deepObject" }),
+                &json!([{ "x": 1 }, { "x": [2] }]),
+                "n[0][x]=1&n[1][x][]=2",
+            ),
             (json!({ "style": "form" }), &json!([]), ""),
         ];
         for (settings, value, expected) in cases {
             let mut whole = settings.clone();
             whole["type"] = json!("json");
             let param: Param = serde_json::from_value(whole).expect("a parameter");
-            let written: Vec<_> =
-                pairs(&param, "n", value).into_iter().map(|(name, text)| format!("{name}={text}")).collect();
+            let written: Vec<_> = pairs(&param, "n", value)
+                .into_iter()
+                .map(|(name, text)| format!("{name}={text}"))
+                .collect();
             assert_eq!(written.join("&"), expected, "{settings}");
         }
-        let simple: Param = serde_json::from_value(json!({ "type": "json", "style": "simple" })).expect("one");
+        let simple: Param =
+            serde_json::from_value(json!({ "type": "json", "style": "simple" })).expect("one");
         assert_eq!(text(&simple, &list), "a b,2");
         let members = json!({ "a": "x&y", "b": [1, 2], "c": { "d": 1 } });
         let members = members.as_object().expect("one");
-        assert_eq!(form(members, &BTreeMap::new()), "a=x%26y&b=1&b=2&c=%7B%22d%22%3A1%7D");
+        assert_eq!(
+            form(members, &BTreeMap::new()),
+            "a=x%26y&b=1&b=2&c=%7B%22d%22%3A1%7D"
+        );
         let params = json!({
             "list": { "type": "json", "style": "form", "explode": false, "as": "b" },
             "c": { "type": "json", "style": "deepObject" },

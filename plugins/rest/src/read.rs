@@ -6,7 +6,9 @@ use weir_plugin_sdk::matches::Matcher;
 use weir_plugin_sdk::order::{bad_cursor, compare, decode_cursor, encode_cursor, total_order};
 use weir_plugin_sdk::records::Records;
 use weir_plugin_sdk::serde_json::{self, Map, json, value::RawValue};
-use weir_plugin_sdk::{Comparison, Error, Field, Order, Page, Query, Shape, Type, Value, http, progress};
+use weir_plugin_sdk::{
+    Comparison, Error, Field, Order, Page, Query, Shape, Type, Value, http, progress,
+};
 
 use crate::pages::Pages;
 use crate::request::{path, request};
@@ -22,23 +24,43 @@ pub(crate) fn read(rest: &Rest, query: &Query) -> Result<Page, Error> {
         .iter()
         .map(|condition| {
             let at = position(&rest.shape, &condition.column)?;
-            Ok((at, Matcher::new(condition, &rest.shape.fields[at], &rest.zone)?))
+            Ok((
+                at,
+                Matcher::new(condition, &rest.shape.fields[at], &rest.zone)?,
+            ))
         })
         .collect::<Result<Vec<_>, Error>>()?;
-    let matching = |values: &Values| matchers.iter().all(|(at, matcher)| matcher.matches(&values[*at]));
+    let matching = |values: &Values| {
+        matchers
+            .iter()
+            .all(|(at, matcher)| matcher.matches(&values[*at]))
+    };
     let columns = match query.columns.as_slice() {
         [] => (0..rest.shape.fields.len()).collect::<Vec<_>>(),
-        names => names.iter().map(|name| position(&rest.shape, name)).collect::<Result<_, _>>()?,
+        names => names
+            .iter()
+            .map(|name| position(&rest.shape, name))
+            .collect::<Result<_, _>>()?,
     };
     let (found, next) = match named(rest, query) {
-        Some(key) if query.cursor.is_none() => (one(rest, &key)?.into_iter().filter(matching).collect(), None),
+        Some(key) if query.cursor.is_none() => (
+            one(rest, &key)?.into_iter().filter(matching).collect(),
+            None,
+        ),
         _ => listed(rest, query, &matching)?,
     };
     let mut records = Records::new();
     for values in &found {
-        records.push(columns.iter().map(|at| (rest.shape.fields[*at].key.as_str(), values[*at].clone())));
+        records.push(
+            columns
+                .iter()
+                .map(|at| (rest.shape.fields[*at].key.as_str(), values[*at].clone())),
+        );
     }
-    Ok(Page { records: records.finish(), next })
+    Ok(Page {
+        records: records.finish(),
+        next,
+    })
 }
 
 /// Returns the key, if the conditions name a whole one and the service answers single records.
@@ -47,18 +69,34 @@ fn named(rest: &Rest, query: &Query) -> Option<Map<String, serde_json::Value>> {
     let mut key = Map::new();
     for name in &rest.shape.key {
         let of_key = |condition: &&weir_plugin_sdk::Condition| {
-            &condition.column == name && condition.comparison == Comparison::Equals && !condition.value.is_null()
+            &condition.column == name
+                && condition.comparison == Comparison::Equals
+                && !condition.value.is_null()
         };
-        key.insert(name.clone(), query.conditions.iter().find(of_key)?.value.clone());
+        key.insert(
+            name.clone(),
+            query.conditions.iter().find(of_key)?.value.clone(),
+        );
     }
     (!key.is_empty()).then_some(key)
 }
 
 /// Returns one record by its key; `None` if the service says 404, or answers another record.
-pub(crate) fn one(rest: &Rest, key: &Map<String, serde_json::Value>) -> Result<Option<Values>, Error> {
-    let Some(get) = &rest.settings.get else { return Ok(None) };
-    let Some(path) = path(&get.path, key)? else { return Ok(None) };
-    let response = http::send(&request(&rest.settings, get.method.as_deref().unwrap_or("GET"), path))?;
+pub(crate) fn one(
+    rest: &Rest,
+    key: &Map<String, serde_json::Value>,
+) -> Result<Option<Values>, Error> {
+    let Some(get) = &rest.settings.get else {
+        return Ok(None);
+    };
+    let Some(path) = path(&get.path, key)? else {
+        return Ok(None);
+    };
+    let response = http::send(&request(
+        &rest.settings,
+        get.method.as_deref().unwrap_or("GET"),
+        path,
+    ))?;
     let body = match answer::checked(&response) {
         Err(error) if error.is("not_found") => return Ok(None),
         // A key that the service does not even take for one names nothing.
@@ -66,9 +104,13 @@ pub(crate) fn one(rest: &Rest, key: &Map<String, serde_json::Value>) -> Result<O
         body => body?,
     };
     let values = answer::at(body, &get.record)?.and_then(|raw| values(rest, raw));
-    let values = values.ok_or_else(|| Error::upstream_error("The web service's record is not where it should be."))?;
+    let values = values.ok_or_else(|| {
+        Error::upstream_error("The web service's record is not where it should be.")
+    })?;
     let same = key.iter().all(|(name, wanted)| {
-        let Ok(at) = position(&rest.shape, name) else { return false };
+        let Ok(at) = position(&rest.shape, name) else {
+            return false;
+        };
         let wanted = Value::from_argument(wanted, &rest.shape.fields[at], &rest.zone);
         values[at].compare(&wanted) == Some(Ordering::Equal)
     });
@@ -80,12 +122,24 @@ fn listed(
     query: &Query,
     matching: &dyn Fn(&Values) -> bool,
 ) -> Result<(Vec<Values>, Option<String>), Error> {
-    let list = rest.settings.list.as_ref().ok_or_else(|| Error::unsupported("The web service has no list."))?;
+    let list = rest
+        .settings
+        .list
+        .as_ref()
+        .ok_or_else(|| Error::unsupported("The web service has no list."))?;
     let order = total_order(&query.order, &rest.shape);
-    let by = order.iter().map(|by| position(&rest.shape, &by.column)).collect::<Result<Vec<_>, _>>()?;
-    let order_values = |values: &Values| by.iter().map(|at| values[*at].clone()).collect::<Values>();
+    let by = order
+        .iter()
+        .map(|by| position(&rest.shape, &by.column))
+        .collect::<Result<Vec<_>, _>>()?;
+    let order_values =
+        |values: &Values| by.iter().map(|at| values[*at].clone()).collect::<Values>();
     let sorted = is_sorted(list, &order);
-    let cursor = query.cursor.as_ref().map(|cursor| Cursor::decode(cursor, rest, &by)).transpose()?;
+    let cursor = query
+        .cursor
+        .as_ref()
+        .map(|cursor| Cursor::decode(cursor, rest, &by))
+        .transpose()?;
     let mut equals = 0;
     let mut behind = |values: &Values| {
         let Some(cursor) = &cursor else { return true };
@@ -99,10 +153,21 @@ fn listed(
         }
     };
     let limit = query.limit as usize;
-    let from = cursor.as_ref().map(|cursor| cursor.position.as_str()).filter(|from| sorted && !from.is_empty());
-    let mut pages = Pages::new(&rest.settings, list, &rest.shape.key, filters(list, query), from);
+    let from = cursor
+        .as_ref()
+        .map(|cursor| cursor.position.as_str())
+        .filter(|from| sorted && !from.is_empty());
+    let mut pages = Pages::new(
+        &rest.settings,
+        list,
+        &rest.shape.key,
+        filters(list, query),
+        from,
+    );
     let arrange = |found: &mut Vec<(Values, String)>| {
-        let compared = |left: &Values, right: &Values| compare(&order_values(left), &order_values(right), &order);
+        let compared = |left: &Values, right: &Values| {
+            compare(&order_values(left), &order_values(right), &order)
+        };
         found.sort_by(|(left, _), (right, _)| compared(left, right));
         // A record that moved from one page to the next while we walked.
         if !rest.shape.key.is_empty() {
@@ -126,11 +191,21 @@ fn listed(
             ));
         }
         for raw in page.records.iter() {
-            let values = values(rest, raw)
-                .ok_or_else(|| Error::upstream_error("The web service's list holds something that is not a record."))?;
+            let values = values(rest, raw).ok_or_else(|| {
+                Error::upstream_error(
+                    "The web service's list holds something that is not a record.",
+                )
+            })?;
             if matching(&values) && behind(&values) {
                 // A list that the service does not sort is read from its beginning each time.
-                found.push((values, if sorted { page.position.clone() } else { String::new() }));
+                found.push((
+                    values,
+                    if sorted {
+                        page.position.clone()
+                    } else {
+                        String::new()
+                    },
+                ));
             }
         }
         if sorted && found.len() > limit {
@@ -150,12 +225,23 @@ fn listed(
             let is_equal = |others: &Values| compare(others, &values, &order) == Ordering::Equal;
             let equals = rest.shape.key.is_empty().then(|| {
                 let page = found.iter().rev().take_while(|(_, at)| at == position);
-                let here = page.take_while(|(other, _)| is_equal(&order_values(other))).count() as u64;
+                let here = page
+                    .take_while(|(other, _)| is_equal(&order_values(other)))
+                    .count() as u64;
                 // The last record of the former call may be such an equal, too.
-                let before = cursor.as_ref().filter(|cursor| &cursor.position == position && is_equal(&cursor.values));
+                let before = cursor
+                    .as_ref()
+                    .filter(|cursor| &cursor.position == position && is_equal(&cursor.values));
                 here + before.and_then(|cursor| cursor.equals).unwrap_or(0)
             });
-            Some(Cursor { position: position.clone(), values, equals }.encode())
+            Some(
+                Cursor {
+                    position: position.clone(),
+                    values,
+                    equals,
+                }
+                .encode(),
+            )
         }
         _ => None,
     };
@@ -174,21 +260,35 @@ struct Cursor {
 
 impl Cursor {
     fn encode(mut self) -> String {
-        self.values.extend(self.equals.map(|equals| Value::Integer(equals.into())));
+        self.values
+            .extend(self.equals.map(|equals| Value::Integer(equals.into())));
         json!([self.position, encode_cursor(&self.values)]).to_string()
     }
 
     fn decode(cursor: &str, rest: &Rest, by: &[usize]) -> Result<Self, Error> {
-        let (position, values): (String, String) = serde_json::from_str(cursor).map_err(|_| bad_cursor())?;
-        let counted = rest.shape.key.is_empty().then(|| Field::new("", Type::Integer));
-        let fields: Vec<&Field> = by.iter().map(|at| &rest.shape.fields[*at]).chain(&counted).collect();
+        let (position, values): (String, String) =
+            serde_json::from_str(cursor).map_err(|_| bad_cursor())?;
+        let counted = rest
+            .shape
+            .key
+            .is_empty()
+            .then(|| Field::new("", Type::Integer));
+        let fields: Vec<&Field> = by
+            .iter()
+            .map(|at| &rest.shape.fields[*at])
+            .chain(&counted)
+            .collect();
         let mut values = decode_cursor(&values, &fields, &rest.zone)?;
         let equals = match counted.and_then(|_| values.pop()) {
             None => None,
             Some(Value::Integer(equals)) => Some(u64::try_from(equals).map_err(|_| bad_cursor())?),
             Some(_) => return Err(bad_cursor()),
         };
-        Ok(Self { position, values, equals })
+        Ok(Self {
+            position,
+            values,
+            equals,
+        })
     }
 }
 
@@ -200,10 +300,15 @@ fn is_sorted(list: &List, order: &[Order]) -> bool {
 
 fn filters(list: &List, query: &Query) -> Vec<(String, String)> {
     let parameters = query.conditions.iter().filter_map(|condition| {
-        let parameter = list.filters.get(&condition.column)?.get(condition.comparison.name())?;
+        let parameter = list
+            .filters
+            .get(&condition.column)?
+            .get(condition.comparison.name())?;
         let text = match &condition.value {
             serde_json::Value::String(text) => text.clone(),
-            serde_json::Value::Number(_) | serde_json::Value::Bool(_) => condition.value.to_string(),
+            serde_json::Value::Number(_) | serde_json::Value::Bool(_) => {
+                condition.value.to_string()
+            }
             _ => return None,
         };
         Some((parameter.clone(), text))
@@ -218,7 +323,9 @@ pub(crate) fn values(rest: &Rest, raw: &RawValue) -> Option<Values> {
             Some(pointer) => answer::inside(raw, &pointer),
             None => members.get(&field.key).copied(),
         };
-        found.map_or(Value::Null, |raw| Value::from_json(raw, field, &rest.zone).into_owned())
+        found.map_or(Value::Null, |raw| {
+            Value::from_json(raw, field, &rest.zone).into_owned()
+        })
     };
     Some(rest.shape.fields.iter().map(value).collect())
 }
@@ -228,5 +335,10 @@ pub(crate) fn position(shape: &Shape, column: &str) -> Result<usize, Error> {
         .fields
         .iter()
         .position(|field| field.key == column)
-        .ok_or_else(|| Error::invalid(format!("There is no column {column:?} in the recorded shape.")).field(column))
+        .ok_or_else(|| {
+            Error::invalid(format!(
+                "There is no column {column:?} in the recorded shape."
+            ))
+            .field(column)
+        })
 }

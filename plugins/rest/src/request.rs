@@ -6,8 +6,15 @@ use weir_plugin_sdk::{Error, http};
 use crate::settings::Settings;
 
 pub(crate) fn request(settings: &Settings, method: &str, path: String) -> http::Request {
-    let mut headers: Vec<_> = settings.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept")) {
+    let mut headers: Vec<_> = settings
+        .headers
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    if !headers
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("accept"))
+    {
         headers.push(("accept".to_owned(), "application/json".to_owned()));
     }
     http::Request {
@@ -24,13 +31,17 @@ pub(crate) fn path(template: &str, values: &Map<String, Value>) -> Result<Option
     let mut path = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
-        let (name, after) = after
-            .split_once('}')
-            .ok_or_else(|| Error::invalid("A path of the settings has a `{` without its `}`.").field("settings"))?;
+        let (name, after) = after.split_once('}').ok_or_else(|| {
+            Error::invalid("A path of the settings has a `{` without its `}`.").field("settings")
+        })?;
         let text = match values.get(name) {
             Some(Value::String(text)) => text.clone(),
             Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
-            _ => return Err(Error::invalid(format!("The path needs a value for {name:?}.")).field(name)),
+            _ => {
+                return Err(
+                    Error::invalid(format!("The path needs a value for {name:?}.")).field(name),
+                );
+            }
         };
         if !fits(&text) {
             return Ok(None);
@@ -54,7 +65,10 @@ fn fits(text: &str) -> bool {
     };
     let whole = |text: &[u8]| !text.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'));
     let decoded = decode(text.as_bytes());
-    !text.is_empty() && [text.as_bytes(), &decoded].into_iter().all(|text| whole(text) && steps_stay(text))
+    !text.is_empty()
+        && [text.as_bytes(), &decoded]
+            .into_iter()
+            .all(|text| whole(text) && steps_stay(text))
 }
 
 /// Decodes `%xx` once; anything else stays as it is.
@@ -62,7 +76,11 @@ fn decode(text: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((byte, after)) = rest.split_first() {
-        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        let digit = |at: usize| {
+            after
+                .get(at)
+                .and_then(|byte| char::from(*byte).to_digit(16))
+        };
         match (byte, digit(0), digit(1)) {
             (b'%', Some(high), Some(low)) => {
                 decoded.push((high * 16 + low) as u8);

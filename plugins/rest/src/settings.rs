@@ -268,31 +268,66 @@ pub(crate) enum Style {
 impl Settings {
     pub(crate) fn parse(settings: &str) -> Result<Self, Error> {
         let settings: Self = parse_settings(settings)?;
-        let sources = [settings.fields.is_some(), settings.sample, settings.openapi.is_some()];
-        let wrong = |what: &str| Error::invalid(format!("The settings are wrong: {what}.")).field("settings");
+        let sources = [
+            settings.fields.is_some(),
+            settings.sample,
+            settings.openapi.is_some(),
+        ];
+        let wrong = |what: &str| {
+            Error::invalid(format!("The settings are wrong: {what}.")).field("settings")
+        };
         if sources.iter().filter(|given| **given).count() != 1 {
-            let only_calls = settings.list.is_none() && settings.get.is_none() && !settings.operations.is_empty();
+            let only_calls = settings.list.is_none()
+                && settings.get.is_none()
+                && !settings.operations.is_empty();
             if !only_calls {
-                return Err(wrong("say what a record is with exactly one of `fields`, `sample: true` and `openapi`"));
+                return Err(wrong(
+                    "say what a record is with exactly one of `fields`, `sample: true` and `openapi`",
+                ));
             }
         }
         for (operation, given) in &settings.operations {
-            let media = given.content_type.split(';').next().unwrap_or_default().trim();
+            let media = given
+                .content_type
+                .split(';')
+                .next()
+                .unwrap_or_default()
+                .trim();
             if media != FORM && media != "application/json" && !media.ends_with("+json") {
-                return Err(wrong(&format!("`{operation}` sends {media}, which is neither JSON nor a form")));
+                return Err(wrong(&format!(
+                    "`{operation}` sends {media}, which is neither JSON nor a form"
+                )));
             }
-            let mut bodies = given.params.values().filter(|param| param.place == Place::Body);
-            let whole = given.params.values().filter(|param| param.place == Place::WholeBody).count();
+            let mut bodies = given
+                .params
+                .values()
+                .filter(|param| param.place == Place::Body);
+            let whole = given
+                .params
+                .values()
+                .filter(|param| param.place == Place::WholeBody)
+                .count();
             if whole > 1 || (whole == 1 && (media == FORM || bodies.next().is_some())) {
-                return Err(wrong(&format!("`{operation}` has a whole JSON body and something else in it")));
+                return Err(wrong(&format!(
+                    "`{operation}` has a whole JSON body and something else in it"
+                )));
             }
             if given.pagination != Pagination::None && given.returns.contains_key(NEXT) {
-                return Err(wrong(&format!("`{operation}` returns a `{NEXT}` of its own")));
+                return Err(wrong(&format!(
+                    "`{operation}` returns a `{NEXT}` of its own"
+                )));
             }
-            if let Some(lacking) = given.pagination.names().find(|name| !given.params.contains_key(*name)) {
-                return Err(wrong(&format!("the pagination of `{operation}` names no parameter: `{lacking}`")));
+            if let Some(lacking) = given
+                .pagination
+                .names()
+                .find(|name| !given.params.contains_key(*name))
+            {
+                return Err(wrong(&format!(
+                    "the pagination of `{operation}` names no parameter: `{lacking}`"
+                )));
             }
-            let sent = |name: &String, param: &Param| param.name.clone().unwrap_or_else(|| name.clone());
+            let sent =
+                |name: &String, param: &Param| param.name.clone().unwrap_or_else(|| name.clone());
             let in_path = |param: &Param| param.place == Place::Path;
             let filled: Vec<String> = given
                 .params
@@ -305,7 +340,9 @@ impl Settings {
                 let is_placed = given.path.contains(&format!("{{{place}}}"));
                 // A body may have a member that is called like a place of the path, which another parameter fills.
                 if is_placed != in_path(param) && !(is_placed && filled.contains(&place)) {
-                    return Err(wrong(&format!("`{name}` of `{operation}` and the path do not agree; say `in: path`")));
+                    return Err(wrong(&format!(
+                        "`{name}` of `{operation}` and the path do not agree; say `in: path`"
+                    )));
                 }
             }
         }
@@ -327,13 +364,21 @@ mod tests {
     #[test]
     fn each_place_of_a_path_is_filled_by_a_parameter_of_the_path() {
         let settings = |params: &str| {
-            let operation = format!(r#"{{"method": "PATCH", "path": "/variables/{{name}}", "params": {{{params}}}}}"#);
-            Settings::parse(&format!(r#"{{"connection": "api", "operations": {{"rename": {operation}}}}}"#))
+            let operation = format!(
+                r#"{{"method": "PATCH", "path": "/variables/{{name}}", "params": {{{params}}}}}"#
+            );
+            Settings::parse(&format!(
+                r#"{{"connection": "api", "operations": {{"rename": {operation}}}}}"#
+            ))
         };
         let place = r#""name": {"type": "string", "required": true, "in": "path"}"#;
         let member = r#""new_name": {"type": "string", "as": "name"}"#;
         assert!(settings(&format!("{place}, {member}")).is_ok());
-        for params in [member, r#""other": {"type": "string", "in": "path"}"#, r#""name": {"type": "string"}"#] {
+        for params in [
+            member,
+            r#""other": {"type": "string", "in": "path"}"#,
+            r#""name": {"type": "string"}"#,
+        ] {
             assert!(settings(params).is_err(), "{params}");
         }
     }

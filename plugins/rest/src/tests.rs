@@ -6,7 +6,9 @@ use std::rc::Rc;
 use weir_plugin_sdk::http::Request;
 use weir_plugin_sdk::serde_json::{Map, Value, json};
 use weir_plugin_sdk::testing::{self, http};
-use weir_plugin_sdk::{Adapter, Change, Comparison, Condition, Error, Order, Query, Shape, Type, Verb};
+use weir_plugin_sdk::{
+    Adapter, Change, Comparison, Condition, Error, Order, Query, Shape, Type, Verb,
+};
 
 use crate::Rest;
 
@@ -19,7 +21,12 @@ pub(crate) type Store = Rc<RefCell<Vec<Map<String, Value>>>>;
 pub(crate) fn service(records: Value) -> Store {
     testing::reset();
     let store: Store = Rc::new(RefCell::new(
-        records.as_array().unwrap().iter().map(|record| record.as_object().unwrap().clone()).collect(),
+        records
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|record| record.as_object().unwrap().clone())
+            .collect(),
     ));
     let inside = store.clone();
     http::answer(move |request| Ok(answer(&inside, request)));
@@ -28,25 +35,45 @@ pub(crate) fn service(records: Value) -> Store {
 
 fn answer(store: &Store, request: &Request) -> weir_plugin_sdk::http::Response {
     let mut store = store.borrow_mut();
-    let body =
-        || -> Map<String, Value> { weir_plugin_sdk::serde_json::from_slice(request.body.as_deref().unwrap()).unwrap() };
+    let body = || -> Map<String, Value> {
+        weir_plugin_sdk::serde_json::from_slice(request.body.as_deref().unwrap()).unwrap()
+    };
     let id = request.path.strip_prefix("/posts/").map(str::to_owned);
-    let found =
-        id.as_ref().and_then(|id| store.iter().position(|record| record["id"].to_string().trim_matches('"') == id));
+    let found = id.as_ref().and_then(|id| {
+        store
+            .iter()
+            .position(|record| record["id"].to_string().trim_matches('"') == id)
+    });
     match (request.method.as_str(), id, found) {
         ("GET", None, _) => {
             let get = |name: &str| {
-                request.query.iter().find(|(given, _)| given == name).and_then(|(_, value)| value.parse::<usize>().ok())
+                request
+                    .query
+                    .iter()
+                    .find(|(given, _)| given == name)
+                    .and_then(|(_, value)| value.parse::<usize>().ok())
             };
-            let (page, limit) = (get("_page").unwrap_or(1), get("_limit").unwrap_or(usize::MAX / 2));
-            let records: Vec<_> = store.iter().skip((page - 1) * limit).take(limit).cloned().collect();
+            let (page, limit) = (
+                get("_page").unwrap_or(1),
+                get("_limit").unwrap_or(usize::MAX / 2),
+            );
+            let records: Vec<_> = store
+                .iter()
+                .skip((page - 1) * limit)
+                .take(limit)
+                .cloned()
+                .collect();
             let mut response = http::json(200, &json!(records).to_string());
             if page * limit < store.len() {
-                let address = format!("http://elsewhere/posts?fields=id,title&_page={}&_limit={limit}", page + 1);
+                let address = format!(
+                    "http://elsewhere/posts?fields=id,title&_page={}&_limit={limit}",
+                    page + 1
+                );
                 let next = format!("<{address}>; rel=\"next\"");
-                response
-                    .headers
-                    .push(("Link".into(), format!("<http://elsewhere/posts?_page=1>; rel=\"first\", {next}")));
+                response.headers.push((
+                    "Link".into(),
+                    format!("<http://elsewhere/posts?_page=1>; rel=\"first\", {next}"),
+                ));
             }
             response
         }
@@ -68,7 +95,9 @@ fn answer(store: &Store, request: &Request) -> weir_plugin_sdk::http::Response {
 }
 
 pub(crate) fn posts(count: u32) -> Value {
-    (1..=count).map(|id| json!({"id": id, "title": format!("t{}", id % 3), "at": "2024-05-06T07:08:09Z"})).collect()
+    (1..=count)
+        .map(|id| json!({"id": id, "title": format!("t{}", id % 3), "at": "2024-05-06T07:08:09Z"}))
+        .collect()
 }
 
 pub(crate) fn open(settings: &str) -> Rest {
@@ -79,7 +108,11 @@ pub(crate) fn walk(rest: &Rest, query: Query, between: impl FnMut()) -> Vec<Valu
     try_walk(rest, query, between).unwrap()
 }
 
-pub(crate) fn try_walk(rest: &Rest, mut query: Query, mut between: impl FnMut()) -> Result<Vec<Value>, Error> {
+pub(crate) fn try_walk(
+    rest: &Rest,
+    mut query: Query,
+    mut between: impl FnMut(),
+) -> Result<Vec<Value>, Error> {
     let mut walked = Vec::new();
     loop {
         let page = rest.read(&query)?;
@@ -97,8 +130,13 @@ pub(crate) fn object(value: Value) -> Map<String, Value> {
 }
 
 fn write(rest: &Rest, verb: Verb, key: Value, record: Value) -> Result<Value, Error> {
-    let change = Change { key: object(key), record: object(record), ..Change::new(verb) };
-    rest.write(&change).map(|json| weir_plugin_sdk::serde_json::from_str(&json).unwrap())
+    let change = Change {
+        key: object(key),
+        record: object(record),
+        ..Change::new(verb)
+    };
+    rest.write(&change)
+        .map(|json| weir_plugin_sdk::serde_json::from_str(&json).unwrap())
 }
 
 /// The service is not even asked.
@@ -108,7 +146,11 @@ fn changes_cannot_be_held_to_conditions() {
     assert!(!Rest::describe(POSTS).unwrap().capabilities.guarded_write);
     let conditions = vec![Condition::new("name", Comparison::Equals, "a")];
     for verb in [Verb::Update, Verb::Delete] {
-        let change = Change { key: object(json!({"id": 1})), conditions: conditions.clone(), ..Change::new(verb) };
+        let change = Change {
+            key: object(json!({"id": 1})),
+            conditions: conditions.clone(),
+            ..Change::new(verb)
+        };
         assert!(open(POSTS).write(&change).unwrap_err().is("unsupported"));
     }
 }
@@ -120,7 +162,11 @@ fn a_sample_becomes_a_shape() {
         {"id": 2, "name": null, "price": 1.5, "big": 1, "on": false, "day": "2024-01-03", "at": "2024-01-02T03:04:05.5+01:00", "extra": "x"}
     ]));
     let shape = Rest::describe(POSTS).unwrap();
-    let told: Vec<_> = shape.fields.iter().map(|field| (field.key.as_str(), field.kind, field.nullable)).collect();
+    let told: Vec<_> = shape
+        .fields
+        .iter()
+        .map(|field| (field.key.as_str(), field.kind, field.nullable))
+        .collect();
     assert_eq!(
         told,
         [
@@ -137,17 +183,27 @@ fn a_sample_becomes_a_shape() {
     );
     assert_eq!(
         (shape.key, shape.capabilities.write),
-        (vec!["id".to_owned()], vec!["create".to_owned(), "update".into(), "delete".into()])
+        (
+            vec!["id".to_owned()],
+            vec!["create".to_owned(), "update".into(), "delete".into()]
+        )
     );
-    let page =
-        open(POSTS).read(&Query { limit: 1, columns: vec!["big".into(), "extra".into()], ..Query::default() }).unwrap();
+    let page = open(POSTS)
+        .read(&Query {
+            limit: 1,
+            columns: vec!["big".into(), "extra".into()],
+            ..Query::default()
+        })
+        .unwrap();
     assert_eq!(page.records, r#"[{"big":"9007199254740993","extra":null}]"#);
 }
 
 /// Records of equal order values are counted where no key tells them apart.
 #[test]
 fn a_list_without_a_key_is_walked_to_its_end() {
-    let records: Value = (0..11).map(|n| json!({"n": n, "status": format!("s{}", n / 4)})).collect();
+    let records: Value = (0..11)
+        .map(|n| json!({"n": n, "status": format!("s{}", n / 4)}))
+        .collect();
     let paginations = [
         r#"{"style":"none"}"#,
         r#"{"style":"page","page":"_page","size":"_limit","per_page":3}"#,
@@ -166,18 +222,46 @@ fn a_list_without_a_key_is_walked_to_its_end() {
                 let ns = |order: &[&str], but: &str| {
                     let order = order.iter().map(|by| Order::parse(by)).collect();
                     let conditions = vec![Condition::new("status", Comparison::NotEquals, but)];
-                    let walked = walk(&rest, Query { limit, order, conditions, ..Query::default() }, || {});
-                    walked.iter().map(|record| record["n"].as_i64().unwrap()).collect::<Vec<_>>()
+                    let walked = walk(
+                        &rest,
+                        Query {
+                            limit,
+                            order,
+                            conditions,
+                            ..Query::default()
+                        },
+                        || {},
+                    );
+                    walked
+                        .iter()
+                        .map(|record| record["n"].as_i64().unwrap())
+                        .collect::<Vec<_>>()
                 };
                 let told = format!("{pagination} {sorted} {limit}");
                 assert_eq!(ns(&[], "none"), (0..11).collect::<Vec<_>>(), "{told}");
-                assert_eq!(ns(&["status"], "none"), (0..11).collect::<Vec<_>>(), "{told}");
-                assert_eq!(ns(&["-status"], "none"), [8, 9, 10, 4, 5, 6, 7, 0, 1, 2, 3], "{told}");
+                assert_eq!(
+                    ns(&["status"], "none"),
+                    (0..11).collect::<Vec<_>>(),
+                    "{told}"
+                );
+                assert_eq!(
+                    ns(&["-status"], "none"),
+                    [8, 9, 10, 4, 5, 6, 7, 0, 1, 2, 3],
+                    "{told}"
+                );
                 assert_eq!(ns(&["status"], "s1"), [0, 1, 2, 3, 8, 9, 10], "{told}");
             }
             for cursor in [r#"["","[]"]"#, r#"["","[-1]"]"#, r#"["","[null]"]"#] {
-                let query = Query { limit: 1, cursor: Some(cursor.into()), ..Query::default() };
-                assert_eq!(rest.read(&query).unwrap_err().field.as_deref(), Some("cursor"), "{cursor}");
+                let query = Query {
+                    limit: 1,
+                    cursor: Some(cursor.into()),
+                    ..Query::default()
+                };
+                assert_eq!(
+                    rest.read(&query).unwrap_err().field.as_deref(),
+                    Some("cursor"),
+                    "{cursor}"
+                );
             }
         }
     }
@@ -205,10 +289,16 @@ fn a_replacement_changes_its_fields_and_not_a_digit_beside_them() {
         write(&rest, Verb::Update, json!({"id": 1}), change).unwrap();
         let sent = http::sent().pop().unwrap();
         assert_eq!(sent.method, "PUT");
-        assert_eq!(String::from_utf8(sent.body.unwrap()).unwrap(), HELD.replacen(old, new, 1));
+        assert_eq!(
+            String::from_utf8(sent.body.unwrap()).unwrap(),
+            HELD.replacen(old, new, 1)
+        );
     }
     let refused = write(&rest, Verb::Update, json!({"id": 1}), json!({"third": 3})).unwrap_err();
-    assert_eq!((refused.code.as_str(), refused.field.as_deref()), ("invalid", Some("third")));
+    assert_eq!(
+        (refused.code.as_str(), refused.field.as_deref()),
+        ("invalid", Some("third"))
+    );
     assert_eq!(http::sent().pop().unwrap().method, "GET", "nothing is sent");
 }
 
@@ -226,7 +316,11 @@ fn a_replacement_does_not_undo_a_change_of_somebody_else() {
         testing::reset();
         http::answer(move |request| {
             let mut version = versions.borrow_mut();
-            let matches = request.headers.iter().find(|(name, _)| name == "if-match").map(|(_, tag)| tag.clone());
+            let matches = request
+                .headers
+                .iter()
+                .find(|(name, _)| name == "if-match")
+                .map(|(_, tag)| tag.clone());
             let tag = format!("{weakness}\"v{version}\"");
             if matches.is_some_and(|wanted| wanted != tag) {
                 return Ok(http::json(412, "{}"));
@@ -237,10 +331,23 @@ fn a_replacement_does_not_undo_a_change_of_somebody_else() {
             Ok(response)
         });
     };
-    let change = |settings: &str| write(&open(settings), Verb::Update, json!({"id": 1}), json!({"title": "b"}));
+    let change = |settings: &str| {
+        write(
+            &open(settings),
+            Verb::Update,
+            json!({"id": 1}),
+            json!({"title": "b"}),
+        )
+    };
     let tag_sent = || {
-        let put = http::sent().into_iter().find(|request| request.method == "PUT").unwrap();
-        put.headers.into_iter().find(|(name, _)| name == "if-match").map(|(_, tag)| tag)
+        let put = http::sent()
+            .into_iter()
+            .find(|request| request.method == "PUT")
+            .unwrap();
+        put.headers
+            .into_iter()
+            .find(|(name, _)| name == "if-match")
+            .map(|(_, tag)| tag)
     };
     let same = settings("/posts/{id}");
     serve("", false);
@@ -262,15 +369,36 @@ fn records_are_written() {
     service(posts(3));
     let rest = open(POSTS);
     let full = json!({"id": 9, "title": "new", "at": "2020-01-01T00:00:00Z"});
-    assert_eq!(write(&rest, Verb::Create, json!({}), full.clone()).unwrap(), full);
+    assert_eq!(
+        write(&rest, Verb::Create, json!({}), full.clone()).unwrap(),
+        full
+    );
     let taken = write(&rest, Verb::Create, json!({}), full).unwrap_err();
-    assert_eq!((taken.code.as_str(), taken.field.as_deref()), ("conflict", Some("id")));
-    let updated = write(&rest, Verb::Update, json!({"id": 9}), json!({"title": null})).unwrap();
-    assert_eq!(updated, json!({"id": 9, "title": null, "at": "2020-01-01T00:00:00Z"}));
-    assert_eq!(write(&rest, Verb::Delete, json!({"id": 9}), json!({})).unwrap(), updated);
+    assert_eq!(
+        (taken.code.as_str(), taken.field.as_deref()),
+        ("conflict", Some("id"))
+    );
+    let updated = write(
+        &rest,
+        Verb::Update,
+        json!({"id": 9}),
+        json!({"title": null}),
+    )
+    .unwrap();
+    assert_eq!(
+        updated,
+        json!({"id": 9, "title": null, "at": "2020-01-01T00:00:00Z"})
+    );
+    assert_eq!(
+        write(&rest, Verb::Delete, json!({"id": 9}), json!({})).unwrap(),
+        updated
+    );
     for verb in [Verb::Update, Verb::Delete] {
         let error = write(&rest, verb, json!({"id": 9}), json!({"title": "x"})).unwrap_err();
-        assert_eq!((error.code.as_str(), error.message.as_str()), ("not_found", "There is no record with this key."));
+        assert_eq!(
+            (error.code.as_str(), error.message.as_str()),
+            ("not_found", "There is no record with this key.")
+        );
     }
 }
 
@@ -293,12 +421,25 @@ fn parameters_stay_in_their_place() {
         ("", None),
     ] {
         let before = http::sent().len();
-        let query =
-            Query { conditions: vec![Condition::new("id", Comparison::Equals, id)], limit: 2, ..Query::default() };
+        let query = Query {
+            conditions: vec![Condition::new("id", Comparison::Equals, id)],
+            limit: 2,
+            ..Query::default()
+        };
         assert_eq!(rest.read(&query).unwrap().records, "[]", "{id}");
-        assert_eq!(http::sent().get(before).map(|request| request.path.clone()).as_deref(), path);
+        assert_eq!(
+            http::sent()
+                .get(before)
+                .map(|request| request.path.clone())
+                .as_deref(),
+            path
+        );
         if path.is_none() {
-            assert!(write(&rest, Verb::Delete, json!({"id": id}), json!({})).unwrap_err().is("not_found"));
+            assert!(
+                write(&rest, Verb::Delete, json!({"id": id}), json!({}))
+                    .unwrap_err()
+                    .is("not_found")
+            );
         }
     }
 }
@@ -318,27 +459,80 @@ fn answers_become_codes() {
         (403, "", vec![], "upstream_error", None),
         (404, "", vec![], "upstream_error", None),
         (418, "", vec![], "upstream_error", None),
-        (429, "", vec![("Retry-After", "7")], "rate_limited", Some(7000)),
-        (429, "", vec![("retry-after", "Tue, 14 Nov 2023 22:13:30 GMT")], "rate_limited", Some(10_000)),
+        (
+            429,
+            "",
+            vec![("Retry-After", "7")],
+            "rate_limited",
+            Some(7000),
+        ),
+        (
+            429,
+            "",
+            vec![("retry-after", "Tue, 14 Nov 2023 22:13:30 GMT")],
+            "rate_limited",
+            Some(10_000),
+        ),
         (500, "stack trace", vec![], "upstream_error", None),
-        (503, "", vec![("Retry-After", "1")], "unavailable", Some(1000)),
+        (
+            503,
+            "",
+            vec![("Retry-After", "1")],
+            "unavailable",
+            Some(1000),
+        ),
         (504, "", vec![], "timeout", None),
     ] {
         http::answer(move |_| {
             let mut response = http::json(status, body);
-            response.headers.extend(headers.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+            response.headers.extend(
+                headers
+                    .iter()
+                    .map(|(name, value)| (name.to_string(), value.to_string())),
+            );
             Ok(response)
         });
-        let error = rest.read(&Query { limit: 1, ..Query::default() }).unwrap_err();
-        assert_eq!((error.code.as_str(), error.retry_after_ms), (code, wait), "{status} {body}");
+        let error = rest
+            .read(&Query {
+                limit: 1,
+                ..Query::default()
+            })
+            .unwrap_err();
+        assert_eq!(
+            (error.code.as_str(), error.retry_after_ms),
+            (code, wait),
+            "{status} {body}"
+        );
         assert!(!error.message.contains("secret") && !error.message.contains("stack"));
     }
-    for (status, code) in [(409, "conflict"), (422, "invalid"), (400, "invalid"), (500, "upstream_error")] {
-        http::answer(move |request| Ok(http::json(if request.method == "GET" { 404 } else { status }, "{}")));
-        assert!(write(&rest, Verb::Create, json!({}), json!({"id": 1})).unwrap_err().is(code), "{status}");
+    for (status, code) in [
+        (409, "conflict"),
+        (422, "invalid"),
+        (400, "invalid"),
+        (500, "upstream_error"),
+    ] {
+        http::answer(move |request| {
+            Ok(http::json(
+                if request.method == "GET" { 404 } else { status },
+                "{}",
+            ))
+        });
+        assert!(
+            write(&rest, Verb::Create, json!({}), json!({"id": 1}))
+                .unwrap_err()
+                .is(code),
+            "{status}"
+        );
     }
     http::answer(|_| Err(Error::unavailable("down")));
-    assert!(rest.read(&Query { limit: 1, ..Query::default() }).unwrap_err().is("unavailable"));
+    assert!(
+        rest.read(&Query {
+            limit: 1,
+            ..Query::default()
+        })
+        .unwrap_err()
+        .is("unavailable")
+    );
 }
 
 #[test]
@@ -348,25 +542,42 @@ fn operations_are_declared_and_called() {
         "trace":{"type":"string","in":"header","as":"x-trace"},"dry":{"type":"boolean","in":"query"}},
         "returns":{"id":"string","queued":"boolean"},"record":"/message"}}}"#;
     testing::reset();
-    http::answer(|_| Ok(http::json(202, r#"{"message":{"id":"m1","queued":true,"more":1}}"#)));
+    http::answer(|_| {
+        Ok(http::json(
+            202,
+            r#"{"message":{"id":"m1","queued":true,"more":1}}"#,
+        ))
+    });
     let shape = Shape::parse(&Rest::describe(settings).unwrap().to_json()).unwrap();
     assert_eq!(shape.capabilities.operations[0].params.len(), 4);
     let rest = Rest::open(settings, &shape).unwrap();
     let call = |params: Value| {
         let options = object(json!({"operation": "send_email", "params": params}));
-        rest.write(&Change { options, ..Change::new(Verb::Call) })
+        rest.write(&Change {
+            options,
+            ..Change::new(Verb::Call)
+        })
     };
     let done = call(json!({"to": "a@b.c", "box": "x/y", "trace": "t", "dry": true})).unwrap();
     assert_eq!(done, r#"{"id":"m1","queued":true}"#);
     let sent = http::sent().pop().unwrap();
-    assert_eq!((sent.method.as_str(), sent.path.as_str()), ("POST", "/messages/x%2Fy"));
+    assert_eq!(
+        (sent.method.as_str(), sent.path.as_str()),
+        ("POST", "/messages/x%2Fy")
+    );
     assert_eq!(sent.body.as_deref(), Some(br#"{"to":"a@b.c"}"#.as_slice()));
     assert_eq!(sent.query, [("dry".to_owned(), "true".to_owned())]);
-    assert!(sent.headers.contains(&("x-trace".to_owned(), "t".to_owned())));
+    assert!(
+        sent.headers
+            .contains(&("x-trace".to_owned(), "t".to_owned()))
+    );
     for (params, field) in [
         (json!({"box": "x"}), "to"),
         (json!({"to": "a", "box": ".."}), "box"),
-        (json!({"to": "a", "box": "x", "trace": "a\r\nHost: evil"}), "trace"),
+        (
+            json!({"to": "a", "box": "x", "trace": "a\r\nHost: evil"}),
+            "trace",
+        ),
         (json!({"to": "a", "box": "x", "cc": "y"}), "cc"),
     ] {
         assert_eq!(call(params).unwrap_err().field.as_deref(), Some(field));
@@ -375,7 +586,12 @@ fn operations_are_declared_and_called() {
 
 /// Calls an operation named `go` with these `settings`; the service answers with this JSON, and with a `Link` header if
 /// one is given.
-fn gone(settings: Value, params: Value, body: &'static str, link: &'static str) -> Result<Value, Error> {
+fn gone(
+    settings: Value,
+    params: Value,
+    body: &'static str,
+    link: &'static str,
+) -> Result<Value, Error> {
     testing::reset();
     http::answer(move |_| {
         let mut response = http::json(200, body);
@@ -388,7 +604,10 @@ fn gone(settings: Value, params: Value, body: &'static str, link: &'static str) 
     let shape = Rest::describe(&settings)?;
     let rest = Rest::open(&settings, &shape)?;
     let options = object(json!({"operation": "go", "params": params}));
-    let done = rest.write(&Change { options, ..Change::new(Verb::Call) })?;
+    let done = rest.write(&Change {
+        options,
+        ..Change::new(Verb::Call)
+    })?;
     Ok(weir_plugin_sdk::serde_json::from_str(&done).unwrap())
 }
 
@@ -401,37 +620,67 @@ fn operations_send_what_a_document_asks_for() {
         (json!({"items": [7]}), Some(br#"[1,{"a":null}]"#.as_slice()))
     );
     gone(whole, json!({}), "[]", "").unwrap();
-    assert_eq!(http::sent()[0].body, None, "an operation without its body sends none");
+    assert_eq!(
+        http::sent()[0].body,
+        None,
+        "an operation without its body sends none"
+    );
 
     let mut delete = json!({"method": "DELETE", "path": "/x", "params": {"a": {"type": "string"}}});
     gone(delete.clone(), json!({}), "{}", "").unwrap();
-    assert_eq!(http::sent()[0].body, None, "a DELETE with nothing in its body sends none");
+    assert_eq!(
+        http::sent()[0].body,
+        None,
+        "a DELETE with nothing in its body sends none"
+    );
     delete["body_required"] = json!(true);
     gone(delete, json!({}), "{}", "").unwrap();
     assert_eq!(http::sent()[0].body.as_deref(), Some(b"{}".as_slice()));
 
     let patch = json!({"method": "PATCH", "path": "/x", "params": {"a": {"type": "string"}, "b": {"type": "string", "required": true}}});
     gone(patch, json!({"a": null, "b": null}), "{}", "").unwrap();
-    assert_eq!(http::sent()[0].body.as_deref(), Some(br#"{"b":null}"#.as_slice()), "nobody set the other one");
+    assert_eq!(
+        http::sent()[0].body.as_deref(),
+        Some(br#"{"b":null}"#.as_slice()),
+        "nobody set the other one"
+    );
 
     let form = json!({"path": "/x", "content_type": "application/x-www-form-urlencoded", "params": {"a": {"type": "string"}, "b": {"type": "json"}}});
     gone(form, json!({"a": "x y&z", "b": [1, "2"]}), "", "").unwrap();
     let sent = &http::sent()[0];
-    assert_eq!(sent.body.as_deref(), Some(b"a=x%20y%26z&b=1&b=2".as_slice()));
-    assert!(sent.headers.contains(&("content-type".to_owned(), "application/x-www-form-urlencoded".to_owned())));
+    assert_eq!(
+        sent.body.as_deref(),
+        Some(b"a=x%20y%26z&b=1&b=2".as_slice())
+    );
+    assert!(sent.headers.contains(&(
+        "content-type".to_owned(),
+        "application/x-www-form-urlencoded".to_owned()
+    )));
 
     let bare = json!({"method": "POST", "path": "/x", "accept": "application/vnd.x+json"});
     gone(bare, json!({}), "{}", "").unwrap();
     let sent = &http::sent()[0];
-    assert_eq!((&sent.body, &sent.headers), (&None, &vec![("accept".to_owned(), "application/vnd.x+json".to_owned())]));
+    assert_eq!(
+        (&sent.body, &sent.headers),
+        (
+            &None,
+            &vec![("accept".to_owned(), "application/vnd.x+json".to_owned())]
+        )
+    );
 
     for (settings, why) in [
-        (json!({"path": "/x", "content_type": "text/plain"}), "neither JSON nor a form"),
+        (
+            json!({"path": "/x", "content_type": "text/plain"}),
+            "neither JSON nor a form",
+        ),
         (
             json!({"path": "/x", "params": {"a": {"type": "json", "in": "whole-body"}, "b": {"type": "string"}}}),
             "something else in it",
         ),
-        (json!({"path": "/x", "pagination": {"style": "page", "page": "p"}}), "names no parameter"),
+        (
+            json!({"path": "/x", "pagination": {"style": "page", "page": "p"}}),
+            "names no parameter",
+        ),
     ] {
         let refused = gone(settings, json!({}), "{}", "").unwrap_err();
         assert!(refused.message.contains(why), "{}", refused.message);
@@ -450,33 +699,102 @@ fn operations_lead_to_their_next_page() {
         gone(paged(pagination), params, body, link).unwrap()["next_arguments"].clone()
     };
     let by_page = json!({"style": "page", "page": "page", "size": "size", "per_page": 2});
-    assert_eq!(next(by_page.clone(), json!({}), r#"{"items":[1,2]}"#, ""), json!({"page": 2}));
+    assert_eq!(
+        next(by_page.clone(), json!({}), r#"{"items":[1,2]}"#, ""),
+        json!({"page": 2})
+    );
     // The service may give fewer than the agent, or the settings, ask for.
-    assert_eq!(next(by_page.clone(), json!({"page": 5, "size": 9}), r#"{"items":[1]}"#, ""), json!({"page": 6}));
-    assert_eq!(next(by_page.clone(), json!({}), r#"{"items":[1]}"#, ""), json!({"page": 2}));
-    assert_eq!(next(by_page, json!({"page": 5}), r#"{"items":[]}"#, ""), Value::Null);
+    assert_eq!(
+        next(
+            by_page.clone(),
+            json!({"page": 5, "size": 9}),
+            r#"{"items":[1]}"#,
+            ""
+        ),
+        json!({"page": 6})
+    );
+    assert_eq!(
+        next(by_page.clone(), json!({}), r#"{"items":[1]}"#, ""),
+        json!({"page": 2})
+    );
+    assert_eq!(
+        next(by_page, json!({"page": 5}), r#"{"items":[]}"#, ""),
+        Value::Null
+    );
     let short = json!({"style": "page", "page": "page", "size": "size", "ends": "short"});
-    assert_eq!(next(short.clone(), json!({"page": 5, "size": 2}), r#"{"items":[1,2]}"#, ""), json!({"page": 6}));
-    assert_eq!(next(short.clone(), json!({"page": 5, "size": 2}), r#"{"items":[1]}"#, ""), Value::Null);
+    assert_eq!(
+        next(
+            short.clone(),
+            json!({"page": 5, "size": 2}),
+            r#"{"items":[1,2]}"#,
+            ""
+        ),
+        json!({"page": 6})
+    );
+    assert_eq!(
+        next(
+            short.clone(),
+            json!({"page": 5, "size": 2}),
+            r#"{"items":[1]}"#,
+            ""
+        ),
+        Value::Null
+    );
     // Nobody knows how many the service gives by itself.
-    assert_eq!(next(short, json!({"page": 5}), r#"{"items":[1]}"#, ""), json!({"page": 6}));
+    assert_eq!(
+        next(short, json!({"page": 5}), r#"{"items":[1]}"#, ""),
+        json!({"page": 6})
+    );
     let short = json!({"style": "offset", "offset": "page", "limit": "size", "ends": "short"});
-    assert_eq!(next(short, json!({"page": 4, "size": 2}), r#"{"items":[1]}"#, ""), Value::Null);
+    assert_eq!(
+        next(short, json!({"page": 4, "size": 2}), r#"{"items":[1]}"#, ""),
+        Value::Null
+    );
     let by_offset = json!({"style": "offset", "offset": "page", "limit": "size"});
-    assert_eq!(next(by_offset.clone(), json!({"page": 4}), r#"{"items":[1,2,3]}"#, ""), json!({"page": 7}));
-    assert_eq!(next(by_offset, json!({}), r#"{"items":[]}"#, ""), Value::Null);
+    assert_eq!(
+        next(
+            by_offset.clone(),
+            json!({"page": 4}),
+            r#"{"items":[1,2,3]}"#,
+            ""
+        ),
+        json!({"page": 7})
+    );
+    assert_eq!(
+        next(by_offset, json!({}), r#"{"items":[]}"#, ""),
+        Value::Null
+    );
     let by_cursor = json!({"style": "cursor", "cursor": "cursor", "next": "/next"});
-    assert_eq!(next(by_cursor.clone(), json!({}), r#"{"next":"abc"}"#, ""), json!({"cursor": "abc"}));
-    for end in [r#"{"next":null}"#, r#"{"next":false}"#, r#"{"next":""}"#, "{}"] {
-        assert_eq!(next(by_cursor.clone(), json!({}), end, ""), Value::Null, "{end}");
+    assert_eq!(
+        next(by_cursor.clone(), json!({}), r#"{"next":"abc"}"#, ""),
+        json!({"cursor": "abc"})
+    );
+    for end in [
+        r#"{"next":null}"#,
+        r#"{"next":false}"#,
+        r#"{"next":""}"#,
+        "{}",
+    ] {
+        assert_eq!(
+            next(by_cursor.clone(), json!({}), end, ""),
+            Value::Null,
+            "{end}"
+        );
     }
     let by_link = json!({"style": "link", "size": "size"});
     let link = "<https://elsewhere.example/x?size=2&after=a%20b&page=3&other=1>; rel=\"next\", <…>; rel=\"last\"";
-    assert_eq!(next(by_link.clone(), json!({"size": 2}), "[]", link), json!({"cursor": "a b", "page": 3}));
+    assert_eq!(
+        next(by_link.clone(), json!({"size": 2}), "[]", link),
+        json!({"cursor": "a b", "page": 3})
+    );
     assert_eq!(next(by_link.clone(), json!({}), "[]", ""), Value::Null);
     for lost in ["</x/page/2>; rel=next", "</x?token=unknown>; rel=next"] {
         // What came is answered for all that.
-        assert_eq!(next(by_link.clone(), json!({}), "[]", lost), Value::Null, "{lost}");
+        assert_eq!(
+            next(by_link.clone(), json!({}), "[]", lost),
+            Value::Null,
+            "{lost}"
+        );
     }
 }
 
@@ -501,7 +819,12 @@ fn the_refusal_of_a_page_says_that_the_pages_have_ended() {
         testing::reset();
         http::answer(move |_| Ok(http::json(status, "{}")));
         let options = object(json!({"operation": "go", "params": {"at": at}}));
-        let refused = open(settings).write(&Change { options, ..Change::new(Verb::Call) }).unwrap_err();
+        let refused = open(settings)
+            .write(&Change {
+                options,
+                ..Change::new(Verb::Call)
+            })
+            .unwrap_err();
         assert_eq!(
             (refused.code.as_str(), refused.message.contains("the last")),
             (code, is_said),
@@ -522,10 +845,13 @@ fn an_openapi_schema_becomes_a_shape() {
             "tags":{"type":"array","items":{"type":"string"}}}}}}}"##,
         ))
     });
-    let settings =
-        r#"{"connection":"blog","openapi":{"path":"/openapi.json","schema":"Post"},"list":{"path":"/posts"}}"#;
+    let settings = r#"{"connection":"blog","openapi":{"path":"/openapi.json","schema":"Post"},"list":{"path":"/posts"}}"#;
     let shape = Rest::describe(settings).unwrap();
-    let told: Vec<_> = shape.fields.iter().map(|field| (field.key.as_str(), field.kind, field.nullable)).collect();
+    let told: Vec<_> = shape
+        .fields
+        .iter()
+        .map(|field| (field.key.as_str(), field.kind, field.nullable))
+        .collect();
     let expected = [
         ("id", Type::Integer, false),
         ("title", Type::String, false),

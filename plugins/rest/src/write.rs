@@ -13,7 +13,9 @@ use crate::{Rest, answer, operation};
 pub(crate) fn write(rest: &Rest, change: &Change) -> Result<String, Error> {
     // A look before the write would leave a gap between the two.
     if !change.conditions.is_empty() {
-        return Err(Error::unsupported("The web service cannot hold a change to conditions."));
+        return Err(Error::unsupported(
+            "The web service cannot hold a change to conditions.",
+        ));
     }
     match change.verb {
         Verb::Create => create(rest, change),
@@ -34,13 +36,20 @@ fn create(rest: &Rest, change: &Change) -> Result<String, Error> {
     }
     let path = filled(create, &change.record)?;
     let body = with_values(Body::new(), rest, &change.record)?;
-    let response = send(rest, create.method.as_deref().unwrap_or("POST"), path, Some(&body))?;
-    let answered = answered(rest, &response, &create.record).map_err(|error| match error.code.as_str() {
-        "not_found" => {
-            Error { details: error.details, ..Error::upstream_error("The web service does not create here.") }
-        }
-        _ => error,
-    })?;
+    let response = send(
+        rest,
+        create.method.as_deref().unwrap_or("POST"),
+        path,
+        Some(&body),
+    )?;
+    let answered =
+        answered(rest, &response, &create.record).map_err(|error| match error.code.as_str() {
+            "not_found" => Error {
+                details: error.details,
+                ..Error::upstream_error("The web service does not create here.")
+            },
+            _ => error,
+        })?;
     match (answered, key_of(rest, &change.record)) {
         (Some(values), _) => Ok(shown(rest, &values)),
         (None, Some(key)) => shown_again(rest, &key, &body),
@@ -56,12 +65,18 @@ fn update(rest: &Rest, change: &Change) -> Result<String, Error> {
     // A PUT replaces the record, so all that is not to change goes along.
     let held = match method {
         "PUT" => held(rest, &key, &path)?,
-        _ => Held { record: Body::new(), version: None },
+        _ => Held {
+            record: Body::new(),
+            version: None,
+        },
     };
     let sent = with_values(held.record, rest, &change.record)?;
     let mut request = with_body(rest, method, path, Some(&sent));
     if let Some(version) = held.version
-        && !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("if-match"))
+        && !request
+            .headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("if-match"))
     {
         request.headers.push(("if-match".to_owned(), version));
     }
@@ -70,7 +85,15 @@ fn update(rest: &Rest, change: &Change) -> Result<String, Error> {
         Some(values) => Ok(shown(rest, &values)),
         None => {
             let changed = rest.shape.key.iter().map(|name| {
-                (name.clone(), change.record.get(name).or_else(|| key.get(name)).cloned().unwrap_or(Json::Null))
+                (
+                    name.clone(),
+                    change
+                        .record
+                        .get(name)
+                        .or_else(|| key.get(name))
+                        .cloned()
+                        .unwrap_or(Json::Null),
+                )
             });
             shown_again(rest, &changed.collect(), &sent)
         }
@@ -86,7 +109,12 @@ fn delete(rest: &Rest, change: &Change) -> Result<String, Error> {
         None => None,
     };
     let path = filled(delete, &key)?;
-    let response = send(rest, delete.method.as_deref().unwrap_or("DELETE"), path, None)?;
+    let response = send(
+        rest,
+        delete.method.as_deref().unwrap_or("DELETE"),
+        path,
+        None,
+    )?;
     let answered = match before {
         Some(before) => {
             answer::checked(&response)?;
@@ -101,7 +129,9 @@ fn delete(rest: &Rest, change: &Change) -> Result<String, Error> {
 }
 
 fn endpoint<'a>(endpoint: &'a Option<Endpoint>, verb: &str) -> Result<&'a Endpoint, Error> {
-    endpoint.as_ref().ok_or_else(|| Error::unsupported(format!("The settings name no `{verb}` of the web service.")))
+    endpoint.as_ref().ok_or_else(|| {
+        Error::unsupported(format!("The settings name no `{verb}` of the web service."))
+    })
 }
 
 fn not_found() -> Error {
@@ -112,28 +142,46 @@ fn filled(endpoint: &Endpoint, values: &Map<String, Json>) -> Result<String, Err
     path(&endpoint.path, values)?.ok_or_else(not_found)
 }
 
-fn send(rest: &Rest, method: &str, path: String, body: Option<&RawValue>) -> Result<http::Response, Error> {
+fn send(
+    rest: &Rest,
+    method: &str,
+    path: String,
+    body: Option<&RawValue>,
+) -> Result<http::Response, Error> {
     http::send(&with_body(rest, method, path, body))
 }
 
 fn with_body(rest: &Rest, method: &str, path: String, body: Option<&RawValue>) -> http::Request {
     let mut request = request(&rest.settings, method, path);
     if let Some(body) = body {
-        request.headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        request
+            .headers
+            .push(("content-type".to_owned(), "application/json".to_owned()));
         request.body = Some(body.get().as_bytes().to_vec());
     }
     request
 }
 
 /// Returns the record in the answer, if it holds one: an empty body or `{}` does not.
-fn answered(rest: &Rest, response: &http::Response, pointer: &str) -> Result<Option<Values>, Error> {
+fn answered(
+    rest: &Rest,
+    response: &http::Response,
+    pointer: &str,
+) -> Result<Option<Values>, Error> {
     let body = answer::checked(response)?;
-    let raw = answer::at(body, pointer)?.filter(|raw| answer::members(raw).is_some_and(|members| !members.is_empty()));
+    let raw = answer::at(body, pointer)?
+        .filter(|raw| answer::members(raw).is_some_and(|members| !members.is_empty()));
     Ok(raw.and_then(|raw| values(rest, raw)))
 }
 
 fn shown(rest: &Rest, values: &Values) -> String {
-    record(rest.shape.fields.iter().zip(values).map(|(field, value)| (field.key.as_str(), value.clone())))
+    record(
+        rest.shape
+            .fields
+            .iter()
+            .zip(values)
+            .map(|(field, value)| (field.key.as_str(), value.clone())),
+    )
 }
 
 /// Returns the record as the service shows it when asked.
@@ -149,22 +197,35 @@ fn shown_as_sent(rest: &Rest, sent: &RawValue) -> String {
 }
 
 fn shown_key(rest: &Rest, key: &Map<String, Json>) -> String {
-    let value =
-        |field: &Field| key.get(&field.key).map_or(Value::Null, |json| Value::from_argument(json, field, &rest.zone));
-    record(rest.shape.fields.iter().map(|field| (field.key.as_str(), value(field))))
+    let value = |field: &Field| {
+        key.get(&field.key).map_or(Value::Null, |json| {
+            Value::from_argument(json, field, &rest.zone)
+        })
+    };
+    record(
+        rest.shape
+            .fields
+            .iter()
+            .map(|field| (field.key.as_str(), value(field))),
+    )
 }
 
 /// Puts the values into a body, each in its place and spelled as the service does.
-fn with_values(mut body: Body, rest: &Rest, given: &Map<String, Json>) -> Result<Box<RawValue>, Error> {
+fn with_values(
+    mut body: Body,
+    rest: &Rest,
+    given: &Map<String, Json>,
+) -> Result<Box<RawValue>, Error> {
     let unspelt = |_| Error::internal("A value cannot be written as JSON.");
     for (key, json) in given {
-        let field = rest
-            .shape
-            .field(key)
-            .ok_or_else(|| Error::invalid(format!("There is no column {key:?} in the recorded shape.")).field(key))?;
+        let field = rest.shape.field(key).ok_or_else(|| {
+            Error::invalid(format!("There is no column {key:?} in the recorded shape.")).field(key)
+        })?;
         let value = Value::from_argument(json, field, &rest.zone);
         if let Value::Unfit(_) = value {
-            return Err(Error::invalid(format!("The value of {key:?} does not fit its column.")).field(key));
+            return Err(
+                Error::invalid(format!("The value of {key:?} does not fit its column.")).field(key),
+            );
         }
         let as_number = field.kind == Type::Decimal && field.native.as_deref() == Some("number");
         let text = match &value {
@@ -172,8 +233,14 @@ fn with_values(mut body: Body, rest: &Rest, given: &Map<String, Json>) -> Result
             Value::Decimal(decimal) if as_number => decimal.as_str().to_owned(),
             value => value.to_json(),
         };
-        if !body.put(&steps(rest, key), RawValue::from_string(text).map_err(unspelt)?) {
-            return Err(Error::invalid(format!("The record has no place for a value of {key:?}.")).field(key));
+        if !body.put(
+            &steps(rest, key),
+            RawValue::from_string(text).map_err(unspelt)?,
+        ) {
+            return Err(
+                Error::invalid(format!("The record has no place for a value of {key:?}."))
+                    .field(key),
+            );
         }
     }
     serde_json::value::to_raw_value(&body).map_err(unspelt)
@@ -182,13 +249,26 @@ fn with_values(mut body: Body, rest: &Rest, given: &Map<String, Json>) -> Result
 /// Returns the way to a field in a record: its own name, or what the settings say.
 fn steps(rest: &Rest, key: &str) -> Vec<String> {
     let pointer = rest.settings.place(key).unwrap_or_default();
-    let steps: Vec<_> = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect();
-    if steps.is_empty() { vec![key.to_owned()] } else { steps }
+    let steps: Vec<_> = pointer
+        .split('/')
+        .skip(1)
+        .map(|step| step.replace("~1", "/").replace("~0", "~"))
+        .collect();
+    if steps.is_empty() {
+        vec![key.to_owned()]
+    } else {
+        steps
+    }
 }
 
 /// Returns the key in a record to be created, if all of it is there.
 fn key_of(rest: &Rest, given: &Map<String, Json>) -> Option<Map<String, Json>> {
-    let part = |name: &String| Some((name.clone(), given.get(name).filter(|value| !value.is_null())?.clone()));
+    let part = |name: &String| {
+        Some((
+            name.clone(),
+            given.get(name).filter(|value| !value.is_null())?.clone(),
+        ))
+    };
     let key: Map<String, Json> = rest.shape.key.iter().map(part).collect::<Option<_>>()?;
     (!key.is_empty() && rest.settings.get.is_some()).then_some(key)
 }
@@ -217,9 +297,14 @@ fn held(rest: &Rest, key: &Map<String, Json>, path: &str) -> Result<Held, Error>
     let is_replaced_there = read_from == path;
     let response = send(rest, "GET", read_from, None)?;
     let record = answer::at(answer::checked(&response)?, &get.record)?;
-    let record = record
-        .and_then(Body::object)
-        .ok_or_else(|| Error::upstream_error("The web service's record is not where it should be."))?;
-    let version = response.header("etag").filter(|tag| is_replaced_there && tag.starts_with('"'));
-    Ok(Held { record, version: version.map(str::to_owned) })
+    let record = record.and_then(Body::object).ok_or_else(|| {
+        Error::upstream_error("The web service's record is not where it should be.")
+    })?;
+    let version = response
+        .header("etag")
+        .filter(|tag| is_replaced_there && tag.starts_with('"'));
+    Ok(Held {
+        record,
+        version: version.map(str::to_owned),
+    })
 }

@@ -45,7 +45,11 @@ pub(crate) fn put(settings: &Settings, version: &str, table: Rc<Table>) {
     forget(settings);
     make_room(table.bytes());
     TABLES.with_borrow_mut(|tables| {
-        tables.push(Entry { key: key(settings), version: version.to_owned(), table });
+        tables.push(Entry {
+            key: key(settings),
+            version: version.to_owned(),
+            table,
+        });
     });
 }
 
@@ -58,7 +62,10 @@ pub(crate) fn forget(settings: &Settings) {
 /// Drops the tables not used for longest until `bytes` more fit.
 pub(crate) fn make_room(bytes: usize) {
     TABLES.with_borrow_mut(|tables| {
-        let mut held = tables.iter().map(|entry| entry.table.bytes()).sum::<usize>();
+        let mut held = tables
+            .iter()
+            .map(|entry| entry.table.bytes())
+            .sum::<usize>();
         while held + bytes > BYTES_MAX && !tables.is_empty() {
             held -= tables.remove(0).table.bytes();
         }

@@ -53,8 +53,18 @@ impl Survey {
                 column.note(cell);
             }
         }
-        while self.columns.iter().map(|column| column.unique.held()).sum::<usize>() > HASHES_MAX {
-            let last = self.columns.iter_mut().rev().find(|column| column.unique.held() > 0);
+        while self
+            .columns
+            .iter()
+            .map(|column| column.unique.held())
+            .sum::<usize>()
+            > HASHES_MAX
+        {
+            let last = self
+                .columns
+                .iter_mut()
+                .rev()
+                .find(|column| column.unique.held() > 0);
             last.expect("the sum is not zero").unique.give_up();
         }
     }
@@ -70,20 +80,32 @@ impl Survey {
         let mut positions = Vec::new();
         let decimal_comma = self.decimal_comma();
         let groups_by_points = self.columns.iter().any(|column| {
-            column.cells() > 0 && column.kind(false) == Type::String && column.readings.groups_by_points()
+            column.cells() > 0
+                && column.kind(false) == Type::String
+                && column.readings.groups_by_points()
         });
         for (index, column) in self.columns.iter().enumerate() {
-            let name = self.names.get(index).cloned().unwrap_or_else(|| unnamed(index));
+            let name = self
+                .names
+                .get(index)
+                .cloned()
+                .unwrap_or_else(|| unnamed(index));
             // A column with neither header nor cells is no column.
             if column.cells() == 0 && name == unnamed(index) {
                 continue;
             }
             let textual = self.textual.get(index).copied().unwrap_or(false);
-            let kind = if textual { Type::String } else { column.kind(is_workbook) };
+            let kind = if textual {
+                Type::String
+            } else {
+                column.kind(is_workbook)
+            };
             let nullable = column.cells() < self.rows || self.rows == 0;
             let mut field = Field::new(&name, kind).nullable(nullable);
             field.readings = match kind {
-                Type::String if !textual && column.cells() > 0 => column.readings.of_text(decimal_comma),
+                Type::String if !textual && column.cells() > 0 => {
+                    column.readings.of_text(decimal_comma)
+                }
                 // Nothing in the file says that a point cannot stand between thousands.
                 Type::Number if !is_workbook && decimal_comma != Some(false) => {
                     column.readings.of_points(kind, groups_by_points)
@@ -105,14 +127,17 @@ impl Survey {
 
     /// Returns whether the fractions of this file stand behind a comma, if all columns that can tell agree.
     fn decimal_comma(&self) -> Option<bool> {
-        let mut said = self.columns.iter().filter_map(|column| match column.kind(false) {
-            // A column of `1.234` alone says nothing against the comma of others.
-            kind @ (Type::Number | Type::Decimal) => {
-                (column.has_fractions() && column.readings.of_points(kind, false).is_empty()).then_some(false)
-            }
-            Type::String => column.readings.has_decimal_comma(),
-            _ => None,
-        });
+        let mut said = self
+            .columns
+            .iter()
+            .filter_map(|column| match column.kind(false) {
+                // A column of `1.234` alone says nothing against the comma of others.
+                kind @ (Type::Number | Type::Decimal) => (column.has_fractions()
+                    && column.readings.of_points(kind, false).is_empty())
+                .then_some(false),
+                Type::String => column.readings.has_decimal_comma(),
+                _ => None,
+            });
         let first = said.next()?;
         said.all(|other| other == first).then_some(first)
     }
@@ -120,7 +145,10 @@ impl Survey {
     /// Returns the key: of the columns named like a key whose cells are all there and all different, it is the one
     /// named most like one.
     fn key(&mut self, fields: &[Field], positions: &[usize]) -> Option<usize> {
-        let ranked = fields.iter().enumerate().filter_map(|(at, field)| Some((key::rank(&field.key)?, at)));
+        let ranked = fields
+            .iter()
+            .enumerate()
+            .filter_map(|(at, field)| Some((key::rank(&field.key)?, at)));
         let mut ranked: Vec<(usize, usize)> = ranked.collect();
         ranked.sort_unstable();
         let mut ranked = ranked.into_iter().map(|(_, at)| at);
@@ -128,14 +156,20 @@ impl Survey {
             return ranked.find(|at| fields[*at].key.eq_ignore_ascii_case("id"));
         }
         ranked.find(|at| {
-            let may = matches!(fields[*at].kind, Type::String | Type::Integer | Type::Decimal);
+            let may = matches!(
+                fields[*at].kind,
+                Type::String | Type::Integer | Type::Decimal
+            );
             may && !fields[*at].nullable && self.columns[positions[*at]].unique.holds()
         })
     }
 }
 
 fn columns(names: &[String]) -> Vec<Column> {
-    names.iter().map(|name| Column::new(key::rank(name).is_some())).collect()
+    names
+        .iter()
+        .map(|name| Column::new(key::rank(name).is_some()))
+        .collect()
 }
 
 fn survey_file(settings: &Settings, info: &Info, delimiter: Option<u8>) -> Result<Survey, Error> {
@@ -168,7 +202,10 @@ fn survey_file(settings: &Settings, info: &Info, delimiter: Option<u8>) -> Resul
 
 fn survey_workbook(settings: &Settings, info: &Info) -> Result<Survey, Error> {
     let mut table = workbook::load(settings, info)?;
-    let mut survey = Survey { textual: std::mem::take(&mut table.textual), ..Survey::default() };
+    let mut survey = Survey {
+        textual: std::mem::take(&mut table.textual),
+        ..Survey::default()
+    };
     survey.names = std::mem::take(&mut table.names);
     survey.columns = columns(&survey.names);
     table.rows().for_each(|row| survey.row(row));
@@ -176,17 +213,25 @@ fn survey_workbook(settings: &Settings, info: &Info) -> Result<Survey, Error> {
 }
 
 fn capabilities(settings: &Settings, fields: &[Field]) -> Capabilities {
-    let mut capabilities = Capabilities { read: true, order: vec!["*".to_owned()], ..Capabilities::default() };
+    let mut capabilities = Capabilities {
+        read: true,
+        order: vec!["*".to_owned()],
+        ..Capabilities::default()
+    };
     match settings.format {
         Format::Delimited(_) => {
             capabilities.guarded_write = true;
             capabilities.write = ["create", "update", "delete"].map(str::to_owned).to_vec();
         }
-        Format::Workbook(name) => capabilities.read_only = Some(format!("{name} files are read-only")),
+        Format::Workbook(name) => {
+            capabilities.read_only = Some(format!("{name} files are read-only"))
+        }
     }
     // Every column has all comparisons: the value table says which make sense for a type, the same for all adapters.
     debug_assert!(!fields.is_empty());
-    let all = Comparison::ALL.map(|comparison| comparison.name().to_owned()).to_vec();
+    let all = Comparison::ALL
+        .map(|comparison| comparison.name().to_owned())
+        .to_vec();
     capabilities.matches.insert("*".to_owned(), all);
     capabilities
 }

@@ -16,7 +16,11 @@ pub(crate) fn names<'a>(cells: impl Iterator<Item = &'a str>) -> Vec<String> {
     let all: HashSet<&str> = given.iter().copied().collect();
     let mut names = Vec::with_capacity(given.len());
     for (index, cell) in given.iter().enumerate() {
-        let wanted = if cell.is_empty() || cell.len() > NAME_BYTES_MAX { unnamed(index) } else { (*cell).to_owned() };
+        let wanted = if cell.is_empty() || cell.len() > NAME_BYTES_MAX {
+            unnamed(index)
+        } else {
+            (*cell).to_owned()
+        };
         let mut name = wanted.clone();
         let mut count = 1;
         while taken.contains(&name) || (name != *cell && all.contains(name.as_str())) {
@@ -47,12 +51,23 @@ impl Columns {
         let position = |key: &str| {
             let named = names.iter().position(|name| name == key);
             named.or_else(|| {
-                let index = key.strip_prefix("column_")?.parse::<usize>().ok()?.checked_sub(1)?;
+                let index = key
+                    .strip_prefix("column_")?
+                    .parse::<usize>()
+                    .ok()?
+                    .checked_sub(1)?;
                 (index >= names.len() && index < COLUMNS_MAX).then_some(index)
             })
         };
-        let positions = shape.fields.iter().map(|field| position(&field.key)).collect();
-        Self { positions, width: names.len() }
+        let positions = shape
+            .fields
+            .iter()
+            .map(|field| position(&field.key))
+            .collect();
+        Self {
+            positions,
+            width: names.len(),
+        }
     }
 
     /// Returns the column of a field, by the field's index in the shape.

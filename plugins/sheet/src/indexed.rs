@@ -76,7 +76,13 @@ impl<'s> Source<'s> {
         zone: &'s Zone,
         info: &'s Info,
     ) -> Result<Self, Error> {
-        Ok(Self { settings, shape, zone, info, head: Head::of(settings, info)? })
+        Ok(Self {
+            settings,
+            shape,
+            zone,
+            info,
+            head: Head::of(settings, info)?,
+        })
     }
 
     /// Returns the page, or `None` if no index can tell it soon: then indexes that could are asked for.
@@ -97,18 +103,25 @@ impl<'s> Source<'s> {
                 continue;
             };
             let found = self.holding(field, slices, covers)?;
-            if holding.as_ref().is_none_or(|other| found.candidates.count() < other.candidates.count()) {
+            if holding
+                .as_ref()
+                .is_none_or(|other| found.candidates.count() < other.candidates.count())
+            {
                 holding = Some(found);
             }
         }
-        let order = select.order_field().map(|(field, descending)| (field, descending, self.usable(field)));
+        let order = select
+            .order_field()
+            .map(|(field, descending)| (field, descending, self.usable(field)));
         if let Some((field, _, None)) = order
             && !missing.contains(&field)
         {
             missing.push(field);
         }
         let in_blocks = |most: usize| -> Result<Option<Page>, Error> {
-            let Some(holding) = holding.as_ref().filter(|holding| holding.has_at_most(most)) else { return Ok(None) };
+            let Some(holding) = holding.as_ref().filter(|holding| holding.has_at_most(most)) else {
+                return Ok(None);
+            };
             let mut collector = select.over(&columns)?;
             self.consider_holding(holding, &mut collector)?;
             Ok(Some(collector.finish()))
@@ -137,18 +150,30 @@ impl<'s> Source<'s> {
         if let Some(page) = in_blocks(HOLDING_MAX)? {
             return Ok(Some(page));
         }
-        missing.iter().for_each(|field| index::later(&self.column(*field)));
-        unknown_parts.iter().for_each(|field| index::later(&self.signatures(*field)));
+        missing
+            .iter()
+            .for_each(|field| index::later(&self.column(*field)));
+        unknown_parts
+            .iter()
+            .for_each(|field| index::later(&self.signatures(*field)));
         Ok(None)
     }
 
     /// Returns the slices of the parts of texts that conditions ask for, as far as they are long enough to be looked for.
     fn parts(&self, query: &Query) -> Vec<(usize, Vec<Slice>)> {
         let conditions = query.conditions.iter();
-        let contains = conditions
-            .filter(|condition| matches!(condition.comparison, Comparison::Contains | Comparison::ContainsCi));
+        let contains = conditions.filter(|condition| {
+            matches!(
+                condition.comparison,
+                Comparison::Contains | Comparison::ContainsCi
+            )
+        });
         let parts = contains.filter_map(|condition| {
-            let field = self.shape.fields.iter().position(|field| field.key == condition.column)?;
+            let field = self
+                .shape
+                .fields
+                .iter()
+                .position(|field| field.key == condition.column)?;
             let slices = signatures::slices(condition.value.as_str()?);
             (!slices.is_empty()).then_some((field, slices))
         });
@@ -166,11 +191,19 @@ impl<'s> Source<'s> {
                 None => these,
             });
         }
-        Ok(Holding { name, candidates: candidates.unwrap_or_default(), covers })
+        Ok(Holding {
+            name,
+            candidates: candidates.unwrap_or_default(),
+            covers,
+        })
     }
 
     /// Judges the rows of these blocks, in their order, as far as they are wanted.
-    fn consider_holding(&self, holding: &Holding, collector: &mut Collector<'_>) -> Result<(), Error> {
+    fn consider_holding(
+        &self,
+        holding: &Holding,
+        collector: &mut Collector<'_>,
+    ) -> Result<(), Error> {
         let mut parser = Parser::new(self.head.layout);
         for (keys, is_meant) in holding.candidates.blocks() {
             let mut blocks = within(&holding.name, keys, RANGE_MAX)?;
@@ -182,7 +215,11 @@ impl<'s> Source<'s> {
                     }
                     Ok(Flow::Continue)
                 })?;
-                Ok(if collector.is_done() { Flow::Stop } else { Flow::Continue })
+                Ok(if collector.is_done() {
+                    Flow::Stop
+                } else {
+                    Flow::Continue
+                })
             })?;
             if read == Flow::Stop {
                 return Ok(());
@@ -196,13 +233,24 @@ impl<'s> Source<'s> {
     fn narrowings(&self, query: &Query) -> Result<Vec<(usize, Vec<Range>)>, Error> {
         let mut narrowings = Vec::new();
         for condition in &query.conditions {
-            let Some(at) = self.shape.fields.iter().position(|field| field.key == condition.column) else { continue };
+            let Some(at) = self
+                .shape
+                .fields
+                .iter()
+                .position(|field| field.key == condition.column)
+            else {
+                continue;
+            };
             let field = &self.shape.fields[at];
             if matches!(field.kind, Type::Json | Type::Record | Type::List) {
                 continue;
             }
             let one = || operand(&condition.value, field, self.zone);
-            let values = |from: Vec<u8>, to: Vec<u8>| Range { from, to: Some(to), ..Range::default() };
+            let values = |from: Vec<u8>, to: Vec<u8>| Range {
+                from,
+                to: Some(to),
+                ..Range::default()
+            };
             let (rank, ranges) = match condition.comparison {
                 Comparison::Equals => match one()? {
                     Value::Null => continue,
@@ -219,7 +267,9 @@ impl<'s> Source<'s> {
                     (1, ranges)
                 }
                 Comparison::StartsWith => {
-                    let Some(text) = condition.value.as_str() else { continue };
+                    let Some(text) = condition.value.as_str() else {
+                        continue;
+                    };
                     let from = sort_key(&Value::Text(text.into()));
                     // No text has this byte.
                     let to = [from.as_slice(), &[0xff]].concat();
@@ -233,15 +283,22 @@ impl<'s> Source<'s> {
                     Value::Null => continue,
                     value => (3, vec![values(vec![VALUE], behind(&sort_key(&value)))]),
                 },
-                Comparison::IsEmpty if condition.value == json!(true) => {
-                    (4, vec![Range { from: vec![NULL], ..Range::default() }])
-                }
+                Comparison::IsEmpty if condition.value == json!(true) => (
+                    4,
+                    vec![Range {
+                        from: vec![NULL],
+                        ..Range::default()
+                    }],
+                ),
                 _ => continue,
             };
             narrowings.push((rank, at, ranges));
         }
         narrowings.sort_by_key(|(rank, ..)| *rank);
-        Ok(narrowings.into_iter().map(|(_, at, ranges)| (at, ranges)).collect())
+        Ok(narrowings
+            .into_iter()
+            .map(|(_, at, ranges)| (at, ranges))
+            .collect())
     }
 
     /// Visits rows in the order of their first order column, until there are enough that none behind them can be on the
@@ -288,7 +345,10 @@ impl<'s> Source<'s> {
     fn segments(&self, select: &Select<'_>, descending: bool) -> Vec<Range> {
         let cursor = select.cursor_value().map(sort_key);
         if !descending {
-            return vec![Range { from: cursor.unwrap_or_default(), ..Range::default() }];
+            return vec![Range {
+                from: cursor.unwrap_or_default(),
+                ..Range::default()
+            }];
         }
         let first = cursor.as_ref().map_or(VALUE, |key| key[0]);
         let segment = |rank: u8| {
@@ -296,7 +356,12 @@ impl<'s> Source<'s> {
                 Some(key) if key[0] == rank => behind(key),
                 _ => vec![rank + 1],
             };
-            Range { from: vec![rank], to: Some(to), descending: true, ..Range::default() }
+            Range {
+                from: vec![rank],
+                to: Some(to),
+                descending: true,
+                ..Range::default()
+            }
         };
         (first..=NULL).map(segment).collect()
     }
@@ -306,7 +371,11 @@ impl<'s> Source<'s> {
         self.rows(entries, |row, _| collector.consider(row))
     }
 
-    fn rows(&self, entries: &[Entry], mut act: impl FnMut(Row<'_>, std::ops::Range<u64>)) -> Result<(), Error> {
+    fn rows(
+        &self,
+        entries: &[Entry],
+        mut act: impl FnMut(Row<'_>, std::ops::Range<u64>),
+    ) -> Result<(), Error> {
         let mut parser = Parser::new(self.head.layout);
         self.read_each(entries, |entry, bytes| {
             parser.rows_alone(bytes, &mut |_, row, _| {
@@ -336,7 +405,13 @@ impl<'s> Source<'s> {
             let count = fits.count().max(1);
             let (now, behind) = left.split_at(count);
             left = behind;
-            let parts: Vec<Part> = now.iter().map(|entry| Part { at: entry.at, length: entry.length }).collect();
+            let parts: Vec<Part> = now
+                .iter()
+                .map(|entry| Part {
+                    at: entry.at,
+                    length: entry.length,
+                })
+                .collect();
             for (entry, bytes) in now.iter().zip(files::read_parts(root, path, &parts)?) {
                 if act(entry, &bytes)? == Flow::Stop {
                     return Ok(Flow::Stop);
@@ -351,13 +426,18 @@ impl<'s> Source<'s> {
         self.tail_rows(covers, |row, _| collector.consider(row))
     }
 
-    fn tail_rows(&self, covers: u64, mut act: impl FnMut(Row<'_>, std::ops::Range<u64>)) -> Result<(), Error> {
+    fn tail_rows(
+        &self,
+        covers: u64,
+        mut act: impl FnMut(Row<'_>, std::ops::Range<u64>),
+    ) -> Result<(), Error> {
         if covers >= self.info.size {
             return Ok(());
         }
         let length = (self.info.size - covers) as u32;
         let part = [Part { at: covers, length }];
-        let bytes = files::read_parts(&self.settings.connection, &self.settings.path, &part)?.concat();
+        let bytes =
+            files::read_parts(&self.settings.connection, &self.settings.path, &part)?.concat();
         let mut parser = Parser::at(self.head.layout, covers)?;
         let mut row = |_: u64, row: Row<'_>, span: std::ops::Range<usize>| {
             if !row.is_blank() {
@@ -401,13 +481,25 @@ impl<'s> Source<'s> {
         mut act: impl FnMut(Row<'_>, std::ops::Range<u64>),
     ) -> Result<(), Error> {
         let to = Some(vec![UNFIT]);
-        let range = Range { from: vec![VALUE], to, descending: true, limit: 1, ..Range::default() };
-        self.rows(&index::range(&self.name(self.column(field)), &range)?, &mut act)?;
+        let range = Range {
+            from: vec![VALUE],
+            to,
+            descending: true,
+            limit: 1,
+            ..Range::default()
+        };
+        self.rows(
+            &index::range(&self.name(self.column(field)), &range)?,
+            &mut act,
+        )?;
         self.tail_rows(self.usable(field).unwrap_or_default(), &mut act)
     }
 
     /// Reads the file from its first row on, a piece at a time.
-    pub(crate) fn pieces(&self, mut act: impl FnMut(&[u8]) -> Result<Flow, Error>) -> Result<(), Error> {
+    pub(crate) fn pieces(
+        &self,
+        mut act: impl FnMut(&[u8]) -> Result<Flow, Error>,
+    ) -> Result<(), Error> {
         let mut left = self.head.body_at as usize;
         read_pieces(self.settings, self.info.size, |piece| {
             let skipped = left.min(piece.len());
@@ -417,7 +509,10 @@ impl<'s> Source<'s> {
     }
 
     pub(crate) fn bytes(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>, Error> {
-        let part = [Part { at: range.start, length: (range.end - range.start) as u32 }];
+        let part = [Part {
+            at: range.start,
+            length: (range.end - range.start) as u32,
+        }];
         Ok(files::read_parts(&self.settings.connection, &self.settings.path, &part)?.concat())
     }
 
@@ -436,17 +531,35 @@ impl<'s> Source<'s> {
             Format::Delimited(delimiter) => delimiter,
             Format::Workbook(_) => None,
         };
-        json!([settings.connection, settings.path, delimiter, settings.header_row]).to_string()
+        json!([
+            settings.connection,
+            settings.path,
+            delimiter,
+            settings.header_row
+        ])
+        .to_string()
     }
 
     fn name(&self, column: String) -> Name {
-        Name { source: Self::source(self.settings), version: self.info.version.clone(), column }
+        Name {
+            source: Self::source(self.settings),
+            version: self.info.version.clone(),
+            column,
+        }
     }
 
     /// Names a column and how its cells are read: two contracts may read one column as two types.
     fn column(&self, field: usize) -> String {
         let field = &self.shape.fields[field];
-        json!([sort_key::VERSION, field.key, field.kind, field.nullable, field.format, self.shape.timezone]).to_string()
+        json!([
+            sort_key::VERSION,
+            field.key,
+            field.kind,
+            field.nullable,
+            field.format,
+            self.shape.timezone
+        ])
+        .to_string()
     }
 
     /// Names the signatures of a column's texts.
@@ -472,7 +585,12 @@ impl Holding {
 
 /// Returns all entries whose keys lie between these, in their order. They are asked for so many at once.
 fn within(name: &Name, (from, to): (Vec<u8>, Vec<u8>), limit: u32) -> Result<Vec<Entry>, Error> {
-    let mut range = Range { from, to: Some(to), limit, ..Range::default() };
+    let mut range = Range {
+        from,
+        to: Some(to),
+        limit,
+        ..Range::default()
+    };
     let mut entries = Vec::new();
     loop {
         let page = index::range(name, &range)?;
@@ -515,7 +633,11 @@ fn entries(name: &Name, ranges: &[Range], most: usize) -> Result<Option<Vec<Entr
 /// Returns the range of keys with this value.
 fn exactly(value: &Value<'_>) -> Range {
     let from = sort_key(value);
-    Range { to: Some(behind(&from)), from, ..Range::default() }
+    Range {
+        to: Some(behind(&from)),
+        from,
+        ..Range::default()
+    }
 }
 
 /// Returns the least key that is greater.
@@ -530,7 +652,9 @@ impl Head {
     fn of(settings: &Settings, info: &Info) -> Result<Rc<Self>, Error> {
         let source = Source::source(settings);
         let known = HEADS.with_borrow(|heads| {
-            let mut known = heads.iter().filter(|(of, version, _)| *of == source && *version == info.version);
+            let mut known = heads
+                .iter()
+                .filter(|(of, version, _)| *of == source && *version == info.version);
             known.next().map(|(.., head)| head.clone())
         });
         if let Some(head) = known {
@@ -548,7 +672,9 @@ impl Head {
     }
 
     fn read(settings: &Settings, info: &Info) -> Result<Self, Error> {
-        let Format::Delimited(delimiter) = settings.format else { return Err(no_header()) };
+        let Format::Delimited(delimiter) = settings.format else {
+            return Err(no_header());
+        };
         let mut parser: Option<Parser> = None;
         let mut head = None;
         let mut layout = None;
@@ -558,7 +684,13 @@ impl Head {
             }
             // A line end that is put behind the file is not part of it.
             let body_at = info.size.min(span.end as u64);
-            head = Some(Self { layout, names: names(row.cells()), body_at, rows: number, is_open: false });
+            head = Some(Self {
+                layout,
+                names: names(row.cells()),
+                body_at,
+                rows: number,
+                is_open: false,
+            });
             Ok(Flow::Stop)
         };
         read_pieces(settings, info.size, |piece| {
@@ -567,7 +699,9 @@ impl Head {
                 None => *layout.insert(Layout::find(piece, delimiter)?),
             };
             let parser = parser.get_or_insert_with(|| Parser::new(layout));
-            parser.feed(piece, &mut |number, cells, span| row(layout, number, cells, span))
+            parser.feed(piece, &mut |number, cells, span| {
+                row(layout, number, cells, span)
+            })
         })?;
         let mut is_open = false;
         if let (Some(mut parser), Some(layout)) = (parser, layout) {
@@ -576,7 +710,8 @@ impl Head {
             is_open = parser.is_within_row();
             parser.finish(&mut row)?;
         }
-        head.map(|head| Self { is_open, ..head }).ok_or_else(no_header)
+        head.map(|head| Self { is_open, ..head })
+            .ok_or_else(no_header)
     }
 }
 

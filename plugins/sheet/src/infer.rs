@@ -43,7 +43,12 @@ impl Column {
         if !may_be_key {
             unique.give_up();
         }
-        Self { cells: 0, counts: [0; CLASSES], readings: Readings::new(), unique }
+        Self {
+            cells: 0,
+            counts: [0; CLASSES],
+            readings: Readings::new(),
+            unique,
+        }
     }
 
     /// Cells that are not empty.
@@ -65,7 +70,9 @@ impl Column {
     }
 
     pub(crate) fn kind(&self, workbook: bool) -> Type {
-        let all = |classes: &[Class]| classes.iter().map(|class| self.count(*class)).sum::<u64>() == self.cells;
+        let all = |classes: &[Class]| {
+            classes.iter().map(|class| self.count(*class)).sum::<u64>() == self.cells
+        };
         if self.cells == 0 {
             Type::String
         } else if all(&[Class::Integer]) {
@@ -74,7 +81,12 @@ impl Column {
             Type::Decimal
         } else if all(&[Class::Integer, Class::Number]) {
             Type::Number
-        } else if all(&[Class::Integer, Class::LongInteger, Class::Number, Class::LongNumber]) {
+        } else if all(&[
+            Class::Integer,
+            Class::LongInteger,
+            Class::Number,
+            Class::LongNumber,
+        ]) {
             Type::Decimal
         } else if all(&[Class::Boolean]) {
             Type::Boolean
@@ -99,7 +111,10 @@ impl Column {
 
 /// Returns `true` for text that a type would be inferred from.
 pub(crate) fn looks_otherwise(text: &str) -> bool {
-    !matches!(classify(text), Class::Text | Class::Date | Class::Datetime | Class::Midnight)
+    !matches!(
+        classify(text),
+        Class::Text | Class::Date | Class::Datetime | Class::Midnight
+    )
 }
 
 fn classify(cell: &str) -> Class {
@@ -113,7 +128,11 @@ fn classify(cell: &str) -> Class {
         return Class::Date;
     }
     if Datetime::parse(cell, &Zone::utc()).is_some() {
-        return if cell.ends_with(crate::workbook::MIDNIGHT) { Class::Midnight } else { Class::Datetime };
+        return if cell.ends_with(crate::workbook::MIDNIGHT) {
+            Class::Midnight
+        } else {
+            Class::Datetime
+        };
     }
     Class::Text
 }
@@ -140,11 +159,16 @@ fn classify_number(cell: &str) -> Option<Class> {
         (None, Some(_)) => None,
         (Some(fraction), None) if is_digits(fraction) => {
             let short = whole.len() + fraction.len() <= NUMBER_DIGITS_MAX;
-            Some(if short { Class::Number } else { Class::LongNumber })
+            Some(if short {
+                Class::Number
+            } else {
+                Class::LongNumber
+            })
         }
         (Some(fraction), Some(exponent)) if is_digits(fraction) => {
             let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-            (is_digits(unsigned) && cell.parse::<f64>().is_ok_and(f64::is_finite)).then_some(Class::Number)
+            (is_digits(unsigned) && cell.parse::<f64>().is_ok_and(f64::is_finite))
+                .then_some(Class::Number)
         }
         _ => None,
     }
@@ -163,7 +187,11 @@ const UNIQUE_ROWS_MAX: usize = 2_000_000;
 
 impl Unique {
     fn new() -> Self {
-        Self { hashes: Vec::new(), check_at: 256, still: true }
+        Self {
+            hashes: Vec::new(),
+            check_at: 256,
+            still: true,
+        }
     }
 
     fn note(&mut self, cell: &str) {
@@ -228,7 +256,14 @@ mod tests {
             (vec!["true", "1"], Type::String),
             (vec!["2024-01-02", "2024-02-29"], Type::Date),
             (vec!["2024-01-02", "2023-02-29"], Type::String),
-            (vec!["2024-01-02 10:00", "2024-01-02T10:00:00+02:00", "2024-01-02 00:00:00"], Type::Datetime),
+            (
+                vec![
+                    "2024-01-02 10:00",
+                    "2024-01-02T10:00:00+02:00",
+                    "2024-01-02 00:00:00",
+                ],
+                Type::Datetime,
+            ),
             (vec!["2024-01-02", "2024-01-02 10:00"], Type::String),
             (vec!["=1+1"], Type::String),
             (vec![" 1"], Type::String),

@@ -33,10 +33,15 @@ impl Layout {
             return Err(Error::invalid("The file is UTF-16; save it as UTF-8."));
         }
         if start.starts_with(b"PK\x03\x04") {
-            return Err(Error::invalid("The file is a ZIP archive, such as a workbook, and not delimited text."));
+            return Err(Error::invalid(
+                "The file is a ZIP archive, such as a workbook, and not delimited text.",
+            ));
         }
         let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
-        let blank = text.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        let blank = text
+            .iter()
+            .take_while(|byte| matches!(byte, b'\r' | b'\n'))
+            .count();
         let text = &text[blank..];
         let mut counts = [0_usize; 4];
         let mut quoted = false;
@@ -52,15 +57,24 @@ impl Layout {
                     break;
                 }
                 _ => {
-                    if let Some(candidate) = DELIMITERS.iter().position(|delimiter| delimiter == byte) {
+                    if let Some(candidate) =
+                        DELIMITERS.iter().position(|delimiter| delimiter == byte)
+                    {
                         counts[candidate] += 1;
                     }
                 }
             }
         }
-        let most = (0..counts.len()).rev().max_by_key(|candidate| counts[*candidate]).unwrap_or(0);
+        let most = (0..counts.len())
+            .rev()
+            .max_by_key(|candidate| counts[*candidate])
+            .unwrap_or(0);
         let delimiter = delimiter.unwrap_or(DELIMITERS[most]);
-        Ok(Self { delimiter, line_end, quote_all: quotes_all(text, delimiter) })
+        Ok(Self {
+            delimiter,
+            line_end,
+            quote_all: quotes_all(text, delimiter),
+        })
     }
 
     /// Writes a row as this file would have it, without its line end.
@@ -92,7 +106,8 @@ impl Layout {
     }
 
     fn needs_quotes(&self, cell: &str) -> bool {
-        cell.bytes().any(|byte| byte == self.delimiter || matches!(byte, b'"' | b'\r' | b'\n'))
+        cell.bytes()
+            .any(|byte| byte == self.delimiter || matches!(byte, b'"' | b'\r' | b'\n'))
     }
 }
 
@@ -139,9 +154,20 @@ mod tests {
             ("only", b',', LineEnd::Lf, false),
             ("\n\n\"a\"|b|c\n", b'|', LineEnd::Lf, false),
         ] {
-            let expected = Layout { delimiter, line_end, quote_all };
-            assert_eq!(Layout::find(start.as_bytes(), None).unwrap(), expected, "{start:?}");
+            let expected = Layout {
+                delimiter,
+                line_end,
+                quote_all,
+            };
+            assert_eq!(
+                Layout::find(start.as_bytes(), None).unwrap(),
+                expected,
+                "{start:?}"
+            );
         }
-        assert!(Layout::find(&[0xff, 0xfe, b'a', 0], None).is_err_and(|error| error.message.contains("UTF-8")));
+        assert!(
+            Layout::find(&[0xff, 0xfe, b'a', 0], None)
+                .is_err_and(|error| error.message.contains("UTF-8"))
+        );
     }
 }

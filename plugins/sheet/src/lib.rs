@@ -62,7 +62,11 @@ impl Adapter for Sheet {
     }
 
     fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
-        Ok(Self { settings: Settings::parse(settings)?, shape: shape.clone(), zone: Zone::of(shape)? })
+        Ok(Self {
+            settings: Settings::parse(settings)?,
+            shape: shape.clone(),
+            zone: Zone::of(shape)?,
+        })
     }
 
     fn read(&self, query: &Query) -> Result<Page, Error> {

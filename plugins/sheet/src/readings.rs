@@ -17,12 +17,29 @@ pub(crate) struct Readings {
 
 impl Readings {
     pub(crate) fn new() -> Self {
-        let marks = [(',', '.'), (',', ' '), (',', '\''), ('.', ','), ('.', ' '), ('.', '\'')];
-        let dates = [Order::DayMonthYear, Order::MonthDayYear, Order::YearMonthDay].into_iter().flat_map(|order| {
-            ['/', '.', '-'].into_iter().flat_map(move |mark| [false, true].map(|time| Dates::new(order, mark, time)))
+        let marks = [
+            (',', '.'),
+            (',', ' '),
+            (',', '\''),
+            ('.', ','),
+            ('.', ' '),
+            ('.', '\''),
+        ];
+        let dates = [
+            Order::DayMonthYear,
+            Order::MonthDayYear,
+            Order::YearMonthDay,
+        ]
+        .into_iter()
+        .flat_map(|order| {
+            ['/', '.', '-']
+                .into_iter()
+                .flat_map(move |mark| [false, true].map(|time| Dates::new(order, mark, time)))
         });
         Self {
-            numbers: marks.map(|(decimal, grouping)| Numbers::new(decimal, grouping)).to_vec(),
+            numbers: marks
+                .map(|(decimal, grouping)| Numbers::new(decimal, grouping))
+                .to_vec(),
             plain_digits: 0,
             dates: dates.collect(),
         }
@@ -67,10 +84,13 @@ impl Readings {
             numbers.retain(|numbers| (numbers.decimal == ',') == comma);
         }
         let is_doubtful = |numbers: &&Numbers| {
-            !numbers.uses_decimal && matches!(numbers.grouping_used, Some(mark) if mark != '.' && mark != ',')
+            !numbers.uses_decimal
+                && matches!(numbers.grouping_used, Some(mark) if mark != '.' && mark != ',')
         };
         // `555 123` is a telephone number as likely as not.
-        let doubtful = numbers.iter().any(|numbers| is_doubtful(&numbers) && decimal_comma.is_none());
+        let doubtful = numbers
+            .iter()
+            .any(|numbers| is_doubtful(&numbers) && decimal_comma.is_none());
         let mut readings: Vec<Reading> = numbers.iter().map(Numbers::reading).collect();
         // The day comes before the month wherever points stand between them.
         let is_usual = |dates: &&Dates| dates.order != Order::MonthDayYear || dates.mark != '.';
@@ -79,7 +99,10 @@ impl Readings {
         let doubtful = doubtful || dates.iter().any(|dates| dates.short_year);
         readings.extend(dates.iter().map(|dates| dates.reading()));
         if doubtful && !readings.is_empty() {
-            readings.push(Reading { kind: Type::String, format: TextFormat::default() });
+            readings.push(Reading {
+                kind: Type::String,
+                format: TextFormat::default(),
+            });
         }
         readings
     }
@@ -92,11 +115,17 @@ impl Readings {
     /// Returns the readings of a column of numbers with points, in a file in which no other column has decimal points:
     /// `1.234` may be 1234 or a little over one, unless another column has groups like these.
     pub(crate) fn of_points(&self, plain: Type, groups_elsewhere: bool) -> Vec<Reading> {
-        let Some(grouped) = self.distinct_numbers().into_iter().find(|numbers| numbers.grouping_used == Some('.'))
+        let Some(grouped) = self
+            .distinct_numbers()
+            .into_iter()
+            .find(|numbers| numbers.grouping_used == Some('.'))
         else {
             return Vec::new();
         };
-        let plain = Reading { kind: plain, format: TextFormat::default() };
+        let plain = Reading {
+            kind: plain,
+            format: TextFormat::default(),
+        };
         match groups_elsewhere {
             true => vec![grouped.reading()],
             false => vec![grouped.reading(), plain],
@@ -106,10 +135,20 @@ impl Readings {
     /// Returns the readings without those that differ only in marks which no cell has.
     fn distinct_numbers(&self) -> Vec<Numbers> {
         let mut distinct: Vec<Numbers> = Vec::new();
-        for numbers in self.numbers.iter().filter(|numbers| numbers.uses_decimal || numbers.grouping_used.is_some()) {
-            if distinct.iter().all(|other| other.format() != numbers.format()) {
+        for numbers in self
+            .numbers
+            .iter()
+            .filter(|numbers| numbers.uses_decimal || numbers.grouping_used.is_some())
+        {
+            if distinct
+                .iter()
+                .all(|other| other.format() != numbers.format())
+            {
                 let whole_digits = numbers.whole_digits.max(self.plain_digits);
-                distinct.push(Numbers { whole_digits, ..numbers.clone() });
+                distinct.push(Numbers {
+                    whole_digits,
+                    ..numbers.clone()
+                });
             }
         }
         distinct
@@ -130,7 +169,14 @@ struct Numbers {
 
 impl Numbers {
     fn new(decimal: char, grouping: char) -> Self {
-        Self { decimal, grouping, uses_decimal: false, grouping_used: None, whole_digits: 0, fraction_digits: 0 }
+        Self {
+            decimal,
+            grouping,
+            uses_decimal: false,
+            grouping_used: None,
+            whole_digits: 0,
+            fraction_digits: 0,
+        }
     }
 
     /// Returns `false` for a cell that is no number with these marks. A leading zero makes it an identifier.
@@ -140,9 +186,12 @@ impl Numbers {
             Some((whole, fraction)) => (whole, Some(fraction)),
             None => (unsigned, None),
         };
-        let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_digits =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let mut groups = whole.split(|mark| self.is_grouping(mark));
-        let Some(first) = groups.next().filter(|first| is_digits(first)) else { return false };
+        let Some(first) = groups.next().filter(|first| is_digits(first)) else {
+            return false;
+        };
         let (mut digits, mut grouped) = (first.len(), false);
         for group in groups {
             if group.len() != 3 || !is_digits(group) || first.len() > 3 {
@@ -151,7 +200,9 @@ impl Numbers {
             digits += 3;
             grouped = true;
         }
-        if (first.starts_with('0') && digits > 1) || fraction.is_some_and(|fraction| !is_digits(fraction)) {
+        if (first.starts_with('0') && digits > 1)
+            || fraction.is_some_and(|fraction| !is_digits(fraction))
+        {
             return false;
         }
         if grouped && self.grouping_used.is_none() {
@@ -187,7 +238,10 @@ impl Numbers {
             digits if self.uses_decimal && digits <= NUMBER_DIGITS_MAX => Type::Number,
             _ => Type::Decimal,
         };
-        Reading { kind, format: self.format() }
+        Reading {
+            kind,
+            format: self.format(),
+        }
     }
 }
 
@@ -214,7 +268,16 @@ struct Dates {
 
 impl Dates {
     fn new(order: Order, mark: char, time: bool) -> Self {
-        Self { order, mark, time, padded: [false; 3], unpadded: [false; 3], short_year: false, seconds: None, cells: 0 }
+        Self {
+            order,
+            mark,
+            time,
+            padded: [false; 3],
+            unpadded: [false; 3],
+            short_year: false,
+            seconds: None,
+            cells: 0,
+        }
     }
 
     fn note(&mut self, cell: &str) -> bool {
@@ -250,7 +313,8 @@ impl Dates {
         if year < 1000 || month.len() > 2 || day.len() > 2 {
             return None;
         }
-        weir_plugin_sdk::value::is_date(&format!("{year:04}-{month_number:02}-{day_number:02}")).then_some(())?;
+        weir_plugin_sdk::value::is_date(&format!("{year:04}-{month_number:02}-{day_number:02}"))
+            .then_some(())?;
         if let Some(time) = time {
             self.clock(time)?;
         }
@@ -265,7 +329,9 @@ impl Dates {
     fn clock(&mut self, time: &str) -> Option<()> {
         let parts: Vec<&str> = time.split(':').collect();
         let (hour, rest) = parts.split_first()?;
-        let fits = |part: &&str, most: u16| part.len() == 2 && number(part).is_some_and(|number| number <= most);
+        let fits = |part: &&str, most: u16| {
+            part.len() == 2 && number(part).is_some_and(|number| number <= most)
+        };
         let with_seconds = rest.len() == 2;
         let is_clock = (1..=2).contains(&hour.len())
             && number(hour)? <= 23
@@ -297,13 +363,26 @@ impl Dates {
             Order::YearMonthDay => format!("{year}{mark}{month}{mark}{day}"),
         };
         match self.time {
-            false => Reading { kind: Type::Date, format: TextFormat { date: Some(date), ..TextFormat::default() } },
+            false => Reading {
+                kind: Type::Date,
+                format: TextFormat {
+                    date: Some(date),
+                    ..TextFormat::default()
+                },
+            },
             true => {
-                let seconds = if self.seconds == Some(true) { ":%S" } else { "" };
+                let seconds = if self.seconds == Some(true) {
+                    ":%S"
+                } else {
+                    ""
+                };
                 let datetime = format!("{date} {}:%M{seconds}", part(2, 'H'));
                 Reading {
                     kind: Type::Datetime,
-                    format: TextFormat { datetime: Some(datetime), ..TextFormat::default() },
+                    format: TextFormat {
+                        datetime: Some(datetime),
+                        ..TextFormat::default()
+                    },
                 }
             }
         }
@@ -311,7 +390,10 @@ impl Dates {
 }
 
 fn number(digits: &str) -> Option<u16> {
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| digits.parse().ok())?
 }
 
 #[cfg(test)]
@@ -324,12 +406,21 @@ mod tests {
         cells.iter().for_each(|cell| readings.note(cell));
         let shown = |reading: Reading| {
             let kind = weir_plugin_sdk::serde_json::to_value(reading.kind).unwrap();
-            let TextFormat { decimal, grouping, date, datetime } = reading.format;
-            let marks =
-                [decimal, grouping, date, datetime].map(|mark| mark.map(|mark| format!(" {mark}")).unwrap_or_default());
+            let TextFormat {
+                decimal,
+                grouping,
+                date,
+                datetime,
+            } = reading.format;
+            let marks = [decimal, grouping, date, datetime]
+                .map(|mark| mark.map(|mark| format!(" {mark}")).unwrap_or_default());
             format!("{}{}", kind.as_str().unwrap(), marks.concat())
         };
-        readings.of_text(decimal_comma).into_iter().map(shown).collect()
+        readings
+            .of_text(decimal_comma)
+            .into_iter()
+            .map(shown)
+            .collect()
     }
 
     #[test]
@@ -350,7 +441,10 @@ mod tests {
             (&["2/28/2026"], "date %-m/%d/%Y"),
             (&["01.02.2026"], "date %d.%m.%Y"),
             (&["2026/02/01"], "date %Y/%m/%d"),
-            (&["28.02.2026 14:30", "01.03.2026 09:05"], "datetime %d.%m.%Y %H:%M"),
+            (
+                &["28.02.2026 14:30", "01.03.2026 09:05"],
+                "datetime %d.%m.%Y %H:%M",
+            ),
             (&["28.2.2026 9:30:00"], "datetime %d.%-m.%Y %-H:%M:%S"),
         ] {
             assert_eq!(readings(cells, None), [expected], "{cells:?}");
@@ -361,13 +455,20 @@ mod tests {
     fn what_may_be_two_things_is_asked_for() {
         for (cells, expected) in [
             (&["1,234", "2,500"][..], &["number ,", "integer ,"][..]),
-            (&["1/2/2026", "3/4/2026"], &["date %-d/%-m/%Y", "date %-m/%-d/%Y"]),
+            (
+                &["1/2/2026", "3/4/2026"],
+                &["date %-d/%-m/%Y", "date %-m/%-d/%Y"],
+            ),
             (&["1.2.10", "3.4.12"], &["date %-d.%-m.%y", "string"]),
             (&["555 123"], &["integer  ", "string"]),
         ] {
             assert_eq!(readings(cells, None), expected, "{cells:?}");
         }
-        assert_eq!(readings(&["1,234", "2,500"], Some(true)), ["number ,"], "the other columns have decimal commas");
+        assert_eq!(
+            readings(&["1,234", "2,500"], Some(true)),
+            ["number ,"],
+            "the other columns have decimal commas"
+        );
         assert_eq!(readings(&["1,234", "2,500"], Some(false)), ["integer ,"]);
     }
 
@@ -389,7 +490,11 @@ mod tests {
             &["1,5 €"],
             &["2026-02-01", "2026-2-3"],
         ] {
-            assert!(readings(cells, None).is_empty(), "{cells:?}: {:?}", readings(cells, None));
+            assert!(
+                readings(cells, None).is_empty(),
+                "{cells:?}: {:?}",
+                readings(cells, None)
+            );
         }
     }
 }

@@ -18,7 +18,12 @@ use crate::workbook;
 /// The number of times that a file may change during a read before the read gives up.
 const ATTEMPTS: usize = 5;
 
-pub(crate) fn read(settings: &Settings, shape: &Shape, zone: &Zone, query: &Query) -> Result<Page, Error> {
+pub(crate) fn read(
+    settings: &Settings,
+    shape: &Shape,
+    zone: &Zone,
+    query: &Query,
+) -> Result<Page, Error> {
     let select = Select::new(shape, zone, query)?;
     for _ in 0..ATTEMPTS {
         let info = stat(settings)?;
@@ -26,10 +31,12 @@ pub(crate) fn read(settings: &Settings, shape: &Shape, zone: &Zone, query: &Quer
             return from_table(&select, shape, &table);
         }
         let page = match settings.format {
-            Format::Delimited(delimiter) => match from_index(settings, &info, &select, shape, zone, query)? {
-                Some(page) => page,
-                None => from_file(settings, &info, delimiter, &select, shape)?,
-            },
+            Format::Delimited(delimiter) => {
+                match from_index(settings, &info, &select, shape, zone, query)? {
+                    Some(page) => page,
+                    None => from_file(settings, &info, delimiter, &select, shape)?,
+                }
+            }
             Format::Workbook(_) => {
                 let table = workbook::load(settings, &info)?;
                 from_table(&select, shape, &keep(settings, &info, table))?
@@ -47,7 +54,11 @@ pub(crate) fn read(settings: &Settings, shape: &Shape, zone: &Zone, query: &Quer
 pub(crate) fn stat(settings: &Settings) -> Result<Info, Error> {
     files::stat(&settings.connection, &settings.path).map_err(|error| {
         // A record that is not there is `not_found`; a whole file that is not there is another matter.
-        if error.is("not_found") { Error::unavailable(format!("There is no file {:?}.", settings.path)) } else { error }
+        if error.is("not_found") {
+            Error::unavailable(format!("There is no file {:?}.", settings.path))
+        } else {
+            error
+        }
     })
 }
 
@@ -74,7 +85,9 @@ fn from_table(select: &Select<'_>, shape: &Shape, table: &Table) -> Result<Page,
     let columns = Columns::locate(&table.names, shape);
     let mut collector = select.over(&columns)?;
     if let Some(candidates) = select.candidates(table, &columns) {
-        candidates.into_iter().for_each(|row| collector.consider(row));
+        candidates
+            .into_iter()
+            .for_each(|row| collector.consider(row));
         return Ok(collector.finish());
     }
     let mut progress = Progress::new(Some(table.len() as u64));
@@ -95,8 +108,15 @@ fn from_file(
     select: &Select<'_>,
     shape: &Shape,
 ) -> Result<Page, Error> {
-    let mut pass =
-        Pass { settings, select, shape, table: None, collector: None, progress: Progress::new(None), rows: 0 };
+    let mut pass = Pass {
+        settings,
+        select,
+        shape,
+        table: None,
+        collector: None,
+        progress: Progress::new(None),
+        rows: 0,
+    };
     if info.size <= cache::BYTES_MAX as u64 && !indexed::applies(settings, info) {
         cache::make_room(info.size as usize);
         pass.table = Some(Table::default());
@@ -112,7 +132,9 @@ fn from_file(
     if let Some(mut parser) = parser {
         parser.finish(&mut |number, row, _| pass.row(number, row))?;
     }
-    let Pass { table, collector, .. } = pass;
+    let Pass {
+        table, collector, ..
+    } = pass;
     let page = collector.ok_or_else(no_header)?.finish();
     if let Some(table) = table {
         keep(settings, info, table);
@@ -157,7 +179,11 @@ impl Pass<'_> {
             }
         }
         // A table must be whole to be kept, so reading goes on while there is one.
-        Ok(if self.table.is_none() && collector.is_done() { Flow::Stop } else { Flow::Continue })
+        Ok(if self.table.is_none() && collector.is_done() {
+            Flow::Stop
+        } else {
+            Flow::Continue
+        })
     }
 }
 

@@ -45,7 +45,9 @@ impl<'q> Select<'q> {
     pub(crate) fn new(shape: &'q Shape, zone: &'q Zone, query: &Query) -> Result<Self, Error> {
         let field = |column: &str| {
             let known = shape.fields.iter().position(|field| field.key == column);
-            known.ok_or_else(|| Error::invalid(format!("The collection has no column {column:?}.")).field(column))
+            known.ok_or_else(|| {
+                Error::invalid(format!("The collection has no column {column:?}.")).field(column)
+            })
         };
         let mut conditions = Vec::with_capacity(query.conditions.len());
         let mut sought = None;
@@ -53,27 +55,51 @@ impl<'q> Select<'q> {
             let at = field(&condition.column)?;
             conditions.push((at, Matcher::new(condition, &shape.fields[at], zone)?));
             let kind = shape.fields[at].kind;
-            if condition.comparison == Comparison::Equals && sought.is_none() && kind != Type::Datetime {
+            if condition.comparison == Comparison::Equals
+                && sought.is_none()
+                && kind != Type::Datetime
+            {
                 sought = Some((at, operand(&condition.value, &shape.fields[at], zone)?));
             }
         }
         let order = total_order(&query.order, shape);
-        let order_fields = order.iter().map(|by| field(&by.column)).collect::<Result<Vec<_>, _>>()?;
+        let order_fields = order
+            .iter()
+            .map(|by| field(&by.column))
+            .collect::<Result<Vec<_>, _>>()?;
         let columns = match query.columns.as_slice() {
             [] => (0..shape.fields.len()).collect(),
-            columns => columns.iter().map(|column| field(column)).collect::<Result<_, _>>()?,
+            columns => columns
+                .iter()
+                .map(|column| field(column))
+                .collect::<Result<_, _>>()?,
         };
         let cursor = match &query.cursor {
             Some(cursor) => Some(Cursor::decode(cursor, &order_fields, shape, zone)?),
             None => None,
         };
         let limit = query.limit.clamp(1, LIMIT_MAX) as usize;
-        Ok(Self { shape, zone, conditions, order, order_fields, columns, limit, cursor, sought })
+        Ok(Self {
+            shape,
+            zone,
+            conditions,
+            order,
+            order_fields,
+            columns,
+            limit,
+            cursor,
+            sought,
+        })
     }
 
     /// Makes a collector for a file with these columns; refuses if one that the query needs is gone.
     pub(crate) fn over(&'q self, columns: &Columns) -> Result<Collector<'q>, Error> {
-        let at = |field: &usize| Ok((columns.position(*field, self.shape)?, &self.shape.fields[*field]));
+        let at = |field: &usize| {
+            Ok((
+                columns.position(*field, self.shape)?,
+                &self.shape.fields[*field],
+            ))
+        };
         Ok(Collector {
             select: self,
             conditions: self
@@ -81,7 +107,11 @@ impl<'q> Select<'q> {
                 .iter()
                 .map(|(field, matcher)| at(field).map(|(column, field)| (column, field, matcher)))
                 .collect::<Result<_, Error>>()?,
-            order: self.order_fields.iter().map(at).collect::<Result<_, Error>>()?,
+            order: self
+                .order_fields
+                .iter()
+                .map(at)
+                .collect::<Result<_, Error>>()?,
             columns: self.columns.iter().map(at).collect::<Result<_, Error>>()?,
             best: Vec::new(),
             worst: None,
@@ -100,7 +130,11 @@ impl<'q> Select<'q> {
     }
 
     /// Returns the rows of a table that may match, if an index knows.
-    pub(crate) fn candidates<'t>(&self, table: &'t Table, columns: &Columns) -> Option<Vec<Row<'t>>> {
+    pub(crate) fn candidates<'t>(
+        &self,
+        table: &'t Table,
+        columns: &Columns,
+    ) -> Option<Vec<Row<'t>>> {
         let (field, value) = self.sought.as_ref()?;
         let column = columns.position(*field, self.shape).ok()?;
         Some(table.candidates(column, &self.shape.fields[*field], value))
@@ -154,8 +188,11 @@ impl Collector<'_> {
                 return;
             }
         }
-        let values: Vec<Value<'_>> =
-            self.order.iter().map(|(column, field)| cell_value(row.cell(*column), field, zone)).collect();
+        let values: Vec<Value<'_>> = self
+            .order
+            .iter()
+            .map(|(column, field)| cell_value(row.cell(*column), field, zone))
+            .collect();
         if let Some(cursor) = &self.select.cursor {
             match compare(&values, &cursor.values, &self.select.order) {
                 Ordering::Less => return,
@@ -170,11 +207,18 @@ impl Collector<'_> {
         }
         // Equal ones keep the order of the file, so a later one never displaces an earlier.
         let order = &self.select.order;
-        if self.worst.as_ref().is_some_and(|worst| compare(&values, worst, order) != Ordering::Less) {
+        if self
+            .worst
+            .as_ref()
+            .is_some_and(|worst| compare(&values, worst, order) != Ordering::Less)
+        {
             return;
         }
         let values = values.into_iter().map(Value::into_owned).collect();
-        self.best.push(Entry { values, row: row.to_owned() });
+        self.best.push(Entry {
+            values,
+            row: row.to_owned(),
+        });
         if self.best.len() >= 2 * self.wanted() + SPARE_ROWS {
             self.keep_best();
         }
@@ -188,7 +232,8 @@ impl Collector<'_> {
     /// Keeps the best rows. Sorting now and then costs less than keeping the rows sorted all the time.
     fn keep_best(&mut self) {
         let order = &self.select.order;
-        self.best.sort_by(|left, right| compare(&left.values, &right.values, order));
+        self.best
+            .sort_by(|left, right| compare(&left.values, &right.values, order));
         self.best.truncate(self.wanted());
         if self.best.len() == self.wanted() {
             self.worst = self.best.last().map(|entry| entry.values.clone());
@@ -208,14 +253,21 @@ impl Collector<'_> {
         }
         let taken = records.count() as usize;
         let next = (taken > 0 && taken < self.best.len()).then(|| self.cursor_behind(last));
-        Page { records: records.finish(), next }
+        Page {
+            records: records.finish(),
+            next,
+        }
     }
 
     fn cursor_behind(&self, last: usize) -> String {
         let order = &self.select.order;
         let values = &self.best[last].values;
         let equal = |others: &[Value<'_>]| compare(others, values, order) == Ordering::Equal;
-        let mut count = self.best[..=last].iter().rev().take_while(|entry| equal(&entry.values)).count() as u64;
+        let mut count = self.best[..=last]
+            .iter()
+            .rev()
+            .take_while(|entry| equal(&entry.values))
+            .count() as u64;
         // The whole page may be equals of the former page's last record.
         if let Some(cursor) = &self.select.cursor
             && equal(&cursor.values)
@@ -231,10 +283,17 @@ impl Collector<'_> {
 impl Cursor {
     fn decode(cursor: &str, order: &[usize], shape: &Shape, zone: &Zone) -> Result<Self, Error> {
         let count = Field::new("", Type::Integer);
-        let fields: Vec<&Field> = order.iter().map(|field| &shape.fields[*field]).chain([&count]).collect();
+        let fields: Vec<&Field> = order
+            .iter()
+            .map(|field| &shape.fields[*field])
+            .chain([&count])
+            .collect();
         let mut values = decode_cursor(cursor, &fields, zone)?;
         match values.pop() {
-            Some(Value::Integer(count)) => Ok(Self { values, count: u64::try_from(count).map_err(|_| bad_cursor())? }),
+            Some(Value::Integer(count)) => Ok(Self {
+                values,
+                count: u64::try_from(count).map_err(|_| bad_cursor())?,
+            }),
             _ => Err(bad_cursor()),
         }
     }
@@ -246,7 +305,12 @@ pub(crate) fn members<'v>(
     columns: &'v [(usize, &'v Field)],
     zone: &'v Zone,
 ) -> impl Iterator<Item = (&'v str, Value<'v>)> {
-    columns.iter().map(move |(column, field)| (field.key.as_str(), cell_value(row.cell(*column), field, zone)))
+    columns.iter().map(move |(column, field)| {
+        (
+            field.key.as_str(),
+            cell_value(row.cell(*column), field, zone),
+        )
+    })
 }
 
 /// Returns a cell as its column's type. Workbooks know only points in time, so a date arrives as its midnight.

@@ -53,9 +53,13 @@ impl Settings {
         let format = format_of(&given.path)?;
         let format = match (&given.delimiter, format) {
             (None, format) => format,
-            (Some(delimiter), Format::Delimited(_)) => Format::Delimited(Some(parse_delimiter(delimiter)?)),
+            (Some(delimiter), Format::Delimited(_)) => {
+                Format::Delimited(Some(parse_delimiter(delimiter)?))
+            }
             (Some(_), Format::Workbook(name)) => {
-                return Err(Error::invalid(format!("{name} files have no delimiter.")).field("delimiter"));
+                return Err(
+                    Error::invalid(format!("{name} files have no delimiter.")).field("delimiter")
+                );
             }
         };
         if given.sheet.is_some() && matches!(format, Format::Delimited(_)) {
@@ -67,22 +71,38 @@ impl Settings {
         if given.index == UseIndex::Always && matches!(format, Format::Workbook(_)) {
             return Err(Error::invalid("A workbook has no index.").field("index"));
         }
-        let Given { connection, path, sheet, header_row, index, .. } = given;
-        Ok(Self { connection, path, sheet, header_row, format, index })
+        let Given {
+            connection,
+            path,
+            sheet,
+            header_row,
+            index,
+            ..
+        } = given;
+        Ok(Self {
+            connection,
+            path,
+            sheet,
+            header_row,
+            format,
+            index,
+        })
     }
 }
 
 fn format_of(path: &str) -> Result<Format, Error> {
-    let extension = path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    let extension = path
+        .rsplit_once('.')
+        .map(|(_, extension)| extension.to_ascii_lowercase());
     match extension.as_deref() {
         Some("csv" | "txt") => Ok(Format::Delimited(None)),
         Some("tsv" | "tab") => Ok(Format::Delimited(Some(b'\t'))),
         Some("xlsx" | "xlsm") => Ok(Format::Workbook("XLSX")),
         Some("ods") => Ok(Format::Workbook("ODS")),
-        _ => {
-            Err(Error::invalid(format!("{path:?} does not end in .csv, .tsv, .txt, .xlsx, .xlsm or .ods."))
-                .field("path"))
-        }
+        _ => Err(Error::invalid(format!(
+            "{path:?} does not end in .csv, .tsv, .txt, .xlsx, .xlsm or .ods."
+        ))
+        .field("path")),
     }
 }
 
@@ -90,9 +110,9 @@ fn parse_delimiter(delimiter: &str) -> Result<u8, Error> {
     match delimiter.as_bytes() {
         _ if delimiter == "tab" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | 0) => Ok(*byte),
-        _ => {
-            Err(Error::invalid("The delimiter must be one ASCII character, not a quote or a line end.")
-                .field("delimiter"))
-        }
+        _ => Err(Error::invalid(
+            "The delimiter must be one ASCII character, not a quote or a line end.",
+        )
+        .field("delimiter")),
     }
 }

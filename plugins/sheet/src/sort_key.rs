@@ -28,7 +28,9 @@ pub(crate) fn sort_key(value: &Value<'_>) -> Vec<u8> {
         Value::Decimal(decimal) => push_decimal(decimal.as_str(), &mut key),
         Value::Text(text) | Value::Date(text) => key.extend_from_slice(text.as_bytes()),
         // Without the Z, a time without a fraction comes before those with one.
-        Value::Datetime(datetime) => key.extend_from_slice(datetime.to_string().trim_end_matches('Z').as_bytes()),
+        Value::Datetime(datetime) => {
+            key.extend_from_slice(datetime.to_string().trim_end_matches('Z').as_bytes())
+        }
     }
     key.truncate(KEY_MAX);
     key
@@ -51,7 +53,11 @@ fn push_integer(integer: i128, key: &mut Vec<u8>) {
 /// Returns bits that sort like the number. Both zeros are one value.
 fn ordered_bits(number: f64) -> u64 {
     let bits = (number + 0.0).to_bits();
-    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+    if bits >> 63 == 1 {
+        !bits
+    } else {
+        bits | 1 << 63
+    }
 }
 
 /// Writes the sign, the number of digits before the point, and all digits. Those of a negative number count downwards,
@@ -63,7 +69,10 @@ fn push_decimal(text: &str, key: &mut Vec<u8>) {
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let length = u16::try_from(whole.len()).unwrap_or(u16::MAX).to_be_bytes();
-    let bytes = length.iter().chain(whole.as_bytes()).chain(fraction.as_bytes());
+    let bytes = length
+        .iter()
+        .chain(whole.as_bytes())
+        .chain(fraction.as_bytes());
     key.push(u8::from(!is_negative));
     if is_negative {
         key.extend(bytes.map(|byte| !byte));

@@ -32,7 +32,12 @@ pub(crate) fn read_pieces(
         if progress::cancelled() {
             return Err(Error::cancelled());
         }
-        let piece = files::read(&settings.connection, &settings.path, offset, files::READ_MAX)?;
+        let piece = files::read(
+            &settings.connection,
+            &settings.path,
+            offset,
+            files::READ_MAX,
+        )?;
         if piece.is_empty() {
             break;
         }
@@ -82,7 +87,9 @@ pub(crate) struct Place {
 impl Parser {
     pub(crate) fn new(layout: Layout) -> Self {
         Self {
-            reader: csv_core::ReaderBuilder::new().delimiter(layout.delimiter).build(),
+            reader: csv_core::ReaderBuilder::new()
+                .delimiter(layout.delimiter)
+                .build(),
             delimiter: layout.delimiter,
             is_between_rows: false,
             plain_from: 0,
@@ -144,19 +151,27 @@ impl Parser {
                 continue;
             }
             self.is_between_rows = false;
-            let (result, read, text, ends) =
-                self.reader.read_record(input, &mut self.text[self.text_filled..], &mut self.ends[self.ends_filled..]);
+            let (result, read, text, ends) = self.reader.read_record(
+                input,
+                &mut self.text[self.text_filled..],
+                &mut self.ends[self.ends_filled..],
+            );
             input = &input[read..];
             self.place.offset += read;
             self.text_filled += text;
             self.ends_filled += ends;
             match result {
-                csv_core::ReadRecordResult::InputEmpty | csv_core::ReadRecordResult::End => return Ok(Flow::Continue),
+                csv_core::ReadRecordResult::InputEmpty | csv_core::ReadRecordResult::End => {
+                    return Ok(Flow::Continue);
+                }
                 csv_core::ReadRecordResult::OutputFull => self.widen_text()?,
                 csv_core::ReadRecordResult::OutputEndsFull => self.widen_ends()?,
                 csv_core::ReadRecordResult::Record => {
                     self.is_between_rows = true;
-                    let row = Row::new(&self.text[..self.text_filled], &self.ends[..self.ends_filled]);
+                    let row = Row::new(
+                        &self.text[..self.text_filled],
+                        &self.ends[..self.ends_filled],
+                    );
                     (self.text_filled, self.ends_filled) = (0, 0);
                     if self.place.row(row, act)? == Flow::Stop {
                         return Ok(Flow::Stop);
@@ -169,7 +184,10 @@ impl Parser {
     /// Finds a row that is whole and has no quotes: its line, the number of its cells, and of the bytes that it takes. Most rows
     /// are so, and are taken as they stand; the others are read byte by byte.
     fn plain_row(&mut self, input: &[u8]) -> Option<(std::ops::Range<usize>, usize, usize)> {
-        let start = input.iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
+        let start = input
+            .iter()
+            .take_while(|byte| matches!(byte, b'\n' | b'\r'))
+            .count();
         let input = &input[start..];
         let (mut count, mut stopped_at) = (0, input.len());
         for at in memchr::memchr3_iter(self.delimiter, b'\n', b'"', input) {
@@ -215,7 +233,10 @@ impl Parser {
 
     fn widen_ends(&mut self) -> Result<(), Error> {
         if self.ends.len() > COLUMNS_MAX {
-            return Err(Error::invalid(format!("Row {} has more than {COLUMNS_MAX} columns.", self.place.rows + 1)));
+            return Err(Error::invalid(format!(
+                "Row {} has more than {COLUMNS_MAX} columns.",
+                self.place.rows + 1
+            )));
         }
         self.ends.resize(self.ends.len() * 2, 0);
         Ok(())
@@ -246,7 +267,10 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(total: Option<u64>) -> Self {
-        Self { next: REPORT_ROWS, total }
+        Self {
+            next: REPORT_ROWS,
+            total,
+        }
     }
 
     pub(crate) fn row(&mut self, rows: u64) -> Result<(), Error> {
@@ -254,8 +278,16 @@ impl Progress {
             return Ok(());
         }
         self.next = rows + REPORT_ROWS.max(rows / 10);
-        progress::report(rows as f64, self.total.map(|total| total as f64), &format!("{rows} rows read"));
-        if progress::cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+        progress::report(
+            rows as f64,
+            self.total.map(|total| total as f64),
+            &format!("{rows} rows read"),
+        );
+        if progress::cancelled() {
+            Err(Error::cancelled())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -274,7 +306,11 @@ mod tests {
             rows.push((row.cells().map(str::to_owned).collect(), span));
             Ok(Flow::Continue)
         };
-        let mut parser = Parser::new(Layout { delimiter: b',', line_end: LineEnd::Lf, quote_all: false });
+        let mut parser = Parser::new(Layout {
+            delimiter: b',',
+            line_end: LineEnd::Lf,
+            quote_all: false,
+        });
         for piece in pieces {
             parser.feed(piece, &mut take).unwrap();
         }

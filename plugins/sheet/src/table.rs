@@ -22,19 +22,31 @@ impl<'a> Row<'a> {
     /// Creates a row; `None` if the bytes, as a whole or in a cell, are not UTF-8.
     pub(crate) fn new(bytes: &'a [u8], ends: &'a [usize]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
-        ends.iter().all(|end| text.is_char_boundary(*end)).then_some(Self { text, ends, gap: 0 })
+        ends.iter()
+            .all(|end| text.is_char_boundary(*end))
+            .then_some(Self { text, ends, gap: 0 })
     }
 
     /// Creates a row of a line whose cells stand between delimiters of one byte; `None` if it is not UTF-8.
     pub(crate) fn of_line(bytes: &'a [u8], ends: &'a [usize]) -> Option<Self> {
         // A delimiter is ASCII, and never within a character.
-        Some(Self { text: std::str::from_utf8(bytes).ok()?, ends, gap: 1 })
+        Some(Self {
+            text: std::str::from_utf8(bytes).ok()?,
+            ends,
+            gap: 1,
+        })
     }
 
     /// Returns a cell; one that the row is too short for is empty.
     pub(crate) fn cell(&self, column: usize) -> &'a str {
         match self.ends.get(column) {
-            Some(end) => &self.text[if column == 0 { 0 } else { self.ends[column - 1] + usize::from(self.gap) }..*end],
+            Some(end) => {
+                &self.text[if column == 0 {
+                    0
+                } else {
+                    self.ends[column - 1] + usize::from(self.gap)
+                }..*end]
+            }
             None => "",
         }
     }
@@ -48,7 +60,11 @@ impl<'a> Row<'a> {
     }
 
     pub(crate) fn to_owned(self) -> OwnedRow {
-        OwnedRow { text: self.text.to_owned(), ends: self.ends.to_vec(), gap: self.gap }
+        OwnedRow {
+            text: self.text.to_owned(),
+            ends: self.ends.to_vec(),
+            gap: self.gap,
+        }
     }
 }
 
@@ -61,7 +77,11 @@ pub(crate) struct OwnedRow {
 
 impl OwnedRow {
     pub(crate) fn from_cells<'a>(cells: impl Iterator<Item = &'a str>) -> Self {
-        let mut row = Self { text: String::new(), ends: Vec::new(), gap: 0 };
+        let mut row = Self {
+            text: String::new(),
+            ends: Vec::new(),
+            gap: 0,
+        };
         for cell in cells {
             row.text.push_str(cell);
             row.ends.push(row.text.len());
@@ -70,7 +90,11 @@ impl OwnedRow {
     }
 
     pub(crate) fn as_row(&self) -> Row<'_> {
-        Row { text: &self.text, ends: &self.ends, gap: self.gap }
+        Row {
+            text: &self.text,
+            ends: &self.ends,
+            gap: self.gap,
+        }
     }
 }
 
@@ -101,13 +125,19 @@ type Index = Vec<(u32, u32)>;
 
 impl Table {
     pub(crate) fn push(&mut self, row: Row<'_>) {
-        if self.blocks.last().is_none_or(|block| block.rows.len() == BLOCK_ROWS || block.text.len() > 1 << 20) {
+        if self
+            .blocks
+            .last()
+            .is_none_or(|block| block.rows.len() == BLOCK_ROWS || block.text.len() > 1 << 20)
+        {
             self.blocks.push(Block::default());
         }
         let block = self.blocks.last_mut().expect("one was just pushed");
         block.text.push_str(row.text);
         block.ends.extend_from_slice(row.ends);
-        block.rows.push((block.text.len() as u32, block.ends.len() as u32, row.gap));
+        block
+            .rows
+            .push((block.text.len() as u32, block.ends.len() as u32, row.gap));
         self.bytes += row.text.len() + size_of_val(row.ends) + 12;
     }
 
@@ -120,15 +150,26 @@ impl Table {
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.blocks.iter().flat_map(|block| (0..block.rows.len()).map(|at| block.row(at)))
+        self.blocks
+            .iter()
+            .flat_map(|block| (0..block.rows.len()).map(|at| block.row(at)))
     }
 
     /// Returns the rows whose `column` may hold `value`, in the file's order: at least those that do.
-    pub(crate) fn candidates(&self, column: usize, field: &Field, value: &Value<'_>) -> Vec<Row<'_>> {
+    pub(crate) fn candidates(
+        &self,
+        column: usize,
+        field: &Field,
+        value: &Value<'_>,
+    ) -> Vec<Row<'_>> {
         let index = self.index(column, field);
         let hash = hash(value);
         let from = index.partition_point(|(of, _)| *of < hash);
-        index[from..].iter().take_while(|(of, _)| *of == hash).map(|(_, row)| self.row(*row as usize)).collect()
+        index[from..]
+            .iter()
+            .take_while(|(of, _)| *of == hash)
+            .map(|(_, row)| self.row(*row as usize))
+            .collect()
     }
 
     fn row(&self, at: usize) -> Row<'_> {
@@ -148,8 +189,13 @@ impl Table {
             return index.clone();
         }
         let utc = Zone::utc();
-        let hash_of = |row: Row<'_>| hash(&crate::select::cell_value(row.cell(column), field, &utc));
-        let mut index: Index = self.rows().enumerate().map(|(at, row)| (hash_of(row), at as u32)).collect();
+        let hash_of =
+            |row: Row<'_>| hash(&crate::select::cell_value(row.cell(column), field, &utc));
+        let mut index: Index = self
+            .rows()
+            .enumerate()
+            .map(|(at, row)| (hash_of(row), at as u32))
+            .collect();
         index.sort_unstable();
         let index = Rc::new(index);
         self.indexes.borrow_mut().insert(key, index.clone());
@@ -159,7 +205,11 @@ impl Table {
 
 impl Block {
     fn row(&self, at: usize) -> Row<'_> {
-        let (text_from, ends_from, _) = if at == 0 { (0, 0, 0) } else { self.rows[at - 1] };
+        let (text_from, ends_from, _) = if at == 0 {
+            (0, 0, 0)
+        } else {
+            self.rows[at - 1]
+        };
         let (text_to, ends_to, gap) = self.rows[at];
         Row {
             gap,
@@ -172,5 +222,7 @@ impl Block {
 /// Returns FNV-1a over the canonical JSON: equal values have equal bytes.
 fn hash(value: &Value<'_>) -> u32 {
     let json = value.to_json();
-    json.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    json.bytes().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
 }

@@ -27,13 +27,21 @@ fn open_with(content: &str, change: impl FnOnce(&mut Shape)) -> (Sheet, Shape) {
 fn types(shape: &Shape) -> Vec<String> {
     let name = |field: &weir_plugin_sdk::Field| {
         let kind = serde_json::to_value(field.kind).unwrap();
-        format!("{}:{}{}", field.key, kind.as_str().unwrap(), if field.nullable { "?" } else { "" })
+        format!(
+            "{}:{}{}",
+            field.key,
+            kind.as_str().unwrap(),
+            if field.nullable { "?" } else { "" }
+        )
     };
     shape.fields.iter().map(name).collect()
 }
 
 fn query() -> Query {
-    Query { limit: 100, ..Query::default() }
+    Query {
+        limit: 100,
+        ..Query::default()
+    }
 }
 
 fn all(sheet: &Sheet) -> String {
@@ -41,16 +49,29 @@ fn all(sheet: &Sheet) -> String {
 }
 
 fn create(record: Value) -> Change {
-    Change { record: record.as_object().unwrap().clone(), ..Change::new(Verb::Create) }
+    Change {
+        record: record.as_object().unwrap().clone(),
+        ..Change::new(Verb::Create)
+    }
 }
 
 fn update(key: Value, record: Value) -> Change {
-    let (key, record) = (key.as_object().unwrap().clone(), record.as_object().unwrap().clone());
-    Change { key, record, ..Change::new(Verb::Update) }
+    let (key, record) = (
+        key.as_object().unwrap().clone(),
+        record.as_object().unwrap().clone(),
+    );
+    Change {
+        key,
+        record,
+        ..Change::new(Verb::Update)
+    }
 }
 
 fn delete(key: Value) -> Change {
-    Change { key: key.as_object().unwrap().clone(), ..Change::new(Verb::Delete) }
+    Change {
+        key: key.as_object().unwrap().clone(),
+        ..Change::new(Verb::Delete)
+    }
 }
 
 fn content() -> String {
@@ -66,29 +87,79 @@ fn nasty_files_are_read_as_documented() {
             "id:integer name:string",
             r#"[{"id":1,"name":"Ann"},{"id":2,"name":"Bob"}]"#,
         ),
-        ("byte order mark, CRLF", "\u{feff}id,n\r\n1,a\r\n", "id:integer n:string", r#"[{"id":1,"n":"a"}]"#),
-        ("no line end at the end", "id\n1", "id:integer", r#"[{"id":1}]"#),
-        ("old line ends", "id,n\r1,a\r", "id:integer n:string", r#"[{"id":1,"n":"a"}]"#),
-        ("semicolons", "id;n\n1;2,5\n", "id:integer n:string", r#"[{"id":1,"n":"2,5"}]"#),
+        (
+            "byte order mark, CRLF",
+            "\u{feff}id,n\r\n1,a\r\n",
+            "id:integer n:string",
+            r#"[{"id":1,"n":"a"}]"#,
+        ),
+        (
+            "no line end at the end",
+            "id\n1",
+            "id:integer",
+            r#"[{"id":1}]"#,
+        ),
+        (
+            "old line ends",
+            "id,n\r1,a\r",
+            "id:integer n:string",
+            r#"[{"id":1,"n":"a"}]"#,
+        ),
+        (
+            "semicolons",
+            "id;n\n1;2,5\n",
+            "id:integer n:string",
+            r#"[{"id":1,"n":"2,5"}]"#,
+        ),
         (
             "quoted newline and quote",
             "id,n\n1,\"a\n\"\"b\"\"\"\n",
             "id:integer n:string",
             r#"[{"id":1,"n":"a\n\"b\""}]"#,
         ),
-        ("leading zeros", "id,zip\n1,01234\n", "id:integer zip:string", r#"[{"id":1,"zip":"01234"}]"#),
-        ("formula-like text", "id,n\n1,=1+1\n", "id:integer n:string", r#"[{"id":1,"n":"=1+1"}]"#),
-        ("long digits", "id,n\n1,9007199254740993\n", "id:integer n:decimal", r#"[{"id":1,"n":"9007199254740993"}]"#),
+        (
+            "leading zeros",
+            "id,zip\n1,01234\n",
+            "id:integer zip:string",
+            r#"[{"id":1,"zip":"01234"}]"#,
+        ),
+        (
+            "formula-like text",
+            "id,n\n1,=1+1\n",
+            "id:integer n:string",
+            r#"[{"id":1,"n":"=1+1"}]"#,
+        ),
+        (
+            "long digits",
+            "id,n\n1,9007199254740993\n",
+            "id:integer n:decimal",
+            r#"[{"id":1,"n":"9007199254740993"}]"#,
+        ),
         (
             "empty cells",
             "id,n,t\n1,,\n2,5,x\n",
             "id:integer n:integer? t:string?",
             r#"[{"id":1,"n":null,"t":null},{"id":2,"n":5,"t":"x"}]"#,
         ),
-        ("duplicate headers", "id,a,a\n1,2,3\n", "id:integer a:integer a_2:integer", r#"[{"id":1,"a":2,"a_2":3}]"#),
-        ("blank header", "id,,c\n1,2,3\n", "id:integer column_2:integer c:integer", r#"[{"id":1,"column_2":2,"c":3}]"#),
+        (
+            "duplicate headers",
+            "id,a,a\n1,2,3\n",
+            "id:integer a:integer a_2:integer",
+            r#"[{"id":1,"a":2,"a_2":3}]"#,
+        ),
+        (
+            "blank header",
+            "id,,c\n1,2,3\n",
+            "id:integer column_2:integer c:integer",
+            r#"[{"id":1,"column_2":2,"c":3}]"#,
+        ),
         ("blank column", "id,\n1,\n", "id:integer", r#"[{"id":1}]"#),
-        ("trailing blank rows", "id,n\n1,a\n,\n\n,\n", "id:integer n:string", r#"[{"id":1,"n":"a"}]"#),
+        (
+            "trailing blank rows",
+            "id,n\n1,a\n,\n\n,\n",
+            "id:integer n:string",
+            r#"[{"id":1,"n":"a"}]"#,
+        ),
         (
             "ragged rows",
             "id,n\n1\n2,b,c\n",
@@ -108,9 +179,24 @@ fn nasty_files_are_read_as_documented() {
             "d:date t:datetime",
             r#"[{"d":"2024-02-29","t":"2024-02-29T10:00:00Z"}]"#,
         ),
-        ("booleans", "k,b\nx,TRUE\ny,false\n", "k:string b:boolean", r#"[{"k":"x","b":true},{"k":"y","b":false}]"#),
-        ("numbers", "k,n\nx,1\ny,2.50\n", "k:string n:number", r#"[{"k":"x","n":1},{"k":"y","n":2.5}]"#),
-        ("unicode", "ключ\nЖ\n日本\n", "ключ:string", r#"[{"ключ":"Ж"},{"ключ":"日本"}]"#),
+        (
+            "booleans",
+            "k,b\nx,TRUE\ny,false\n",
+            "k:string b:boolean",
+            r#"[{"k":"x","b":true},{"k":"y","b":false}]"#,
+        ),
+        (
+            "numbers",
+            "k,n\nx,1\ny,2.50\n",
+            "k:string n:number",
+            r#"[{"k":"x","n":1},{"k":"y","n":2.5}]"#,
+        ),
+        (
+            "unicode",
+            "ключ\nЖ\n日本\n",
+            "ключ:string",
+            r#"[{"ключ":"Ж"},{"ключ":"日本"}]"#,
+        ),
     ] {
         let (sheet, shape) = open(content);
         assert_eq!(types(&shape).join(" "), columns, "{name}");
@@ -131,27 +217,53 @@ fn hopeless_files_are_refused_with_a_reason() {
         (b"id,n\n\xc3,\xa9\n".to_vec(), "UTF-8"),
         (b"\xff\xfei\x00d\x00".to_vec(), "UTF-16"),
         (b"PK\x03\x04....".to_vec(), "ZIP"),
-        ([b"id,n\n1,\"never closed".to_vec(), vec![b'x'; 3 << 20]].concat(), "longer than 1 MiB"),
+        (
+            [b"id,n\n1,\"never closed".to_vec(), vec![b'x'; 3 << 20]].concat(),
+            "longer than 1 MiB",
+        ),
         (vec![b','; 5_000], "columns"),
     ] {
         files::put("data", "x.csv", content);
         let error = Sheet::describe(&settings("x.csv")).unwrap_err();
         assert!(error.message.contains(part), "{error}");
     }
-    assert!(Sheet::describe(&settings("missing.csv")).unwrap_err().is("unavailable"));
-    assert!(Sheet::describe(&json!({"connection": "other", "path": "x.csv"}).to_string()).unwrap_err().is("denied"));
+    assert!(
+        Sheet::describe(&settings("missing.csv"))
+            .unwrap_err()
+            .is("unavailable")
+    );
+    assert!(
+        Sheet::describe(&json!({"connection": "other", "path": "x.csv"}).to_string())
+            .unwrap_err()
+            .is("denied")
+    );
 }
 
 #[test]
 fn settings_are_strict() {
     for (settings, field) in [
         (json!({"connection": "data"}), "settings"),
-        (json!({"connection": "data", "path": "x.csv", "colour": 1}), "settings"),
+        (
+            json!({"connection": "data", "path": "x.csv", "colour": 1}),
+            "settings",
+        ),
         (json!({"connection": "data", "path": "x.pdf"}), "path"),
-        (json!({"connection": "data", "path": "x.csv", "delimiter": "::"}), "delimiter"),
-        (json!({"connection": "data", "path": "x.csv", "sheet": "a"}), "sheet"),
-        (json!({"connection": "data", "path": "x.csv", "header_row": 0}), "header_row"),
-        (json!({"connection": "data", "path": "x.xlsx", "delimiter": ","}), "delimiter"),
+        (
+            json!({"connection": "data", "path": "x.csv", "delimiter": "::"}),
+            "delimiter",
+        ),
+        (
+            json!({"connection": "data", "path": "x.csv", "sheet": "a"}),
+            "sheet",
+        ),
+        (
+            json!({"connection": "data", "path": "x.csv", "header_row": 0}),
+            "header_row",
+        ),
+        (
+            json!({"connection": "data", "path": "x.xlsx", "delimiter": ","}),
+            "delimiter",
+        ),
     ] {
         let error = Sheet::describe(&settings.to_string()).unwrap_err();
         assert_eq!(error.field.as_deref(), Some(field), "{settings}");
@@ -199,13 +311,25 @@ fn a_spreadsheet_from_europe_is_described_as_it_can_be_read() {
         types(&shape).join(" "),
         "Rechnung Nr:string Kunde:string Betrag (EUR):string Bezahlt am:string? Menge:number"
     );
-    let readings: Vec<Value> =
-        shape.fields.iter().map(|field| serde_json::to_value(&field.readings).unwrap()).collect();
+    let readings: Vec<Value> = shape
+        .fields
+        .iter()
+        .map(|field| serde_json::to_value(&field.readings).unwrap())
+        .collect();
     assert_eq!(readings[..2], [json!([]), json!([])]);
-    assert_eq!(readings[2], json!([{ "type": "number", "format": { "decimal": ",", "grouping": "." } }]));
-    assert_eq!(readings[3], json!([{ "type": "date", "format": { "date": "%-d/%-m/%Y" } }]));
+    assert_eq!(
+        readings[2],
+        json!([{ "type": "number", "format": { "decimal": ",", "grouping": "." } }])
+    );
+    assert_eq!(
+        readings[3],
+        json!([{ "type": "date", "format": { "date": "%-d/%-m/%Y" } }])
+    );
     // The amounts have points between their groups, so these are groups as well.
-    assert_eq!(readings[4], json!([{ "type": "integer", "format": { "grouping": "." } }]));
+    assert_eq!(
+        readings[4],
+        json!([{ "type": "integer", "format": { "grouping": "." } }])
+    );
     assert_eq!(shape.key, ["Rechnung Nr"]);
 }
 
@@ -220,46 +344,110 @@ fn points_in_a_file_of_commas_are_asked_for() {
     let (_, shape) = open("id;price;weight\n1;1,5;1.234\n2;2,25;12.5\n");
     assert!(shape.fields[2].readings.is_empty());
     let (_, shape) = open("id;amount\n1;1.234\n2;12.500\n");
-    assert_eq!(shape.fields[1].readings.len(), 2, "nothing else in the file says what a point is");
+    assert_eq!(
+        shape.fields[1].readings.len(),
+        2,
+        "nothing else in the file says what a point is"
+    );
     let (_, shape) = open("id;amount;price\n1;1.234;1.5\n2;12.500;0.25\n");
-    assert!(shape.fields[1].readings.is_empty(), "another column has decimal points");
+    assert!(
+        shape.fields[1].readings.is_empty(),
+        "another column has decimal points"
+    );
 }
 
 #[test]
 fn a_spreadsheet_from_europe_is_filtered_ordered_and_written() {
     let (sheet, _) = open_with(EUROPE, as_read);
     let ids = |query: &Query| -> Vec<String> {
-        let records: Vec<Value> = serde_json::from_str(&sheet.read(query).unwrap().records).unwrap();
-        records.iter().map(|record| record["Rechnung Nr"].as_str().unwrap().to_owned()).collect()
+        let records: Vec<Value> =
+            serde_json::from_str(&sheet.read(query).unwrap().records).unwrap();
+        records
+            .iter()
+            .map(|record| record["Rechnung Nr"].as_str().unwrap().to_owned())
+            .collect()
     };
     let first: Vec<Value> = serde_json::from_str(&all(&sheet)).unwrap();
-    assert_eq!((&first[0]["Betrag (EUR)"], &first[0]["Bezahlt am"]), (&json!(1234.5), &json!("2026-02-28")));
+    assert_eq!(
+        (&first[0]["Betrag (EUR)"], &first[0]["Bezahlt am"]),
+        (&json!(1234.5), &json!("2026-02-28"))
+    );
     assert_eq!(first[2]["Bezahlt am"], Value::Null);
     for (column, comparison, value, expected) in [
-        ("Betrag (EUR)", Comparison::AtLeast, json!(12), vec!["R-1", "R-2"]),
+        (
+            "Betrag (EUR)",
+            Comparison::AtLeast,
+            json!(12),
+            vec!["R-1", "R-2"],
+        ),
         ("Betrag (EUR)", Comparison::AtMost, json!(0), vec!["R-3"]),
-        ("Betrag (EUR)", Comparison::Equals, json!(1234.5), vec!["R-1"]),
-        ("Betrag (EUR)", Comparison::OneOf, json!([12, -7.25]), vec!["R-2", "R-3"]),
-        ("Bezahlt am", Comparison::AtLeast, json!("2026-03-01"), vec!["R-2"]),
-        ("Bezahlt am", Comparison::Equals, json!("2026-02-28"), vec!["R-1"]),
+        (
+            "Betrag (EUR)",
+            Comparison::Equals,
+            json!(1234.5),
+            vec!["R-1"],
+        ),
+        (
+            "Betrag (EUR)",
+            Comparison::OneOf,
+            json!([12, -7.25]),
+            vec!["R-2", "R-3"],
+        ),
+        (
+            "Bezahlt am",
+            Comparison::AtLeast,
+            json!("2026-03-01"),
+            vec!["R-2"],
+        ),
+        (
+            "Bezahlt am",
+            Comparison::Equals,
+            json!("2026-02-28"),
+            vec!["R-1"],
+        ),
         ("Bezahlt am", Comparison::IsEmpty, json!(true), vec!["R-3"]),
     ] {
-        let query = Query { conditions: vec![Condition::new(column, comparison, value.clone())], ..query() };
+        let query = Query {
+            conditions: vec![Condition::new(column, comparison, value.clone())],
+            ..query()
+        };
         assert_eq!(ids(&query), expected, "{column} {comparison} {value}");
     }
-    let by = |order: &str| ids(&Query { order: vec![Order::parse(order)], ..query() });
+    let by = |order: &str| {
+        ids(&Query {
+            order: vec![Order::parse(order)],
+            ..query()
+        })
+    };
     assert_eq!(by("Betrag (EUR)"), ["R-3", "R-2", "R-1"]);
     assert_eq!(by("-Bezahlt am"), ["R-2", "R-1", "R-3"]);
 
     let record = json!({ "Rechnung Nr": "R-4", "Kunde": "Ört", "Betrag (EUR)": 98765.4, "Bezahlt am": "2026-02-03", "Menge": 7000 });
-    let answered: Value = serde_json::from_str(&sheet.write(&create(record.clone())).unwrap()).unwrap();
+    let answered: Value =
+        serde_json::from_str(&sheet.write(&create(record.clone())).unwrap()).unwrap();
     assert_eq!(answered, record);
-    assert_eq!(content(), format!("{EUROPE}R-4;Ört;98.765,4;3/2/2026;7.000\r\n"));
-    sheet.write(&update(json!({ "Rechnung Nr": "R-2" }), json!({ "Betrag (EUR)": 0.5 }))).unwrap();
-    assert!(content().contains("R-2;Åse;0,5;1/3/2026;20\r\n"), "{}", content());
+    assert_eq!(
+        content(),
+        format!("{EUROPE}R-4;Ört;98.765,4;3/2/2026;7.000\r\n")
+    );
+    sheet
+        .write(&update(
+            json!({ "Rechnung Nr": "R-2" }),
+            json!({ "Betrag (EUR)": 0.5 }),
+        ))
+        .unwrap();
+    assert!(
+        content().contains("R-2;Åse;0,5;1/3/2026;20\r\n"),
+        "{}",
+        content()
+    );
     // A condition beside the key is held to values, not to text.
     let guarded = Change {
-        conditions: vec![Condition::new("Betrag (EUR)", Comparison::Equals, json!(98765.4))],
+        conditions: vec![Condition::new(
+            "Betrag (EUR)",
+            Comparison::Equals,
+            json!(98765.4),
+        )],
         ..delete(json!({ "Rechnung Nr": "R-4" }))
     };
     sheet.write(&guarded).unwrap();
@@ -271,9 +459,15 @@ fn a_value_that_its_column_cannot_hold_whole_is_refused() {
     let (sheet, _) = open_with("id,at\n1,28.02.2026 14:30\n", as_read);
     assert_eq!(all(&sheet), r#"[{"id":1,"at":"2026-02-28T14:30:00Z"}]"#);
     let before = content();
-    let error = sheet.write(&create(json!({ "id": 2, "at": "2026-02-28T14:30:15Z" }))).unwrap_err();
+    let error = sheet
+        .write(&create(json!({ "id": 2, "at": "2026-02-28T14:30:15Z" })))
+        .unwrap_err();
     assert_eq!(error.field.as_deref(), Some("at"), "{error:?}");
-    assert!(error.message.contains("%d.%m.%Y %H:%M"), "{}", error.message);
+    assert!(
+        error.message.contains("%d.%m.%Y %H:%M"),
+        "{}",
+        error.message
+    );
     assert_eq!(content(), before);
 }
 
@@ -281,7 +475,10 @@ fn a_value_that_its_column_cannot_hold_whole_is_refused() {
 fn a_column_that_is_gone_is_named_and_others_go_on() {
     let (sheet, _) = open("id,name,city\n1,Ann,Oslo\n");
     files::put("data", "x.csv", "id,city,new\n1,Oslo,?\n");
-    let only = Query { columns: vec!["city".into()], ..query() };
+    let only = Query {
+        columns: vec!["city".into()],
+        ..query()
+    };
     assert_eq!(sheet.read(&only).unwrap().records, r#"[{"city":"Oslo"}]"#);
     let error = sheet.read(&query()).unwrap_err();
     assert!(error.is("source_changed"));
@@ -300,9 +497,18 @@ fn conditions_order_and_limit_choose_records() {
     let (sheet, _) = open("id,n,t\n3,1.5,b\n1,,a\n2,10,\n10,2,B\n");
     let ids = |conditions: Vec<Condition>, order: &[&str]| {
         let order = order.iter().map(|by| Order::parse(by)).collect();
-        let query = Query { conditions, order, columns: vec!["id".into()], ..query() };
-        let records: Vec<Value> = serde_json::from_str(&sheet.read(&query).unwrap().records).unwrap();
-        records.iter().map(|record| record["id"].as_i64().unwrap()).collect::<Vec<_>>()
+        let query = Query {
+            conditions,
+            order,
+            columns: vec!["id".into()],
+            ..query()
+        };
+        let records: Vec<Value> =
+            serde_json::from_str(&sheet.read(&query).unwrap().records).unwrap();
+        records
+            .iter()
+            .map(|record| record["id"].as_i64().unwrap())
+            .collect::<Vec<_>>()
     };
     use Comparison::*;
     assert_eq!(ids(vec![], &[]), [1, 2, 3, 10]);
@@ -312,14 +518,37 @@ fn conditions_order_and_limit_choose_records() {
     assert_eq!(ids(vec![], &["t"]), [10, 1, 3, 2]);
     assert_eq!(ids(vec![Condition::new("id", Equals, 3)], &[]), [3]);
     assert_eq!(ids(vec![Condition::new("id", Equals, 3.0)], &[]), [3]);
-    assert_eq!(ids(vec![Condition::new("id", Equals, Value::Null)], &[]), [0_i64; 0]);
+    assert_eq!(
+        ids(vec![Condition::new("id", Equals, Value::Null)], &[]),
+        [0_i64; 0]
+    );
     assert_eq!(ids(vec![Condition::new("t", Equals, "b")], &[]), [3]);
     assert_eq!(ids(vec![Condition::new("t", Equals, "")], &[]), [0_i64; 0]);
-    assert_eq!(ids(vec![Condition::new("t", ContainsCi, "B")], &[]), [3, 10]);
+    assert_eq!(
+        ids(vec![Condition::new("t", ContainsCi, "B")], &[]),
+        [3, 10]
+    );
     assert_eq!(ids(vec![Condition::new("t", IsEmpty, true)], &[]), [2]);
-    assert_eq!(ids(vec![Condition::new("n", AtLeast, 2), Condition::new("id", NotEquals, 10)], &[]), [2]);
-    assert_eq!(ids(vec![Condition::new("id", OneOf, json!([10, 1, 99]))], &[]), [1, 10]);
-    let error = sheet.read(&Query { order: vec![Order::parse("x")], ..query() }).unwrap_err();
+    assert_eq!(
+        ids(
+            vec![
+                Condition::new("n", AtLeast, 2),
+                Condition::new("id", NotEquals, 10)
+            ],
+            &[]
+        ),
+        [2]
+    );
+    assert_eq!(
+        ids(vec![Condition::new("id", OneOf, json!([10, 1, 99]))], &[]),
+        [1, 10]
+    );
+    let error = sheet
+        .read(&Query {
+            order: vec![Order::parse("x")],
+            ..query()
+        })
+        .unwrap_err();
     assert_eq!(error.field.as_deref(), Some("x"));
 }
 
@@ -330,7 +559,14 @@ fn walk(sheet: &Sheet, order: &[&str], limit: u32, mut meanwhile: impl FnMut(usi
     for page in 0.. {
         assert!(page < 1_000, "the walk ends");
         let order = order.iter().map(|by| Order::parse(by)).collect();
-        let answer = sheet.read(&Query { order, limit, cursor, ..query() }).unwrap();
+        let answer = sheet
+            .read(&Query {
+                order,
+                limit,
+                cursor,
+                ..query()
+            })
+            .unwrap();
         let page_records: Vec<Value> = serde_json::from_str(&answer.records).unwrap();
         assert!(page_records.len() <= limit as usize);
         records.extend(page_records);
@@ -360,11 +596,17 @@ fn a_walk_yields_each_record_once_while_rows_are_inserted() {
                 text = text.replacen("id,n\n", &format!("id,n\n{id},{}\n", page % 3), 1);
                 files::put("data", "x.csv", text.clone());
             });
-            let mut ids: Vec<i64> = seen.iter().map(|record| record["id"].as_i64().unwrap()).collect();
+            let mut ids: Vec<i64> = seen
+                .iter()
+                .map(|record| record["id"].as_i64().unwrap())
+                .collect();
             ids.sort_unstable();
             let doubles = ids.windows(2).filter(|pair| pair[0] == pair[1]).count();
             assert_eq!(doubles, 0, "{order:?} by {limit}");
-            assert!((0..50).all(|n| ids.binary_search(&(n * 2)).is_ok()), "{order:?} by {limit}: {ids:?}");
+            assert!(
+                (0..50).all(|n| ids.binary_search(&(n * 2)).is_ok()),
+                "{order:?} by {limit}: {ids:?}"
+            );
         }
     }
 }
@@ -375,8 +617,13 @@ fn records_without_a_key_or_with_a_double_one_are_all_walked() {
     for key in [vec![], vec!["a".to_owned()]] {
         for order in [&[][..], &["a"], &["-b"]] {
             for limit in [1, 3, 10, 19, 20] {
-                let (sheet, _) = open_with(&format!("a,b\n{rows}"), |shape| shape.key = key.clone());
-                assert_eq!(walk(&sheet, order, limit, |_| {}).len(), 20, "{key:?} {order:?} by {limit}");
+                let (sheet, _) =
+                    open_with(&format!("a,b\n{rows}"), |shape| shape.key = key.clone());
+                assert_eq!(
+                    walk(&sheet, order, limit, |_| {}).len(),
+                    20,
+                    "{key:?} {order:?} by {limit}"
+                );
             }
         }
     }
@@ -386,7 +633,12 @@ fn records_without_a_key_or_with_a_double_one_are_all_walked() {
 fn a_foreign_cursor_is_refused() {
     let (sheet, _) = open("id\n1\n2\n");
     for cursor in ["", "[]", "[1]", "[1,-1]", "{}", "[1,2,3]"] {
-        let error = sheet.read(&Query { cursor: Some(cursor.into()), ..query() }).unwrap_err();
+        let error = sheet
+            .read(&Query {
+                cursor: Some(cursor.into()),
+                ..query()
+            })
+            .unwrap_err();
         assert_eq!(error.field.as_deref(), Some("cursor"), "{cursor}");
     }
 }
@@ -394,7 +646,13 @@ fn a_foreign_cursor_is_refused() {
 #[test]
 fn a_write_changes_its_row_and_no_other_byte() {
     for (name, before, change, after, record) in [
-        ("create", "id,n\n1,a\n", create(json!({"id": 7, "n": "b"})), "id,n\n1,a\n7,b\n", r#"{"id":7,"n":"b"}"#),
+        (
+            "create",
+            "id,n\n1,a\n",
+            create(json!({"id": 7, "n": "b"})),
+            "id,n\n1,a\n7,b\n",
+            r#"{"id":7,"n":"b"}"#,
+        ),
         (
             "create, counted",
             "id,n\n1,a\n5,b\n",
@@ -458,7 +716,13 @@ fn a_write_changes_its_row_and_no_other_byte() {
             "id,n\n9,a\n2,b\n",
             r#"{"id":9,"n":"a"}"#,
         ),
-        ("delete", "id,n\n1,a\n2,b\n3,c\n", delete(json!({"id": 2})), "id,n\n1,a\n3,c\n", r#"{"id":2,"n":"b"}"#),
+        (
+            "delete",
+            "id,n\n1,a\n2,b\n3,c\n",
+            delete(json!({"id": 2})),
+            "id,n\n1,a\n3,c\n",
+            r#"{"id":2,"n":"b"}"#,
+        ),
         (
             "delete the last, no end",
             "id,n\r\n1,a\r\n2,b",
@@ -466,7 +730,13 @@ fn a_write_changes_its_row_and_no_other_byte() {
             "id,n\r\n1,a",
             r#"{"id":2,"n":"b"}"#,
         ),
-        ("delete the only", "id,n\n1,a\n", delete(json!({"id": 1})), "id,n\n", r#"{"id":1,"n":"a"}"#),
+        (
+            "delete the only",
+            "id,n\n1,a\n",
+            delete(json!({"id": 1})),
+            "id,n\n",
+            r#"{"id":1,"n":"a"}"#,
+        ),
     ] {
         let (sheet, _) = open(before);
         assert_eq!(sheet.write(&change).as_deref(), Ok(record), "{name}");
@@ -474,7 +744,10 @@ fn a_write_changes_its_row_and_no_other_byte() {
         // The answer is what reading gives.
         if change.verb != Verb::Delete {
             let read: Vec<Value> = serde_json::from_str(&all(&sheet)).unwrap();
-            assert!(read.contains(&serde_json::from_str(record).unwrap()), "{name}");
+            assert!(
+                read.contains(&serde_json::from_str(record).unwrap()),
+                "{name}"
+            );
         }
     }
 }
@@ -483,11 +756,27 @@ fn a_write_changes_its_row_and_no_other_byte() {
 fn writes_that_cannot_be_are_refused_and_change_nothing() {
     let text = "id,n,t\n1,5,a\n2,6,b\n2,7,c\n";
     for (change, code, field) in [
-        (create(json!({"id": 1, "n": 1, "t": "x"})), "conflict", Some("id")),
+        (
+            create(json!({"id": 1, "n": 1, "t": "x"})),
+            "conflict",
+            Some("id"),
+        ),
         (create(json!({"id": 9, "t": "x"})), "invalid", Some("n")),
-        (create(json!({"id": 9, "n": "many", "t": "x"})), "invalid", Some("n")),
-        (create(json!({"id": 9, "n": null, "t": "x"})), "invalid", Some("n")),
-        (create(json!({"id": 9, "n": 1, "other": "x"})), "invalid", Some("other")),
+        (
+            create(json!({"id": 9, "n": "many", "t": "x"})),
+            "invalid",
+            Some("n"),
+        ),
+        (
+            create(json!({"id": 9, "n": null, "t": "x"})),
+            "invalid",
+            Some("n"),
+        ),
+        (
+            create(json!({"id": 9, "n": 1, "other": "x"})),
+            "invalid",
+            Some("other"),
+        ),
         (create(json!({"n": 1, "t": "x"})), "invalid", Some("id")),
         (update(json!({"id": 3}), json!({"n": 1})), "not_found", None),
         (update(json!({"id": 2}), json!({"n": 1})), "ambiguous", None),
@@ -498,7 +787,11 @@ fn writes_that_cannot_be_are_refused_and_change_nothing() {
     ] {
         let (sheet, _) = open_with(text, |shape| shape.key = vec!["id".into()]);
         let error: Error = sheet.write(&change).unwrap_err();
-        assert_eq!((error.code.as_str(), error.field.as_deref()), (code, field), "{change:?}");
+        assert_eq!(
+            (error.code.as_str(), error.field.as_deref()),
+            (code, field),
+            "{change:?}"
+        );
         assert_eq!(content(), text, "{change:?}");
     }
 }
@@ -514,13 +807,19 @@ fn nothing_is_appended_behind_a_quote_that_is_never_closed() {
         ("id,\"note", false),
     ] {
         let (sheet, _) = open_with(text, |shape| shape.key = vec!["id".into()]);
-        let record = if is_counted { json!({"note": "x"}) } else { json!({"id": "y", "note": "x"}) };
+        let record = if is_counted {
+            json!({"note": "x"})
+        } else {
+            json!({"id": "y", "note": "x"})
+        };
         let refused = sheet.write(&create(record)).unwrap_err();
         assert_eq!(refused.code, "upstream_error", "{text:?}");
         assert_eq!(content(), text);
     }
     let (sheet, _) = open_with("id,note\n1,\"abc", |shape| shape.key = vec!["id".into()]);
-    sheet.write(&update(json!({"id": 1}), json!({"note": "d"}))).unwrap();
+    sheet
+        .write(&update(json!({"id": 1}), json!({"note": "d"})))
+        .unwrap();
     sheet.write(&create(json!({"note": "x"}))).unwrap();
     assert_eq!(content(), "id,note\n1,d\n2,x");
 }
@@ -535,15 +834,51 @@ fn changes_are_held_to_conditions() {
     };
     let equals = |change, owner: &str| guarded(change, Comparison::Equals, owner.into());
     for (change, after, told) in [
-        (equals(update(json!({"id": 1}), json!({"n": 9})), "ann"), text.replace("1,5", "1,9"), Ok(())),
-        (equals(update(json!({"id": 2}), json!({"n": 9})), "ann"), text.replace("2,7", "2,9"), Ok(())),
-        (equals(delete(json!({"id": 2})), "bob"), text.replace("2,6,bob\n", ""), Ok(())),
-        (equals(update(json!({"id": 1}), json!({"n": 9})), "bob"), text.to_owned(), Err("not_found")),
-        (equals(delete(json!({"id": 1})), "Ann"), text.to_owned(), Err("not_found")),
-        (equals(delete(json!({"id": 3})), ""), text.to_owned(), Err("not_found")),
-        (guarded(delete(json!({"id": 3})), Comparison::IsEmpty, json!(true)), text.replace("3,8,\n", ""), Ok(())),
-        (guarded(delete(json!({"id": 1})), Comparison::OneOf, json!([])), text.to_owned(), Err("not_found")),
-        (guarded(delete(json!({"id": 1})), Comparison::OneOf, json!("ann")), text.to_owned(), Err("invalid")),
+        (
+            equals(update(json!({"id": 1}), json!({"n": 9})), "ann"),
+            text.replace("1,5", "1,9"),
+            Ok(()),
+        ),
+        (
+            equals(update(json!({"id": 2}), json!({"n": 9})), "ann"),
+            text.replace("2,7", "2,9"),
+            Ok(()),
+        ),
+        (
+            equals(delete(json!({"id": 2})), "bob"),
+            text.replace("2,6,bob\n", ""),
+            Ok(()),
+        ),
+        (
+            equals(update(json!({"id": 1}), json!({"n": 9})), "bob"),
+            text.to_owned(),
+            Err("not_found"),
+        ),
+        (
+            equals(delete(json!({"id": 1})), "Ann"),
+            text.to_owned(),
+            Err("not_found"),
+        ),
+        (
+            equals(delete(json!({"id": 3})), ""),
+            text.to_owned(),
+            Err("not_found"),
+        ),
+        (
+            guarded(delete(json!({"id": 3})), Comparison::IsEmpty, json!(true)),
+            text.replace("3,8,\n", ""),
+            Ok(()),
+        ),
+        (
+            guarded(delete(json!({"id": 1})), Comparison::OneOf, json!([])),
+            text.to_owned(),
+            Err("not_found"),
+        ),
+        (
+            guarded(delete(json!({"id": 1})), Comparison::OneOf, json!("ann")),
+            text.to_owned(),
+            Err("invalid"),
+        ),
     ] {
         let (sheet, _) = open_with(text, |shape| shape.key = vec!["id".into()]);
         let done = sheet.write(&change).map(|_| ());
@@ -568,11 +903,19 @@ fn two_writers_lose_no_row() {
         }
     });
     sheet.write(&create(json!({"n": "mine"}))).unwrap();
-    assert_eq!(content(), "id,n\n1,a\n101,other\n102,other\n103,other\n104,mine\n");
+    assert_eq!(
+        content(),
+        "id,n\n1,a\n101,other\n102,other\n103,other\n104,mine\n"
+    );
 
     let (sheet, _) = open("id,n\n1,a\n");
     files::before_replace(|| files::put("data", "x.csv", "id,n\n1,a\n"));
-    assert!(sheet.write(&create(json!({"n": "b"}))).unwrap_err().is("conflict"));
+    assert!(
+        sheet
+            .write(&create(json!({"n": "b"})))
+            .unwrap_err()
+            .is("conflict")
+    );
 }
 
 #[test]
@@ -582,10 +925,22 @@ fn a_large_file_reports_progress_and_can_be_cancelled() {
     let (sheet, _) = open(&text);
     for pass in ["streamed", "cached"] {
         progress::reset();
-        let page = sheet.read(&Query { limit: 2, order: vec![Order::parse("-id")], ..query() }).unwrap();
-        assert_eq!(page.records, r#"[{"id":199999,"name":"name 199999"},{"id":199998,"name":"name 199998"}]"#);
+        let page = sheet
+            .read(&Query {
+                limit: 2,
+                order: vec![Order::parse("-id")],
+                ..query()
+            })
+            .unwrap();
+        assert_eq!(
+            page.records,
+            r#"[{"id":199999,"name":"name 199999"},{"id":199998,"name":"name 199998"}]"#
+        );
         let done: Vec<f64> = progress::reports().iter().map(|report| report.0).collect();
-        assert!(done.len() >= 3 && done.windows(2).all(|pair| pair[0] < pair[1]), "{pass}: {done:?}");
+        assert!(
+            done.len() >= 3 && done.windows(2).all(|pair| pair[0] < pair[1]),
+            "{pass}: {done:?}"
+        );
     }
     progress::cancel();
     assert!(sheet.read(&query()).unwrap_err().is("cancelled"));
@@ -597,7 +952,10 @@ fn a_file_too_large_to_keep_is_streamed_by_every_call() {
     let filler = "x".repeat(200);
     (0..150_000).for_each(|n| text.push_str(&format!("{n},{filler}{n}\n")));
     let (sheet, _) = open(&text);
-    let query = Query { conditions: vec![Condition::new("id", Comparison::Equals, 149_999)], ..query() };
+    let query = Query {
+        conditions: vec![Condition::new("id", Comparison::Equals, 149_999)],
+        ..query()
+    };
     for _ in 0..2 {
         let reads = files::reads();
         assert!(sheet.read(&query).unwrap().records.contains("149999"));
@@ -614,10 +972,16 @@ fn a_workbook_is_read_and_not_written() {
     ] {
         files::put("data", path, bytes);
         let shape = Sheet::describe(&settings(path)).unwrap();
-        let expected =
-            "id:integer name:string? price:number zip:string day:date at:datetime open:boolean a:integer? a_2:string?";
+        let expected = "id:integer name:string? price:number zip:string day:date at:datetime open:boolean a:integer? a_2:string?";
         assert_eq!(types(&shape).join(" "), expected, "{path}");
-        assert!(shape.capabilities.read_only.as_deref().unwrap().ends_with("files are read-only"));
+        assert!(
+            shape
+                .capabilities
+                .read_only
+                .as_deref()
+                .unwrap()
+                .ends_with("files are read-only")
+        );
         let sheet = Sheet::open(&settings(path), &shape).unwrap();
         assert_eq!(
             all(&sheet),
@@ -627,6 +991,11 @@ fn a_workbook_is_read_and_not_written() {
             ),
             "{path}"
         );
-        assert!(sheet.write(&create(json!({"id": 3}))).unwrap_err().is("unsupported"));
+        assert!(
+            sheet
+                .write(&create(json!({"id": 3})))
+                .unwrap_err()
+                .is("unsupported")
+        );
     }
 }

@@ -23,7 +23,9 @@ const CELLS_MAX: usize = 1_000_000;
 pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
     if info.size > FILE_BYTES_MAX {
         let mib = FILE_BYTES_MAX >> 20;
-        return Err(Error::unsupported(format!("The workbook is larger than {mib} MiB; save the sheet as CSV.")));
+        return Err(Error::unsupported(format!(
+            "The workbook is larger than {mib} MiB; save the sheet as CSV."
+        )));
     }
     crate::cache::make_room(crate::cache::BYTES_MAX);
     let mut bytes = Vec::with_capacity(info.size as usize);
@@ -36,7 +38,9 @@ pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
         Format::Workbook("ODS") => {
             let mut workbook: Ods<_> = Ods::new(bytes).map_err(|error| broken("ODS", &error))?;
             let name = sheet(workbook.sheet_names(), settings)?;
-            workbook.worksheet_range(&name).map_err(|error| broken("sheet", &error))?
+            workbook
+                .worksheet_range(&name)
+                .map_err(|error| broken("sheet", &error))?
         }
         _ => {
             let mut workbook: Xlsx<_> = Xlsx::new(bytes).map_err(|error| broken("XLSX", &error))?;
@@ -53,9 +57,15 @@ fn sheet(sheets: Vec<String>, settings: &Settings) -> Result<String, Error> {
         Some(name) if sheets.contains(name) => Ok(name.clone()),
         Some(name) => {
             let known = sheets.join(", ");
-            Err(Error::source_changed(format!("There is no sheet {name:?}; there are: {known}.")).field("sheet"))
+            Err(
+                Error::source_changed(format!("There is no sheet {name:?}; there are: {known}."))
+                    .field("sheet"),
+            )
         }
-        None => sheets.into_iter().next().ok_or_else(|| Error::invalid("The workbook has no sheet.")),
+        None => sheets
+            .into_iter()
+            .next()
+            .ok_or_else(|| Error::invalid("The workbook has no sheet.")),
     }
 }
 
@@ -77,7 +87,10 @@ fn cells(workbook: &mut Xlsx<Cursor<Vec<u8>>>, name: &str) -> Result<Range<Data>
         let (row, column) = cell.get_position();
         (top, bottom, right) = (top.min(row), bottom.max(row), right.max(column));
         check(top, bottom, right)?;
-        cells.push(Cell::new((row, column), Data::from(cell.get_value().clone())));
+        cells.push(Cell::new(
+            (row, column),
+            Data::from(cell.get_value().clone()),
+        ));
     }
     Ok(Range::from_sparse(cells))
 }
@@ -86,10 +99,14 @@ fn cells(workbook: &mut Xlsx<Cursor<Vec<u8>>>, name: &str) -> Result<Range<Data>
 fn check(top: u32, bottom: u32, right: u32) -> Result<usize, Error> {
     let width = right as usize + 1;
     if width > COLUMNS_MAX {
-        return Err(Error::unsupported(format!("The sheet has more than {COLUMNS_MAX} columns.")));
+        return Err(Error::unsupported(format!(
+            "The sheet has more than {COLUMNS_MAX} columns."
+        )));
     }
     if (bottom - top + 1) as usize * width > CELLS_MAX {
-        return Err(Error::unsupported(format!("The sheet has more than {CELLS_MAX} cells; save it as CSV.")));
+        return Err(Error::unsupported(format!(
+            "The sheet has more than {CELLS_MAX} cells; save it as CSV."
+        )));
     }
     Ok(width)
 }
@@ -103,7 +120,8 @@ fn table(settings: &Settings, range: &Range<Data>) -> Result<Table, Error> {
     let mut header_seen = false;
     for (index, cells) in range.rows().enumerate() {
         // Rows and columns are counted from the sheet's corner, as people see them.
-        let texts = std::iter::repeat_n(String::new(), left as usize).chain(cells.iter().map(text_of));
+        let texts =
+            std::iter::repeat_n(String::new(), left as usize).chain(cells.iter().map(text_of));
         let texts: Vec<String> = texts.collect();
         let row = OwnedRow::from_cells(texts.iter().map(String::as_str));
         let row = row.as_row();
@@ -118,7 +136,11 @@ fn table(settings: &Settings, range: &Range<Data>) -> Result<Table, Error> {
             table.textual = vec![false; width];
         }
     }
-    if header_seen { Ok(table) } else { Err(no_header()) }
+    if header_seen {
+        Ok(table)
+    } else {
+        Err(no_header())
+    }
 }
 
 /// Notes columns of text: a text cell that would read as something else was made text on purpose, such as `007` or a
@@ -142,12 +164,18 @@ fn text_of(cell: &Data) -> String {
         Data::Bool(boolean) => boolean.to_string(),
         Data::DateTime(datetime) if datetime.is_datetime() => {
             let (year, month, day, hour, minute, second, milli) = datetime.to_ymd_hms_milli();
-            let fraction = if milli == 0 { String::new() } else { format!(".{milli:03}") };
+            let fraction = if milli == 0 {
+                String::new()
+            } else {
+                format!(".{milli:03}")
+            };
             format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{fraction}")
         }
         Data::DateTime(duration) => duration.as_f64().to_string(),
         // ODS writes dates and times in ISO 8601; a date alone becomes its midnight like everywhere else here.
-        Data::DateTimeIso(text) if weir_plugin_sdk::value::is_date(text) => format!("{text}{MIDNIGHT}"),
+        Data::DateTimeIso(text) if weir_plugin_sdk::value::is_date(text) => {
+            format!("{text}{MIDNIGHT}")
+        }
         Data::DateTimeIso(text) => text.replacen('T', " ", 1),
         Data::DurationIso(text) => text.clone(),
         // #N/A and its like are no values.
@@ -174,9 +202,14 @@ mod tests {
     fn described(cells: &[(&str, &str)]) -> Result<Shape, Error> {
         let rows = cells.iter().map(|(place, text)| {
             let row = place.trim_start_matches(char::is_alphabetic);
-            format!(r#"<row r="{row}"><c r="{place}" t="inlineStr"><is><t>{text}</t></is></c></row>"#)
+            format!(
+                r#"<row r="{row}"><c r="{place}" t="inlineStr"><is><t>{text}</t></is></c></row>"#
+            )
         });
-        let sheet = format!("<worksheet><sheetData>{}</sheetData></worksheet>", rows.collect::<String>());
+        let sheet = format!(
+            "<worksheet><sheetData>{}</sheetData></worksheet>",
+            rows.collect::<String>()
+        );
         let relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
         let root = format!(
             r#"<Relationships><Relationship Id="r1" Type="{relation}/officeDocument" Target="xl/workbook.xml"/></Relationships>"#
@@ -196,7 +229,10 @@ mod tests {
         let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
         for (name, text) in parts {
             archive
-                .start_file(name, SimpleFileOptions::default().compression_method(CompressionMethod::Stored))
+                .start_file(
+                    name,
+                    SimpleFileOptions::default().compression_method(CompressionMethod::Stored),
+                )
                 .unwrap();
             archive.write_all(text.as_bytes()).unwrap();
         }
@@ -209,9 +245,17 @@ mod tests {
     fn a_stray_cell_is_refused_before_it_takes_the_memory() {
         let shape = described(&[("A1", "name"), ("A2", "x")]).expect("a table");
         assert_eq!(shape.fields[0].key, "name");
-        for (stray, said) in [("XFD1048576", "more than 2000 columns"), ("B1048576", "more than 1000000 cells")] {
-            let error = described(&[("A1", "name"), ("A2", "x"), (stray, "x")]).map(|_| ()).expect_err(stray);
-            assert!(error.is("unsupported") && error.message.contains(said), "{error}");
+        for (stray, said) in [
+            ("XFD1048576", "more than 2000 columns"),
+            ("B1048576", "more than 1000000 cells"),
+        ] {
+            let error = described(&[("A1", "name"), ("A2", "x"), (stray, "x")])
+                .map(|_| ())
+                .expect_err(stray);
+            assert!(
+                error.is("unsupported") && error.message.contains(said),
+                "{error}"
+            );
         }
     }
 }

@@ -7,7 +7,9 @@ use std::ops::Range;
 use weir_plugin_sdk::error::Result;
 use weir_plugin_sdk::matches::Matcher;
 use weir_plugin_sdk::serde_json::{self, Map};
-use weir_plugin_sdk::{Change, Condition, Error, Field, Shape, Type, Value, Verb, Zone, files, index, log, records};
+use weir_plugin_sdk::{
+    Change, Condition, Error, Field, Shape, Type, Value, Verb, Zone, files, index, log, records,
+};
 
 use crate::cache;
 use crate::header::Columns;
@@ -23,9 +25,18 @@ const ATTEMPTS: usize = 20;
 /// The bound on files whose old and new content are both in memory.
 const WHOLE_BYTES_MAX: u64 = 16 << 20;
 
-pub(crate) fn write(settings: &Settings, shape: &Shape, zone: &Zone, change: &Change) -> Result<String> {
+pub(crate) fn write(
+    settings: &Settings,
+    shape: &Shape,
+    zone: &Zone,
+    change: &Change,
+) -> Result<String> {
     if let Format::Workbook(_) = settings.format {
-        let reason = shape.capabilities.read_only.as_deref().unwrap_or("Workbooks are read-only");
+        let reason = shape
+            .capabilities
+            .read_only
+            .as_deref()
+            .unwrap_or("Workbooks are read-only");
         return Err(Error::unsupported(format!("{reason}.")));
     }
     let edit = Edit::new(shape, zone, change)?;
@@ -34,8 +45,15 @@ pub(crate) fn write(settings: &Settings, shape: &Shape, zone: &Zone, change: &Ch
         let info = stat(settings)?;
         let source = Source::open(settings, shape, zone, &info)?;
         let is_large = info.size > WHOLE_BYTES_MAX || settings.index == UseIndex::Always;
-        let whole = if is_large { None } else { Some(whole(settings, info.size)?) };
-        if whole.as_ref().is_some_and(|whole| whole.len() as u64 != info.size) {
+        let whole = if is_large {
+            None
+        } else {
+            Some(whole(settings, info.size)?)
+        };
+        if whole
+            .as_ref()
+            .is_some_and(|whole| whole.len() as u64 != info.size)
+        {
             continue;
         }
         let content = Content::find(&source, whole.as_deref(), &edit)?;
@@ -53,8 +71,11 @@ pub(crate) fn write(settings: &Settings, shape: &Shape, zone: &Zone, change: &Ch
             Ok(version) => {
                 // The old rows are still there, and the new row is behind them.
                 if edit.verb == Verb::Create && indexed::applies(settings, &info) {
-                    let extended = index::extend(&Source::source(settings), &info.version, &version);
-                    extended.unwrap_or_else(|error| log::debug(&format!("The indexes are built anew: {error}")));
+                    let extended =
+                        index::extend(&Source::source(settings), &info.version, &version);
+                    extended.unwrap_or_else(|error| {
+                        log::debug(&format!("The indexes are built anew: {error}"))
+                    });
                 }
                 return Ok(record);
             }
@@ -62,8 +83,10 @@ pub(crate) fn write(settings: &Settings, shape: &Shape, zone: &Zone, change: &Ch
             Err(error) => return Err(error),
         }
     }
-    Err(Error::conflict("Others change the file faster than this change can be made; nothing was written.")
-        .retry_after_ms(1_000))
+    Err(Error::conflict(
+        "Others change the file faster than this change can be made; nothing was written.",
+    )
+    .retry_after_ms(1_000))
 }
 
 fn whole(settings: &Settings, size: u64) -> Result<Vec<u8>> {
@@ -94,8 +117,15 @@ impl<'e> Edit<'e> {
     fn new(shape: &'e Shape, zone: &'e Zone, change: &Change) -> Result<Self> {
         let key_fields = key_fields(shape)?;
         let values = values(&change.record, shape, zone)?;
-        let mut edit =
-            Self { shape, zone, verb: change.verb, key: Vec::new(), conditions: Vec::new(), values, counted: None };
+        let mut edit = Self {
+            shape,
+            zone,
+            verb: change.verb,
+            key: Vec::new(),
+            conditions: Vec::new(),
+            values,
+            counted: None,
+        };
         match change.verb {
             Verb::Create => {
                 for at in key_fields {
@@ -105,7 +135,9 @@ impl<'e> Edit<'e> {
                         None => return Err(missing(&shape.fields[at])),
                     }
                 }
-                let absent = |at: &usize| edit.values.iter().all(|(field, _)| field != at) && edit.counted != Some(*at);
+                let absent = |at: &usize| {
+                    edit.values.iter().all(|(field, _)| field != at) && edit.counted != Some(*at)
+                };
                 let required = (0..shape.fields.len()).filter(absent).find(|at| {
                     let field = &shape.fields[*at];
                     !field.nullable && !may_be_counted(field, shape) && field.kind != Type::String
@@ -116,7 +148,9 @@ impl<'e> Edit<'e> {
             }
             Verb::Update | Verb::Delete => {
                 if key_fields.is_empty() {
-                    return Err(Error::unsupported("The collection has no key, so no record can be named."));
+                    return Err(Error::unsupported(
+                        "The collection has no key, so no record can be named.",
+                    ));
                 }
                 let given = self::values(&change.key, shape, zone)?;
                 for at in key_fields {
@@ -159,11 +193,17 @@ fn conditions(change: &Change, shape: &Shape, zone: &Zone) -> Result<Vec<(usize,
 
 fn column(name: &str, shape: &Shape) -> Result<usize> {
     let known = shape.fields.iter().position(|field| field.key == name);
-    known.ok_or_else(|| Error::invalid(format!("The collection has no column {name:?}.")).field(name))
+    known.ok_or_else(|| {
+        Error::invalid(format!("The collection has no column {name:?}.")).field(name)
+    })
 }
 
 /// Returns the values of a record or key, each as its column's type.
-fn values(given: &Map<String, serde_json::Value>, shape: &Shape, zone: &Zone) -> Result<Vec<(usize, Value<'static>)>> {
+fn values(
+    given: &Map<String, serde_json::Value>,
+    shape: &Shape,
+    zone: &Zone,
+) -> Result<Vec<(usize, Value<'static>)>> {
     let mut values = Vec::with_capacity(given.len());
     for (column, argument) in given {
         let at = self::column(column, shape)?;
@@ -171,9 +211,10 @@ fn values(given: &Map<String, serde_json::Value>, shape: &Shape, zone: &Zone) ->
         let value = Value::from_argument(argument, field, zone);
         match value {
             Value::Unfit(_) => {
-                return Err(
-                    Error::invalid(format!("The value for {column:?} is not of the column's type.")).field(column)
-                );
+                return Err(Error::invalid(format!(
+                    "The value for {column:?} is not of the column's type."
+                ))
+                .field(column));
             }
             Value::Null if !field.nullable => return Err(missing(field)),
             value => values.push((at, value)),
@@ -208,7 +249,15 @@ impl<'c> Content<'c> {
             edit,
         };
         let is_open = source.head.is_open;
-        let mut content = Self { source, whole, columns, found: Vec::new(), taken: false, counter: 0, is_open };
+        let mut content = Self {
+            source,
+            whole,
+            columns,
+            found: Vec::new(),
+            taken: false,
+            counter: 0,
+            is_open,
+        };
         if whole.is_none() && content.find_by_index(&judge)? {
             return Ok(content);
         }
@@ -220,11 +269,16 @@ impl<'c> Content<'c> {
     /// with the greatest key.
     fn find_by_index(&mut self, judge: &Judge<'_>) -> Result<bool> {
         let source = self.source;
-        let Some((first, _)) = judge.key.first() else { return Ok(false) };
+        let Some((first, _)) = judge.key.first() else {
+            return Ok(false);
+        };
         if !source.has_index(*first) {
             return Ok(false);
         }
-        let keys = [Some(judge.wanted.first().copied()), judge.new_key.as_ref().map(|key| key.first().copied())];
+        let keys = [
+            Some(judge.wanted.first().copied()),
+            judge.new_key.as_ref().map(|key| key.first().copied()),
+        ];
         for value in keys.into_iter().flatten().flatten() {
             source.rows_equal(*first, value, |row, span| self.judge(judge, row, span))?;
         }
@@ -262,7 +316,9 @@ impl<'c> Content<'c> {
         if row.is_blank() || self.found.iter().any(|(known, _)| *known == span) {
             return;
         }
-        let value = |at: usize, position: usize| cell_value(row.cell(position), &edit.shape.fields[at], edit.zone);
+        let value = |at: usize, position: usize| {
+            cell_value(row.cell(position), &edit.shape.fields[at], edit.zone)
+        };
         let is = |wanted: &[&Value<'_>]| {
             let mut pairs = judge.key.iter().zip(wanted);
             !wanted.is_empty()
@@ -272,7 +328,11 @@ impl<'c> Content<'c> {
         };
         if is(&judge.wanted) {
             // To the caller, a record that does not meet the conditions is not there.
-            if !judge.guards.iter().all(|(at, position, guard)| guard.matches(&value(*at, *position))) {
+            if !judge
+                .guards
+                .iter()
+                .all(|(at, position, guard)| guard.matches(&value(*at, *position)))
+            {
                 return;
             }
             self.found.push((span, row.to_owned()));
@@ -293,7 +353,9 @@ impl<'c> Content<'c> {
 
     fn bytes(&self, range: Range<u64>) -> Result<Cow<'c, [u8]>> {
         match self.whole {
-            Some(whole) => Ok(Cow::Borrowed(&whole[range.start as usize..range.end as usize])),
+            Some(whole) => Ok(Cow::Borrowed(
+                &whole[range.start as usize..range.end as usize],
+            )),
             None => Ok(Cow::Owned(self.source.bytes(range)?)),
         }
     }
@@ -306,7 +368,11 @@ impl<'c> Content<'c> {
                 let (span, row) = match self.found.as_slice() {
                     [one] => one,
                     [] => return Err(Error::not_found("There is no record with this key.")),
-                    _ => return Err(Error::ambiguous("Several records have this key; none was changed.")),
+                    _ => {
+                        return Err(Error::ambiguous(
+                            "Several records have this key; none was changed.",
+                        ));
+                    }
                 };
                 let span = self.trimmed(span)?;
                 if edit.verb == Verb::Delete {
@@ -320,8 +386,15 @@ impl<'c> Content<'c> {
                 self.set(&mut cells, edit)?;
                 let row = OwnedRow::from_cells(cells.iter().map(String::as_str));
                 let mut content = Vec::with_capacity(256);
-                self.source.head.layout.write_row(cells.iter().map(String::as_str), &mut content);
-                let changed = files::Edit { at: span.start, length: span.end - span.start, content };
+                self.source
+                    .head
+                    .layout
+                    .write_row(cells.iter().map(String::as_str), &mut content);
+                let changed = files::Edit {
+                    at: span.start,
+                    length: span.end - span.start,
+                    content,
+                };
                 Ok((changed, self.record(&row, edit)?))
             }
         }
@@ -341,12 +414,17 @@ impl<'c> Content<'c> {
         if let Some(at) = edit.counted {
             let next = self.counter + 1;
             if next > weir_plugin_sdk::value::INTEGER_MAX {
-                return Err(Error::conflict("There is no greater key left to count up to."));
+                return Err(Error::conflict(
+                    "There is no greater key left to count up to.",
+                ));
             }
-            cells[self.columns.position(at, edit.shape)?] = self.cell_text(&Value::Integer(next), at, edit)?;
+            cells[self.columns.position(at, edit.shape)?] =
+                self.cell_text(&Value::Integer(next), at, edit)?;
         }
         if cells.iter().all(String::is_empty) {
-            return Err(Error::invalid("A record of empty values only cannot be kept in a sheet."));
+            return Err(Error::invalid(
+                "A record of empty values only cannot be kept in a sheet.",
+            ));
         }
         let row = OwnedRow::from_cells(cells.iter().map(String::as_str));
         let record = self.record(&row, edit)?;
@@ -393,7 +471,11 @@ impl<'c> Content<'c> {
         if ended {
             content.extend_from_slice(layout.line_end.bytes());
         }
-        Ok(files::Edit { at: self.size(), length: 0, content })
+        Ok(files::Edit {
+            at: self.size(),
+            length: 0,
+            content,
+        })
     }
 
     /// Removes the row and one line end: the one behind it, or the one before it if the row was the last of a file
@@ -409,7 +491,11 @@ impl<'c> Content<'c> {
                 _ => {}
             },
         }
-        Ok(files::Edit { at: start, length: end - start, content: Vec::new() })
+        Ok(files::Edit {
+            at: start,
+            length: end - start,
+            content: Vec::new(),
+        })
     }
 
     /// Returns a row's bytes without the line ends around it. A cell in quotes may itself begin or end with one, but
@@ -418,15 +504,20 @@ impl<'c> Content<'c> {
         let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let row = self.bytes(span.clone())?;
         let before = row.iter().take_while(|byte| is_line_end(byte)).count();
-        let after = row[before..].iter().rev().take_while(|byte| is_line_end(byte)).count();
+        let after = row[before..]
+            .iter()
+            .rev()
+            .take_while(|byte| is_line_end(byte))
+            .count();
         Ok(span.start + before as u64..span.end - after as u64)
     }
 
     /// Returns all recorded columns of a row.
     fn record(&self, row: &OwnedRow, edit: &Edit<'_>) -> Result<String> {
         let fields = edit.shape.fields.iter().enumerate();
-        let columns: Vec<(usize, &Field)> =
-            fields.map(|(at, field)| Ok((self.columns.position(at, edit.shape)?, field))).collect::<Result<_>>()?;
+        let columns: Vec<(usize, &Field)> = fields
+            .map(|(at, field)| Ok((self.columns.position(at, edit.shape)?, field)))
+            .collect::<Result<_>>()?;
         Ok(records::record(members(row.as_row(), &columns, edit.zone)))
     }
 }
@@ -445,13 +536,17 @@ impl Edit<'_> {
     /// Returns the places of the key's columns in the file, in the key's order.
     fn positions(&self, columns: &Columns) -> Result<Vec<(usize, usize)>> {
         let fields = self.key.iter().map(|(at, _)| *at).chain(self.counted);
-        fields.map(|at| Ok((at, columns.position(at, self.shape)?))).collect()
+        fields
+            .map(|at| Ok((at, columns.position(at, self.shape)?)))
+            .collect()
     }
 
     /// Returns the places of the conditions' columns in the file.
     fn guards(&self, columns: &Columns) -> Result<Vec<(usize, usize, &Matcher)>> {
         let conditions = self.conditions.iter();
-        conditions.map(|(at, matcher)| Ok((*at, columns.position(*at, self.shape)?, matcher))).collect()
+        conditions
+            .map(|(at, matcher)| Ok((*at, columns.position(*at, self.shape)?, matcher)))
+            .collect()
     }
 }
 
@@ -460,9 +555,19 @@ fn new_key<'e>(edit: &'e Edit<'_>) -> Option<Vec<&'e Value<'static>>> {
     if edit.verb != Verb::Update {
         return None;
     }
-    let changed = |at: usize| edit.values.iter().find(|(field, _)| *field == at).map(|(_, value)| value);
+    let changed = |at: usize| {
+        edit.values
+            .iter()
+            .find(|(field, _)| *field == at)
+            .map(|(_, value)| value)
+    };
     edit.key
         .iter()
         .any(|(at, _)| changed(*at).is_some())
-        .then(|| edit.key.iter().map(|(at, old)| changed(*at).unwrap_or(old)).collect())
+        .then(|| {
+            edit.key
+                .iter()
+                .map(|(at, old)| changed(*at).unwrap_or(old))
+                .collect()
+        })
 }

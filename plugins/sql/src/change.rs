@@ -16,7 +16,10 @@ pub(crate) fn write(collection: &Sql, dialect: Dialect, change: &Change) -> Resu
     let Source::Table { .. } = collection.settings.source() else {
         return Err(Error::unsupported("A query is read-only."));
     };
-    let writer = Writer { collection, dialect };
+    let writer = Writer {
+        collection,
+        dialect,
+    };
     match change.verb {
         Verb::Create => writer.create(change),
         Verb::Update => writer.update(change),
@@ -38,8 +41,13 @@ impl Writer<'_> {
             0 => "DEFAULT VALUES".to_owned(),
             _ => format!("({}) VALUES ({})", names.join(", "), values.join(", ")),
         };
-        builder.text = format!("INSERT INTO {} {what} RETURNING {}", self.table(), self.returning());
-        self.run(builder).map_err(|error| self.taken(error, "There is a record with this key already."))
+        builder.text = format!(
+            "INSERT INTO {} {what} RETURNING {}",
+            self.table(),
+            self.returning()
+        );
+        self.run(builder)
+            .map_err(|error| self.taken(error, "There is a record with this key already."))
     }
 
     fn update(&self, change: &Change) -> Result<String, Error> {
@@ -48,22 +56,39 @@ impl Writer<'_> {
         if names.is_empty() {
             return Err(Error::invalid("Nothing is to be changed."));
         }
-        let set: Vec<_> = names.iter().zip(&values).map(|(name, value)| format!("{name} = {value}")).collect();
+        let set: Vec<_> = names
+            .iter()
+            .zip(&values)
+            .map(|(name, value)| format!("{name} = {value}"))
+            .collect();
         let meant = self.meant(change, &mut builder)?;
-        builder.text =
-            format!("UPDATE {} SET {} WHERE {meant} RETURNING {}", self.table(), set.join(", "), self.returning());
-        self.run(builder).map_err(|error| self.taken(error, "Another record has this key already."))
+        builder.text = format!(
+            "UPDATE {} SET {} WHERE {meant} RETURNING {}",
+            self.table(),
+            set.join(", "),
+            self.returning()
+        );
+        self.run(builder)
+            .map_err(|error| self.taken(error, "Another record has this key already."))
     }
 
     fn delete(&self, change: &Change) -> Result<String, Error> {
         let mut builder = Builder::new(self.dialect);
         let meant = self.meant(change, &mut builder)?;
-        builder.text = format!("DELETE FROM {} WHERE {meant} RETURNING {}", self.table(), self.returning());
+        builder.text = format!(
+            "DELETE FROM {} WHERE {meant} RETURNING {}",
+            self.table(),
+            self.returning()
+        );
         self.run(builder)
     }
 
     /// Returns column names and the places of their values.
-    fn values(&self, change: &Change, builder: &mut Builder) -> Result<(Vec<String>, Vec<String>), Error> {
+    fn values(
+        &self,
+        change: &Change,
+        builder: &mut Builder,
+    ) -> Result<(Vec<String>, Vec<String>), Error> {
         let mut names = Vec::new();
         let mut values = Vec::new();
         for (key, argument) in &change.record {
@@ -81,7 +106,12 @@ impl Writer<'_> {
         for condition in &change.conditions {
             let column = Column::find(&self.collection.shape, self.dialect, &condition.column)?;
             meant.push_str(" AND ");
-            meant.push_str(&condition::condition(condition, &column, &self.collection.zone, builder)?);
+            meant.push_str(&condition::condition(
+                condition,
+                &column,
+                &self.collection.zone,
+                builder,
+            )?);
         }
         Ok(meant)
     }
@@ -90,7 +120,9 @@ impl Writer<'_> {
     fn key(&self, change: &Change, builder: &mut Builder) -> Result<String, Error> {
         let shape = &self.collection.shape;
         if shape.key.is_empty() {
-            return Err(Error::unsupported("The table has no key, so no record of it can be named."));
+            return Err(Error::unsupported(
+                "The table has no key, so no record of it can be named.",
+            ));
         }
         let mut all = Vec::new();
         for key in &shape.key {
@@ -115,10 +147,15 @@ impl Writer<'_> {
         let answer = sql::query(&statement).map_err(refused)?;
         let rows = rows(&answer.records)?;
         // A trigger may swallow the row.
-        let row = rows.first().ok_or_else(|| Error::upstream_error("The database did not answer the record."))?;
+        let row = rows
+            .first()
+            .ok_or_else(|| Error::upstream_error("The database did not answer the record."))?;
         let members = shape.fields.iter().enumerate().map(|(at, field)| {
             let column = Column::new(shape, self.dialect, field);
-            Ok((field.key.as_str(), column.value(cell(row, at)?, &self.collection.zone)))
+            Ok((
+                field.key.as_str(),
+                column.value(cell(row, at)?, &self.collection.zone),
+            ))
         });
         Ok(record(members.collect::<Result<Vec<_>, Error>>()?))
     }
@@ -129,8 +166,15 @@ impl Writer<'_> {
 
     fn returning(&self) -> String {
         let shape = &self.collection.shape;
-        let columns = shape.fields.iter().map(|field| Column::new(shape, self.dialect, field).read());
-        columns.enumerate().map(|(at, read)| format!("{read} AS c{at}")).collect::<Vec<_>>().join(", ")
+        let columns = shape
+            .fields
+            .iter()
+            .map(|field| Column::new(shape, self.dialect, field).read());
+        columns
+            .enumerate()
+            .map(|(at, read)| format!("{read} AS c{at}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// Reports a conflict on the key in the words of every adapter.
@@ -140,10 +184,15 @@ impl Writer<'_> {
         }
         let key = &self.collection.shape.key;
         match &error.field {
-            Some(field) if !key.contains(field) => {
-                Error { message: "There is a record with this value already.".into(), ..error }
-            }
-            field => Error { message: message.into(), field: field.clone().or_else(|| key.first().cloned()), ..error },
+            Some(field) if !key.contains(field) => Error {
+                message: "There is a record with this value already.".into(),
+                ..error
+            },
+            field => Error {
+                message: message.into(),
+                field: field.clone().or_else(|| key.first().cloned()),
+                ..error
+            },
         }
     }
 }
@@ -151,7 +200,10 @@ impl Writer<'_> {
 /// Says which record was meant, which is known only here.
 fn refused(error: Error) -> Error {
     match error.code.as_str() {
-        "not_found" => Error { message: "There is no record with this key.".into(), ..error },
+        "not_found" => Error {
+            message: "There is no record with this key.".into(),
+            ..error
+        },
         _ => error,
     }
 }

@@ -28,7 +28,11 @@ impl<'a> Column<'a> {
     }
 
     pub(crate) fn new(shape: &'a Shape, dialect: Dialect, field: &'a Field) -> Self {
-        Self { field, dialect, zone: shape.timezone.as_deref().unwrap_or("UTC") }
+        Self {
+            field,
+            dialect,
+            zone: shape.timezone.as_deref().unwrap_or("UTC"),
+        }
     }
 
     pub(crate) fn name(&self) -> String {
@@ -39,7 +43,11 @@ impl<'a> Column<'a> {
     pub(crate) fn read(&self) -> String {
         let name = self.name();
         if self.dialect == Dialect::Sqlite {
-            return if self.field.kind == Type::Decimal { self.sqlite_decimal() } else { name };
+            return if self.field.kind == Type::Decimal {
+                self.sqlite_decimal()
+            } else {
+                name
+            };
         }
         match (self.field.kind, self.native()) {
             (Type::Integer, "int2" | "int4" | "int8")
@@ -77,7 +85,12 @@ impl<'a> Column<'a> {
 
     /// Returns the condition for another comparison than `=`. `None` means that no value of the column compares with
     /// this one.
-    pub(crate) fn compares(&self, operator: &str, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+    pub(crate) fn compares(
+        &self,
+        operator: &str,
+        value: &Value<'_>,
+        builder: &mut Builder,
+    ) -> Option<String> {
         let plain = self.plain(builder);
         let operand = self.operand(value, builder)?;
         // An index serves a comparison with the column as it is.
@@ -93,12 +106,18 @@ impl<'a> Column<'a> {
         let name = self.name();
         match (self.dialect, self.field.kind, self.native()) {
             // The difference of an infinity with itself is not a number. Old servers have no infinity to compare with.
-            (Dialect::Postgresql, Type::Number | Type::Decimal, "numeric") => Some(format!("{name} - {name} = 0")),
+            (Dialect::Postgresql, Type::Number | Type::Decimal, "numeric") => {
+                Some(format!("{name} - {name} = 0"))
+            }
             // The bounds have the type: a column that is a text by now has no such order, and is told to have changed.
             (Dialect::Postgresql, Type::Number, native @ ("float4" | "float8"))
-            | (Dialect::Postgresql, Type::Date | Type::Datetime, native @ ("date" | "timestamp" | "timestamptz")) => {
-                Some(format!("{name} > '-infinity'::{native} AND {name} < 'infinity'::{native}"))
-            }
+            | (
+                Dialect::Postgresql,
+                Type::Date | Type::Datetime,
+                native @ ("date" | "timestamp" | "timestamptz"),
+            ) => Some(format!(
+                "{name} > '-infinity'::{native} AND {name} < 'infinity'::{native}"
+            )),
             _ => None,
         }
     }
@@ -110,14 +129,22 @@ impl<'a> Column<'a> {
         let name = self.name();
         let finite = self.finite()?;
         match self.native() {
-            "numeric" => Some((format!("{name} IS NOT NULL AND {finite}"), format!("({finite}) IS NOT TRUE"))),
+            "numeric" => Some((
+                format!("{name} IS NOT NULL AND {finite}"),
+                format!("({finite}) IS NOT TRUE"),
+            )),
             native @ ("float4" | "float8") => {
-                let odd = ["infinity", "-infinity", "NaN"].map(|odd| format!("'{odd}'::{native}")).join(", ");
+                let odd = ["infinity", "-infinity", "NaN"]
+                    .map(|odd| format!("'{odd}'::{native}"))
+                    .join(", ");
                 Some((finite, format!("({name} IS NULL OR {name} IN ({odd}))")))
             }
-            native @ ("date" | "timestamptz") => {
-                Some((finite, format!("({name} IS NULL OR {name} IN ('infinity'::{native}, '-infinity'::{native}))")))
-            }
+            native @ ("date" | "timestamptz") => Some((
+                finite,
+                format!(
+                    "({name} IS NULL OR {name} IN ('infinity'::{native}, '-infinity'::{native}))"
+                ),
+            )),
             _ => None,
         }
     }
@@ -126,10 +153,16 @@ impl<'a> Column<'a> {
     pub(crate) fn plain(&self, builder: &mut Builder) -> String {
         let name = self.name();
         match (self.dialect, self.field.kind) {
-            (Dialect::Sqlite, Type::String | Type::Date) if self.textual() => format!("{name} COLLATE BINARY"),
-            (Dialect::Sqlite, Type::String | Type::Date) => format!("CAST({name} AS TEXT) COLLATE BINARY"),
+            (Dialect::Sqlite, Type::String | Type::Date) if self.textual() => {
+                format!("{name} COLLATE BINARY")
+            }
+            (Dialect::Sqlite, Type::String | Type::Date) => {
+                format!("CAST({name} AS TEXT) COLLATE BINARY")
+            }
             (Dialect::Sqlite, Type::Decimal) if self.whole() => name,
-            (Dialect::Sqlite, Type::Decimal) => format!("{} COLLATE weir_decimal", self.sqlite_decimal()),
+            (Dialect::Sqlite, Type::Decimal) => {
+                format!("{} COLLATE weir_decimal", self.sqlite_decimal())
+            }
             (Dialect::Sqlite, Type::Number) => {
                 format!("(CASE WHEN abs({name}) <= 1.7976931348623157e308 THEN {name} END)")
             }
@@ -140,11 +173,19 @@ impl<'a> Column<'a> {
             (Dialect::Sqlite, _) => name,
             (Dialect::Postgresql, Type::String) => format!("{name}::text COLLATE \"C\""),
             (Dialect::Postgresql, Type::Decimal) if self.native() == "numeric" => name,
-            (Dialect::Postgresql, Type::Decimal | Type::Integer) if !self.whole() => format!("({name}::numeric)"),
-            (Dialect::Postgresql, Type::Date) if self.native() != "date" => format!("({name}::date)"),
-            (Dialect::Postgresql, Type::Boolean) if self.native() != "bool" => format!("({name}::bool)"),
+            (Dialect::Postgresql, Type::Decimal | Type::Integer) if !self.whole() => {
+                format!("({name}::numeric)")
+            }
+            (Dialect::Postgresql, Type::Date) if self.native() != "date" => {
+                format!("({name}::date)")
+            }
+            (Dialect::Postgresql, Type::Boolean) if self.native() != "bool" => {
+                format!("({name}::bool)")
+            }
             (Dialect::Postgresql, Type::Datetime) if self.native() == "timestamptz" => name,
-            (Dialect::Postgresql, Type::Datetime) => self.moment(&format!("{name}::timestamp"), builder),
+            (Dialect::Postgresql, Type::Datetime) => {
+                self.moment(&format!("{name}::timestamp"), builder)
+            }
             (Dialect::Postgresql, _) => name,
         }
     }
@@ -158,7 +199,10 @@ impl<'a> Column<'a> {
                 // The index is asked in the column's collation, to which two spellings may be equal.
                 ("text" | "varchar", value) => {
                     let operand = self.operand(value, builder)?;
-                    Some(format!("({name} = {operand} AND {} = {operand})", self.plain(builder)))
+                    Some(format!(
+                        "({name} = {operand} AND {} = {operand})",
+                        self.plain(builder)
+                    ))
                 }
                 // Any other spelling of the same UUID is another text.
                 ("uuid", Value::Text(text)) if is_canonical_uuid(text) => {
@@ -187,28 +231,47 @@ impl<'a> Column<'a> {
                 Err(_) => builder.bind(*value as f64),
             },
             (Dialect::Sqlite, Value::Number(value)) => builder.bind(*value),
-            (Dialect::Sqlite, Value::Decimal(value)) => match value.to_integer().map(i64::try_from) {
+            (Dialect::Sqlite, Value::Decimal(value)) => match value.to_integer().map(i64::try_from)
+            {
                 Some(Ok(value)) if self.whole() => builder.bind(value),
                 _ if self.whole() => builder.bind(value.as_str().parse::<f64>().ok()?),
                 _ => builder.bind(value.as_str()),
             },
-            (Dialect::Sqlite, Value::Text(value) | Value::Date(value)) => builder.bind(value.as_ref()),
+            (Dialect::Sqlite, Value::Text(value) | Value::Date(value)) => {
+                builder.bind(value.as_ref())
+            }
             (Dialect::Sqlite, Value::Datetime(value)) => {
                 let place = builder.bind(value.to_string());
                 format!("weir_datetime({place}, 'UTC')")
             }
-            (Dialect::Postgresql, Value::Boolean(value)) => format!("{}::bool", builder.bind(value.to_string())),
+            (Dialect::Postgresql, Value::Boolean(value)) => {
+                format!("{}::bool", builder.bind(value.to_string()))
+            }
             (Dialect::Postgresql, Value::Integer(value)) => {
-                let cast = if self.whole() && i64::try_from(*value).is_ok() { "int8" } else { "numeric" };
+                let cast = if self.whole() && i64::try_from(*value).is_ok() {
+                    "int8"
+                } else {
+                    "numeric"
+                };
                 format!("{}::{cast}", builder.bind(value.to_string()))
             }
             (Dialect::Postgresql, Value::Decimal(value)) => {
-                let fits = value.to_integer().is_some_and(|value| i64::try_from(value).is_ok());
-                let cast = if self.whole() && fits { "int8" } else { "numeric" };
+                let fits = value
+                    .to_integer()
+                    .is_some_and(|value| i64::try_from(value).is_ok());
+                let cast = if self.whole() && fits {
+                    "int8"
+                } else {
+                    "numeric"
+                };
                 format!("{}::{cast}", builder.bind(value.as_str()))
             }
             (Dialect::Postgresql, Value::Number(value)) => {
-                let cast = if self.native() == "float4" { "float4" } else { "float8" };
+                let cast = if self.native() == "float4" {
+                    "float4"
+                } else {
+                    "float8"
+                };
                 format!("{}::{cast}", builder.bind(json!(value).to_string()))
             }
             (Dialect::Postgresql, Value::Text(value)) => {
@@ -218,18 +281,31 @@ impl<'a> Column<'a> {
                 }
                 builder.bind(value.as_ref())
             }
-            (Dialect::Postgresql, Value::Date(value)) => format!("{}::date", builder.bind(with_era(value))),
+            (Dialect::Postgresql, Value::Date(value)) => {
+                format!("{}::date", builder.bind(with_era(value)))
+            }
             (Dialect::Postgresql, Value::Datetime(value)) => {
-                format!("{}::timestamptz", builder.bind(with_era(&value.to_string())))
+                format!(
+                    "{}::timestamptz",
+                    builder.bind(with_era(&value.to_string()))
+                )
             }
         })
     }
 
     /// Binds a value to be written. PostgreSQL casts to the column's type without its bounds, so that what is too long
     /// is refused and not cut.
-    pub(crate) fn written(&self, value: &Value<'_>, builder: &mut Builder) -> Result<String, Error> {
+    pub(crate) fn written(
+        &self,
+        value: &Value<'_>,
+        builder: &mut Builder,
+    ) -> Result<String, Error> {
         let unfit = || {
-            Error::invalid(format!("The value of {:?} does not fit its column.", self.field.key)).field(&self.field.key)
+            Error::invalid(format!(
+                "The value of {:?} does not fit its column.",
+                self.field.key
+            ))
+            .field(&self.field.key)
         };
         let text = match value {
             // A bound null would be a text, which only columns of texts take.
@@ -282,8 +358,10 @@ impl<'a> Column<'a> {
     pub(crate) fn may_be_null(&self) -> bool {
         self.field.nullable
             || self.finite().is_some()
-            || (matches!(self.field.kind, Type::Number | Type::Datetime | Type::Decimal)
-                && !(self.dialect == Dialect::Postgresql && self.whole()))
+            || (matches!(
+                self.field.kind,
+                Type::Number | Type::Datetime | Type::Decimal
+            ) && !(self.dialect == Dialect::Postgresql && self.whole()))
     }
 
     fn native(&self) -> &str {
@@ -293,7 +371,10 @@ impl<'a> Column<'a> {
     /// Returns `true` if the column, in SQLite, keeps texts as texts.
     fn textual(&self) -> bool {
         let native = self.native().to_ascii_uppercase();
-        ["CHAR", "CLOB", "TEXT"].iter().any(|part| native.contains(part)) && !native.contains("INT")
+        ["CHAR", "CLOB", "TEXT"]
+            .iter()
+            .any(|part| native.contains(part))
+            && !native.contains("INT")
     }
 
     /// Returns `true` for a column of integers, whatever the shape makes of them.
@@ -328,7 +409,10 @@ impl<'a> Column<'a> {
             format!("WHEN ({earlier}) AT TIME ZONE {zone} = {local} THEN {earlier}")
         });
         // On nearly all days two hours on the clock are two hours: then there is nothing more to be tried.
-        let (before, clock) = (format!("{moment} - interval '2 hours'"), format!("{local} - interval '2 hours'"));
+        let (before, clock) = (
+            format!("{moment} - interval '2 hours'"),
+            format!("{local} - interval '2 hours'"),
+        );
         let usual = format!("WHEN ({before}) AT TIME ZONE {zone} = {clock} THEN {moment}");
         format!("(CASE {usual} {} ELSE {moment} END)", earlier.join(" "))
     }
@@ -336,19 +420,26 @@ impl<'a> Column<'a> {
     /// Returns the zone. PostgreSQL reads the sign of an offset as POSIX does, so an offset is given as an interval.
     fn zone(&self, builder: &mut Builder) -> String {
         let place = builder.bind(self.zone);
-        if self.zone.starts_with(['+', '-']) { format!("{place}::interval") } else { place }
+        if self.zone.starts_with(['+', '-']) {
+            format!("{place}::interval")
+        } else {
+            place
+        }
     }
 }
 
 /// Returns the place of a column in the shape.
 pub(crate) fn place(shape: &Shape, key: &str) -> Result<usize, Error> {
     let place = shape.fields.iter().position(|field| field.key == key);
-    place.ok_or_else(|| Error::invalid(format!("There is no column {key:?} in the recorded shape.")).field(key))
+    place.ok_or_else(|| {
+        Error::invalid(format!("There is no column {key:?} in the recorded shape.")).field(key)
+    })
 }
 
 /// Writes the year 0000, which PostgreSQL does not have: the year before 0001 is 1 BC.
 fn with_era(text: &str) -> String {
-    text.strip_prefix("0000").map_or_else(|| text.to_owned(), |rest| format!("0001{rest} BC"))
+    text.strip_prefix("0000")
+        .map_or_else(|| text.to_owned(), |rest| format!("0001{rest} BC"))
 }
 
 /// Returns the name of a type as the catalogue spelt it. It comes from the recorded shape and stands in the text of a
@@ -358,7 +449,10 @@ fn type_name(native: &str) -> Result<&str, Error> {
     if native.chars().all(allowed) && native.matches('"').count().is_multiple_of(2) {
         Ok(native)
     } else {
-        Err(Error::invalid("A type of the recorded shape is not the name of a type.").field("shape"))
+        Err(
+            Error::invalid("A type of the recorded shape is not the name of a type.")
+                .field("shape"),
+        )
     }
 }
 

@@ -24,29 +24,66 @@ pub(crate) fn condition(
         Comparison::AtLeast => compared(column, ">=", &operand()?, builder),
         Comparison::AtMost => compared(column, "<=", &operand()?, builder),
         Comparison::OneOf => {
-            let values = condition.value.as_array().map(Vec::as_slice).unwrap_or_default();
+            let values = condition
+                .value
+                .as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default();
             let any = values
                 .iter()
-                .map(|value| Ok(equals(column, &matches::operand(value, column.field, zone)?, builder)))
+                .map(|value| {
+                    Ok(equals(
+                        column,
+                        &matches::operand(value, column.field, zone)?,
+                        builder,
+                    ))
+                })
                 .collect::<Result<Vec<_>, Error>>()?;
             any_of(&any)
         }
-        Comparison::Contains => partial(column, builder, text(), |whole, part, dialect| match dialect {
-            Dialect::Sqlite => format!("instr({whole}, {part}) > 0"),
-            Dialect::Postgresql => format!("strpos({whole}, {part}) > 0"),
-        }),
+        Comparison::Contains => {
+            partial(
+                column,
+                builder,
+                text(),
+                |whole, part, dialect| match dialect {
+                    Dialect::Sqlite => format!("instr({whole}, {part}) > 0"),
+                    Dialect::Postgresql => format!("strpos({whole}, {part}) > 0"),
+                },
+            )
+        }
         // ASCII letters only, as everywhere: SQLite's lower() and PostgreSQL's under "C" do just that.
-        Comparison::ContainsCi => partial(column, builder, text(), |whole, part, dialect| match dialect {
-            Dialect::Sqlite => format!("instr(lower({whole}), lower({part})) > 0"),
-            Dialect::Postgresql => format!("strpos(lower({whole}), lower({part} COLLATE \"C\")) > 0"),
-        }),
-        Comparison::StartsWith => partial(column, builder, text(), |whole, part, dialect| match dialect {
-            Dialect::Sqlite => format!("substr({whole}, 1, length({part})) = {part}"),
-            Dialect::Postgresql => format!("starts_with({whole}, {part})"),
-        }),
+        Comparison::ContainsCi => {
+            partial(
+                column,
+                builder,
+                text(),
+                |whole, part, dialect| match dialect {
+                    Dialect::Sqlite => format!("instr(lower({whole}), lower({part})) > 0"),
+                    Dialect::Postgresql => {
+                        format!("strpos(lower({whole}), lower({part} COLLATE \"C\")) > 0")
+                    }
+                },
+            )
+        }
+        Comparison::StartsWith => {
+            partial(
+                column,
+                builder,
+                text(),
+                |whole, part, dialect| match dialect {
+                    Dialect::Sqlite => format!("substr({whole}, 1, length({part})) = {part}"),
+                    Dialect::Postgresql => format!("starts_with({whole}, {part})"),
+                },
+            )
+        }
         Comparison::IsEmpty => {
             let empty = empty(column, builder);
-            if condition.value == serde_json::Value::Bool(true) { empty } else { format!("NOT ({empty})") }
+            if condition.value == serde_json::Value::Bool(true) {
+                empty
+            } else {
+                format!("NOT ({empty})")
+            }
         }
     })
 }
@@ -67,10 +104,17 @@ fn any_of(conditions: &[String]) -> String {
 
 /// Returns a condition that is `=`, or that never holds.
 pub(crate) fn equals(column: &Column<'_>, value: &Value<'_>, builder: &mut Builder) -> String {
-    column.equals(value, builder).unwrap_or_else(|| NEVER.to_owned())
+    column
+        .equals(value, builder)
+        .unwrap_or_else(|| NEVER.to_owned())
 }
 
-fn compared(column: &Column<'_>, operator: &str, value: &Value<'_>, builder: &mut Builder) -> String {
+fn compared(
+    column: &Column<'_>,
+    operator: &str,
+    value: &Value<'_>,
+    builder: &mut Builder,
+) -> String {
     if value.is_null() {
         return NEVER.to_owned();
     }
@@ -98,5 +142,9 @@ fn partial(
 
 fn empty(column: &Column<'_>, builder: &mut Builder) -> String {
     let compared = column.compared(builder);
-    if column.is_text() { format!("({compared} IS NULL OR {compared} = '')") } else { format!("{compared} IS NULL") }
+    if column.is_text() {
+        format!("({compared} IS NULL OR {compared} = '')")
+    } else {
+        format!("{compared} IS NULL")
+    }
 }

@@ -55,17 +55,30 @@ pub(crate) fn describe(settings: &Settings, dialect: Dialect) -> Result<Shape, E
     capabilities.read = true;
     capabilities.read_only = described.read_only.map(str::to_owned);
     if described.read_only.is_none() {
-        let verbs: &[&str] = if shape.key.is_empty() { &["create"] } else { &["create", "update", "delete"] };
+        let verbs: &[&str] = if shape.key.is_empty() {
+            &["create"]
+        } else {
+            &["create", "update", "delete"]
+        };
         capabilities.guarded_write = true;
         capabilities.write = verbs.iter().map(|verb| verb.to_string()).collect();
     }
     for field in &shape.fields {
-        let names = matches::comparisons(field.kind).iter().map(|comparison| comparison.name().to_owned());
-        capabilities.matches.insert(field.key.clone(), names.collect());
+        let names = matches::comparisons(field.kind)
+            .iter()
+            .map(|comparison| comparison.name().to_owned());
+        capabilities
+            .matches
+            .insert(field.key.clone(), names.collect());
     }
     capabilities.order = match shape.fields.iter().all(|field| ordered(field.kind)) {
         true => vec!["*".to_owned()],
-        false => shape.fields.iter().filter(|field| ordered(field.kind)).map(|field| field.key.clone()).collect(),
+        false => shape
+            .fields
+            .iter()
+            .filter(|field| ordered(field.kind))
+            .map(|field| field.key.clone())
+            .collect(),
     };
     Ok(shape)
 }
@@ -86,24 +99,40 @@ struct Told {
 /// stay one.
 fn columns_of(settings: &Settings, query: &str) -> Result<Vec<(String, Option<String>)>, Error> {
     let told = prepared(settings, query.to_owned())?;
-    prepared(settings, format!("SELECT * FROM {}", settings.source().sql()))?;
+    prepared(
+        settings,
+        format!("SELECT * FROM {}", settings.source().sql()),
+    )?;
     let mut names: Vec<_> = told.iter().map(|column| &column.name).collect();
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Error::invalid(format!("The query answers two columns named {:?}; name them with AS.", twice[0]))
-            .field("settings"));
+        return Err(Error::invalid(format!(
+            "The query answers two columns named {:?}; name them with AS.",
+            twice[0]
+        ))
+        .field("settings"));
     }
-    Ok(told.into_iter().map(|column| (column.name, column.r#type)).collect())
+    Ok(told
+        .into_iter()
+        .map(|column| (column.name, column.r#type))
+        .collect())
 }
 
 fn prepared(settings: &Settings, text: String) -> Result<Vec<Told>, Error> {
     let options = Some(r#"{"describe":true}"#.to_owned());
-    let statement =
-        sql::Statement { connection: settings.connection.clone(), text, options, ..sql::Statement::default() };
+    let statement = sql::Statement {
+        connection: settings.connection.clone(),
+        text,
+        options,
+        ..sql::Statement::default()
+    };
     let rows = sql::query(&statement).map_err(|error| match error.code.as_str() {
         "unavailable" | "timeout" | "cancelled" => error,
         // A fault of the operator's own query is not a changed source.
-        _ => Error { details: error.details, ..Error::invalid("The query cannot be prepared.").field("settings") },
+        _ => Error {
+            details: error.details,
+            ..Error::invalid("The query cannot be prepared.").field("settings")
+        },
     })?;
     parsed(&rows)
 }

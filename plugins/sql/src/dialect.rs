@@ -13,7 +13,9 @@ impl Dialect {
         match sql::dialect(connection)?.as_str() {
             "sqlite" => Ok(Self::Sqlite),
             "postgresql" => Ok(Self::Postgresql),
-            other => Err(Error::unsupported(format!("Databases of the kind {other} are not supported."))),
+            other => Err(Error::unsupported(format!(
+                "Databases of the kind {other} are not supported."
+            ))),
         }
     }
 }

@@ -16,10 +16,17 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
     let Sql { shape, zone, .. } = collection;
     let selected = collection.selected(query, dialect)?;
     let columns = |places: &[usize]| -> Vec<_> {
-        places.iter().map(|at| Column::new(shape, dialect, &shape.fields[*at])).collect()
+        places
+            .iter()
+            .map(|at| Column::new(shape, dialect, &shape.fields[*at]))
+            .collect()
     };
     let (wanted, by) = (columns(&selected.wanted), columns(&selected.by));
-    let order = Ordered { columns: &by, descending: &selected.descending, is_led_by_finite: false };
+    let order = Ordered {
+        columns: &by,
+        descending: &selected.descending,
+        is_led_by_finite: false,
+    };
     let is_total = !shape.key.is_empty();
     let (mut last, mut offset) = (None, 0);
     match &query.cursor {
@@ -30,8 +37,17 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
         Some(cursor) => offset = cursor.parse::<u64>().map_err(|_| bad_cursor())?,
         None => {}
     }
-    let (first, others) = if is_total { order.parts(last.as_deref()) } else { (order.whole(None), None) };
-    let reading = Reading { collection, dialect, query, selected: &selected };
+    let (first, others) = if is_total {
+        order.parts(last.as_deref())
+    } else {
+        (order.whole(None), None)
+    };
+    let reading = Reading {
+        collection,
+        dialect,
+        query,
+        selected: &selected,
+    };
     let limit = query.limit as usize;
     let answer = sql::query(&reading.part(&first, offset)?).map_err(source_error)?;
     let mut rows = statement::rows(&answer.records)?;
@@ -42,17 +58,20 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
         // read would be in both, or in none.
         let left = limit.saturating_sub(rows.len());
         both = sql::query(&reading.both(&first, others, left)?).map_err(source_error)?;
-        let (others, finite): (Vec<_>, Vec<_>) =
-            statement::rows(&both.records)?.into_iter().partition(|row| row.last() == Some(OTHERS));
+        let (others, finite): (Vec<_>, Vec<_>) = statement::rows(&both.records)?
+            .into_iter()
+            .partition(|row| row.last() == Some(OTHERS));
         is_last = others.len() <= left && finite.len() + others.len() <= limit;
         rows = finite.into_iter().chain(others).take(limit).collect();
     }
     let mut records = Records::new();
     for row in &rows {
-        let members = wanted
-            .iter()
-            .enumerate()
-            .map(|(at, column)| Ok((column.field.key.as_str(), column.value(cell(row, at)?, zone))));
+        let members = wanted.iter().enumerate().map(|(at, column)| {
+            Ok((
+                column.field.key.as_str(),
+                column.value(cell(row, at)?, zone),
+            ))
+        });
         records.push(members.collect::<Result<Vec<_>, Error>>()?);
     }
     let next = match rows.last() {
@@ -64,7 +83,10 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
         Some(_) if !is_last => Some((offset + rows.len() as u64).to_string()),
         _ => None,
     };
-    Ok(Page { records: records.finish(), next })
+    Ok(Page {
+        records: records.finish(),
+        next,
+    })
 }
 
 /// What the last column of a row says if its first order value is not finite.
@@ -92,7 +114,12 @@ impl Reading<'_> {
 
     /// Returns the statement that reads both parts, in any order, of the others no more than there are `left`. A last
     /// column says to which part a row belongs.
-    fn both(&self, finite: &Part<'_>, others: &Part<'_>, left: usize) -> Result<sql::Statement, Error> {
+    fn both(
+        &self,
+        finite: &Part<'_>,
+        others: &Part<'_>,
+        left: usize,
+    ) -> Result<sql::Statement, Error> {
         let mut builder = Builder::new(self.dialect);
         let conditions = self.conditions(&mut builder)?;
         let finite = self.select(finite, &conditions, self.query.limit as usize, &mut builder)?;
@@ -100,7 +127,11 @@ impl Reading<'_> {
         builder.text = format!(
             "SELECT finite.*, 0 AS part FROM ({finite}) AS finite UNION ALL SELECT others.*, {OTHERS} FROM ({others}) AS others"
         );
-        let limit = self.query.limit.saturating_add(left as u32).saturating_add(2);
+        let limit = self
+            .query
+            .limit
+            .saturating_add(left as u32)
+            .saturating_add(2);
         Ok(builder.finish(&self.collection.settings.connection, limit, None))
     }
 
@@ -121,10 +152,18 @@ impl Reading<'_> {
         limit: usize,
         builder: &mut Builder,
     ) -> Result<String, Error> {
-        let behind = part.last.map(|last| part.order.behind(last, builder)).transpose()?;
+        let behind = part
+            .last
+            .map(|last| part.order.behind(last, builder))
+            .transpose()?;
         let mut text = String::with_capacity(self.selected.text.len() + 256);
         text.push_str(&self.selected.text);
-        for (at, condition) in conditions.iter().chain(&part.condition).chain(&behind).enumerate() {
+        for (at, condition) in conditions
+            .iter()
+            .chain(&part.condition)
+            .chain(&behind)
+            .enumerate()
+        {
             text.push_str(if at == 0 { " WHERE " } else { " AND " });
             text.push_str(condition);
         }
@@ -158,24 +197,42 @@ impl Selected {
         let shape = &collection.shape;
         let wanted = match query.columns.as_slice() {
             [] => (0..shape.fields.len()).collect::<Vec<_>>(),
-            columns => columns.iter().map(|key| place(shape, key)).collect::<Result<_, _>>()?,
+            columns => columns
+                .iter()
+                .map(|key| place(shape, key))
+                .collect::<Result<_, _>>()?,
         };
         let order = order(&query.order, shape);
-        let by = order.iter().map(|by| place(shape, &by.column)).collect::<Result<Vec<_>, _>>()?;
+        let by = order
+            .iter()
+            .map(|by| place(shape, &by.column))
+            .collect::<Result<Vec<_>, _>>()?;
         let mut asked = wanted.clone();
         let mut remembered = Vec::new();
         // Pages that are counted need no order values of their last record.
         for at in by.iter().filter(|_| !shape.key.is_empty()) {
-            remembered.push(asked.iter().position(|asked| asked == at).unwrap_or(asked.len()));
+            remembered.push(
+                asked
+                    .iter()
+                    .position(|asked| asked == at)
+                    .unwrap_or(asked.len()),
+            );
             if remembered.last() == Some(&asked.len()) {
                 asked.push(*at);
             }
         }
-        let mut list: Vec<_> = asked.iter().map(|at| Column::new(shape, dialect, &shape.fields[*at]).read()).collect();
+        let mut list: Vec<_> = asked
+            .iter()
+            .map(|at| Column::new(shape, dialect, &shape.fields[*at]).read())
+            .collect();
         if list.is_empty() {
             list.push("1".to_owned());
         }
-        let list: Vec<_> = list.iter().enumerate().map(|(at, read)| format!("{read} AS c{at}")).collect();
+        let list: Vec<_> = list
+            .iter()
+            .enumerate()
+            .map(|(at, read)| format!("{read} AS c{at}"))
+            .collect();
         let mut selected = Self {
             asked_columns: query.columns.clone(),
             asked_order: query.order.clone(),
@@ -183,12 +240,24 @@ impl Selected {
             by,
             remembered,
             descending: order.iter().map(|by| by.descending).collect(),
-            text: format!("SELECT {} FROM {}", list.join(", "), collection.settings.source().sql()),
+            text: format!(
+                "SELECT {} FROM {}",
+                list.join(", "),
+                collection.settings.source().sql()
+            ),
             order_by: None,
         };
         let mut builder = Builder::new(dialect);
-        let columns: Vec<_> = selected.by.iter().map(|at| Column::new(shape, dialect, &shape.fields[*at])).collect();
-        let order = Ordered { columns: &columns, descending: &selected.descending, is_led_by_finite: false };
+        let columns: Vec<_> = selected
+            .by
+            .iter()
+            .map(|at| Column::new(shape, dialect, &shape.fields[*at]))
+            .collect();
+        let order = Ordered {
+            columns: &columns,
+            descending: &selected.descending,
+            is_led_by_finite: false,
+        };
         let order_by = order.sql(&mut builder);
         selected.order_by = (!builder.binds()).then_some(order_by);
         Ok(selected)
@@ -204,9 +273,16 @@ impl Selected {
 fn order(asked: &[Order], shape: &Shape) -> Vec<Order> {
     let mut order = total_order(asked, shape);
     if shape.key.is_empty() {
-        for field in shape.fields.iter().filter(|field| crate::describe::ordered(field.kind)) {
+        for field in shape
+            .fields
+            .iter()
+            .filter(|field| crate::describe::ordered(field.kind))
+        {
             if !order.iter().any(|by| by.column == field.key) {
-                order.push(Order { column: field.key.clone(), descending: false });
+                order.push(Order {
+                    column: field.key.clone(),
+                    descending: false,
+                });
             }
         }
     }
@@ -231,7 +307,11 @@ struct Part<'a> {
 
 impl<'a> Ordered<'a> {
     fn whole(self, last: Option<&'a [Value<'static>]>) -> Part<'a> {
-        Part { condition: None, order: self, last }
+        Part {
+            condition: None,
+            order: self,
+            last,
+        }
     }
 
     /// Returns the part that comes next, and the one behind it. An index serves an order with infinities among the nulls
@@ -243,13 +323,27 @@ impl<'a> Ordered<'a> {
         let is_among_others = last.is_some_and(|last| last[0].is_null());
         let others = Part {
             condition: Some(others),
-            order: Self { columns: &self.columns[1..], descending: &self.descending[1..], is_led_by_finite: false },
+            order: Self {
+                columns: &self.columns[1..],
+                descending: &self.descending[1..],
+                is_led_by_finite: false,
+            },
             last: last.filter(|_| is_among_others).map(|last| &last[1..]),
         };
         if is_among_others {
             return (others, None);
         }
-        (Part { condition: Some(finite), order: Self { is_led_by_finite: true, ..self }, last }, Some(others))
+        (
+            Part {
+                condition: Some(finite),
+                order: Self {
+                    is_led_by_finite: true,
+                    ..self
+                },
+                last,
+            },
+            Some(others),
+        )
     }
 
     /// Returns ` ORDER BY …`, or nothing.
@@ -263,24 +357,35 @@ impl<'a> Ordered<'a> {
                 false => format!("{}{direction}", column.plain(builder)),
             });
         }
-        if by.is_empty() { String::new() } else { format!(" ORDER BY {}", by.join(", ")) }
+        if by.is_empty() {
+            String::new()
+        } else {
+            format!(" ORDER BY {}", by.join(", "))
+        }
     }
 
     /// Returns the condition for rows behind the last one: greater in the first column, or equal there and greater in
     /// the next, and so on.
     fn behind(&self, last: &[Value<'_>], builder: &mut Builder) -> Result<String, Error> {
-        let unfit = self.columns.iter().zip(last).find(|(_, value)| matches!(value, Value::Unfit(_)));
+        let unfit = self
+            .columns
+            .iter()
+            .zip(last)
+            .find(|(_, value)| matches!(value, Value::Unfit(_)));
         if let Some((column, _)) = unfit {
             let key = &column.field.key;
-            let message =
-                format!("The list cannot go on behind a value of {key:?} that does not fit its column's type.");
+            let message = format!(
+                "The list cannot go on behind a value of {key:?} that does not fit its column's type."
+            );
             return Err(Error::source_changed(message).field(key));
         }
         let mut any = Vec::new();
         for (at, (column, descending)) in self.columns.iter().zip(self.descending).enumerate() {
             let operator = if *descending { "<" } else { ">" };
             // Nothing comes behind a null.
-            let Some(mut later) = self.compares(at, operator, &last[at], builder) else { continue };
+            let Some(mut later) = self.compares(at, operator, &last[at], builder) else {
+                continue;
+            };
             if column.may_be_null() && !self.is_finite(at) {
                 later = format!("({later} OR {} IS NULL)", column.compared(builder));
             }
@@ -291,23 +396,43 @@ impl<'a> Ordered<'a> {
             all.push(later);
             any.push(format!("({})", all.join(" AND ")));
         }
-        let Some(first) = any.first() else { return Ok("1 = 0".to_owned()) };
-        let any = if any.len() == 1 { first.clone() } else { format!("({})", any.join(" OR ")) };
+        let Some(first) = any.first() else {
+            return Ok("1 = 0".to_owned());
+        };
+        let any = if any.len() == 1 {
+            first.clone()
+        } else {
+            format!("({})", any.join(" OR "))
+        };
         // An index is not entered by alternatives, but by what they have in common.
         let bound = match self.is_finite(0) && self.columns.len() > 1 {
-            true => self.compares(0, if self.descending[0] { "<=" } else { ">=" }, &last[0], builder),
+            true => self.compares(
+                0,
+                if self.descending[0] { "<=" } else { ">=" },
+                &last[0],
+                builder,
+            ),
             false => None,
         };
         Ok(bound.map_or(any.clone(), |bound| format!("{bound} AND {any}")))
     }
 
-    fn compares(&self, at: usize, operator: &str, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+    fn compares(
+        &self,
+        at: usize,
+        operator: &str,
+        value: &Value<'_>,
+        builder: &mut Builder,
+    ) -> Option<String> {
         let column = &self.columns[at];
         if !self.is_finite(at) {
             return column.compares(operator, value, builder);
         }
         let plain = column.plain(builder);
-        Some(format!("{plain} {operator} {}", column.operand(value, builder)?))
+        Some(format!(
+            "{plain} {operator} {}",
+            column.operand(value, builder)?
+        ))
     }
 
     fn is_finite(&self, at: usize) -> bool {
@@ -324,5 +449,12 @@ fn same(column: &Column<'_>, value: &Value<'_>, builder: &mut Builder) -> String
 
 /// Renames the connection's `not_found`, which is about the database, never about a record.
 pub(crate) fn source_error(error: Error) -> Error {
-    if error.is("not_found") { Error { code: "unavailable".to_owned(), ..error } } else { error }
+    if error.is("not_found") {
+        Error {
+            code: "unavailable".to_owned(),
+            ..error
+        }
+    } else {
+        error
+    }
 }

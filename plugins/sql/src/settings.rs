@@ -15,7 +15,10 @@ pub(crate) struct Settings {
 /// The table or query that records are selected from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source<'a> {
-    Table { schema: Option<&'a str>, table: &'a str },
+    Table {
+        schema: Option<&'a str>,
+        table: &'a str,
+    },
     Query(&'a str),
 }
 
@@ -26,13 +29,18 @@ impl Settings {
             (None, None, _) => Some("either `table` or `query` is needed"),
             (Some(_), Some(_), _) => Some("`table` and `query` exclude each other"),
             (None, Some(_), Some(_)) => Some("`schema` goes with `table`"),
-            _ if settings.names().any(|name| name.is_empty() || name.contains('\0')) => {
+            _ if settings
+                .names()
+                .any(|name| name.is_empty() || name.contains('\0')) =>
+            {
                 Some("a name is empty or not one")
             }
             _ => None,
         };
         match problem {
-            Some(problem) => Err(Error::invalid(format!("The settings are wrong: {problem}.")).field("settings")),
+            Some(problem) => {
+                Err(Error::invalid(format!("The settings are wrong: {problem}.")).field("settings"))
+            }
             None => Ok(settings),
         }
     }
@@ -43,9 +51,18 @@ impl Settings {
         }
         let table = self.table.as_deref().unwrap_or_default();
         match (self.schema.as_deref(), table.split_once('.')) {
-            (Some(schema), _) => Source::Table { schema: Some(schema), table },
-            (None, Some((schema, table))) => Source::Table { schema: Some(schema), table },
-            (None, None) => Source::Table { schema: None, table },
+            (Some(schema), _) => Source::Table {
+                schema: Some(schema),
+                table,
+            },
+            (None, Some((schema, table))) => Source::Table {
+                schema: Some(schema),
+                table,
+            },
+            (None, None) => Source::Table {
+                schema: None,
+                table,
+            },
         }
     }
 
@@ -57,7 +74,10 @@ impl Settings {
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
-        [&self.table, &self.schema, &self.query].into_iter().flatten().map(String::as_str)
+        [&self.table, &self.schema, &self.query]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
     }
 }
 
@@ -65,8 +85,14 @@ impl Source<'_> {
     /// Returns a FROM clause.
     pub(crate) fn sql(self) -> String {
         match self {
-            Self::Table { schema: Some(schema), table } => format!("{}.{}", quoted(schema), quoted(table)),
-            Self::Table { schema: None, table } => quoted(table),
+            Self::Table {
+                schema: Some(schema),
+                table,
+            } => format!("{}.{}", quoted(schema), quoted(table)),
+            Self::Table {
+                schema: None,
+                table,
+            } => quoted(table),
             // The query stands on lines of its own, since it may end in a comment.
             Self::Query(query) => format!("(\n{query}\n) AS weir_query"),
         }

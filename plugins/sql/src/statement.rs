@@ -51,7 +51,11 @@ impl<'de> Visitor<'de> for Cells {
 
 impl Builder {
     pub(crate) fn new(dialect: Dialect) -> Self {
-        Self { dialect, text: String::new(), parameters: Vec::new() }
+        Self {
+            dialect,
+            text: String::new(),
+            parameters: Vec::new(),
+        }
     }
 
     /// Binds a value and returns its place in the text.
@@ -68,7 +72,12 @@ impl Builder {
         !self.parameters.is_empty()
     }
 
-    pub(crate) fn finish(self, connection: &str, limit: u32, options: Option<&str>) -> sql::Statement {
+    pub(crate) fn finish(
+        self,
+        connection: &str,
+        limit: u32,
+        options: Option<&str>,
+    ) -> sql::Statement {
         sql::Statement {
             connection: connection.to_owned(),
             text: self.text,
@@ -80,9 +89,13 @@ impl Builder {
 }
 
 pub(crate) fn rows(records: &str) -> Result<Vec<Row<'_>>, Error> {
-    serde_json::from_str(records).map_err(|_| Error::internal("The rows of the database cannot be read."))
+    serde_json::from_str(records)
+        .map_err(|_| Error::internal("The rows of the database cannot be read."))
 }
 
 pub(crate) fn cell<'a>(row: &Row<'a>, at: usize) -> Result<&'a RawValue, Error> {
-    row.0.get(at).copied().ok_or_else(|| Error::internal("A column of the answer is missing."))
+    row.0
+        .get(at)
+        .copied()
+        .ok_or_else(|| Error::internal("A column of the answer is missing."))
 }

@@ -56,7 +56,8 @@ fn databases_look_identical_from_above() {
 }
 
 fn shapes(both: &Both) {
-    let told = both.same(|| describe(r#"{"connection":"db","table":"nasty"}"#).map(|shape| outline(&shape)));
+    let told = both
+        .same(|| describe(r#"{"connection":"db","table":"nasty"}"#).map(|shape| outline(&shape)));
     assert_eq!(
         told.expect("described"),
         "id:Integer! name:String! big:Decimal amount:Decimal score:Number active:Boolean day:Date at:Datetime status:String \
@@ -76,14 +77,20 @@ fn shapes(both: &Both) {
             r#"{"connection":"db","table":"covered"}"#,
             "b:Integer! a:Integer! v:String key=a,b write=create,update,delete read_only=None",
         ),
-        (r#"{"connection":"db","table":"keyless"}"#, "v:String key= write=create read_only=None"),
+        (
+            r#"{"connection":"db","table":"keyless"}"#,
+            "v:String key= write=create read_only=None",
+        ),
     ] {
         let told = both.same(|| describe(settings).map(|shape| outline(&shape)));
         assert_eq!(told.expect(settings), expected);
     }
     let query = r#"{"connection":"db","query":"SELECT id, name AS label FROM nasty -- mine\n;"}"#;
     let told = both.same(|| describe(query).map(|shape| outline(&shape)));
-    assert_eq!(told.expect("a query"), "id:Integer label:String key= write= read_only=Some(\"A query is read-only.\")");
+    assert_eq!(
+        told.expect("a query"),
+        "id:Integer label:String key= write= read_only=Some(\"A query is read-only.\")"
+    );
     for settings in [
         r#"{"connection":"db","table":"absent"}"#,
         r#"{"connection":"db","table":"absent.nasty"}"#,
@@ -94,22 +101,47 @@ fn shapes(both: &Both) {
         r#"{"connection":"db"}"#,
         r#"{"connection":"db","table":"a","other":1}"#,
     ] {
-        let error = both.same(|| describe(settings).map(|_| ())).expect_err(settings);
-        assert_eq!(error.field.as_deref(), Some("settings"), "{settings} {error:?}");
+        let error = both
+            .same(|| describe(settings).map(|_| ()))
+            .expect_err(settings);
+        assert_eq!(
+            error.field.as_deref(),
+            Some("settings"),
+            "{settings} {error:?}"
+        );
     }
-    let comment =
-        both.on(Which::Postgresql, || describe(r#"{"connection":"db","table":"public.nasty"}"#)).expect("described");
-    assert_eq!(comment.fields[1].description.as_deref(), Some("What it is called"));
+    let comment = both
+        .on(Which::Postgresql, || {
+            describe(r#"{"connection":"db","table":"public.nasty"}"#)
+        })
+        .expect("described");
+    assert_eq!(
+        comment.fields[1].description.as_deref(),
+        Some("What it is called")
+    );
     assert!(comment.fields[0].generated && !comment.fields[0].read_only);
     let told = both.same(|| {
         let shape = describe(r#"{"connection":"db","table":"computed"}"#)?;
         let field = |field: &Field| (field.key.clone(), field.generated, field.read_only);
-        Ok(json!([shape.fields.iter().map(field).collect::<Vec<_>>(), shape.left_out]))
+        Ok(json!([
+            shape.fields.iter().map(field).collect::<Vec<_>>(),
+            shape.left_out
+        ]))
     });
-    let expected = json!([[["id", true, false], ["qty", true, false], ["twice", true, true]], ["scan"]]);
+    let expected = json!([
+        [
+            ["id", true, false],
+            ["qty", true, false],
+            ["twice", true, true]
+        ],
+        ["scan"]
+    ]);
     assert_eq!(told.expect("described"), expected);
-    let numbered =
-        both.on(Which::Postgresql, || describe(r#"{"connection":"db","table":"numbered"}"#)).expect("described");
+    let numbered = both
+        .on(Which::Postgresql, || {
+            describe(r#"{"connection":"db","table":"numbered"}"#)
+        })
+        .expect("described");
     assert!(numbered.fields[0].read_only);
 }
 
@@ -177,7 +209,10 @@ fn matches(both: &Both) {
         };
         let page = both.same(|| open("nasty").and_then(|table| table.read(&query)).map(show));
         let found: Vec<Value> = serde_json::from_str(&page.expect(column).0).expect("records");
-        let found: Vec<_> = found.iter().map(|record| record["id"].to_string()).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|record| record["id"].to_string())
+            .collect();
         assert_eq!(found.join(","), ids, "{column} {comparison} {value}");
     }
     for (column, comparison, value) in [
@@ -188,12 +223,26 @@ fn matches(both: &Both) {
         ("tags", Equals, json!([])),
         ("id\" = 1 OR \"id", Equals, json!(1)),
     ] {
-        let query = Query { conditions: vec![Condition::new(column, comparison, value)], limit: 1, ..Query::default() };
-        let error = both.same(|| open("nasty").and_then(|table| table.read(&query)).map(show)).expect_err(column);
+        let query = Query {
+            conditions: vec![Condition::new(column, comparison, value)],
+            limit: 1,
+            ..Query::default()
+        };
+        let error = both
+            .same(|| open("nasty").and_then(|table| table.read(&query)).map(show))
+            .expect_err(column);
         assert_eq!(error.field.as_deref(), Some(column));
     }
-    let all =
-        both.same(|| open("nasty").and_then(|table| table.read(&Query { limit: 2, ..Query::default() })).map(show));
+    let all = both.same(|| {
+        open("nasty")
+            .and_then(|table| {
+                table.read(&Query {
+                    limit: 2,
+                    ..Query::default()
+                })
+            })
+            .map(show)
+    });
     assert_eq!(
         all.expect("records").0,
         concat!(
@@ -222,7 +271,11 @@ fn pages(both: &Both) {
         let whole = walk(both, "nasty", &order, 100);
         assert_eq!(whole.len(), 7, "{order:?}");
         for limit in [1, 2, 3] {
-            assert_eq!(walk(both, "nasty", &order, limit), whole, "{order:?} by {limit}");
+            assert_eq!(
+                walk(both, "nasty", &order, limit),
+                whole,
+                "{order:?} by {limit}"
+            );
         }
     }
     for limit in [1, 3] {
@@ -237,20 +290,35 @@ fn pages(both: &Both) {
         );
         assert_eq!(
             walk(both, "keyless", &[], limit),
-            [r#"{"v":"x"}"#, r#"{"v":"x"}"#, r#"{"v":"y"}"#, r#"{"v":null}"#]
+            [
+                r#"{"v":"x"}"#,
+                r#"{"v":"x"}"#,
+                r#"{"v":"y"}"#,
+                r#"{"v":null}"#
+            ]
         );
     }
     for cursor in ["", "x", "[]", "[\"a\",2]", "{}"] {
-        let query = Query { cursor: Some(cursor.into()), limit: 1, ..Query::default() };
-        let error = both.same(|| open("nasty").and_then(|table| table.read(&query)).map(show)).expect_err(cursor);
+        let query = Query {
+            cursor: Some(cursor.into()),
+            limit: 1,
+            ..Query::default()
+        };
+        let error = both
+            .same(|| open("nasty").and_then(|table| table.read(&query)).map(show))
+            .expect_err(cursor);
         assert_eq!(error.field.as_deref(), Some("cursor"));
     }
 }
 
 #[test]
 fn wide_tables_are_described_and_read() {
-    let columns =
-        |count: usize| (1..count).map(|at| format!("c{at} integer DEFAULT {at}")).collect::<Vec<_>>().join(", ");
+    let columns = |count: usize| {
+        (1..count)
+            .map(|at| format!("c{at} integer DEFAULT {at}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let script = format!(
         "CREATE TABLE wide (id INTEGER PRIMARY KEY, {}); INSERT INTO wide (id) VALUES (1), (2);
          CREATE TABLE wide_keyless (id integer, {}); INSERT INTO wide_keyless (id) VALUES (1), (2);",
@@ -260,12 +328,22 @@ fn wide_tables_are_described_and_read() {
     let both = Both::filled(&script, &script);
     for (table, count) in [("wide", 60), ("wide_keyless", 150)] {
         let settings = format!(r#"{{"connection":"db","table":"{table}"}}"#);
-        let shape = both.same(|| describe(&settings).map(|shape| outline(&shape))).expect(table);
+        let shape = both
+            .same(|| describe(&settings).map(|shape| outline(&shape)))
+            .expect(table);
         assert_eq!(shape.matches(":Integer").count(), count, "{shape}");
         let records = walk(&both, table, &[], 1);
         assert_eq!(records.len(), 2);
-        assert!(records[1].starts_with(r#"{"id":2,"c1":1,"#), "{}", records[1]);
-        assert!(records[1].ends_with(&format!(r#","c{0}":{0}}}"#, count - 1)), "{}", records[1]);
+        assert!(
+            records[1].starts_with(r#"{"id":2,"c1":1,"#),
+            "{}",
+            records[1]
+        );
+        assert!(
+            records[1].ends_with(&format!(r#","c{0}":{0}}}"#, count - 1)),
+            "{}",
+            records[1]
+        );
     }
     // As wide as SQLite takes them, with the order values among the columns.
     both.fill(
@@ -275,44 +353,131 @@ fn wide_tables_are_described_and_read() {
         ),
         "",
     );
-    let query = Query { order: vec![Order::parse("-c1999")], limit: 1, ..Query::default() };
+    let query = Query {
+        order: vec![Order::parse("-c1999")],
+        limit: 1,
+        ..Query::default()
+    };
     let page = both.on(Which::Sqlite, || open("widest")?.read(&query).map(show));
     let (records, next) = page.expect("a page");
-    assert!(records.starts_with(r#"[{"id":1,"#) && next.is_some(), "{records}");
+    assert!(
+        records.starts_with(r#"[{"id":1,"#) && next.is_some(),
+        "{records}"
+    );
 }
 
 fn writes(both: &Both) {
     let full = json!({"id": 20, "name": "ñew", "big": "9007199254740995", "amount": "-3.25", "score": 2.5, "active": false,
         "day": "2020-02-02", "at": "2020-02-02T02:02:02.25Z", "status": "s", "code": "c", "tags": {"a": [1.5, "x"]}});
     let created = both.same(|| write("nasty", Verb::Create, json!({}), full.clone()));
-    assert_eq!(serde_json::from_str::<Value>(&created.expect("created")).expect("JSON"), full);
+    assert_eq!(
+        serde_json::from_str::<Value>(&created.expect("created")).expect("JSON"),
+        full
+    );
     // A null of each type.
-    let nulls =
-        json!({"big": null, "amount": null, "score": null, "active": null, "day": null, "at": null, "tags": null});
+    let nulls = json!({"big": null, "amount": null, "score": null, "active": null, "day": null, "at": null, "tags": null});
     let cases = [
-        (Verb::Create, json!({}), json!({"id": 1, "name": "again"}), Some(("conflict", Some("id")))),
-        (Verb::Create, json!({}), json!({"id": 30, "name": "x", "code": "c"}), Some(("conflict", Some("code")))),
-        (Verb::Create, json!({}), json!({"id": 30}), Some(("invalid", Some("name")))),
-        (Verb::Create, json!({}), json!({"id": 30, "name": null}), Some(("invalid", Some("name")))),
-        (Verb::Create, json!({}), json!({"id": 30, "name": "x", "day": "soon"}), Some(("invalid", Some("day")))),
-        (Verb::Create, json!({}), json!({"id": 30, "name": "x", "gone": 1}), Some(("invalid", Some("gone")))),
-        (Verb::Update, json!({"id": 20}), json!({"status": null, "name": "né"}), None),
+        (
+            Verb::Create,
+            json!({}),
+            json!({"id": 1, "name": "again"}),
+            Some(("conflict", Some("id"))),
+        ),
+        (
+            Verb::Create,
+            json!({}),
+            json!({"id": 30, "name": "x", "code": "c"}),
+            Some(("conflict", Some("code"))),
+        ),
+        (
+            Verb::Create,
+            json!({}),
+            json!({"id": 30}),
+            Some(("invalid", Some("name"))),
+        ),
+        (
+            Verb::Create,
+            json!({}),
+            json!({"id": 30, "name": null}),
+            Some(("invalid", Some("name"))),
+        ),
+        (
+            Verb::Create,
+            json!({}),
+            json!({"id": 30, "name": "x", "day": "soon"}),
+            Some(("invalid", Some("day"))),
+        ),
+        (
+            Verb::Create,
+            json!({}),
+            json!({"id": 30, "name": "x", "gone": 1}),
+            Some(("invalid", Some("gone"))),
+        ),
+        (
+            Verb::Update,
+            json!({"id": 20}),
+            json!({"status": null, "name": "né"}),
+            None,
+        ),
         (Verb::Update, json!({"id": 20}), nulls.clone(), None),
-        (Verb::Create, json!({}), with(&nulls, json!({"id": 22, "name": "x"})), None),
+        (
+            Verb::Create,
+            json!({}),
+            with(&nulls, json!({"id": 22, "name": "x"})),
+            None,
+        ),
         (Verb::Delete, json!({"id": 22}), json!({}), None),
-        (Verb::Update, json!({"id": 20}), json!({"id": 1}), Some(("conflict", Some("id")))),
+        (
+            Verb::Update,
+            json!({"id": 20}),
+            json!({"id": 1}),
+            Some(("conflict", Some("id"))),
+        ),
         (Verb::Update, json!({"id": 20}), json!({"id": 21}), None),
-        (Verb::Update, json!({"id": 20}), json!({"name": "x"}), Some(("not_found", None))),
-        (Verb::Update, json!({}), json!({"name": "x"}), Some(("invalid", Some("id")))),
-        (Verb::Update, json!({"id": null}), json!({"name": "x"}), Some(("invalid", Some("id")))),
-        (Verb::Update, json!({"id": 21, "name": "né"}), json!({"name": "x"}), Some(("invalid", Some("name")))),
-        (Verb::Update, json!({"id": 21}), json!({}), Some(("invalid", None))),
+        (
+            Verb::Update,
+            json!({"id": 20}),
+            json!({"name": "x"}),
+            Some(("not_found", None)),
+        ),
+        (
+            Verb::Update,
+            json!({}),
+            json!({"name": "x"}),
+            Some(("invalid", Some("id"))),
+        ),
+        (
+            Verb::Update,
+            json!({"id": null}),
+            json!({"name": "x"}),
+            Some(("invalid", Some("id"))),
+        ),
+        (
+            Verb::Update,
+            json!({"id": 21, "name": "né"}),
+            json!({"name": "x"}),
+            Some(("invalid", Some("name"))),
+        ),
+        (
+            Verb::Update,
+            json!({"id": 21}),
+            json!({}),
+            Some(("invalid", None)),
+        ),
         (Verb::Delete, json!({"id": 21}), json!({}), None),
-        (Verb::Delete, json!({"id": 21}), json!({}), Some(("not_found", None))),
+        (
+            Verb::Delete,
+            json!({"id": 21}),
+            json!({}),
+            Some(("not_found", None)),
+        ),
     ];
     for (verb, key, record, expected) in cases {
         let done = both.same(|| write("nasty", verb, key.clone(), record.clone()));
-        let told = done.as_ref().err().map(|error| (error.code.as_str(), error.field.as_deref()));
+        let told = done
+            .as_ref()
+            .err()
+            .map(|error| (error.code.as_str(), error.field.as_deref()));
         assert_eq!(told, expected, "{verb} {key} {record}");
     }
     let created = both.same(|| write("pairs", Verb::Create, json!({}), json!({"a": "c", "b": 1})));
@@ -330,7 +495,10 @@ fn writes(both: &Both) {
         })
     });
     assert_eq!(doubled.expect_err("two").code, "conflict");
-    assert!(both.same(|| write("nasty_view", Verb::Delete, json!({"id": 1}), json!({}))).is_err());
+    assert!(
+        both.same(|| write("nasty_view", Verb::Delete, json!({"id": 1}), json!({})))
+            .is_err()
+    );
     assert_eq!(walk(both, "pairs", &[], 100).len(), 5);
     assert_eq!(walk(both, "nasty", &[], 100).len(), 7);
 }
@@ -340,19 +508,49 @@ fn guarded(both: &Both) {
     let write = |verb, comparison, value: Value, record: Value| {
         let key = object(json!({"a": "c", "b": 1}));
         let conditions = vec![Condition::new("v", comparison, value)];
-        let change = Change { key, record: object(record), conditions, ..Change::new(verb) };
-        both.same(|| open("pairs")?.write(&change)).map_err(|error| error.code)
+        let change = Change {
+            key,
+            record: object(record),
+            conditions,
+            ..Change::new(verb)
+        };
+        both.same(|| open("pairs")?.write(&change))
+            .map_err(|error| error.code)
     };
     let changed = json!({"v": "y"});
-    for (comparison, value) in [(Comparison::Equals, json!("X")), (Comparison::OneOf, json!(["a"]))] {
+    for (comparison, value) in [
+        (Comparison::Equals, json!("X")),
+        (Comparison::OneOf, json!(["a"])),
+    ] {
         let refused = write(Verb::Update, comparison, value.clone(), changed.clone());
         assert_eq!(refused, Err("not_found".to_owned()));
-        assert_eq!(write(Verb::Delete, comparison, value, json!({})), Err("not_found".to_owned()));
+        assert_eq!(
+            write(Verb::Delete, comparison, value, json!({})),
+            Err("not_found".to_owned())
+        );
     }
-    let updated = write(Verb::Update, Comparison::Equals, json!("x"), json!({"v": null}));
+    let updated = write(
+        Verb::Update,
+        Comparison::Equals,
+        json!("x"),
+        json!({"v": null}),
+    );
     assert_eq!(updated.expect("updated"), r#"{"a":"c","b":1,"v":null}"#);
-    assert_eq!(write(Verb::Update, Comparison::Equals, json!("x"), changed.clone()), Err("not_found".to_owned()));
-    let updated = write(Verb::Update, Comparison::IsEmpty, json!(true), json!({"v": "x"}));
+    assert_eq!(
+        write(
+            Verb::Update,
+            Comparison::Equals,
+            json!("x"),
+            changed.clone()
+        ),
+        Err("not_found".to_owned())
+    );
+    let updated = write(
+        Verb::Update,
+        Comparison::IsEmpty,
+        json!(true),
+        json!({"v": "x"}),
+    );
     assert_eq!(updated.expect("updated"), r#"{"a":"c","b":1,"v":"x"}"#);
 }
 
@@ -363,16 +561,25 @@ fn changes_of_the_source(both: &Both) {
     both.fill(alter, alter);
     let read = |shape: &Shape| {
         Sql::open(r#"{"connection":"db","table":"pairs"}"#, shape)?
-            .read(&Query { limit: 1, ..Query::default() })
+            .read(&Query {
+                limit: 1,
+                ..Query::default()
+            })
             .map(show)
     };
     let shapes = shapes.map(|shape| shape.expect("described"));
     for (which, shape) in [Which::Sqlite, Which::Postgresql].into_iter().zip(&shapes) {
-        assert_eq!(both.on(which, || read(shape)).expect("still there").0, r#"[{"a":"B","b":1,"v":"four"}]"#);
+        assert_eq!(
+            both.on(which, || read(shape)).expect("still there").0,
+            r#"[{"a":"B","b":1,"v":"four"}]"#
+        );
     }
     let drop = "ALTER TABLE pairs DROP COLUMN v";
     both.fill(drop, drop);
     for (which, shape) in [Which::Sqlite, Which::Postgresql].into_iter().zip(&shapes) {
-        assert_eq!(both.on(which, || read(shape)).expect_err("gone").code, "source_changed");
+        assert_eq!(
+            both.on(which, || read(shape)).expect_err("gone").code,
+            "source_changed"
+        );
     }
 }

@@ -47,7 +47,10 @@ impl Case {
 
 impl Ten {
     pub(super) async fn new() -> Self {
-        let ten = Self { scratch: tempfile::tempdir().expect("a folder"), web: Web::start().await };
+        let ten = Self {
+            scratch: tempfile::tempdir().expect("a folder"),
+            web: Web::start().await,
+        };
         fs::write(ten.path("a.txt"), "a file").expect("written");
         let redirected = format!(
             "const plain = globalThis.fetch;\n\
@@ -55,7 +58,10 @@ impl Ten {
             ten.web.base
         );
         fs::write(ten.path("github.mjs"), redirected).expect("written");
-        let git = Command::new("git").args(["init", "--quiet"]).arg(ten.scratch.path()).status();
+        let git = Command::new("git")
+            .args(["init", "--quiet"])
+            .arg(ten.scratch.path())
+            .status();
         assert!(git.expect("git runs").success());
         ten
     }
@@ -65,13 +71,21 @@ impl Ten {
     }
 
     pub(super) fn count(server: &str) -> usize {
-        COUNTS.iter().find(|(name, _)| *name == server).expect("one of the ten").1
+        COUNTS
+            .iter()
+            .find(|(name, _)| *name == server)
+            .expect("one of the ten")
+            .1
     }
 
     /// Puts all of them behind the gateway.
     pub(super) fn behind(&self, house: House) -> House {
         Self::servers().fold(house, |house, server| {
-            let env: Vec<String> = self.env(server).iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
+            let env: Vec<String> = self
+                .env(server)
+                .iter()
+                .map(|(name, value)| format!("{name} = {value:?}"))
+                .collect();
             let more = format!("first = \"publish\"\nenv = {{ {} }}", env.join(", "));
             house.config(&entry(server, &self.words(server), &more))
         })
@@ -83,32 +97,82 @@ impl Ten {
     }
 
     pub(super) fn calls(&self) -> Vec<Case> {
-        let case = |server, tool, arguments, says| Case { server, tool, arguments, says, is_error: false };
+        let case = |server, tool, arguments, says| Case {
+            server,
+            tool,
+            arguments,
+            says,
+            is_error: false,
+        };
         let thought = json!({"thought": "t", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": false});
-        let noon = json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"});
+        let noon =
+            json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"});
         let issue = json!({"owner": "acme", "repo": "site", "issue_number": 7});
         vec![
-            case("everything", "echo", json!({"message": "hello"}), "Echo: hello"),
-            case("everything", "get-structured-content", json!({"location": "New York"}), "Cloudy"),
+            case(
+                "everything",
+                "echo",
+                json!({"message": "hello"}),
+                "Echo: hello",
+            ),
+            case(
+                "everything",
+                "get-structured-content",
+                json!({"location": "New York"}),
+                "Cloudy",
+            ),
             case("everything", "get-tiny-image", json!({}), "image"),
-            case("filesystem", "read_text_file", json!({"path": self.path("a.txt")}), "a file"),
+            case(
+                "filesystem",
+                "read_text_file",
+                json!({"path": self.path("a.txt")}),
+                "a file",
+            ),
             case("memory", "read_graph", json!({}), "\"entities\": []"),
-            case("sequential-thinking", "sequentialthinking", thought, "\"thoughtNumber\": 1"),
+            case(
+                "sequential-thinking",
+                "sequentialthinking",
+                thought,
+                "\"thoughtNumber\": 1",
+            ),
             case("github", "get_issue", issue, "Item 7"),
             // There is no browser, and the server says so.
             Case {
                 is_error: true,
-                ..case("playwright", "browser_tabs", json!({"action": "list"}), "doesn't exist at")
+                ..case(
+                    "playwright",
+                    "browser_tabs",
+                    json!({"action": "list"}),
+                    "doesn't exist at",
+                )
             },
             case("time", "convert_time", noon, "+9.0h"),
-            case("git", "git_status", json!({"repo_path": self.scratch.path()}), "a.txt"),
-            case("fetch", "fetch", json!({"url": format!("{}/items/7", self.web.base)}), "Item 7"),
-            case("sqlite", "read_query", json!({"query": "SELECT 1 AS one"}), "[{'one': 1}]"),
+            case(
+                "git",
+                "git_status",
+                json!({"repo_path": self.scratch.path()}),
+                "a.txt",
+            ),
+            case(
+                "fetch",
+                "fetch",
+                json!({"url": format!("{}/items/7", self.web.base)}),
+                "Item 7",
+            ),
+            case(
+                "sqlite",
+                "read_query",
+                json!({"query": "SELECT 1 AS one"}),
+                "[{'one': 1}]",
+            ),
         ]
     }
 
     fn words(&self, server: &str) -> Vec<String> {
-        let stranger = STRANGERS.iter().find(|stranger| stranger.name == server).expect("one of the ten");
+        let stranger = STRANGERS
+            .iter()
+            .find(|stranger| stranger.name == server)
+            .expect("one of the ten");
         let mut words = stranger.command(self.scratch.path());
         match server {
             "fetch" => words.push("--allow-private-ips".to_owned()),
@@ -121,13 +185,21 @@ impl Ten {
     fn env(&self, server: &str) -> Vec<(String, String)> {
         let variable = |name: &str, value: String| vec![(name.to_owned(), value)];
         match server {
-            "github" => variable("NODE_OPTIONS", format!("--import={}", self.path("github.mjs"))),
+            "github" => variable(
+                "NODE_OPTIONS",
+                format!("--import={}", self.path("github.mjs")),
+            ),
             "memory" => variable("MEMORY_FILE_PATH", self.path("memory.json")),
             _ => Vec::new(),
         }
     }
 
     fn path(&self, name: &str) -> String {
-        self.scratch.path().join(name).into_os_string().into_string().expect("paths of tests are UTF-8")
+        self.scratch
+            .path()
+            .join(name)
+            .into_os_string()
+            .into_string()
+            .expect("paths of tests are UTF-8")
     }
 }

@@ -28,9 +28,12 @@ export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools
     .expect("the source is written");
     let config = fs::read_to_string(folder.join("weir.toml")).expect("a configuration");
     let database = "[connections.db]\nkind = \"sqlite\"\npath = \"things.sqlite\"\nwrite = true\n[plugins.flawed.grants]\ndb = \"write\"\n";
-    fs::write(folder.join("weir.toml"), format!("{config}\n{database}")).expect("the configuration is written");
+    fs::write(folder.join("weir.toml"), format!("{config}\n{database}"))
+        .expect("the configuration is written");
     let things = rusqlite::Connection::open(folder.join("things.sqlite")).expect("a database");
-    things.execute_batch("CREATE TABLE things (id INTEGER); INSERT INTO things VALUES (0), (1)").expect("two things");
+    things
+        .execute_batch("CREATE TABLE things (id INTEGER); INSERT INTO things VALUES (0), (1)")
+        .expect("two things");
 
     let (code, out, err) = desk.run("flawed", &["plugin", "check", "--once"]);
     assert_eq!(code, 1, "{out}\n{err}");
@@ -49,8 +52,13 @@ export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools
     ] {
         assert!(err.contains(told), "{told}\n{err}");
     }
-    assert!(!out.contains("HTTP: move_all"), "it may have written, so it has not failed: {out}");
-    let count = things.query_row("SELECT count(*) FROM things", [], |row| row.get::<_, i64>(0));
+    assert!(
+        !out.contains("HTTP: move_all"),
+        "it may have written, so it has not failed: {out}"
+    );
+    let count = things.query_row("SELECT count(*) FROM things", [], |row| {
+        row.get::<_, i64>(0)
+    });
     assert_eq!(count.expect("a count"), 2, "nothing is changed by a check");
 }
 
@@ -60,9 +68,18 @@ fn schemas_that_do_not_compile_and_defaults_that_do_not_fit_are_said_with_their_
     let desk = Desk::new("ill");
     let folder = desk.begin("ill", "js", "tools");
     for (parameter, told) in [
-        ("text({ pattern: \"(\", description: \"A pattern that is none.\" })", "fail  schemas compile"),
-        ("text({ minLength: 3, default: \"ab\", description: \"Too short by itself.\" })", "fail  defaults fit"),
-        ("integer({ maximum: 3, default: 4, description: \"Too large by itself.\" })", "fail  defaults fit"),
+        (
+            "text({ pattern: \"(\", description: \"A pattern that is none.\" })",
+            "fail  schemas compile",
+        ),
+        (
+            "text({ minLength: 3, default: \"ab\", description: \"Too short by itself.\" })",
+            "fail  defaults fit",
+        ),
+        (
+            "integer({ maximum: 3, default: 4, description: \"Too large by itself.\" })",
+            "fail  defaults fit",
+        ),
     ] {
         let source = format!(
             "import {{ integer, plugin, text, tool }} from \"./sdk/weir.js\";\n\
@@ -74,10 +91,16 @@ fn schemas_that_do_not_compile_and_defaults_that_do_not_fit_are_said_with_their_
         desk.succeed("ill", &["plugin", "build"]);
         let (code, out, err) = desk.run("ill", &["plugin", "check", "--once"]);
         assert_eq!(code, 1, "{parameter}: {out}\n{err}");
-        let line = out.lines().find(|line| line.starts_with(told)).unwrap_or_else(|| panic!("{told}: {out}"));
+        let line = out
+            .lines()
+            .find(|line| line.starts_with(told))
+            .unwrap_or_else(|| panic!("{told}: {out}"));
         assert!(line.contains("value"), "it says where: {line}");
         assert_eq!(out.matches("fail  ").count(), 1, "{out}");
-        assert!(!out.contains("answers over"), "what is ill is not tried: {out}");
+        assert!(
+            !out.contains("answers over"),
+            "what is ill is not tried: {out}"
+        );
     }
 }
 
@@ -95,15 +118,26 @@ fn what_does_not_load_fails_and_nothing_else_is_tried() {
             fs::read(place::guest("tools-js-moody")).expect("a guest can be read"),
             "differ from one instance",
         ),
-        ("library.wasm", fs::read(place::native("tools-rust")).expect("a library can be read"), "native code"),
+        (
+            "library.wasm",
+            fs::read(place::native("tools-rust")).expect("a library can be read"),
+            "native code",
+        ),
     ] {
         fs::write(desk.path().join("broken").join(name), bytes).expect("a file is written");
         let (code, out, err) = desk.run("broken", &["plugin", "check", name, "--json"]);
         assert_eq!(code, 1, "{name}: {out}\n{err}");
         let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
         let checks = report["checks"].as_array().expect("checks");
-        assert!(report["ok"] == false && checks.len() == 1, "{name}: {report}");
-        assert_eq!((&checks[0]["check"], &checks[0]["level"]), (&"loads".into(), &"fail".into()), "{name}: {report}");
+        assert!(
+            report["ok"] == false && checks.len() == 1,
+            "{name}: {report}"
+        );
+        assert_eq!(
+            (&checks[0]["check"], &checks[0]["level"]),
+            (&"loads".into(), &"fail".into()),
+            "{name}: {report}"
+        );
         assert!(checks[0].to_string().contains(why), "{name}: {report}");
     }
 }
@@ -130,7 +164,11 @@ export const { about, tools } = plugin({ name: "asking", version: "0.1.0", tools
     .expect("the source is written");
     let (code, out, err) = desk.run("asking", &["plugin", "check", "--once"]);
     assert_eq!(code, 0, "{out}\n{err}");
-    for told in ["ok    answers over HTTP", "ok    answers over stdio", "ok    outputs conform"] {
+    for told in [
+        "ok    answers over HTTP",
+        "ok    answers over stdio",
+        "ok    outputs conform",
+    ] {
         assert!(out.contains(told), "{told}\n{out}");
     }
 }

@@ -20,7 +20,10 @@ const THROWN: Failing = &[
     ("many", "more than 1000 rows"),
     ("undeclared", "declares none"),
 ];
-const FORGOTTEN: Failing = &[("leak", "returned false and refused nothing"), ("undeclared", "declares none")];
+const FORGOTTEN: Failing = &[
+    ("leak", "returned false and refused nothing"),
+    ("undeclared", "declares none"),
+];
 
 /// A language, where its source lies, the tools that fail, and the source.
 const SOURCES: [(&str, &str, Failing, &str); 3] = [
@@ -209,13 +212,23 @@ async fn the_text_of_a_failure_reaches_the_log_and_no_caller() {
                       [plugins.failing.grants]\ndb = \"write\"\n";
         fs::write(folder.join("weir.toml"), config).expect("the configuration is written");
         let database = rusqlite::Connection::open(folder.join("data.sqlite")).expect("a database");
-        database.execute_batch("CREATE TABLE filled (a)").expect("a table");
+        database
+            .execute_batch("CREATE TABLE filled (a)")
+            .expect("a table");
         desk.succeed(name, &["plugin", "build"]);
-        let gateway = Gateway::start(desk.weir(name, &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
+        let gateway = Gateway::start(desk.weir(
+            name,
+            &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
+        ));
         let client = Modern::new(gateway.url());
         let listen = async |tool: &str| {
             let meta = json!({ "io.modelcontextprotocol/logLevel": "debug" });
-            client.ask("tools/call", json!({ "name": tool, "arguments": {}, "_meta": meta })).await
+            client
+                .ask(
+                    "tools/call",
+                    json!({ "name": tool, "arguments": {}, "_meta": meta }),
+                )
+                .await
         };
         let spoken = listen("speak").await;
         let heard = |message: &serde_json::Value| message["params"]["data"] == "a word";
@@ -232,17 +245,27 @@ async fn the_text_of_a_failure_reaches_the_log_and_no_caller() {
             let id = told["call_id"].as_str().expect("an id");
             gateway.wait_for_log(why);
             let log = gateway.log();
-            assert!(log.lines().any(|line| line.contains(id) && line.contains(why)), "{language}: {tool}: {log}");
+            assert!(
+                log.lines()
+                    .any(|line| line.contains(id) && line.contains(why)),
+                "{language}: {tool}: {log}"
+            );
         }
         // A caller who hears of a failure would call again, and the row would be written twice.
         let written = listen("write").await;
         assert_ne!(written.result()["isError"], true, "{language}: {written:?}");
         assert_eq!(written.messages.len(), 1, "{language}: {written:?}");
         gateway.wait_for_log("The value is left out of the answer: `write");
-        let rows = database.query_row("SELECT count(*) FROM filled", [], |row| row.get::<_, i64>(0));
+        let rows = database.query_row("SELECT count(*) FROM filled", [], |row| {
+            row.get::<_, i64>(0)
+        });
         assert_eq!(rows.expect("a count"), 1, "{language}");
         let summed = client.call("sum", json!({ "of": {} })).await;
-        assert_eq!(summed["structuredContent"], json!({ "a": 2 }), "{language}: {summed}");
+        assert_eq!(
+            summed["structuredContent"],
+            json!({ "a": 2 }),
+            "{language}: {summed}"
+        );
     }
 }
 
@@ -255,13 +278,23 @@ async fn what_a_tool_in_c_gave_up_takes_no_memory() {
     let config = "[plugins.changing]\ndev = true\nmemory_max_mb = 2\nhost_calls_max = 8000\n";
     fs::write(folder.join("weir.toml"), config).expect("the configuration is written");
     desk.succeed("changing", &["plugin", "build"]);
-    let gateway = Gateway::start(desk.weir("changing", &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
+    let gateway = Gateway::start(desk.weir(
+        "changing",
+        &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
+    ));
     let client = Modern::able(gateway.url(), json!({ "elicitation": {} }));
     for _ in 0..8 {
         let fallen = client.call("fall_back", json!({})).await;
-        assert_eq!(fallen["structuredContent"], json!({ "result": [] }), "{fallen}");
+        assert_eq!(
+            fallen["structuredContent"],
+            json!({ "result": [] }),
+            "{fallen}"
+        );
         let refused = client.call("refuse_after_all", json!({})).await;
-        assert_eq!(refused["structuredContent"]["code"], "not_found", "{refused}");
+        assert_eq!(
+            refused["structuredContent"]["code"], "not_found",
+            "{refused}"
+        );
         let asked = client.call("ask_after_all", json!({})).await;
         assert_eq!(asked["resultType"], "input_required", "{asked}");
     }

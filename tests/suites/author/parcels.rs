@@ -38,10 +38,15 @@ async fn the_same_functions_are_the_same_tools_in_each_language() {
         );
         fs::write(folder.join("weir.toml"), config).expect("the configuration is written");
         let notes = rusqlite::Connection::open(folder.join("notes.sqlite")).expect("a database");
-        notes.execute_batch("CREATE TABLE notes (word TEXT)").expect("an empty table");
+        notes
+            .execute_batch("CREATE TABLE notes (word TEXT)")
+            .expect("an empty table");
         desk.succeed(name, &["plugin", "build"]);
 
-        let gateway = Gateway::start(desk.weir(name, &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
+        let gateway = Gateway::start(desk.weir(
+            name,
+            &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
+        ));
         let client = Modern::new(gateway.url());
         let mut answers = answers(&client).await;
         answers.extend(asked(&client, true).await);
@@ -51,7 +56,11 @@ async fn the_same_functions_are_the_same_tools_in_each_language() {
         leave(&desk, name, &client, false, "cancelled").await;
         leave(&desk, name, &client, true, "ok").await;
         let noted: String = notes
-            .query_row("SELECT group_concat(word, ' ' ORDER BY rowid) FROM notes", [], |row| row.get(0))
+            .query_row(
+                "SELECT group_concat(word, ' ' ORDER BY rowid) FROM notes",
+                [],
+                |row| row.get(0),
+            )
             .expect("what was noted");
         assert_eq!(
             noted, "waits gone",
@@ -59,7 +68,12 @@ async fn the_same_functions_are_the_same_tools_in_each_language() {
         );
         drop(gateway);
         let definitions = desk.json(name, &["plugin", "schema"]);
-        let seen = Seen { definitions, answers, progress, printed: printed(&desk, name) };
+        let seen = Seen {
+            definitions,
+            answers,
+            progress,
+            printed: printed(&desk, name),
+        };
         match &first {
             None => {
                 expect(&seen);
@@ -72,14 +86,28 @@ async fn the_same_functions_are_the_same_tools_in_each_language() {
 
 /// What the first language must do; the others are held against it.
 fn expect(seen: &Seen) {
-    assert!(seen.answers[4].contains(r#"{"total":13,"light":[3,1],"unit":"kg"}"#), "{}", seen.answers[4]);
-    assert!(seen.answers[12].contains(r#""code":"not_found""#), "{}", seen.answers[12]);
-    assert!(seen.answers[13].contains(r#""reason":"too_early""#), "{}", seen.answers[13]);
+    assert!(
+        seen.answers[4].contains(r#"{"total":13,"light":[3,1],"unit":"kg"}"#),
+        "{}",
+        seen.answers[4]
+    );
+    assert!(
+        seen.answers[12].contains(r#""code":"not_found""#),
+        "{}",
+        seen.answers[12]
+    );
+    assert!(
+        seen.answers[13].contains(r#""reason":"too_early""#),
+        "{}",
+        seen.answers[13]
+    );
     let tools = seen.definitions.as_array().expect("tools");
-    let drawn = tools.iter().find(|tool| tool["name"] == "draw").expect("it is there");
+    let drawn = tools
+        .iter()
+        .find(|tool| tool["name"] == "draw")
+        .expect("it is there");
     assert_eq!(drawn["execution"], json!({ "taskSupport": "optional" }));
-    let step =
-        |step: u32| json!({"progressToken": "p", "progress": step, "total": 2, "message": format!("step {step}")});
+    let step = |step: u32| json!({"progressToken": "p", "progress": step, "total": 2, "message": format!("step {step}")});
     assert_eq!(seen.progress, [step(1).to_string(), step(2).to_string()]);
 }
 
@@ -104,7 +132,10 @@ async fn answers(client: &Modern) -> Vec<String> {
     let mut answers = Vec::new();
     for (tool, arguments) in [
         ("deploy", json!({"environment": "prod", "service": "web"})),
-        ("deploy", json!({"environment": "Gr\u{fc}\u{df}e \u{1f44b}", "service": "\"web\"\n", "version": "1"})),
+        (
+            "deploy",
+            json!({"environment": "Gr\u{fc}\u{df}e \u{1f44b}", "service": "\"web\"\n", "version": "1"}),
+        ),
         ("deploy", json!({"environment": "prod"})),
         ("deploy", json!({"environment": "", "service": "web"})),
         ("weigh", json!({"parcels": [3, 9, 1], "limits": {"low": 4}})),
@@ -123,10 +154,20 @@ async fn answers(client: &Modern) -> Vec<String> {
         ("refuse", json!({"reason": "conflict"})),
         ("draw", json!({})),
     ] {
-        let answer = client.ask("tools/call", json!({"name": tool, "arguments": arguments})).await;
-        let reply: Reply<'_> = serde_json::from_str(&answer.text).unwrap_or_else(|error| panic!("{error}: {answer:?}"));
-        let Called { structured, content, is_error } = reply.result;
-        let told = format!("{tool} {arguments}: {is_error} {} {content}", structured.map_or("", RawValue::get));
+        let answer = client
+            .ask("tools/call", json!({"name": tool, "arguments": arguments}))
+            .await;
+        let reply: Reply<'_> = serde_json::from_str(&answer.text)
+            .unwrap_or_else(|error| panic!("{error}: {answer:?}"));
+        let Called {
+            structured,
+            content,
+            is_error,
+        } = reply.result;
+        let told = format!(
+            "{tool} {arguments}: {is_error} {} {content}",
+            structured.map_or("", RawValue::get)
+        );
         // Each call has an id of its own.
         let call_id = answer.result()["structuredContent"]["call_id"].as_str();
         answers.push(call_id.map_or(told.clone(), |id| told.replace(id, "CALL")));
@@ -136,7 +177,9 @@ async fn answers(client: &Modern) -> Vec<String> {
 
 /// Returns what `draw` says before its answer.
 async fn progress(client: &Modern) -> Vec<String> {
-    let answer = client.ask("tools/call", waiting_for("draw", json!({}))).await;
+    let answer = client
+        .ask("tools/call", waiting_for("draw", json!({})))
+        .await;
     let (last, before) = answer.messages.split_last().expect("an answer");
     assert_eq!(last["result"]["isError"], false, "{last}");
     before
@@ -154,20 +197,34 @@ fn waiting_for(tool: &str, arguments: Value) -> Value {
 
 /// Leaves a call that waits until then, and waits until the audit trail says what became of it.
 async fn leave(desk: &Desk, name: &str, client: &Modern, note: bool, outcome: &str) {
-    let mut call = Events::open(client.request("tools/call", waiting_for("wait", json!({"note": note})))).await;
-    let told = call.next(Duration::from_secs(60)).await.expect("it says that it waits");
+    let mut call =
+        Events::open(client.request("tools/call", waiting_for("wait", json!({"note": note}))))
+            .await;
+    let told = call
+        .next(Duration::from_secs(60))
+        .await
+        .expect("it says that it waits");
     assert_eq!(told["params"]["message"], "waiting", "{name}: {told}");
     drop(call);
     let began = Instant::now();
     loop {
         let out = desk.succeed(name, &["audit", "query", "--json", "--kind", "call"]);
-        let records = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record is JSON"));
+        let records = out
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("a record is JSON"));
         let waits: Vec<Value> = records.filter(|record| record["tool"] == "wait").collect();
         if waits.len() == 1 + usize::from(note) {
-            assert_eq!(waits[usize::from(note)]["outcome"], outcome, "{name}: {waits:?}");
+            assert_eq!(
+                waits[usize::from(note)]["outcome"],
+                outcome,
+                "{name}: {waits:?}"
+            );
             return;
         }
-        assert!(began.elapsed() < Duration::from_secs(30), "{name}: the call goes on without its caller: {out}");
+        assert!(
+            began.elapsed() < Duration::from_secs(30),
+            "{name}: the call goes on without its caller: {out}"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -180,8 +237,12 @@ async fn asked(client: &Modern, sure: bool) -> [String; 2] {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
         });
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-        let request = client.raw(body).header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/call");
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+            .to_string();
+        let request = client
+            .raw(body)
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call");
         send(request.header("mcp-name", "remove")).await.reply()["result"].clone()
     };
     let mut call = json!({"name": "remove", "arguments": {"environment": "prod"}});
@@ -190,41 +251,83 @@ async fn asked(client: &Modern, sure: bool) -> [String; 2] {
     call["inputResponses"] = json!({"sure": {"action": "accept", "content": {"sure": sure}}});
     call["requestState"] = question["requestState"].clone();
     let done = ask(&call).await;
-    assert_eq!(done["structuredContent"], json!({"removed": sure}), "{done}");
-    [question["inputRequests"]["sure"]["params"].to_string(), done["structuredContent"].to_string()]
+    assert_eq!(
+        done["structuredContent"],
+        json!({"removed": sure}),
+        "{done}"
+    );
+    [
+        question["inputRequests"]["sure"]["params"].to_string(),
+        done["structuredContent"].to_string(),
+    ]
 }
 
 /// Over a URL there is the schema alone: each parameter has its own flag, required ones come in their order without one, and
 /// what its author has declared for the terminal beside the plugin is not known.
 fn called_from_afar(desk: &Desk, name: &str, url: &str) {
     let told = r#"{"environment":"prod","service":"web","version":"latest"}"#;
-    let call = |words: &[&str]| desk.run(name, &[&["call", "--url", url, "deploy"], words].concat());
-    for words in [["prod", "web"].as_slice(), &["prod", "--service", "web"], &["--service=web", "--environment=prod"]] {
+    let call =
+        |words: &[&str]| desk.run(name, &[&["call", "--url", url, "deploy"], words].concat());
+    for words in [
+        ["prod", "web"].as_slice(),
+        &["prod", "--service", "web"],
+        &["--service=web", "--environment=prod"],
+    ] {
         let (code, out, err) = call(words);
         assert_eq!((code, out.as_str()), (0, told), "{name}: {words:?}: {err}");
     }
     let (code, _, err) = call(&["prod", "-s", "web"]);
-    assert!(code == 2 && err.contains("unexpected argument '-s'"), "{name}: {err}");
+    assert!(
+        code == 2 && err.contains("unexpected argument '-s'"),
+        "{name}: {err}"
+    );
     let (code, help, err) = call(&["--help"]);
     assert_eq!(code, 0, "{name}: {err}");
-    assert!(help.contains("Target environment [required]") && help.contains("--service <STRING>"), "{name}: {help}");
+    assert!(
+        help.contains("Target environment [required]") && help.contains("--service <STRING>"),
+        "{name}: {help}"
+    );
 }
 
 /// Returns what `weir call` prints where the words are written as its author has declared them.
 fn printed(desk: &Desk, name: &str) -> Vec<String> {
     let told = r#"{"environment":"prod","service":"web","version":"2"}"#;
     let input = desk.path().join(name).join("deploy.json");
-    fs::write(&input, r#"{"environment": "test", "service": "web", "version": "2"}"#).expect("a file of arguments");
+    fs::write(
+        &input,
+        r#"{"environment": "test", "service": "web", "version": "2"}"#,
+    )
+    .expect("a file of arguments");
     for words in [
         ["prod", "-s", "web", "--version", "2"].as_slice(),
         &["--environment", "prod", "-s=web", "--version=2"],
         &["--input", "deploy.json", "--environment", "prod"],
-        &["--arguments", r#"{"environment": "test", "service": "web"}"#, "prod", "--version", "2"],
+        &[
+            "--arguments",
+            r#"{"environment": "test", "service": "web"}"#,
+            "prod",
+            "--version",
+            "2",
+        ],
     ] {
-        assert_eq!(desk.succeed(name, &[&["call", "deploy"], words].concat()), told, "{name}: {words:?}");
+        assert_eq!(
+            desk.succeed(name, &[&["call", "deploy"], words].concat()),
+            told,
+            "{name}: {words:?}"
+        );
     }
-    let weighed =
-        ["call", "weigh", "--parcels", "3", "--parcels", "9", "--limits", r#"{"low":4,"note":"some"}"#, "--unit", "g"];
+    let weighed = [
+        "call",
+        "weigh",
+        "--parcels",
+        "3",
+        "--parcels",
+        "9",
+        "--limits",
+        r#"{"low":4,"note":"some"}"#,
+        "--unit",
+        "g",
+    ];
     assert_eq!(
         desk.succeed(name, &weighed),
         r#"{"total":12,"light":[3],"note":"some","unit":"g"}"#,
@@ -245,11 +348,20 @@ fn printed(desk: &Desk, name: &str) -> Vec<String> {
     }
     let (code, out, err) = desk.run(name, &["call", "refuse", "--reason", "conflict"]);
     assert_eq!(code, 1, "{out} {err}");
-    assert!(out.is_empty() && err.contains("weir: It is too early for that"), "{name}: {out} {err}");
+    assert!(
+        out.is_empty() && err.contains("weir: It is too early for that"),
+        "{name}: {out} {err}"
+    );
     let (code, out, err) = desk.run(name, &["call", "--json", "refuse", "--reason", "conflict"]);
     let result: Value = serde_json::from_str(&out).expect("one result");
-    assert!(code == 1 && err.is_empty() && result["isError"] == true, "{name}: {out} {err}");
-    assert!(result["_meta"]["dev.weir/receipt"].is_string(), "{name}: {out}");
+    assert!(
+        code == 1 && err.is_empty() && result["isError"] == true,
+        "{name}: {out} {err}"
+    );
+    assert!(
+        result["_meta"]["dev.weir/receipt"].is_string(),
+        "{name}: {out}"
+    );
     let helps = ["weigh", "name_of", "refuse", "remove", "draw", "wait"]
         .map(|tool| desk.succeed(name, &["call", tool, "--help"]));
     [vec![help], helps.to_vec()].concat()

@@ -25,7 +25,11 @@ fn types_of_javascript_are_the_schemas_of_the_table() {
 fn parameters_in_c_are_the_schemas_of_the_table() {
     let desk = Desk::new("types");
     let folder = desk.begin("types", "c", "tools");
-    fs::write(folder.join("plugin.c"), include_str!("../../fixtures/author/types.c")).expect("the source is written");
+    fs::write(
+        folder.join("plugin.c"),
+        include_str!("../../fixtures/author/types.c"),
+    )
+    .expect("the source is written");
     desk.succeed("types", &["plugin", "build"]);
     let rules = json!({
         "name": "rules",
@@ -62,19 +66,26 @@ fn parameters_in_c_are_the_schemas_of_the_table() {
 
     // Each number is the shortest that is read back as the same.
     let told = |arguments: &str| desk.run("types", &["call", "echo", "--arguments", arguments]);
-    let numbers =
-        r#"{"numbers":[0.1,-2.5,3,0.30000000000000004,1.5e-300,5e-324,9007199254740991,123456789.12345679,-0.0]}"#;
+    let numbers = r#"{"numbers":[0.1,-2.5,3,0.30000000000000004,1.5e-300,5e-324,9007199254740991,123456789.12345679,-0.0]}"#;
     let (code, out, err) = told(numbers);
     assert_eq!(code, 0, "{out}\n{err}");
-    let expected =
-        r#""numbers":[0.1,-2.5,3,0.30000000000000004,1.5e-300,5e-324,9007199254740991,123456789.12345679,0]"#;
-    assert!(out.contains(expected) && out.contains(r#""none":[null]"#), "{out}");
+    let expected = r#""numbers":[0.1,-2.5,3,0.30000000000000004,1.5e-300,5e-324,9007199254740991,123456789.12345679,0]"#;
+    assert!(
+        out.contains(expected) && out.contains(r#""none":[null]"#),
+        "{out}"
+    );
 
     // A text of C ends at a NUL, so that one is refused; an escaped backslash before the same digits is none.
     let (code, out, err) = told(r#"{"text":"a\\u0000b"}"#);
-    assert!(code == 0 && out.contains(r#""text":"a\\u0000b""#), "{out}\n{err}");
+    assert!(
+        code == 0 && out.contains(r#""text":"a\\u0000b""#),
+        "{out}\n{err}"
+    );
     let (code, out, err) = told(r#"{"text":"a\u0000b"}"#);
-    assert!(code == 1 && out.is_empty() && err.contains("`text` holds the character U+0000"), "{out}\n{err}");
+    assert!(
+        code == 1 && out.is_empty() && err.contains("`text` holds the character U+0000"),
+        "{out}\n{err}"
+    );
 }
 
 /// Authors may write TypeScript: the compiler runs before the component is made, and knows what each function is given.
@@ -83,30 +94,46 @@ fn typescript_is_compiled_against_the_types_of_the_sdk() {
     let desk = Desk::new("typed");
     let folder = desk.begin("typed", "js", "tools");
     // Beside what the tests have of JavaScript lies their TypeScript.
-    let [shared, compiler] = ["clients/tiny-js/node_modules", "clients/openapi/node_modules/typescript"]
-        .map(|path| place::present(place::cache().join(path), "cargo xtask test"));
+    let [shared, compiler] = [
+        "clients/tiny-js/node_modules",
+        "clients/openapi/node_modules/typescript",
+    ]
+    .map(|path| place::present(place::cache().join(path), "cargo xtask test"));
     fs::remove_file(folder.join("node_modules")).expect("the link to what is installed");
     fs::create_dir(folder.join("node_modules")).expect("a folder in a new folder");
     for entry in fs::read_dir(shared).expect("what is installed") {
         let entry = entry.expect("a package");
-        symlink(entry.path(), folder.join("node_modules").join(entry.file_name())).expect("a link in a new folder");
+        symlink(
+            entry.path(),
+            folder.join("node_modules").join(entry.file_name()),
+        )
+        .expect("a link in a new folder");
     }
     symlink(compiler, folder.join("node_modules/typescript")).expect("a link in a new folder");
 
     // The template and the tools of all languages, as editors check them.
-    let options =
-        r#""strict": true, "target": "es2022", "module": "esnext", "moduleResolution": "bundler", "types": []"#;
+    let options = r#""strict": true, "target": "es2022", "module": "esnext", "moduleResolution": "bundler", "types": []"#;
     let configure = |more: &str, file: &str| {
-        let config = format!(r#"{{"compilerOptions": {{{options}, {more}}}, "files": ["{file}"]}}"#);
+        let config =
+            format!(r#"{{"compilerOptions": {{{options}, {more}}}, "files": ["{file}"]}}"#);
         fs::write(folder.join("tsconfig.json"), config).expect("a configuration is written");
     };
-    configure(r#""allowJs": true, "checkJs": true, "noEmit": true"#, "plugin.js");
+    configure(
+        r#""allowJs": true, "checkJs": true, "noEmit": true"#,
+        "plugin.js",
+    );
     let (code, out, err) = desk.run("typed", &["plugin", "build"]);
     assert_eq!(code, 0, "{out}\n{err}");
-    assert!(err.contains("$ node node_modules/typescript/bin/tsc\n"), "{err}");
+    assert!(
+        err.contains("$ node node_modules/typescript/bin/tsc\n"),
+        "{err}"
+    );
     let of_the_template = desk.json("typed", &["plugin", "schema"]);
-    fs::write(folder.join("plugin.js"), include_str!("../../fixtures/author/plugin.js"))
-        .expect("the source is written");
+    fs::write(
+        folder.join("plugin.js"),
+        include_str!("../../fixtures/author/plugin.js"),
+    )
+    .expect("the source is written");
     desk.succeed("typed", &["plugin", "build"]);
 
     fs::remove_file(folder.join("plugin.js")).expect("the source in JavaScript");
@@ -115,8 +142,18 @@ fn typescript_is_compiled_against_the_types_of_the_sdk() {
     configure(r#""noEmit": false"#, "plugin.ts");
     desk.succeed("typed", &["plugin", "build"]);
     assert_eq!(desk.json("typed", &["plugin", "schema"]), of_the_template);
-    let call = ["call", "deploy", "--environment", "prod", "--service", "web"];
-    assert_eq!(desk.succeed("typed", &call), r#"{"environment":"prod","service":"web","version":"latest"}"#);
+    let call = [
+        "call",
+        "deploy",
+        "--environment",
+        "prod",
+        "--service",
+        "web",
+    ];
+    assert_eq!(
+        desk.succeed("typed", &call),
+        r#"{"environment":"prod","service":"web","version":"latest"}"#
+    );
 
     let component = folder.join("plugins/typed.wasm");
     let before = fs::read(&component).expect("a component");
@@ -124,8 +161,14 @@ fn typescript_is_compiled_against_the_types_of_the_sdk() {
     fs::write(folder.join("plugin.ts"), wrong).expect("the source is written");
     let (code, out, err) = desk.run("typed", &["plugin", "build"]);
     assert_eq!(code, 1, "{out}\n{err}");
-    assert!(err.contains("error TS2322: Type 'string' is not assignable to type 'number'"), "{err}");
-    assert!(fs::read(&component).expect("a component") == before, "nothing is put in its place");
+    assert!(
+        err.contains("error TS2322: Type 'string' is not assignable to type 'number'"),
+        "{err}"
+    );
+    assert!(
+        fs::read(&component).expect("a component") == before,
+        "nothing is put in its place"
+    );
 }
 
 /// What functions in Python are given and answer is of the type that they name, and meets the schema of it.
@@ -142,9 +185,15 @@ fn values_in_javascript_are_those_of_their_types() {
 
 /// Runs a script over the SDK of Python, in one of the environments that are kept for tests.
 fn python(environment: &str, script: &str, said: &str) {
-    let program = place::cache().join("clients").join(environment).join("bin/python");
+    let program = place::cache()
+        .join("clients")
+        .join(environment)
+        .join("bin/python");
     let mut python = Command::new(place::present(program, "cargo xtask test"));
-    python.arg(fixture(script)).env("PYTHONPATH", place::repository().join("plugin-sdk/python/tools"));
+    python.arg(fixture(script)).env(
+        "PYTHONPATH",
+        place::repository().join("plugin-sdk/python/tools"),
+    );
     says(python.env("PYTHONDONTWRITEBYTECODE", "1"), said);
 }
 
@@ -152,16 +201,25 @@ fn python(environment: &str, script: &str, said: &str) {
 fn javascript(script: &str, said: &str) {
     let program = place::cache().join("clients/node-runtime/bin/node");
     let mut node = Command::new(place::present(program, "cargo xtask test"));
-    says(node.arg(fixture(script)).arg(place::repository().join("plugin-sdk/js/tools/weir.js")), said);
+    says(
+        node.arg(fixture(script))
+            .arg(place::repository().join("plugin-sdk/js/tools/weir.js")),
+        said,
+    );
 }
 
 fn fixture(script: &str) -> PathBuf {
-    place::repository().join("tests/fixtures/author").join(script)
+    place::repository()
+        .join("tests/fixtures/author")
+        .join(script)
 }
 
 fn says(command: &mut Command, said: &str) {
     let output = command.output().expect("it starts");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains(said), "{told}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains(said),
+        "{told}"
+    );
 }

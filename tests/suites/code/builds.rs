@@ -19,7 +19,9 @@ async fn keep_calling(url: String, stop: Arc<AtomicBool>, [old, new]: [Arc<Atomi
     let mut renamed = false;
     while !stop.load(Ordering::Relaxed) {
         let parameter = if renamed { "application" } else { "service" };
-        let result = client.call("deploy", json!({"environment": "prod", parameter: "web"})).await;
+        let result = client
+            .call("deploy", json!({"environment": "prod", parameter: "web"}))
+            .await;
         if code(&result) == "invalid_arguments" && !renamed {
             // The contract that names it so is published: nothing else may refuse it.
             assert!(result.to_string().contains("application"), "{result}");
@@ -27,7 +29,11 @@ async fn keep_calling(url: String, stop: Arc<AtomicBool>, [old, new]: [Arc<Atomi
             continue;
         }
         let told = &result["structuredContent"];
-        assert_eq!((&told["service"], &told["version"]), (&json!("web"), &json!("latest")), "a call failed: {result}");
+        assert_eq!(
+            (&told["service"], &told["version"]),
+            (&json!("web"), &json!("latest")),
+            "a call failed: {result}"
+        );
         if renamed { &new } else { &old }.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -41,7 +47,9 @@ async fn wait_until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 }
 
 async fn version(gateway: &Gateway) -> String {
-    let answer = Modern::new(gateway.contract_url("tools-js")).ask("server/discover", json!({})).await;
+    let answer = Modern::new(gateway.contract_url("tools-js"))
+        .ask("server/discover", json!({}))
+        .await;
     let info = &answer.reply()["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
     info["version"].as_str().unwrap_or("none").to_owned()
 }
@@ -61,7 +69,10 @@ async fn changes(stream: &mut Events) -> usize {
 async fn a_build_that_renames_a_parameter_is_held_and_then_swapped_under_load() {
     let house = plain();
     let gateways = [house.serve(), house.serve()];
-    let (stop, counts) = (Arc::new(AtomicBool::new(false)), [Arc::<AtomicUsize>::default(), Arc::default()]);
+    let (stop, counts) = (
+        Arc::new(AtomicBool::new(false)),
+        [Arc::<AtomicUsize>::default(), Arc::default()],
+    );
     let callers: Vec<_> = (0..16)
         .map(|caller| {
             let url = gateways[caller % 2].url();
@@ -84,7 +95,10 @@ async fn a_build_that_renames_a_parameter_is_held_and_then_swapped_under_load() 
         gateway.wait_for_log("held: it defines other tools than are published");
     }
     let before = counts[0].load(Ordering::Relaxed);
-    wait_until("the old build goes on", async || counts[0].load(Ordering::Relaxed) > before + 100).await;
+    wait_until("the old build goes on", async || {
+        counts[0].load(Ordering::Relaxed) > before + 100
+    })
+    .await;
     assert_eq!(counts[1].load(Ordering::Relaxed), 0);
     for (gateway, stream) in gateways.iter().zip(&mut streams) {
         assert_eq!(version(gateway).await, "1.0.0");
@@ -94,17 +108,28 @@ async fn a_build_that_renames_a_parameter_is_held_and_then_swapped_under_load() 
     assert!(plugins.to_string().contains("held"), "{plugins}");
     let contract = house.json(&["contracts", "show", "tools-js"]);
     let drafts = contract["drafts"].as_array().expect("drafts");
-    let draft = drafts.iter().find(|draft| draft["status"] == "pending").expect("it waits");
+    let draft = drafts
+        .iter()
+        .find(|draft| draft["status"] == "pending")
+        .expect("it waits");
     assert_eq!(draft["class"], "breaking");
-    let (id, fingerprint) =
-        (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("a fingerprint"));
+    let (id, fingerprint) = (
+        draft["id"].as_str().expect("an id"),
+        draft["fingerprint"].as_str().expect("a fingerprint"),
+    );
     let (done, out, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
     assert_eq!(done, 0, "{out} {err}");
     for gateway in &gateways {
-        wait_until("the new version is served", async || version(gateway).await == "2.0.0").await;
+        wait_until("the new version is served", async || {
+            version(gateway).await == "2.0.0"
+        })
+        .await;
     }
     let before = counts[1].load(Ordering::Relaxed);
-    wait_until("the new build answers", async || counts[1].load(Ordering::Relaxed) > before + 100).await;
+    wait_until("the new build answers", async || {
+        counts[1].load(Ordering::Relaxed) > before + 100
+    })
+    .await;
     stop.store(true, Ordering::Relaxed);
     for caller in callers {
         caller.await.expect("no call fails");
@@ -113,7 +138,10 @@ async fn a_build_that_renames_a_parameter_is_held_and_then_swapped_under_load() 
         assert_eq!(changes(stream).await, 1, "exactly one list_changed");
     }
     let counts = counts.map(|count| count.load(Ordering::Relaxed));
-    eprintln!("{} calls of the old build, {} of the new one, none failed", counts[0], counts[1]);
+    eprintln!(
+        "{} calls of the old build, {} of the new one, none failed",
+        counts[0], counts[1]
+    );
 }
 
 /// A published version goes on with the build it was made from, whatever lies in the folder.
@@ -126,9 +154,17 @@ async fn a_restart_and_a_rollback_run_the_kept_build() {
     put(&house, "tools-js-renamed");
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    assert_eq!(client.call("deploy", old.clone()).await["isError"], false, "the kept build answers\n{}", gateway.log());
+    assert_eq!(
+        client.call("deploy", old.clone()).await["isError"],
+        false,
+        "the kept build answers\n{}",
+        gateway.log()
+    );
     assert!(agree(&house), "it waits");
-    wait_until("the new build", async || client.call("deploy", new.clone()).await["isError"] == false).await;
+    wait_until("the new build", async || {
+        client.call("deploy", new.clone()).await["isError"] == false
+    })
+    .await;
     drop(gateway);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
@@ -138,19 +174,34 @@ async fn a_restart_and_a_rollback_run_the_kept_build() {
     let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");
     let (done, out, err) = house.run(&[&rollback[..], &["--fingerprint", fingerprint]].concat());
     assert_eq!(done, 0, "{out} {err}");
-    wait_until("the kept build", async || client.call("deploy", old.clone()).await["isError"] == false).await;
+    wait_until("the kept build", async || {
+        client.call("deploy", old.clone()).await["isError"] == false
+    })
+    .await;
     drop(gateway);
     let gateway = house.serve();
-    assert_eq!(Modern::new(gateway.url()).call("deploy", old).await["isError"], false, "also after a restart");
+    assert_eq!(
+        Modern::new(gateway.url()).call("deploy", old).await["isError"],
+        false,
+        "also after a restart"
+    );
 }
 
 /// Publishes the draft that waits, by its fingerprint; returns `false` if none does.
 fn agree(house: &House) -> bool {
     let contract = house.json(&["contracts", "show", "tools-js"]);
     let drafts = contract["drafts"].as_array().cloned().unwrap_or_default();
-    let Some(draft) = drafts.iter().find(|draft| draft["status"] == "pending") else { return false };
-    let (id, print) = (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("a fingerprint"));
-    house.run(&["contracts", "publish", id, "--fingerprint", print]).0 == 0
+    let Some(draft) = drafts.iter().find(|draft| draft["status"] == "pending") else {
+        return false;
+    };
+    let (id, print) = (
+        draft["id"].as_str().expect("an id"),
+        draft["fingerprint"].as_str().expect("a fingerprint"),
+    );
+    house
+        .run(&["contracts", "publish", id, "--fingerprint", print])
+        .0
+        == 0
 }
 
 /// Plays a caller while builds change there and back: another name of the parameter is taken over where it is published,
@@ -159,14 +210,19 @@ async fn keep_up(url: String, stop: Arc<AtomicBool>, answered: Arc<AtomicUsize>)
     let client = Modern::new(url);
     let (mut names, mut changes) = (["service", "application"], 0);
     while !stop.load(Ordering::Relaxed) {
-        let result = client.call("deploy", json!({"environment": "prod", names[0]: "web"})).await;
+        let result = client
+            .call("deploy", json!({"environment": "prod", names[0]: "web"}))
+            .await;
         if code(&result) == "invalid_arguments" {
             assert!(result.to_string().contains(names[1]), "{result}");
             names.reverse();
             changes += 1;
             continue;
         }
-        assert_eq!(result["structuredContent"]["service"], "web", "a call failed: {result}");
+        assert_eq!(
+            result["structuredContent"]["service"], "web",
+            "a call failed: {result}"
+        );
         answered.fetch_add(1, Ordering::Relaxed);
     }
     changes
@@ -175,9 +231,17 @@ async fn keep_up(url: String, stop: Arc<AtomicBool>, answered: Arc<AtomicUsize>)
 /// What the state says is live: the version, and the name of the parameter.
 fn live(house: &House) -> (String, &'static str) {
     let contract = house.json(&["contracts", "show", "tools-js"]);
-    let tools = contract["document"]["tools"].as_array().unwrap_or_else(|| panic!("nothing is live: {contract}"));
-    let deploy = tools.iter().find(|tool| tool["name"] == "deploy").expect("it is published");
-    (contract["version"].as_str().expect("a version").to_owned(), parameter(deploy))
+    let tools = contract["document"]["tools"]
+        .as_array()
+        .unwrap_or_else(|| panic!("nothing is live: {contract}"));
+    let deploy = tools
+        .iter()
+        .find(|tool| tool["name"] == "deploy")
+        .expect("it is published");
+    (
+        contract["version"].as_str().expect("a version").to_owned(),
+        parameter(deploy),
+    )
 }
 
 fn parameter(deploy: &Value) -> &'static str {
@@ -192,12 +256,23 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
     let house = plain();
     let neighbour = house.serve();
     let mut gateway = house.serve();
-    let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::<AtomicUsize>::default());
-    let callers: Vec<_> =
-        (0..2).map(|_| tokio::spawn(keep_up(neighbour.url(), stop.clone(), answered.clone()))).collect();
+    let (stop, answered) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::<AtomicUsize>::default(),
+    );
+    let callers: Vec<_> = (0..2)
+        .map(|_| tokio::spawn(keep_up(neighbour.url(), stop.clone(), answered.clone())))
+        .collect();
     let (mut was, mut agreed) = (live(&house), 0);
     for round in 0..30 {
-        put(&house, if round % 2 == 0 { "tools-js-renamed" } else { "tools-js" });
+        put(
+            &house,
+            if round % 2 == 0 {
+                "tools-js-renamed"
+            } else {
+                "tools-js"
+            },
+        );
         // Spread over what a swap takes, from the first look at the file to the published contract.
         tokio::time::sleep(Duration::from_millis(round * 137 % 1_100)).await;
         let agrees = round % 3 == 2;
@@ -210,18 +285,42 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
         gateway = house.serve();
         let is = live(&house);
         assert_eq!(is != was, agrees, "round {round}: {was:?} became {is:?}");
-        assert_eq!(is.1 != was.1, agrees, "round {round}: {was:?} became {is:?}");
+        assert_eq!(
+            is.1 != was.1,
+            agrees,
+            "round {round}: {was:?} became {is:?}"
+        );
         was = is;
 
         let client = Modern::new(gateway.contract_url("tools-js"));
         let (tools, _) = client.list().await;
-        let deploy = tools.iter().find(|tool| tool["name"] == "deploy").expect("it is listed");
-        assert_eq!((version(&gateway).await.as_str(), parameter(deploy)), (was.0.as_str(), was.1), "round {round}");
-        let result = client.call("deploy", json!({"environment": "prod", was.1: "web"})).await;
-        assert_eq!(result["structuredContent"]["service"], "web", "round {round}: {result}\n{}", gateway.log());
-        wait_until("the other gateway serves what is live", async || version(&neighbour).await == was.0).await;
+        let deploy = tools
+            .iter()
+            .find(|tool| tool["name"] == "deploy")
+            .expect("it is listed");
+        assert_eq!(
+            (version(&gateway).await.as_str(), parameter(deploy)),
+            (was.0.as_str(), was.1),
+            "round {round}"
+        );
+        let result = client
+            .call("deploy", json!({"environment": "prod", was.1: "web"}))
+            .await;
+        assert_eq!(
+            result["structuredContent"]["service"],
+            "web",
+            "round {round}: {result}\n{}",
+            gateway.log()
+        );
+        wait_until("the other gateway serves what is live", async || {
+            version(&neighbour).await == was.0
+        })
+        .await;
         let before = answered.load(Ordering::Relaxed);
-        wait_until("the other gateway answers", async || answered.load(Ordering::Relaxed) > before).await;
+        wait_until("the other gateway answers", async || {
+            answered.load(Ordering::Relaxed) > before
+        })
+        .await;
     }
     stop.store(true, Ordering::Relaxed);
     for caller in callers {
@@ -238,32 +337,61 @@ async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
     let client = Modern::new(gateway.url());
     let deploy = async |more: Value| {
         let mut arguments = json!({"environment": "prod", "service": "web"});
-        arguments.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        arguments
+            .as_object_mut()
+            .expect("an object")
+            .extend(more.as_object().cloned().unwrap_or_default());
         client.call("deploy", arguments).await["structuredContent"].clone()
     };
-    assert_eq!(deploy(json!({"region": "north"})).await["code"], "invalid_arguments");
+    assert_eq!(
+        deploy(json!({"region": "north"})).await["code"],
+        "invalid_arguments"
+    );
     put(&house, "tools-js-wider");
-    wait_until("the wider build is live", async || version(&gateway).await == "1.1.0").await;
-    let told = json!({"environment": "prod", "service": "web", "version": "latest", "region": "north"});
-    wait_until("it answers", async || deploy(json!({"region": "north"})).await == told).await;
-    assert!(house.json(&["contracts", "show", "tools-js"])["drafts"].as_array().is_none_or(Vec::is_empty));
+    wait_until("the wider build is live", async || {
+        version(&gateway).await == "1.1.0"
+    })
+    .await;
+    let told =
+        json!({"environment": "prod", "service": "web", "version": "latest", "region": "north"});
+    wait_until("it answers", async || {
+        deploy(json!({"region": "north"})).await == told
+    })
+    .await;
+    assert!(
+        house.json(&["contracts", "show", "tools-js"])["drafts"]
+            .as_array()
+            .is_none_or(Vec::is_empty)
+    );
     drop(gateway);
 
     let house = plain();
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     let deploy = async || {
-        let result = client.call("deploy", json!({"environment": "prod", "service": "web"})).await;
+        let result = client
+            .call("deploy", json!({"environment": "prod", "service": "web"}))
+            .await;
         result["structuredContent"]["version"].clone()
     };
     put(&house, "tools-js-stable");
     gateway.wait_for_log("held: it defines other tools than are published");
-    assert_eq!((version(&gateway).await.as_str(), deploy().await), ("1.0.0", json!("latest")));
+    assert_eq!(
+        (version(&gateway).await.as_str(), deploy().await),
+        ("1.0.0", json!("latest"))
+    );
     let shown = house.json(&["contracts", "show", "tools-js"]);
-    assert_eq!((&shown["drafts"][0]["class"], &shown["drafts"][0]["status"]), (&json!("review"), &json!("pending")));
+    assert_eq!(
+        (&shown["drafts"][0]["class"], &shown["drafts"][0]["status"]),
+        (&json!("review"), &json!("pending"))
+    );
     assert!(agree(&house), "it waits");
     wait_until("the other default", async || deploy().await == "stable").await;
-    assert_eq!(version(&gateway).await, "1.1.0", "a change to review is a minor version");
+    assert_eq!(
+        version(&gateway).await,
+        "1.1.0",
+        "a change to review is a minor version"
+    );
 }
 
 /// In a fresh container the state is gone, and another build lies in the folder than was published.
@@ -271,7 +399,10 @@ async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
 async fn with_an_empty_state_the_lock_says_which_build_may_run() {
     let house = plain();
     let gateway = house.serve();
-    wait_until("it is published", async || version(&gateway).await == "1.0.0").await;
+    wait_until("it is published", async || {
+        version(&gateway).await == "1.0.0"
+    })
+    .await;
     let (done, out, err) = house.run(&["lock"]);
     assert!(done == 0 && out.contains("tools-js 1.0.0"), "{out}{err}");
     drop(gateway);
@@ -281,11 +412,22 @@ async fn with_an_empty_state_the_lock_says_which_build_may_run() {
     gateway.wait_for_log("held: it defines other tools than are published");
     assert_eq!(version(&gateway).await, "1.0.0");
     let client = Modern::new(gateway.url());
-    let deploy = async || client.call("deploy", json!({"environment": "prod", "service": "web"})).await;
+    let deploy = async || {
+        client
+            .call("deploy", json!({"environment": "prod", "service": "web"}))
+            .await
+    };
     let refused = deploy().await;
-    assert_eq!(code(&refused), "unavailable", "the build that was published is not here: {refused}");
+    assert_eq!(
+        code(&refused),
+        "unavailable",
+        "the build that was published is not here: {refused}"
+    );
     put(&house, "tools-js");
-    wait_until("the build that the lock promises runs", async || deploy().await["isError"] == false).await;
+    wait_until("the build that the lock promises runs", async || {
+        deploy().await["isError"] == false
+    })
+    .await;
     assert_eq!(version(&gateway).await, "1.0.0");
 }
 
@@ -297,21 +439,40 @@ async fn what_is_retired_stays_retired_while_the_build_is_the_same() {
     let gateway = house.serve();
     assert_eq!(version(&gateway).await, "1.0.0");
     let retire = ["contracts", "retire", "tools-js"];
-    let fingerprint = house.json(&retire)["fingerprint"].as_str().expect("a fingerprint").to_owned();
+    let fingerprint = house.json(&retire)["fingerprint"]
+        .as_str()
+        .expect("a fingerprint")
+        .to_owned();
     let (done, out, err) = house.run(&[&retire[..], &["--fingerprint", &fingerprint]].concat());
     assert_eq!((done, out.as_str()), (0, "tools-js: retired"), "{err}");
-    wait_until("its tools go away", async || version(&gateway).await == "none").await;
+    wait_until("its tools go away", async || {
+        version(&gateway).await == "none"
+    })
+    .await;
     drop(gateway);
 
     let gateway = house.serve();
-    assert_eq!(version(&gateway).await, "none", "a start brings nothing back");
+    assert_eq!(
+        version(&gateway).await,
+        "none",
+        "a start brings nothing back"
+    );
     let plugins = house.json(&["plugins", "list"]).to_string();
-    assert!(plugins.contains("tools-js") && !plugins.contains("held"), "the build may serve: {plugins}");
+    assert!(
+        plugins.contains("tools-js") && !plugins.contains("held"),
+        "the build may serve: {plugins}"
+    );
     let back = ["contracts", "rollback", "tools-js", "--to", "1.0.0"];
-    let fingerprint = house.json(&back)["fingerprint"].as_str().expect("a fingerprint").to_owned();
+    let fingerprint = house.json(&back)["fingerprint"]
+        .as_str()
+        .expect("a fingerprint")
+        .to_owned();
     let (done, out, err) = house.run(&[&back[..], &["--fingerprint", &fingerprint]].concat());
     assert_eq!((done, out.as_str()), (0, "tools-js: 1.0.0"), "{err}");
-    wait_until("its tools are back", async || version(&gateway).await == "1.0.0").await;
+    wait_until("its tools are back", async || {
+        version(&gateway).await == "1.0.0"
+    })
+    .await;
     let deployed = Modern::new(gateway.contract_url("tools-js"))
         .call("deploy", json!({"environment": "prod", "service": "web"}))
         .await;

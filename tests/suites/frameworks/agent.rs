@@ -137,12 +137,19 @@ pub(crate) struct Door {
 
 impl Door {
     const fn new(profile: &'static str, vendor: &'static str) -> Self {
-        Self { profile, vendor, has_records: true }
+        Self {
+            profile,
+            vendor,
+            has_records: true,
+        }
     }
 
     /// Returns the door to tools whose arguments are single values.
     pub(crate) const fn flat(self) -> Self {
-        Self { has_records: false, ..self }
+        Self {
+            has_records: false,
+            ..self
+        }
     }
 }
 
@@ -167,8 +174,10 @@ impl Agent {
 
     fn check(&self, runtime: &Runtime, gateway: &Gateway, door: Door) {
         let profile = door.profile;
-        let calls: Vec<_> =
-            calls().into_iter().filter(|(call, _)| door.has_records || !RECORDS.contains(&call.tool)).collect();
+        let calls: Vec<_> = calls()
+            .into_iter()
+            .filter(|(call, _)| door.has_records || !RECORDS.contains(&call.tool))
+            .collect();
         let script: Vec<Wanted> = calls.iter().map(|(wanted, _)| wanted.clone()).collect();
         let vendor = runtime.block_on(Vendor::start(&script));
         let url = gateway.view_url(profile);
@@ -186,7 +195,12 @@ impl Agent {
         assert_eq!(read.len(), calls.len(), "{who}: {read:#?}");
         for ((wanted, texts), read) in calls.iter().zip(&read) {
             for text in *texts {
-                assert!(read.contains(text), "{who}: no {text} after {} {}: {read}", wanted.tool, wanted.arguments);
+                assert!(
+                    read.contains(text),
+                    "{who}: no {text} after {} {}: {read}",
+                    wanted.tool,
+                    wanted.arguments
+                );
             }
         }
     }
@@ -203,8 +217,15 @@ impl Agent {
 
 fn house(web: &Web, doors: &[Door]) -> House {
     let view = |door: &Door| {
-        let contracts = if door.has_records { "" } else { "contracts = [\"airports\"]" };
-        format!("[views.{0}]\nprofile = \"{0}\"\n{contracts}\n", door.profile)
+        let contracts = if door.has_records {
+            ""
+        } else {
+            "contracts = [\"airports\"]"
+        };
+        format!(
+            "[views.{0}]\nprofile = \"{0}\"\n{contracts}\n",
+            door.profile
+        )
     };
     let views: String = doors.iter().map(view).collect();
     sample::house().file("contracts/expenses.yaml", EXPENSES).config(&views).config(&format!(
@@ -236,8 +257,16 @@ fn calls() -> Vec<(Wanted, Texts)> {
     wrong["receipts"][0]["kind"] = "taxi".into();
     wrong["per_diem"] = 201.into();
     vec![
-        call("lookup_airport", json!({"iata": "OSL"}), &["Oslo Gardermoen Airport"]),
-        call("lookup_airport", json!({"iata": "XXX"}), &["No record meets these conditions"]),
+        call(
+            "lookup_airport",
+            json!({"iata": "OSL"}),
+            &["Oslo Gardermoen Airport"],
+        ),
+        call(
+            "lookup_airport",
+            json!({"iata": "XXX"}),
+            &["No record meets these conditions"],
+        ),
         call(
             "create_airport",
             json!({"iata": "x", "name": "A field", "country": "DK", "elevation_ft": null}),
@@ -249,22 +278,53 @@ fn calls() -> Vec<(Wanted, Texts)> {
             json!({"country": "NO", "min_elevation_ft": null, "limit": null, "cursor": null}),
             &["Trondheim Airport Vaernes"],
         ),
-        call("plan_route", json!({"id": "r-8", "route": {"to": "Bergen", "then": [{"to": "Oslo"}]}}), &["Item r-8"]),
+        call(
+            "plan_route",
+            json!({"id": "r-8", "route": {"to": "Bergen", "then": [{"to": "Oslo"}]}}),
+            &["Item r-8"],
+        ),
         call(LONG, report, &["Item r-7"]),
-        call(LONG, wrong, &["/traveller/email", "/receipts/0/date", "/receipts/0/kind", "hotel", "/per_diem", "200"]),
+        call(
+            LONG,
+            wrong,
+            &[
+                "/traveller/email",
+                "/receipts/0/date",
+                "/receipts/0/kind",
+                "hotel",
+                "/per_diem",
+                "200",
+            ],
+        ),
     ]
 }
 
 /// Checks that the vendor was told of every tool and every argument that the view lists, in its own words.
 fn check_declared(who: &str, door: Door, listed: &[Value], declared: &[Declared]) {
     let told = sorted(declared.iter().map(|tool| tool.name.as_str()));
-    assert_eq!(told, sorted(listed.iter().filter_map(|tool| tool["name"].as_str())), "{who}");
+    assert_eq!(
+        told,
+        sorted(listed.iter().filter_map(|tool| tool["name"].as_str())),
+        "{who}"
+    );
     let all = ["create_airport", "list_airports", "lookup_airport"];
-    let all = sorted(all.into_iter().chain(RECORDS.into_iter().filter(|_| door.has_records)));
+    let all = sorted(
+        all.into_iter()
+            .chain(RECORDS.into_iter().filter(|_| door.has_records)),
+    );
     assert_eq!(told, all, "{who}: a tool is not in the view");
     for tool in declared {
-        let full = &listed.iter().find(|listed| listed["name"] == tool.name).expect("it is listed")["inputSchema"];
-        assert_eq!(arguments(&tool.schema), arguments(full), "{who}: {}: {}", tool.name, tool.schema);
+        let full = &listed
+            .iter()
+            .find(|listed| listed["name"] == tool.name)
+            .expect("it is listed")["inputSchema"];
+        assert_eq!(
+            arguments(&tool.schema),
+            arguments(full),
+            "{who}: {}: {}",
+            tool.name,
+            tool.schema
+        );
         let mut broken = Vec::new();
         if tool.is_strict {
             open_objects(&tool.schema, "", &mut broken);
@@ -272,10 +332,20 @@ fn check_declared(who: &str, door: Door, listed: &[Value], declared: &[Declared]
         if door.profile == "gemini" {
             not_of_gemini(&tool.schema, "", &mut broken);
         }
-        assert!(broken.is_empty(), "{who}: {}: {broken:#?}\n{:#}", tool.name, tool.schema);
+        assert!(
+            broken.is_empty(),
+            "{who}: {}: {broken:#?}\n{:#}",
+            tool.name,
+            tool.schema
+        );
         // OpenAI's SDK holds a model to no schema that leads back to itself.
         let may_be_open = door.profile != "openai-strict" || full.to_string().contains("$ref");
-        assert!(tool.is_strict || may_be_open, "{who}: {} is not strict: {}", tool.name, tool.schema);
+        assert!(
+            tool.is_strict || may_be_open,
+            "{who}: {} is not strict: {}",
+            tool.name,
+            tool.schema
+        );
     }
 }
 
@@ -286,7 +356,13 @@ fn sorted<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
 }
 
 fn arguments(schema: &Value) -> Vec<String> {
-    sorted(schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()))
+    sorted(
+        schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.as_str()),
+    )
 }
 
 /// The keys of `Schema` in Gemini's interface, which takes them in either spelling.
@@ -331,18 +407,26 @@ fn not_of_gemini(schema: &Value, at: &str, broken: &mut Vec<String>) {
             _ => {}
         }
     }
-    inside(schema, at, &mut |schema, at| not_of_gemini(schema, at, broken));
+    inside(schema, at, &mut |schema, at| {
+        not_of_gemini(schema, at, broken)
+    });
 }
 
 /// Finds the objects that OpenAI refuses in a strict function: open ones, and ones with an optional member.
 fn open_objects(schema: &Value, at: &str, broken: &mut Vec<String>) {
     if let Some(properties) = schema["properties"].as_object() {
         let required = schema["required"].as_array().cloned().unwrap_or_default();
-        if schema["additionalProperties"] != false || !properties.keys().all(|name| required.contains(&json!(name))) {
+        if schema["additionalProperties"] != false
+            || !properties
+                .keys()
+                .all(|name| required.contains(&json!(name)))
+        {
             broken.push(format!("{at}: not closed"));
         }
     }
-    inside(schema, at, &mut |schema, at| open_objects(schema, at, broken));
+    inside(schema, at, &mut |schema, at| {
+        open_objects(schema, at, broken)
+    });
 }
 
 /// Visits the schemas inside one.

@@ -33,19 +33,34 @@ pub(crate) enum Told {
 
 impl Framework {
     pub(crate) const fn new(name: &'static str, environment: &'static str) -> Self {
-        Self { name, environment, checks_arguments: false, says_key_is_needed: false, error: None }
+        Self {
+            name,
+            environment,
+            checks_arguments: false,
+            says_key_is_needed: false,
+            error: None,
+        }
     }
 
     pub(crate) const fn told(self, error: Told) -> Self {
-        Self { error: Some(error), ..self }
+        Self {
+            error: Some(error),
+            ..self
+        }
     }
 
     pub(crate) const fn checks_arguments(self) -> Self {
-        Self { checks_arguments: true, ..self }
+        Self {
+            checks_arguments: true,
+            ..self
+        }
     }
 
     pub(crate) const fn says_key_is_needed(self) -> Self {
-        Self { says_key_is_needed: true, ..self }
+        Self {
+            says_key_is_needed: true,
+            ..self
+        }
     }
 
     /// Checks HTTP and stdio, without keys, with one, and without one where it is needed.
@@ -58,7 +73,11 @@ impl Framework {
         let report = self.report(json!({ "command": house.stdio_command(), "key": key }));
         self.check(&report);
         // Weir leaves on the signal that ends it, while its stdin is open: a framework that waits for it is not held up.
-        assert!(report["closed_ms"].as_u64().is_none_or(|took| took < 5000), "{}: {report}", self.name);
+        assert!(
+            report["closed_ms"].as_u64().is_none_or(|took| took < 5000),
+            "{}: {report}",
+            self.name
+        );
         self.is_refused(&self.report(json!({ "url": gateway.url() })));
     }
 
@@ -85,19 +104,40 @@ impl Framework {
 
     fn check(&self, report: &Value) {
         let name = self.name;
-        let mut tools: Vec<&str> = report["tools"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let mut tools: Vec<&str> = report["tools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         tools.sort_unstable();
-        assert_eq!(tools, ["create_airport", "list_airports", "lookup_airport"], "{name}: {report}");
+        assert_eq!(
+            tools,
+            ["create_airport", "list_airports", "lookup_airport"],
+            "{name}: {report}"
+        );
         let text = |call: usize| report["calls"][call]["text"].as_str().unwrap_or_default();
-        assert!(text(0).contains("Oslo Gardermoen Airport"), "{name}: {report}");
+        assert!(
+            text(0).contains("Oslo Gardermoen Airport"),
+            "{name}: {report}"
+        );
         // This is the server's answer about a call, as a model reads it there.
-        assert!(text(1).contains("No record meets these conditions"), "{name}: {report}");
+        assert!(
+            text(1).contains("No record meets these conditions"),
+            "{name}: {report}"
+        );
         if !self.checks_arguments {
-            assert!(text(2).contains("/iata") && text(2).contains("^[A-Z]{3}$"), "{name}: {report}");
+            assert!(
+                text(2).contains("/iata") && text(2).contains("^[A-Z]{3}$"),
+                "{name}: {report}"
+            );
             let every = text(4).contains("/iata") && text(4).contains("/country");
             assert!(every, "a model reads every error: {name}: {report}");
         }
-        assert!(text(3).contains("Trondheim Airport Vaernes"), "{name}: {report}");
+        assert!(
+            text(3).contains("Trondheim Airport Vaernes"),
+            "{name}: {report}"
+        );
         if let Some(error) = self.error {
             self.check_errors(report, error);
         }
@@ -115,21 +155,39 @@ impl Framework {
             Told::ByTextAlone => (None, None),
         };
         for succeeded in [0, 3] {
-            assert_eq!(told(succeeded), (None, None), "{}: call {succeeded}: {report}", self.name);
+            assert_eq!(
+                told(succeeded),
+                (None, None),
+                "{}: call {succeeded}: {report}",
+                self.name
+            );
         }
         assert_eq!(told(1), expected, "{}: {report}", self.name);
         for refused in [2, 4] {
             match self.checks_arguments {
                 // What the framework refuses itself is an error of its own.
-                true => assert!(told(refused) != (None, None), "{}: call {refused}: {report}", self.name),
-                false => assert_eq!(told(refused), expected, "{}: call {refused}: {report}", self.name),
+                true => assert!(
+                    told(refused) != (None, None),
+                    "{}: call {refused}: {report}",
+                    self.name
+                ),
+                false => assert_eq!(
+                    told(refused),
+                    expected,
+                    "{}: call {refused}: {report}",
+                    self.name
+                ),
             }
         }
     }
 
     /// Checks that a caller without a key reads that one is needed, and how it is sent.
     fn is_refused(&self, report: &Value) {
-        assert!(report["tools"].as_array().is_none_or(Vec::is_empty), "{}: {report}", self.name);
+        assert!(
+            report["tools"].as_array().is_none_or(Vec::is_empty),
+            "{}: {report}",
+            self.name
+        );
         let said = report.to_string();
         if self.says_key_is_needed {
             assert!(

@@ -83,12 +83,17 @@ fn hand_made() -> Vec<Value> {
 fn row(values: Value) -> Map<String, Value> {
     let values = values.as_array().expect("a row is a list").clone();
     assert_eq!(values.len(), COLUMNS.len());
-    COLUMNS.iter().map(|(name, _, _)| (*name).to_owned()).zip(values).collect()
+    COLUMNS
+        .iter()
+        .map(|(name, _, _)| (*name).to_owned())
+        .zip(values)
+        .collect()
 }
 
 pub(crate) fn csv(path: &Path) {
     let mut file = csv::Writer::from_path(path).expect("a file in the temporary folder");
-    file.write_record(COLUMNS.iter().map(|(name, _, _)| *name)).expect("a header");
+    file.write_record(COLUMNS.iter().map(|(name, _, _)| *name))
+        .expect("a header");
     for row in rows() {
         file.write_record(row.values().map(cell)).expect("a row");
     }
@@ -105,7 +110,11 @@ pub(crate) fn xlsx(path: &Path) {
     let mut command = foreign::python_script("python-current", "workbook.py");
     command.arg(&source).arg(path);
     let output = foreign::run(command, Duration::from_secs(60));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     std::fs::remove_file(source).expect("a file in the temporary folder");
 }
 
@@ -123,10 +132,15 @@ pub(crate) fn sqlite(path: &Path) {
                 _ => "TEXT",
             };
             let key = if *name == "id" { " PRIMARY KEY" } else { "" };
-            format!("\"{name}\" {native}{key}{}", if *nullable { "" } else { " NOT NULL" })
+            format!(
+                "\"{name}\" {native}{key}{}",
+                if *nullable { "" } else { " NOT NULL" }
+            )
         })
         .collect();
-    database.execute(&format!("CREATE TABLE items ({})", columns.join(", ")), []).expect("a table");
+    database
+        .execute(&format!("CREATE TABLE items ({})", columns.join(", ")), [])
+        .expect("a table");
     let places = vec!["?"; COLUMNS.len()].join(", ");
     for row in rows() {
         let values = row.values().map(|value| match value {
@@ -139,7 +153,9 @@ pub(crate) fn sqlite(path: &Path) {
             other => rusqlite::types::Value::Text(cell(other)),
         });
         let insert = format!("INSERT INTO items VALUES ({places})");
-        database.execute(&insert, rusqlite::params_from_iter(values)).expect("a row");
+        database
+            .execute(&insert, rusqlite::params_from_iter(values))
+            .expect("a row");
     }
 }
 
@@ -158,7 +174,10 @@ pub(crate) fn postgres(cluster: &Postgres) {
                 _ => "text COLLATE \"en-x-icu\"",
             };
             let key = if *name == "id" { " PRIMARY KEY" } else { "" };
-            format!("\"{name}\" {native}{key}{}", if *nullable { "" } else { " NOT NULL" })
+            format!(
+                "\"{name}\" {native}{key}{}",
+                if *nullable { "" } else { " NOT NULL" }
+            )
         })
         .collect();
     let mut script = format!("CREATE TABLE items ({});\n", columns.join(", "));
@@ -170,7 +189,8 @@ pub(crate) fn postgres(cluster: &Postgres) {
                 other => format!("'{}'", cell(other).replace('\'', "''")),
             })
             .collect();
-        writeln!(script, "INSERT INTO items VALUES ({});", values.join(", ")).expect("a string grows");
+        writeln!(script, "INSERT INTO items VALUES ({});", values.join(", "))
+            .expect("a string grows");
     }
     cluster.sql(&script);
 }

@@ -34,19 +34,40 @@ struct Tls {
 
 impl Tls {
     fn start() -> Self {
-        let folder = tempfile::Builder::new().prefix("weir-tls-").tempdir().expect("a temporary folder");
+        let folder = tempfile::Builder::new()
+            .prefix("weir-tls-")
+            .tempdir()
+            .expect("a temporary folder");
         fs::create_dir(folder.path().join("served")).expect("a folder in the temporary folder");
         let subject = |name: &str| format!("/CN={name}");
         certificate(
             folder.path(),
             "authority",
-            &["-subj", &subject("An authority"), "-addext", "keyUsage=keyCertSign"],
+            &[
+                "-subj",
+                &subject("An authority"),
+                "-addext",
+                "keyUsage=keyCertSign",
+            ],
         );
         let by = ["-CA", "authority.pem", "-CAkey", "authority.key"];
-        let of = ["-subj", &subject("A server"), "-addext", "subjectAltName=IP:127.0.0.1"];
-        let server = ["-addext", "basicConstraints=critical,CA:FALSE", "-addext", "extendedKeyUsage=serverAuth"];
+        let of = [
+            "-subj",
+            &subject("A server"),
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+        ];
+        let server = [
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+            "-addext",
+            "extendedKeyUsage=serverAuth",
+        ];
         certificate(folder.path(), "server", &[&by[..], &of, &server].concat());
-        let python = place::present(place::cache().join("clients/python-mcp1/bin/python"), "cargo xtask test");
+        let python = place::present(
+            place::cache().join("clients/python-mcp1/bin/python"),
+            "cargo xtask test",
+        );
         let mut child = Command::new(python)
             .args(["-c", SERVER])
             .current_dir(folder.path())
@@ -55,10 +76,15 @@ impl Tls {
             .spawn()
             .expect("python starts");
         let mut line = String::new();
-        let said = BufReader::new(child.stdout.take().expect("stdout is piped")).read_line(&mut line);
+        let said =
+            BufReader::new(child.stdout.take().expect("stdout is piped")).read_line(&mut line);
         said.expect("it says where it listens");
         let port = line.trim().parse().expect("a port");
-        Self { folder, child, port }
+        Self {
+            folder,
+            child,
+            port,
+        }
     }
 
     fn put(&self, name: &str, content: impl AsRef<[u8]>) {
@@ -72,10 +98,16 @@ impl Tls {
     /// Installs as somebody who trusts that authority, and no other.
     fn install(&self, house: &House, source: &str) -> (i32, String, String) {
         let mut command = house.weir(&["plugin", "install", source]);
-        command.env("SSL_CERT_FILE", self.folder.path().join("authority.pem")).env_remove("SSL_CERT_DIR");
+        command
+            .env("SSL_CERT_FILE", self.folder.path().join("authority.pem"))
+            .env_remove("SSL_CERT_DIR");
         let output = command.output().expect("weir starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
-        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+        (
+            output.status.code().unwrap_or(-1),
+            text(output.stdout),
+            text(output.stderr),
+        )
     }
 }
 
@@ -90,13 +122,27 @@ impl Drop for Tls {
 fn certificate(folder: &Path, name: &str, words: &[&str]) {
     let (key, certificate) = (format!("{name}.key"), format!("{name}.pem"));
     let output = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days", "2"])
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-noenc",
+            "-days",
+            "2",
+        ])
         .args(["-keyout", &key, "-out", &certificate])
         .args(words)
         .current_dir(folder)
         .output()
         .expect("`openssl` makes certificates; install it");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]
@@ -109,27 +155,43 @@ fn over_tls_whose_authority_is_known_it_is_installed_and_otherwise_not() {
     let refused = |told: (i32, String, String), words: &str| {
         let (code, out, err) = told;
         assert_eq!(code, 1, "{words}: {out} {err}");
-        assert!(err.contains(words) && err.contains("nothing is installed"), "{words}: {err}");
+        assert!(
+            err.contains(words) && err.contains("nothing is installed"),
+            "{words}: {err}"
+        );
         assert!(!lies_there(&house), "{words}");
     };
     refused(server.install(&house, &url), "it has no signature");
     server.put("made.wasm.minisig", sign(&maker, &component));
     refused(house.run(&["plugin", "install", &url]), "cannot be fetched");
-    refused(server.install(&house, &server.url("localhost")), "cannot be fetched");
+    refused(
+        server.install(&house, &server.url("localhost")),
+        "cannot be fetched",
+    );
     house.write("made.wasm", &component);
     let digest = sha256(&house.path().join("made.wasm"));
     let pinned = format!("{url}@sha256:{digest}");
     server.put("made.wasm", altered(&component));
-    refused(server.install(&house, &url), "its signature is not by maker");
+    refused(
+        server.install(&house, &url),
+        "its signature is not by maker",
+    );
     refused(server.install(&house, &pinned), "was asked for");
 
     server.put("made.wasm", &component);
     for source in [&url, &pinned] {
         let (code, out, err) = server.install(&house, source);
         assert_eq!(code, 0, "{source}: {err}");
-        assert!(out.contains("signed by maker") && out.contains(&digest), "{out}");
-        let origin = fs::read(house.path().join("plugins/tools-js.origin.json")).expect("an origin");
+        assert!(
+            out.contains("signed by maker") && out.contains(&digest),
+            "{out}"
+        );
+        let origin =
+            fs::read(house.path().join("plugins/tools-js.origin.json")).expect("an origin");
         let origin: Value = serde_json::from_slice(&origin).expect("JSON");
-        assert_eq!(origin, json!({"source": url, "sha256": digest, "signed_by": "maker"}));
+        assert_eq!(
+            origin,
+            json!({"source": url, "sha256": digest, "signed_by": "maker"})
+        );
     }
 }

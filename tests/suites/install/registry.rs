@@ -22,7 +22,8 @@ const SIGNATURE: &str = "dev.weir.minisig";
 const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
 
 fn origin(house: &House) -> Value {
-    let text = fs::read_to_string(house.path().join("plugins/tools-js.origin.json")).expect("an origin");
+    let text =
+        fs::read_to_string(house.path().join("plugins/tools-js.origin.json")).expect("an origin");
     serde_json::from_str(&text).expect("JSON")
 }
 
@@ -30,7 +31,10 @@ fn origin(house: &House) -> Value {
 fn refuse(house: &House, source: &str, words: &str) {
     let (code, out, err) = house.run(&["plugin", "install", source]);
     assert_eq!(code, 1, "{source}: {out} {err}");
-    assert!(err.contains(words) && err.contains("nothing is installed"), "{words}: {err}");
+    assert!(
+        err.contains(words) && err.contains("nothing is installed"),
+        "{words}: {err}"
+    );
     assert!(!lies_there(house), "{source}");
 }
 
@@ -41,23 +45,36 @@ async fn by_tag_and_by_digest_and_then_no_network_is_needed() {
     let registry = Registry::start();
     let component = guest("tools-js");
     let signature = json!({SIGNATURE: sign(&maker, &component)});
-    let manifest = registry.push("tools/made", "1.0", &component, signature).await;
-    let (tagged, pinned) =
-        (format!("oci://{}/tools/made:1.0", registry.host), format!("oci://{}/tools/made@{manifest}", registry.host));
+    let manifest = registry
+        .push("tools/made", "1.0", &component, signature)
+        .await;
+    let (tagged, pinned) = (
+        format!("oci://{}/tools/made:1.0", registry.host),
+        format!("oci://{}/tools/made@{manifest}", registry.host),
+    );
     let file = digest(&component);
-    for (source, from) in [(&tagged, format!("{tagged}@{manifest}")), (&pinned, pinned.clone())] {
+    for (source, from) in [
+        (&tagged, format!("{tagged}@{manifest}")),
+        (&pinned, pinned.clone()),
+    ] {
         let (code, out, err) = house.run(&["plugin", "install", source]);
         assert_eq!(code, 0, "{err}");
         assert!(out.contains("signed by maker"), "{out}");
-        let wanted = json!({"source": from, "sha256": &file["sha256:".len()..], "signed_by": "maker"});
+        let wanted =
+            json!({"source": from, "sha256": &file["sha256:".len()..], "signed_by": "maker"});
         assert_eq!(origin(&house), wanted);
         // What the origin names is what can be installed again.
         let (code, out, _) = house.run(&["plugin", "verify"]);
-        assert!(code == 0 && out.starts_with(&format!("ok    tools-js.wasm: from {from}")), "{out}");
+        assert!(
+            code == 0 && out.starts_with(&format!("ok    tools-js.wasm: from {from}")),
+            "{out}"
+        );
     }
     drop(registry);
     let gateway = house.serve();
-    let told = Modern::new(gateway.url()).call("deploy", json!({"environment": "prod", "service": "web"})).await;
+    let told = Modern::new(gateway.url())
+        .call("deploy", json!({"environment": "prod", "service": "web"}))
+        .await;
     assert_eq!(told["structuredContent"]["version"], "latest", "{told}");
     gateway.wait_for_log("plugin loaded");
     let (code, out, _) = house.run(&["plugin", "verify"]);
@@ -76,14 +93,28 @@ async fn what_is_altered_unsigned_or_not_there_is_not_installed() {
     let component = guest("tools-js");
     let by = |keys| json!({SIGNATURE: sign(keys, &component)});
     let at = |version: &str| format!("oci://{}/tools/made{version}", registry.host);
-    let manifest = registry.push("tools/made", "good", &component, by(&maker)).await;
-    registry.push("tools/made", "unsigned", &component, json!({})).await;
-    registry.push("tools/made", "anothers", &component, by(&other)).await;
+    let manifest = registry
+        .push("tools/made", "good", &component, by(&maker))
+        .await;
+    registry
+        .push("tools/made", "unsigned", &component, json!({}))
+        .await;
+    registry
+        .push("tools/made", "anothers", &component, by(&other))
+        .await;
     refuse(&house, &at(":unsigned"), "it has no signature");
     refuse(&house, &at(":anothers"), "its signature is not by maker");
     refuse(&house, &at(":none"), "is not there");
-    refuse(&house, &at(&format!("@sha256:{}", "0".repeat(64))), "is not there");
-    refuse(&house, &at("@sha256:12"), "is not `sha256:` and 64 of 0-9 and a-f");
+    refuse(
+        &house,
+        &at(&format!("@sha256:{}", "0".repeat(64))),
+        "is not there",
+    );
+    refuse(
+        &house,
+        &at("@sha256:12"),
+        "is not `sha256:` and 64 of 0-9 and a-f",
+    );
 
     // One byte of the blob is another, and the registry says nothing of it.
     let blob = registry.file(&digest(&component));
@@ -92,7 +123,11 @@ async fn what_is_altered_unsigned_or_not_there_is_not_installed() {
     altered[middle] ^= 1;
     fs::write(&blob, &altered).expect("its blob");
     refuse(&house, &at(":good"), "its component has the digest");
-    refuse(&house, &at(&format!("@{manifest}")), "its component has the digest");
+    refuse(
+        &house,
+        &at(&format!("@{manifest}")),
+        "its component has the digest",
+    );
     altered.push(0);
     fs::write(&blob, &altered).expect("its blob");
     refuse(&house, &at(":good"), "has more than");
@@ -103,12 +138,24 @@ async fn what_is_altered_unsigned_or_not_there_is_not_installed() {
     house.write("wrong.minisig", sign(&other, &component));
     let install = |signature: &str| {
         let file: PathBuf = house.path().join(signature);
-        house.run(&["plugin", "install", &at(":unsigned"), "--signature", file.to_str().expect("a path")])
+        house.run(&[
+            "plugin",
+            "install",
+            &at(":unsigned"),
+            "--signature",
+            file.to_str().expect("a path"),
+        ])
     };
     let (code, _, err) = install("wrong.minisig");
-    assert!(code == 1 && err.contains("its signature is not by maker") && !lies_there(&house), "{err}");
+    assert!(
+        code == 1 && err.contains("its signature is not by maker") && !lies_there(&house),
+        "{err}"
+    );
     let (code, _, err) = install("missing.minisig");
-    assert!(code == 1 && err.contains("cannot be read") && !lies_there(&house), "{err}");
+    assert!(
+        code == 1 && err.contains("cannot be read") && !lies_there(&house),
+        "{err}"
+    );
     let (code, out, err) = install("apart.minisig");
     assert!(code == 0 && out.contains("signed by maker"), "{out} {err}");
 }
@@ -121,23 +168,42 @@ async fn the_layouts_of_other_programs_are_read_and_unclear_ones_are_not() {
     let registry = Registry::start();
     let component = guest("tools-js");
     let signature = sign(&maker, &component);
-    let empty = typed(registry.blob("made", b"{}").await, "application/vnd.oci.empty.v1+json");
+    let empty = typed(
+        registry.blob("made", b"{}").await,
+        "application/vnd.oci.empty.v1+json",
+    );
     let layer = registry.blob("made", &component).await;
-    let policy = typed(registry.blob("made", b"version: '1.0'\n").await, "application/vnd.wasm.policy.v1+yaml");
+    let policy = typed(
+        registry.blob("made", b"version: '1.0'\n").await,
+        "application/vnd.wasm.policy.v1+yaml",
+    );
     let wasm = typed(layer.clone(), "application/wasm");
     let old = typed(layer.clone(), "application/vnd.wasm.content.layer.v1+wasm");
     let mut titled = typed(layer, "application/vnd.oci.image.layer.v1.tar");
     let untitled = titled.clone();
-    titled["annotations"] = json!({"org.opencontainers.image.title": "made.wasm", SIGNATURE: &signature});
+    titled["annotations"] =
+        json!({"org.opencontainers.image.title": "made.wasm", SIGNATURE: &signature});
     for (tag, layers, refused) in [
         ("oras", json!([wasm]), None),
         ("old", json!([old]), None),
         ("titled", json!([titled]), None),
         ("policy", json!([policy, wasm]), None),
-        ("none", json!([untitled]), Some("it has no layer of the type application/wasm")),
-        ("two", json!([wasm, old]), Some("several layers that are components")),
+        (
+            "none",
+            json!([untitled]),
+            Some("it has no layer of the type application/wasm"),
+        ),
+        (
+            "two",
+            json!([wasm, old]),
+            Some("several layers that are components"),
+        ),
     ] {
-        let annotations = if tag == "titled" { json!({}) } else { json!({SIGNATURE: &signature}) };
+        let annotations = if tag == "titled" {
+            json!({})
+        } else {
+            json!({SIGNATURE: &signature})
+        };
         let manifest = json!({
             "schemaVersion": 2, "mediaType": IMAGE, "artifactType": "application/vnd.unknown.artifact.v1",
             "config": empty, "layers": layers, "annotations": annotations,
@@ -159,8 +225,13 @@ async fn the_layouts_of_other_programs_are_read_and_unclear_ones_are_not() {
             let index = json!({"schemaVersion": 2, "mediaType": kind, "manifests": [entry]});
             registry.manifest("made", "index", &index).await;
             fs::remove_file(house.path().join("plugins/tools-js.wasm")).expect("it was installed");
-            let words = format!("an index of several images: name one by its digest, such as {manifest}");
-            refuse(&house, &format!("oci://{}/made:index", registry.host), &words);
+            let words =
+                format!("an index of several images: name one by its digest, such as {manifest}");
+            refuse(
+                &house,
+                &format!("oci://{}/made:index", registry.host),
+                &words,
+            );
         }
     }
 }
@@ -171,14 +242,20 @@ where
     F: Fn(Request) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Response> + Send + 'static,
 {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answer)).await });
     address.to_string()
 }
 
 fn challenge(text: &str) -> Response {
-    (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, text.to_owned())]).into_response()
+    (
+        StatusCode::UNAUTHORIZED,
+        [(header::WWW_AUTHENTICATE, text.to_owned())],
+    )
+        .into_response()
 }
 
 /// Public registries hand everybody a token, and want to see it.
@@ -188,7 +265,14 @@ async fn a_token_is_asked_for_where_the_registry_wants_one() {
     let house = house(&maker);
     let registry = Registry::start();
     let component = guest("tools-js");
-    registry.push("tools/made", "1", &component, json!({SIGNATURE: sign(&maker, &component)})).await;
+    registry
+        .push(
+            "tools/made",
+            "1",
+            &component,
+            json!({SIGNATURE: sign(&maker, &component)}),
+        )
+        .await;
     let real = registry.host.clone();
     let host = door(move |request: Request| {
         let real = real.clone();
@@ -220,8 +304,11 @@ async fn a_token_is_asked_for_where_the_registry_wants_one() {
 async fn a_registry_that_answers_without_end_or_leads_away_is_left() {
     let maker = keys();
     let house = house(&maker);
-    let endless =
-        || Body::from_stream(stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 1 << 16]))));
+    let endless = || {
+        Body::from_stream(stream::repeat_with(|| {
+            Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 1 << 16]))
+        }))
+    };
     let manifest = |layer: Value| json!({"schemaVersion": 2, "mediaType": IMAGE, "config": {}, "layers": [layer]});
     let layer = |digest: &str, size: u64| json!({"mediaType": "application/wasm", "digest": digest, "size": size});
     let zeros = format!("sha256:{}", "0".repeat(64));
@@ -234,10 +321,16 @@ async fn a_registry_that_answers_without_end_or_leads_away_is_left() {
                 ("endless", true) => endless().into_response(),
                 ("no-json", true) => "{".into_response(),
                 ("huge", true) => manifest(layer(&zeros, 1 << 40)).to_string().into_response(),
-                ("elsewhere", true) => manifest(layer("sha256:../../token", 3)).to_string().into_response(),
+                ("elsewhere", true) => manifest(layer("sha256:../../token", 3))
+                    .to_string()
+                    .into_response(),
                 ("blob", true) => manifest(layer(&zeros, 3)).to_string().into_response(),
                 ("blob", false) => endless().into_response(),
-                ("moved", true) => (StatusCode::FOUND, [(header::LOCATION, "http://example.org/v2/")]).into_response(),
+                ("moved", true) => (
+                    StatusCode::FOUND,
+                    [(header::LOCATION, "http://example.org/v2/")],
+                )
+                    .into_response(),
                 ("circle", true) => (StatusCode::FOUND, [(header::LOCATION, path)]).into_response(),
                 ("realm", true) => challenge("Bearer realm=\"http://example.org/token\""),
                 ("no-realm", true) => challenge("Bearer realm=\"token\""),
@@ -258,12 +351,18 @@ async fn a_registry_that_answers_without_end_or_leads_away_is_left() {
     for (name, words) in [
         ("endless", "has more than 4194304 bytes"),
         ("no-json", "its manifest cannot be read"),
-        ("huge", "its component has 1099511627776 bytes; at most 67108864"),
+        (
+            "huge",
+            "its component has 1099511627776 bytes; at most 67108864",
+        ),
         ("elsewhere", "the digest of its layer is not `sha256:`"),
         ("blob", "has more than 3 bytes"),
         ("moved", "it redirects to a URL that is not https"),
         ("circle", "it redirects too often"),
-        ("realm", "hands out tokens at http://example.org/token, which is not https"),
+        (
+            "realm",
+            "hands out tokens at http://example.org/token, which is not https",
+        ),
         ("no-realm", "hands out tokens at `token`, which is no URL"),
         ("login", "is not given to everybody"),
         ("strange", "is not given to everybody"),
@@ -273,8 +372,16 @@ async fn a_registry_that_answers_without_end_or_leads_away_is_left() {
         refuse(&house, &format!("oci://{host}/{name}:1"), words);
     }
     let wanted = format!("sha256:{}", "1".repeat(64));
-    refuse(&house, &format!("oci://{host}/other@{wanted}"), &format!("{wanted} was asked for"));
+    refuse(
+        &house,
+        &format!("oci://{host}/other@{wanted}"),
+        &format!("{wanted} was asked for"),
+    );
     // Nobody is asked for what is no reference.
     refuse(&house, "oci://made:1", "names no registry");
-    refuse(&house, &format!("oci://{host}/Made:1"), "the repository `Made`");
+    refuse(
+        &house,
+        &format!("oci://{host}/Made:1"),
+        "the repository `Made`",
+    );
 }

@@ -21,15 +21,43 @@ struct Way {
 }
 
 const WAYS: [Way; 6] = [
-    Way { door: "rest", method: "GET", as_password: false },
-    Way { door: "rest", method: "POST", as_password: false },
-    Way { door: "forms", method: "GET", as_password: false },
-    Way { door: "forms", method: "POST", as_password: false },
-    Way { door: "forms", method: "GET", as_password: true },
-    Way { door: "forms", method: "POST", as_password: true },
+    Way {
+        door: "rest",
+        method: "GET",
+        as_password: false,
+    },
+    Way {
+        door: "rest",
+        method: "POST",
+        as_password: false,
+    },
+    Way {
+        door: "forms",
+        method: "GET",
+        as_password: false,
+    },
+    Way {
+        door: "forms",
+        method: "POST",
+        as_password: false,
+    },
+    Way {
+        door: "forms",
+        method: "GET",
+        as_password: true,
+    },
+    Way {
+        door: "forms",
+        method: "POST",
+        as_password: true,
+    },
 ];
 /// What tells of the tools of one contract.
-const PAGES: [&str; 3] = ["rest/CONTRACT/openapi.json", "rest/CONTRACT/", "forms/CONTRACT/"];
+const PAGES: [&str; 3] = [
+    "rest/CONTRACT/openapi.json",
+    "rest/CONTRACT/",
+    "forms/CONTRACT/",
+];
 
 impl Way {
     /// Asks for `CONTRACT/TOOL` with an argument that its tools take.
@@ -53,7 +81,13 @@ impl Way {
 }
 
 fn page(gateway: &Gateway, page: &str, contract: &str, key: &str) -> RequestBuilder {
-    http().get(format!("{}/{}", gateway.base, page.replace("CONTRACT", contract))).bearer_auth(key)
+    http()
+        .get(format!(
+            "{}/{}",
+            gateway.base,
+            page.replace("CONTRACT", contract)
+        ))
+        .bearer_auth(key)
 }
 
 /// An answer as far as it may be compared with another.
@@ -67,27 +101,38 @@ struct Told {
 impl Told {
     async fn by(request: RequestBuilder) -> Self {
         let response = request.send().await.expect("an answer");
-        let header = |(name, value): (&reqwest::header::HeaderName, &reqwest::header::HeaderValue)| {
-            (name.to_string(), value.to_str().expect("text").to_owned())
-        };
+        let header =
+            |(name, value): (&reqwest::header::HeaderName, &reqwest::header::HeaderValue)| {
+                (name.to_string(), value.to_str().expect("text").to_owned())
+            };
         let mut headers: BTreeMap<String, String> = response.headers().iter().map(header).collect();
         // Names have different lengths.
         for other_each_time in ["date", "content-length"] {
             headers.remove(other_each_time);
         }
         let status = response.status();
-        Self { status, headers, body: response.text().await.expect("text") }
+        Self {
+            status,
+            headers,
+            body: response.text().await.expect("text"),
+        }
     }
 
     /// Returns the same with `TOOL` and `CONTRACT` in place of their names.
     fn nameless(mut self, tool: &str) -> Self {
         let (contract, tool) = tool.split_once('/').expect("a contract and a tool");
-        self.body = self.body.replace(tool, "TOOL").replace(contract, "CONTRACT");
+        self.body = self
+            .body
+            .replace(tool, "TOOL")
+            .replace(contract, "CONTRACT");
         self
     }
 
     fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map(String::as_str).unwrap_or_default()
+        self.headers
+            .get(name)
+            .map(String::as_str)
+            .unwrap_or_default()
     }
 
     fn code(&self) -> String {
@@ -97,7 +142,9 @@ impl Told {
 }
 
 fn house() -> House {
-    sample::house().file("contracts/fields.yaml", FIELDS).config("[http]\nforms = true")
+    sample::house()
+        .file("contracts/fields.yaml", FIELDS)
+        .config("[http]\nforms = true")
 }
 
 #[tokio::test]
@@ -120,7 +167,11 @@ async fn hidden_is_unknown_at_every_door() {
                 (StatusCode::NOT_FOUND, "unknown_tool"),
                 "{way:?} {hidden}"
             );
-            assert_eq!(told.nameless(hidden), ask(unknown).await.nameless(unknown), "{way:?} {hidden}");
+            assert_eq!(
+                told.nameless(hidden),
+                ask(unknown).await.nameless(unknown),
+                "{way:?} {hidden}"
+            );
         }
     }
     // A method that is not served tells nothing either.
@@ -132,8 +183,16 @@ async fn hidden_is_unknown_at_every_door() {
         ("forms", "PUT", not_served),
         ("forms", "HEAD", 404),
     ] {
-        let way = Way { door, method, as_password: false };
-        let ask = async |tool: &str| Told::by(way.request(&gateway, tool, Some(&key))).await.nameless(tool);
+        let way = Way {
+            door,
+            method,
+            as_password: false,
+        };
+        let ask = async |tool: &str| {
+            Told::by(way.request(&gateway, tool, Some(&key)))
+                .await
+                .nameless(tool)
+        };
         let hidden = ask("airports/list_airports").await;
         assert_eq!(hidden.status, status, "{way:?}");
         assert_eq!(hidden, ask("airports/no_such_tool").await, "{way:?}");
@@ -141,10 +200,17 @@ async fn hidden_is_unknown_at_every_door() {
     for text in PAGES {
         let ask = async |contract: &str| Told::by(page(&gateway, text, contract, &key)).await;
         let seen = ask("airports").await;
-        assert!(seen.status == 200 && seen.body.contains("lookup_airport"), "{text}: {seen:?}");
+        assert!(
+            seen.status == 200 && seen.body.contains("lookup_airport"),
+            "{text}: {seen:?}"
+        );
         assert!(!seen.body.contains("list_airports"), "{text}: {seen:?}");
         let hidden = ask("fields").await;
-        assert_eq!((hidden.status, hidden.code().as_str()), (StatusCode::NOT_FOUND, "unknown_contract"), "{text}");
+        assert_eq!(
+            (hidden.status, hidden.code().as_str()),
+            (StatusCode::NOT_FOUND, "unknown_contract"),
+            "{text}"
+        );
         assert_eq!(hidden, ask("nothing").await, "{text}");
     }
 }
@@ -162,18 +228,42 @@ async fn a_key_is_needed_and_is_revoked_at_once_at_every_door() {
         let wrong = format!("{}{last}", &key[..key.len() - 1]);
         for key in [None, Some("weir_x"), Some(wrong.as_str())] {
             let told = ask(key).await;
-            assert_eq!((told.status, told.code().as_str()), (StatusCode::UNAUTHORIZED, "refused"), "{way:?} {key:?}");
-            let scheme = if way.door == "forms" { "Basic " } else { "Bearer" };
-            assert!(told.header("www-authenticate").starts_with(scheme), "{way:?}: {told:?}");
-            assert_eq!(told.header("connection"), "close", "it is not kept open for someone unknown: {way:?}");
-            assert!(key.is_none_or(|key| !told.body.contains(key)), "an error repeats the key: {told:?}");
+            assert_eq!(
+                (told.status, told.code().as_str()),
+                (StatusCode::UNAUTHORIZED, "refused"),
+                "{way:?} {key:?}"
+            );
+            let scheme = if way.door == "forms" {
+                "Basic "
+            } else {
+                "Bearer"
+            };
+            assert!(
+                told.header("www-authenticate").starts_with(scheme),
+                "{way:?}: {told:?}"
+            );
+            assert_eq!(
+                told.header("connection"),
+                "close",
+                "it is not kept open for someone unknown: {way:?}"
+            );
+            assert!(
+                key.is_none_or(|key| !told.body.contains(key)),
+                "an error repeats the key: {told:?}"
+            );
         }
         let id = key.split('_').nth(1).expect("an id");
         let (code, _, err) = house.run(&["keys", "revoke", id]);
         assert_eq!(code, 0, "{err}");
         assert_eq!(ask(Some(&key)).await.status, 401, "{way:?}");
         for text in PAGES {
-            assert_eq!(Told::by(page(&gateway, text, "airports", &key)).await.status, 401, "{text}");
+            assert_eq!(
+                Told::by(page(&gateway, text, "airports", &key))
+                    .await
+                    .status,
+                401,
+                "{text}"
+            );
         }
     }
 }
@@ -188,16 +278,35 @@ async fn a_key_that_has_run_out_opens_no_door() {
     assert_eq!(status, 201, "{made}");
     let key = made["key"].as_str().expect("a key").to_owned();
     let tool = "airports/lookup_airport";
-    let ask = async |way: Way| Told::by(way.request(&gateway, tool, Some(&key))).await.status;
+    let ask = async |way: Way| {
+        Told::by(way.request(&gateway, tool, Some(&key)))
+            .await
+            .status
+    };
     assert_eq!(ask(WAYS[0]).await, 200);
     until("it runs out", async || ask(WAYS[0]).await == 401).await;
-    assert!(began.elapsed() > Duration::from_millis(2500), "not before its time");
+    assert!(
+        began.elapsed() > Duration::from_millis(2500),
+        "not before its time"
+    );
     for way in WAYS {
         assert_eq!(ask(way).await, 401, "{way:?}");
     }
-    assert_eq!(Modern::with_key(gateway.url(), &key).ask("tools/list", json!({})).await.status, 401);
+    assert_eq!(
+        Modern::with_key(gateway.url(), &key)
+            .ask("tools/list", json!({}))
+            .await
+            .status,
+        401
+    );
     for text in PAGES {
-        assert_eq!(Told::by(page(&gateway, text, "airports", &key)).await.status, 401, "{text}");
+        assert_eq!(
+            Told::by(page(&gateway, text, "airports", &key))
+                .await
+                .status,
+            401,
+            "{text}"
+        );
     }
 }
 
@@ -207,26 +316,53 @@ async fn limits_are_shared_by_all_doors() {
     let house = house();
     let gateway = house.serve();
     let refused = |told: &Told, what: &str| {
-        assert_eq!((told.status, told.code().as_str()), (StatusCode::TOO_MANY_REQUESTS, "rate_limited"), "{what}");
-        assert!(told.header("retry-after").parse::<u32>().is_ok_and(|seconds| seconds > 0), "{what}: {told:?}");
+        assert_eq!(
+            (told.status, told.code().as_str()),
+            (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+            "{what}"
+        );
+        assert!(
+            told.header("retry-after")
+                .parse::<u32>()
+                .is_ok_and(|seconds| seconds > 0),
+            "{what}: {told:?}"
+        );
     };
     let tool = "airports/lookup_airport";
     let rate = format!("{}/hour", WAYS.len() + PAGES.len() + 1);
     let key = house.key(&["--agent", "ann", "--rate", &rate]);
     let mcp = Modern::with_key(gateway.url(), &key);
     for way in WAYS {
-        assert_eq!(Told::by(way.request(&gateway, tool, Some(&key))).await.status, 200, "{way:?}");
+        assert_eq!(
+            Told::by(way.request(&gateway, tool, Some(&key)))
+                .await
+                .status,
+            200,
+            "{way:?}"
+        );
     }
     for text in PAGES {
-        assert_eq!(Told::by(page(&gateway, text, "airports", &key)).await.status, 200, "{text}");
+        assert_eq!(
+            Told::by(page(&gateway, text, "airports", &key))
+                .await
+                .status,
+            200,
+            "{text}"
+        );
     }
     assert_eq!(mcp.ask("tools/list", json!({})).await.status, 200);
     assert_eq!(mcp.ask("tools/list", json!({})).await.status, 429);
     for way in WAYS {
-        refused(&Told::by(way.request(&gateway, tool, Some(&key))).await, &format!("{way:?}"));
+        refused(
+            &Told::by(way.request(&gateway, tool, Some(&key))).await,
+            &format!("{way:?}"),
+        );
     }
     for text in PAGES {
-        refused(&Told::by(page(&gateway, text, "airports", &key)).await, text);
+        refused(
+            &Told::by(page(&gateway, text, "airports", &key)).await,
+            text,
+        );
     }
 
     let calls = WAYS.iter().filter(|way| way.is_call()).count();
@@ -258,11 +394,23 @@ async fn another_site_and_another_host_come_in_nowhere() {
         http().post(url).bearer_auth(&key).json(&created)
     };
     let requests = || {
-        let pages = PAGES.iter().map(|text| (*text, page(&gateway, text, "airports", &key)));
-        let tools = ["rest", "forms"].map(|door| format!("{}/{door}/airports/create_airport", gateway.base));
+        let pages = PAGES
+            .iter()
+            .map(|text| (*text, page(&gateway, text, "airports", &key)));
+        let tools = ["rest", "forms"]
+            .map(|door| format!("{}/{door}/airports/create_airport", gateway.base));
         let tools = tools.map(|url| ("a call that writes", post(url)));
-        let form = ("a form", view(format!("{}/forms/airports/create_airport", gateway.base)));
-        let read = ("a read", view(format!("{}/rest/airports/lookup_airport?iata=OSL", gateway.base)));
+        let form = (
+            "a form",
+            view(format!("{}/forms/airports/create_airport", gateway.base)),
+        );
+        let read = (
+            "a read",
+            view(format!(
+                "{}/rest/airports/lookup_airport?iata=OSL",
+                gateway.base
+            )),
+        );
         pages.chain(tools).chain([form, read]).collect::<Vec<_>>()
     };
     for (header, value) in [
@@ -276,25 +424,41 @@ async fn another_site_and_another_host_come_in_nowhere() {
         for (what, request) in requests() {
             let told = Told::by(request.header(header, value)).await;
             let what = format!("{what}, {header}: {value}");
-            assert_eq!((told.status, told.code().as_str()), (StatusCode::FORBIDDEN, "refused"), "{what}");
+            assert_eq!(
+                (told.status, told.code().as_str()),
+                (StatusCode::FORBIDDEN, "refused"),
+                "{what}"
+            );
             assert_eq!(told.header("access-control-allow-origin"), "", "{what}");
             assert_eq!(told.header("connection"), "close", "{what}");
         }
     }
-    let looked = view(format!("{}/rest/airports/lookup_airport?iata=AAA", gateway.base));
+    let looked = view(format!(
+        "{}/rest/airports/lookup_airport?iata=AAA",
+        gateway.base
+    ));
     assert_eq!(Told::by(looked).await.status, 404, "nothing was written");
-    for (header, value) in
-        [("origin", "http://localhost:5173"), ("origin", "https://app.example"), ("host", "mcp.example")]
-    {
+    for (header, value) in [
+        ("origin", "http://localhost:5173"),
+        ("origin", "https://app.example"),
+        ("host", "mcp.example"),
+    ] {
         for (what, request) in requests() {
             let told = Told::by(request.header(header, value)).await;
             let what = format!("{what}, {header}: {value}: {told:?}");
             // What is created a second time is in the way of itself.
-            assert!(told.status == 200 || told.status == 409 && what.starts_with("a call that writes"), "{what}");
+            assert!(
+                told.status == 200 || told.status == 409 && what.starts_with("a call that writes"),
+                "{what}"
+            );
             if header == "origin" {
                 assert_eq!(told.header("access-control-allow-origin"), value, "{what}");
                 assert_eq!(told.header("vary"), "Origin", "{what}");
-                assert!(told.header("access-control-expose-headers").contains("Weir-Receipt"), "{what}");
+                assert!(
+                    told.header("access-control-expose-headers")
+                        .contains("Weir-Receipt"),
+                    "{what}"
+                );
             }
         }
     }
@@ -310,22 +474,38 @@ async fn a_browser_that_asks_first_is_told_the_same_as_at_mcp() {
         let mut request = http().request(Method::OPTIONS, format!("{}{path}", gateway.base));
         for (name, value) in [
             ("access-control-request-method", "POST"),
-            ("access-control-request-headers", "authorization, content-type"),
+            (
+                "access-control-request-headers",
+                "authorization, content-type",
+            ),
             ("access-control-request-private-network", "true"),
         ] {
             request = request.header(name, value);
         }
-        Told::by(origin.into_iter().fold(request, |request, origin| request.header("origin", origin))).await
+        Told::by(
+            origin
+                .into_iter()
+                .fold(request, |request, origin| request.header("origin", origin)),
+        )
+        .await
     };
     let granted = |told: &Told| -> BTreeMap<String, String> {
-        let granted = told.headers.iter().filter(|(name, _)| name.starts_with("access-control-allow-"));
-        granted.map(|(name, value)| (name.clone(), value.clone())).collect()
+        let granted = told
+            .headers
+            .iter()
+            .filter(|(name, _)| name.starts_with("access-control-allow-"));
+        granted
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     };
     let origin = Some("http://localhost:5173");
     let mcp = granted(&asked("/mcp", origin).await);
     assert_eq!(mcp.len(), 4, "{mcp:?}");
     assert_eq!(mcp["access-control-allow-origin"], "http://localhost:5173");
-    assert_eq!(mcp["access-control-allow-headers"], "authorization, content-type");
+    assert_eq!(
+        mcp["access-control-allow-headers"],
+        "authorization, content-type"
+    );
     for path in [
         "/mcp/view/lists",
         "/rest/airports/lookup_airport",
@@ -336,13 +516,25 @@ async fn a_browser_that_asks_first_is_told_the_same_as_at_mcp() {
         "/forms/airports/",
     ] {
         let told = asked(path, origin).await;
-        assert_eq!((told.status, told.body.as_str()), (StatusCode::NO_CONTENT, ""), "{path}");
+        assert_eq!(
+            (told.status, told.body.as_str()),
+            (StatusCode::NO_CONTENT, ""),
+            "{path}"
+        );
         assert_eq!(granted(&told), mcp, "{path}");
         assert_eq!(told.header("access-control-max-age"), "600", "{path}");
         let foreign = asked(path, Some("https://evil.example")).await;
-        assert_eq!((foreign.status, granted(&foreign).len()), (StatusCode::FORBIDDEN, 0), "{path}");
+        assert_eq!(
+            (foreign.status, granted(&foreign).len()),
+            (StatusCode::FORBIDDEN, 0),
+            "{path}"
+        );
         let nobody = asked(path, None).await;
-        assert_eq!((nobody.status, granted(&nobody).len()), (StatusCode::NO_CONTENT, 0), "{path}");
+        assert_eq!(
+            (nobody.status, granted(&nobody).len()),
+            (StatusCode::NO_CONTENT, 0),
+            "{path}"
+        );
     }
 }
 
@@ -352,13 +544,28 @@ async fn nothing_is_for_a_cache() {
     let house = house();
     let gateway = house.serve();
     let key = house.key(&["--agent", "ann"]);
-    let tools = WAYS.map(|way| (format!("{way:?}"), way.request(&gateway, "airports/lookup_airport", Some(&key))));
-    let unknown = WAYS.map(|way| (format!("{way:?}"), way.request(&gateway, "airports/no_such_tool", Some(&key))));
+    let tools = WAYS.map(|way| {
+        (
+            format!("{way:?}"),
+            way.request(&gateway, "airports/lookup_airport", Some(&key)),
+        )
+    });
+    let unknown = WAYS.map(|way| {
+        (
+            format!("{way:?}"),
+            way.request(&gateway, "airports/no_such_tool", Some(&key)),
+        )
+    });
     let pages = PAGES.map(|text| (text.to_owned(), page(&gateway, text, "airports", &key)));
     for (what, request) in tools.into_iter().chain(unknown).chain(pages) {
-        let kept = request.header("if-none-match", "*").header("if-modified-since", "Thu, 01 Jan 2099 00:00:00 GMT");
+        let kept = request
+            .header("if-none-match", "*")
+            .header("if-modified-since", "Thu, 01 Jan 2099 00:00:00 GMT");
         let told = Told::by(kept).await;
-        assert!([200, 404].contains(&told.status.as_u16()) && !told.body.is_empty(), "{what}: {told:?}");
+        assert!(
+            [200, 404].contains(&told.status.as_u16()) && !told.body.is_empty(),
+            "{what}: {told:?}"
+        );
         assert_eq!(told.header("cache-control"), "no-store", "{what}");
         for name in ["etag", "last-modified", "expires", "age"] {
             assert_eq!(told.header(name), "", "{what}");
@@ -373,12 +580,30 @@ async fn forms_are_off_by_default() {
     let gateway = house.serve();
     let key = house.key(&["--agent", "ann"]);
     for way in WAYS.into_iter().filter(|way| way.door == "forms") {
-        for tool in ["airports/lookup_airport", "airports/create_airport", "airports/no_such_tool"] {
+        for tool in [
+            "airports/lookup_airport",
+            "airports/create_airport",
+            "airports/no_such_tool",
+        ] {
             let told = Told::by(way.request(&gateway, tool, Some(&key))).await;
-            assert_eq!((told.status, told.code().as_str()), (StatusCode::NOT_FOUND, "not_served"), "{way:?} {tool}");
+            assert_eq!(
+                (told.status, told.code().as_str()),
+                (StatusCode::NOT_FOUND, "not_served"),
+                "{way:?} {tool}"
+            );
             assert!(told.body.contains("[http] forms is false"), "{told:?}");
         }
     }
-    assert_eq!(Told::by(page(&gateway, "forms/CONTRACT/", "airports", &key)).await.code(), "not_served");
-    assert_eq!(Told::by(WAYS[0].request(&gateway, "airports/lookup_airport", Some(&key))).await.status, 200);
+    assert_eq!(
+        Told::by(page(&gateway, "forms/CONTRACT/", "airports", &key))
+            .await
+            .code(),
+        "not_served"
+    );
+    assert_eq!(
+        Told::by(WAYS[0].request(&gateway, "airports/lookup_airport", Some(&key)))
+            .await
+            .status,
+        200
+    );
 }

@@ -4,7 +4,9 @@
 use std::process::Output;
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, foreign, http, place, strangers::STRANGERS, upstream::JsonServer};
+use weir_tests::{
+    Gateway, House, Modern, foreign, http, place, strangers::STRANGERS, upstream::JsonServer,
+};
 
 use super::{ORDERS, passed};
 use crate::{
@@ -17,27 +19,60 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
                       unsupported_method";
 
 fn python(house: &House, words: &[&str]) -> Output {
-    foreign::python("python-schemathesis").args(words).current_dir(house.path()).output().expect("python starts")
+    foreign::python("python-schemathesis")
+        .args(words)
+        .current_dir(house.path())
+        .output()
+        .expect("python starts")
 }
 
 /// Has the document checked by the validator of the specification's own Python project, and each operation asked by
 /// Schemathesis. Returns the document, as bytes and as JSON.
-async fn holds(house: &House, gateway: &Gateway, contract: &str, key: Option<&str>) -> (String, Value) {
+async fn holds(
+    house: &House,
+    gateway: &Gateway,
+    contract: &str,
+    key: Option<&str>,
+) -> (String, Value) {
     let url = format!("{}/rest/{contract}/openapi.json", gateway.base);
-    let request = key.into_iter().fold(http().get(&url), |request, key| request.bearer_auth(key));
-    let text = request.send().await.expect("an answer").text().await.expect("text");
+    let request = key
+        .into_iter()
+        .fold(http().get(&url), |request, key| request.bearer_auth(key));
+    let text = request
+        .send()
+        .await
+        .expect("an answer")
+        .text()
+        .await
+        .expect("text");
     house.write("openapi.json", &text);
-    let script = "import json, openapi_spec_validator as v; v.validate(json.load(open('openapi.json')))";
+    let script =
+        "import json, openapi_spec_validator as v; v.validate(json.load(open('openapi.json')))";
     passed(&python(house, &["-c", script]));
 
-    let run = ["-c", "from schemathesis.cli import schemathesis; schemathesis()", "run", url.as_str()];
-    let bounds = ["--max-examples", "30", "--no-color", "--seed", "7", "--checks"];
+    let run = [
+        "-c",
+        "from schemathesis.cli import schemathesis; schemathesis()",
+        "run",
+        url.as_str(),
+    ];
+    let bounds = [
+        "--max-examples",
+        "30",
+        "--no-color",
+        "--seed",
+        "7",
+        "--checks",
+    ];
     let header = key.map(|key| format!("Authorization: Bearer {key}"));
     let output = match &header {
         // A document that says that a key is needed is held to that too.
         Some(header) => {
             let checks = format!("{CHECKS},ignored_auth");
-            python(house, &[&run[..], &bounds[..], &[&checks, "--header", header]].concat())
+            python(
+                house,
+                &[&run[..], &bounds[..], &[&checks, "--header", header]].concat(),
+            )
         }
         None => python(house, &[&run[..], &bounds[..], &[CHECKS]].concat()),
     };
@@ -47,7 +82,12 @@ async fn holds(house: &House, gateway: &Gateway, contract: &str, key: Option<&st
 }
 
 fn paths(document: &Value) -> Vec<&str> {
-    document["paths"].as_object().expect("paths").keys().map(String::as_str).collect()
+    document["paths"]
+        .as_object()
+        .expect("paths")
+        .keys()
+        .map(String::as_str)
+        .collect()
 }
 
 /// Whoever asks for the head of a document or a page gets the head of the whole answer.
@@ -55,13 +95,22 @@ fn paths(document: &Value) -> Vec<&str> {
 async fn the_head_alone_can_be_asked_for() {
     let house = sample::house().config("[http]\nforms = true");
     let gateway = house.serve();
-    for path in ["rest/airports/openapi.json", "rest/airports/", "forms/airports/", "forms/airports/lookup_airport"] {
+    for path in [
+        "rest/airports/openapi.json",
+        "rest/airports/",
+        "forms/airports/",
+        "forms/airports/lookup_airport",
+    ] {
         let url = format!("{}/{path}", gateway.base);
         let head = http().head(&url).send().await.expect("an answer");
         let whole = http().get(&url).send().await.expect("an answer");
         assert_eq!(head.status(), 200, "{path}");
         for name in ["content-type", "content-length", "cache-control"] {
-            assert_eq!(head.headers().get(name), whole.headers().get(name), "{path}: {name}");
+            assert_eq!(
+                head.headers().get(name),
+                whole.headers().get(name),
+                "{path}: {name}"
+            );
         }
         assert!(head.text().await.expect("text").is_empty(), "{path}");
     }
@@ -75,7 +124,10 @@ async fn of_a_sheet() {
     let (code, printed, err) = house.run(&["openapi", "airports"]);
     assert_eq!((code, printed.trim_end()), (0, text.as_str()), "{err}");
     assert_eq!(
-        (document.get("security"), document["components"].get("securitySchemes")),
+        (
+            document.get("security"),
+            document["components"].get("securitySchemes")
+        ),
         (None, None),
         "no key is needed"
     );
@@ -85,13 +137,22 @@ async fn of_a_sheet() {
 #[tokio::test]
 async fn of_a_service_that_is_written_to() {
     let service = JsonServer::start(&json!({ "orders": [] }), "id");
-    let api = format!("[connections.api]\nkind = \"http\"\nbase_url = \"{}\"\nwrite = true", service.base);
+    let api = format!(
+        "[connections.api]\nkind = \"http\"\nbase_url = \"{}\"\nwrite = true",
+        service.base
+    );
     let house = House::new().file("contracts/orders.yaml", ORDERS);
-    let house = house.config(&api).config("[plugins.rest.grants]\napi = \"write\"");
+    let house = house
+        .config(&api)
+        .config("[plugins.rest.grants]\napi = \"write\"");
     let gateway = house.serve();
     let (_, document) = holds(&house, &gateway, "orders", None).await;
     assert_eq!(paths(&document), ["/create_order"]);
-    let written = http().get(format!("{}/orders", service.base)).send().await.expect("an answer");
+    let written = http()
+        .get(format!("{}/orders", service.base))
+        .send()
+        .await
+        .expect("an answer");
     let written: Vec<Value> = written.json().await.expect("JSON");
     assert!(written.len() > 1, "orders were placed: {written:?}");
 }
@@ -104,32 +165,56 @@ async fn of_a_plugins_functions_with_a_key() {
         "[connections.db]\nkind = \"sqlite\"\npath = \"data/things.sqlite\"\nwrite = true\n\
          [plugins.weir-guest-tools.grants]\ndb = \"write\"",
     );
-    house.write("plugins/tools.wasm", std::fs::read(place::guest("tools-rust")).expect("a guest can be read"));
-    let database = rusqlite::Connection::open(house.path().join("data/things.sqlite")).expect("a database");
-    let rows =
-        "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO things VALUES (1, 'one'), (2, 'two')";
+    house.write(
+        "plugins/tools.wasm",
+        std::fs::read(place::guest("tools-rust")).expect("a guest can be read"),
+    );
+    let database =
+        rusqlite::Connection::open(house.path().join("data/things.sqlite")).expect("a database");
+    let rows = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO things VALUES (1, 'one'), (2, 'two')";
     database.execute_batch(rows).expect("two things");
     let gateway = house.serve();
     // The others refuse, fail, wait or never answer, as they are made to.
     let shown = tools.iter().flat_map(|tool| ["--tool", tool]);
-    let key = house.key(&["--agent", "ann"].into_iter().chain(shown).collect::<Vec<_>>());
+    let key = house.key(
+        &["--agent", "ann"]
+            .into_iter()
+            .chain(shown)
+            .collect::<Vec<_>>(),
+    );
     let (_, document) = holds(&house, &gateway, "weir-guest-tools", Some(&key)).await;
-    assert_eq!(paths(&document), tools.map(|tool| format!("/{tool}")), "what the key shows");
-    assert_eq!(document["components"]["securitySchemes"], json!({"key": {"type": "http", "scheme": "bearer"}}));
+    assert_eq!(
+        paths(&document),
+        tools.map(|tool| format!("/{tool}")),
+        "what the key shows"
+    );
+    assert_eq!(
+        document["components"]["securitySchemes"],
+        json!({"key": {"type": "http", "scheme": "bearer"}})
+    );
     assert_eq!(document["security"], json!([{"key": []}]));
 }
 
 #[tokio::test]
 async fn of_another_server() {
     let house = House::new();
-    let time = STRANGERS.iter().find(|stranger| stranger.name == "time").expect("a known server");
+    let time = STRANGERS
+        .iter()
+        .find(|stranger| stranger.name == "time")
+        .expect("a known server");
     let words = time.command(house.path());
     let house = house.config(&trusted("time", &words));
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    until("its tools are listed", async || client.list().await.0.len() == 2).await;
+    until("its tools are listed", async || {
+        client.list().await.0.len() == 2
+    })
+    .await;
     let (_, document) = holds(&house, &gateway, "time", None).await;
-    assert_eq!(paths(&document), ["/time_convert_time", "/time_get_current_time"]);
+    assert_eq!(
+        paths(&document),
+        ["/time_convert_time", "/time_get_current_time"]
+    );
 }
 
 /// Whoever reads the document, or makes a stand-in of it, finds one true example of each thing that is sent and answered.
@@ -137,18 +222,33 @@ async fn of_another_server() {
 fn every_operation_has_examples_that_its_own_schemas_take() {
     let api = "[connections.api]\nkind = \"http\"\nbase_url = \"http://127.0.0.1:1\"\nwrite = true";
     let house = sample::house().file("contracts/orders.yaml", ORDERS);
-    let house = house.config(api).config("[plugins.rest.grants]\napi = \"write\"");
+    let house = house
+        .config(api)
+        .config("[plugins.rest.grants]\napi = \"write\"");
     let mut found = Vec::new();
     for contract in ["airports", "orders"] {
         let (code, text, err) = house.run(&["openapi", contract]);
         assert_eq!(code, 0, "{err}");
-        assert_eq!(house.run(&["openapi", contract]).1, text, "the same each time");
+        assert_eq!(
+            house.run(&["openapi", contract]).1,
+            text,
+            "the same each time"
+        );
         let document: Value = serde_json::from_str(&text).expect("JSON");
         let check = |content: &Value, what: &str| {
-            let example = content.get("example").unwrap_or_else(|| panic!("{what} has no example: {content}"));
-            let schema = json!({ "allOf": [content["schema"]], "components": document["components"] });
-            let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
-            let wrong: Vec<String> = validator.iter_errors(example).map(|error| error.to_string()).collect();
+            let example = content
+                .get("example")
+                .unwrap_or_else(|| panic!("{what} has no example: {content}"));
+            let schema =
+                json!({ "allOf": [content["schema"]], "components": document["components"] });
+            let validator = jsonschema::options()
+                .should_validate_formats(true)
+                .build(&schema)
+                .expect("a schema");
+            let wrong: Vec<String> = validator
+                .iter_errors(example)
+                .map(|error| error.to_string())
+                .collect();
             assert!(wrong.is_empty(), "{what}: {example}: {wrong:?}");
             example.clone()
         };
@@ -156,15 +256,30 @@ fn every_operation_has_examples_that_its_own_schemas_take() {
             let body = &operations["post"]["requestBody"]["content"]["application/json"];
             found.push((path.clone(), check(body, path)));
             for operation in operations.as_object().expect("operations").values() {
-                check(&operation["responses"]["200"]["content"]["application/json"], path);
+                check(
+                    &operation["responses"]["200"]["content"]["application/json"],
+                    path,
+                );
             }
-            let parameters = operations["get"]["parameters"].as_array().into_iter().flatten();
+            let parameters = operations["get"]["parameters"]
+                .as_array()
+                .into_iter()
+                .flatten();
             for parameter in parameters.filter(|parameter| parameter["required"] == true) {
                 check(parameter, path);
             }
         }
     }
-    let example = |path: &str| &found.iter().find(|(found, _)| found == path).expect("a path").1;
+    let example = |path: &str| {
+        &found
+            .iter()
+            .find(|(found, _)| found == path)
+            .expect("a path")
+            .1
+    };
     assert_eq!(*example("/lookup_airport"), json!({ "iata": "AAA" }));
-    assert_eq!(*example("/create_order"), json!({ "id": 1, "due": "2024-01-01", "lines": [{ "part": "text" }] }));
+    assert_eq!(
+        *example("/create_order"),
+        json!({ "id": 1, "due": "2024-01-01", "lines": [{ "part": "text" }] })
+    );
 }

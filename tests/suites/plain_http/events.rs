@@ -11,13 +11,19 @@ use crate::calls::{self, leave, within};
 /// The guest with tools, in Rust.
 fn house() -> House {
     let house = House::new().own_plugins(&[]).config("[http]\nforms = true");
-    house.write("plugins/tools.wasm", std::fs::read(place::guest("tools-rust")).expect("a guest can be read"));
+    house.write(
+        "plugins/tools.wasm",
+        std::fs::read(place::guest("tools-rust")).expect("a guest can be read"),
+    );
     house
 }
 
 fn post(gateway: &Gateway, door: &str, tool: &str, arguments: &Value) -> RequestBuilder {
     let url = format!("{}/{door}/weir-guest-tools/{tool}", gateway.base);
-    http().post(url).json(arguments).header("accept", "text/event-stream")
+    http()
+        .post(url)
+        .json(arguments)
+        .header("accept", "text/event-stream")
 }
 
 /// Reads a stream to its end: each event by its name.
@@ -25,15 +31,27 @@ async fn events(request: RequestBuilder) -> Vec<(String, Value)> {
     let response = request.send().await.expect("an answer");
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "text/event-stream");
-    assert!(response.headers()["cache-control"].to_str().expect("text").contains("no-store"));
+    assert!(
+        response.headers()["cache-control"]
+            .to_str()
+            .expect("text")
+            .contains("no-store")
+    );
     let text = response.text().await.expect("the stream ends by itself");
     let event = |event: &str| {
         let (name, data) = event.strip_prefix("event: ")?.split_once("\ndata: ")?;
-        Some((name.to_owned(), serde_json::from_str(data).expect("JSON on one line")))
+        Some((
+            name.to_owned(),
+            serde_json::from_str(data).expect("JSON on one line"),
+        ))
     };
     // What else there is are comments, which keep the connection alive.
-    let events = text.split("\n\n").filter(|event| !event.is_empty() && !event.starts_with(':'));
-    events.map(|text| event(text).unwrap_or_else(|| panic!("no event: {text:?}"))).collect()
+    let events = text
+        .split("\n\n")
+        .filter(|event| !event.is_empty() && !event.starts_with(':'));
+    events
+        .map(|text| event(text).unwrap_or_else(|| panic!("no event: {text:?}")))
+        .collect()
 }
 
 #[tokio::test]
@@ -44,19 +62,53 @@ async fn a_tool_says_how_far_it_is_and_then_answers() {
         let said = json!({"progress": done, "total": 3, "message": format!("step {done}")});
         ("progress".to_owned(), said)
     };
-    let told = vec![step(1), step(2), step(3), ("result".to_owned(), json!({"result": 3}))];
+    let told = vec![
+        step(1),
+        step(2),
+        step(3),
+        ("result".to_owned(), json!({"result": 3})),
+    ];
     for door in ["rest", "forms"] {
-        assert_eq!(events(post(&gateway, door, "steps", &json!({"pause_ms": 200}))).await, told, "{door}");
+        assert_eq!(
+            events(post(&gateway, door, "steps", &json!({"pause_ms": 200}))).await,
+            told,
+            "{door}"
+        );
     }
     let url = format!("{}/rest/weir-guest-tools/steps?pause_ms=200", gateway.base);
-    for accept in ["text/event-stream", "application/json;q=0.1, Text/Event-Stream;q=0.9"] {
-        assert_eq!(events(http().get(&url).header("accept", accept)).await, told, "{accept}");
+    for accept in [
+        "text/event-stream",
+        "application/json;q=0.1, Text/Event-Stream;q=0.9",
+    ] {
+        assert_eq!(
+            events(http().get(&url).header("accept", accept)).await,
+            told,
+            "{accept}"
+        );
     }
     // Nobody is sent events who has not asked for them.
-    for accept in ["application/json", "*/*", "text/event-streams", "application/json, text/event-stream; q=0"] {
-        let answer = http().get(&url).header("accept", accept).send().await.expect("an answer");
-        assert_eq!(answer.headers()["content-type"], "application/json", "{accept}");
-        assert_eq!(answer.json::<Value>().await.expect("JSON"), json!({"result": 3}), "{accept}");
+    for accept in [
+        "application/json",
+        "*/*",
+        "text/event-streams",
+        "application/json, text/event-stream; q=0",
+    ] {
+        let answer = http()
+            .get(&url)
+            .header("accept", accept)
+            .send()
+            .await
+            .expect("an answer");
+        assert_eq!(
+            answer.headers()["content-type"],
+            "application/json",
+            "{accept}"
+        );
+        assert_eq!(
+            answer.json::<Value>().await.expect("JSON"),
+            json!({"result": 3}),
+            "{accept}"
+        );
     }
 }
 
@@ -75,7 +127,12 @@ async fn a_stream_ends_with_its_problem() {
     ] {
         let streamed = events(post(&gateway, "rest", tool, &arguments)).await;
         let url = format!("{}/rest/weir-guest-tools/{tool}", gateway.base);
-        let plain = http().post(url).json(&arguments).send().await.expect("an answer");
+        let plain = http()
+            .post(url)
+            .json(&arguments)
+            .send()
+            .await
+            .expect("an answer");
         let status = plain.status().as_u16();
         let mut problem: Value = plain.json().await.expect("JSON");
         let [(name, mut told)] = <[_; 1]>::try_from(streamed).expect("one event");
@@ -88,22 +145,37 @@ async fn a_stream_ends_with_its_problem() {
             // Each call has its own.
             let members = body.as_object_mut().expect("an object");
             let id = members.shift_remove("call_id");
-            assert_eq!(id.is_some(), !["unknown_tool", "unsupported"].contains(&code), "{code}");
+            assert_eq!(
+                id.is_some(),
+                !["unknown_tool", "unsupported"].contains(&code),
+                "{code}"
+            );
         }
         assert_eq!(told, problem, "{tool}");
     }
     for (request, status) in [
         (post(&gateway, "rest", "steps", &json!([])), 400),
-        (post(&gateway, "rest", "steps", &json!({})).header("origin", "https://evil.example"), 403),
+        (
+            post(&gateway, "rest", "steps", &json!({})).header("origin", "https://evil.example"),
+            403,
+        ),
     ] {
         let answer = request.send().await.expect("an answer");
         assert_eq!(answer.status(), status);
         assert_eq!(answer.headers()["content-type"], "application/problem+json");
     }
     let key = house.key(&["--agent", "ann"]);
-    let keyless = post(&gateway, "rest", "steps", &json!({})).send().await.expect("an answer");
+    let keyless = post(&gateway, "rest", "steps", &json!({}))
+        .send()
+        .await
+        .expect("an answer");
     assert_eq!(keyless.status(), 401);
-    assert_eq!(events(post(&gateway, "rest", "steps", &json!({})).bearer_auth(key)).await.len(), 4);
+    assert_eq!(
+        events(post(&gateway, "rest", "steps", &json!({})).bearer_auth(key))
+            .await
+            .len(),
+        4
+    );
 }
 
 /// Progress is there while the tool still works, and closing the stream then ends the tool.
@@ -111,13 +183,18 @@ async fn a_stream_ends_with_its_problem() {
 async fn closing_a_stream_ends_its_tool() {
     let house = house();
     let gateway = house.serve();
-    let mut answer = post(&gateway, "rest", "steps", &json!({"pause_ms": 1000})).send().await.expect("an answer");
+    let mut answer = post(&gateway, "rest", "steps", &json!({"pause_ms": 1000}))
+        .send()
+        .await
+        .expect("an answer");
     let first = answer.chunk().await.expect("a stream").expect("an event");
     assert!(first.starts_with(b"event: progress\ndata: "), "{first:?}");
     drop(answer);
-    within(Duration::from_secs(20), "the call is recorded as cancelled", || {
-        gateway.log().contains("\"outcome\":\"cancelled\"")
-    })
+    within(
+        Duration::from_secs(20),
+        "the call is recorded as cancelled",
+        || gateway.log().contains("\"outcome\":\"cancelled\""),
+    )
     .await;
 }
 
@@ -128,31 +205,56 @@ async fn a_caller_who_leaves_cancels_a_read_and_no_write() {
     let house = calls::house(&web.base).config("[http]\nforms = true");
     let gateway = house.serve();
     let tool = |door: &str, tool: &str| format!("{}/{door}/items/{tool}", gateway.base);
-    let post = |door: &str, name: &str, arguments: Value| http().post(tool(door, name)).json(&arguments);
+    let post =
+        |door: &str, name: &str, arguments: Value| http().post(tool(door, name)).json(&arguments);
     let slow = || json!({"id": "slow-30000"});
     let reads = [
-        ("GET /rest", http().get(tool("rest", "get_item?id=slow-30000"))),
+        (
+            "GET /rest",
+            http().get(tool("rest", "get_item?id=slow-30000")),
+        ),
         ("POST /rest", post("rest", "get_item", slow())),
         ("POST /forms", post("forms", "get_item", slow())),
-        ("events", post("rest", "get_item", slow()).header("accept", "text/event-stream")),
+        (
+            "events",
+            post("rest", "get_item", slow()).header("accept", "text/event-stream"),
+        ),
     ];
     let all = reads.len();
     for (number, (what, request)) in reads.into_iter().enumerate() {
         leave(request, &web).await;
         let dropped = || web.seen.dropped.load(Ordering::SeqCst) == number + 1;
-        within(Duration::from_secs(15), &format!("the source is let go: {what}"), dropped).await;
+        within(
+            Duration::from_secs(15),
+            &format!("the source is let go: {what}"),
+            dropped,
+        )
+        .await;
         let recorded = || gateway.log().matches("\"outcome\":\"cancelled\"").count() == number + 1;
-        within(Duration::from_secs(15), &format!("it is recorded: {what}"), recorded).await;
+        within(
+            Duration::from_secs(15),
+            &format!("it is recorded: {what}"),
+            recorded,
+        )
+        .await;
     }
     let late = || json!({"id": "slow-1500", "name": "Late", "count": 1});
     let writes = [
         ("POST /rest", post("rest", "create_item", late())),
-        ("events", post("rest", "create_item", late()).header("accept", "text/event-stream")),
+        (
+            "events",
+            post("rest", "create_item", late()).header("accept", "text/event-stream"),
+        ),
     ];
     for (number, (what, request)) in writes.into_iter().enumerate() {
         leave(request, &web).await;
         let finished = || web.seen.finished.load(Ordering::SeqCst) == number + 1;
-        within(Duration::from_secs(20), &format!("the write runs to its end: {what}"), finished).await;
+        within(
+            Duration::from_secs(20),
+            &format!("the write runs to its end: {what}"),
+            finished,
+        )
+        .await;
     }
     assert_eq!(web.seen.dropped.load(Ordering::SeqCst), all);
 }

@@ -41,7 +41,10 @@ impl Caller {
             Self::Modern(client) => client.list().await.0,
             Self::Legacy(client) => {
                 let answer = client.ask("tools/list", json!({})).await;
-                answer.result()["tools"].as_array().expect("a listing has tools").clone()
+                answer.result()["tools"]
+                    .as_array()
+                    .expect("a listing has tools")
+                    .clone()
             }
         }
     }
@@ -57,15 +60,20 @@ impl Caller {
     pub(super) async fn begin(&self, tool: &str, arguments: Value) -> Open {
         let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": "p"}});
         match self {
-            Self::Modern(client) => {
-                Open { id: Value::Null, events: Events::open(client.request("tools/call", params)).await }
-            }
+            Self::Modern(client) => Open {
+                id: Value::Null,
+                events: Events::open(client.request("tools/call", params)).await,
+            },
             Self::Legacy(client) => {
                 // No id is given twice in a session: a cancellation must not reach the next call.
                 static CALLS: AtomicU64 = AtomicU64::new(1);
                 let id = json!(format!("call {}", CALLS.fetch_add(1, Ordering::Relaxed)));
-                let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-                Open { id, events: Events::open(client.in_session(body.to_string())).await }
+                let body =
+                    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+                Open {
+                    id,
+                    events: Events::open(client.in_session(body.to_string())).await,
+                }
             }
         }
     }
@@ -74,7 +82,8 @@ impl Caller {
     pub(super) async fn cancel(&self, open: Open) {
         if let Self::Legacy(client) = self {
             let params = json!({"requestId": open.id});
-            let body = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+            let body =
+                json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
             client::send(client.in_session(body.to_string())).await;
         }
     }
@@ -84,8 +93,14 @@ impl Caller {
         match self {
             Self::Modern(client) => {
                 let call = json!({"name": tool, "arguments": {}});
-                let asked = client.ask("tools/call", call.clone()).await.result().clone();
-                let requests = asked["inputRequests"].as_object().unwrap_or_else(|| panic!("no question: {asked}"));
+                let asked = client
+                    .ask("tools/call", call.clone())
+                    .await
+                    .result()
+                    .clone();
+                let requests = asked["inputRequests"]
+                    .as_object()
+                    .unwrap_or_else(|| panic!("no question: {asked}"));
                 let (key, question) = requests.iter().next().expect("a question");
                 let mut again = call;
                 again["inputResponses"] = json!({ key: answer });

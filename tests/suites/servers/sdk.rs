@@ -31,35 +31,88 @@ pub(super) struct Way {
 }
 
 pub(super) const WAYS: [Way; 5] = [
-    Way { name: "stdio-legacy", title: "stdio, legacy", era: "legacy", serve: "stdio" },
-    Way { name: "stdio-modern", title: "stdio, modern", era: "modern", serve: "stdio" },
-    Way { name: "http-legacy", title: "HTTP, legacy", era: "legacy", serve: "http" },
-    Way { name: "http-modern", title: "HTTP, modern", era: "modern", serve: "http" },
-    Way { name: "sse", title: "HTTP+SSE", era: "legacy", serve: "sse" },
+    Way {
+        name: "stdio-legacy",
+        title: "stdio, legacy",
+        era: "legacy",
+        serve: "stdio",
+    },
+    Way {
+        name: "stdio-modern",
+        title: "stdio, modern",
+        era: "modern",
+        serve: "stdio",
+    },
+    Way {
+        name: "http-legacy",
+        title: "HTTP, legacy",
+        era: "legacy",
+        serve: "http",
+    },
+    Way {
+        name: "http-modern",
+        title: "HTTP, modern",
+        era: "modern",
+        serve: "http",
+    },
+    Way {
+        name: "sse",
+        title: "HTTP+SSE",
+        era: "legacy",
+        serve: "sse",
+    },
 ];
 
 const NO_MODERN_ERA: [Exception; 2] = [
-    Exception { way: "stdio-modern", found: "only revisions with `initialize`", because: "it has no modern era" },
-    Exception { way: "http-modern", found: "only revisions with `initialize`", because: "it has no modern era" },
+    Exception {
+        way: "stdio-modern",
+        found: "only revisions with `initialize`",
+        because: "it has no modern era",
+    },
+    Exception {
+        way: "http-modern",
+        found: "only revisions with `initialize`",
+        because: "it has no modern era",
+    },
 ];
-const NO_SSE: [Exception; 1] =
-    [Exception { way: "sse", found: "400 Bad Request and no stream", because: "it has no server of HTTP+SSE" }];
+const NO_SSE: [Exception; 1] = [Exception {
+    way: "sse",
+    found: "400 Bad Request and no stream",
+    because: "it has no server of HTTP+SSE",
+}];
 
-pub(super) const TYPESCRIPT_1: Sdk =
-    Sdk { title: "TypeScript 1.x", words: || node("typescript1_server.mjs"), exceptions: &NO_MODERN_ERA };
-pub(super) const TYPESCRIPT_2: Sdk =
-    Sdk { title: "TypeScript 2.x", words: || node("typescript2_server.mjs"), exceptions: &NO_SSE };
-pub(super) const PYTHON_1: Sdk =
-    Sdk { title: "Python 1.x", words: || python("python-mcp1", "python1_server.py"), exceptions: &NO_MODERN_ERA };
-pub(super) const PYTHON_2: Sdk =
-    Sdk { title: "Python 2.x", words: || python("python-current", "python2_server.py"), exceptions: &[] };
-pub(super) const RMCP: Sdk =
-    Sdk { title: "Rust (rmcp)", words: || vec![place::binary("sdk-rmcp").display().to_string()], exceptions: &NO_SSE };
+pub(super) const TYPESCRIPT_1: Sdk = Sdk {
+    title: "TypeScript 1.x",
+    words: || node("typescript1_server.mjs"),
+    exceptions: &NO_MODERN_ERA,
+};
+pub(super) const TYPESCRIPT_2: Sdk = Sdk {
+    title: "TypeScript 2.x",
+    words: || node("typescript2_server.mjs"),
+    exceptions: &NO_SSE,
+};
+pub(super) const PYTHON_1: Sdk = Sdk {
+    title: "Python 1.x",
+    words: || python("python-mcp1", "python1_server.py"),
+    exceptions: &NO_MODERN_ERA,
+};
+pub(super) const PYTHON_2: Sdk = Sdk {
+    title: "Python 2.x",
+    words: || python("python-current", "python2_server.py"),
+    exceptions: &[],
+};
+pub(super) const RMCP: Sdk = Sdk {
+    title: "Rust (rmcp)",
+    words: || vec![place::binary("sdk-rmcp").display().to_string()],
+    exceptions: &NO_SSE,
+};
 pub(super) const ALL: [&Sdk; 5] = [&TYPESCRIPT_1, &TYPESCRIPT_2, &PYTHON_1, &PYTHON_2, &RMCP];
 
 impl Sdk {
     pub(super) fn exception(&self, way: &Way) -> Option<&'static Exception> {
-        self.exceptions.iter().find(|exception| exception.way == way.name)
+        self.exceptions
+            .iter()
+            .find(|exception| exception.way == way.name)
     }
 
     /// Starts what serves over a port. An SDK that has no such server is asked at the port where it serves HTTP, which would
@@ -72,7 +125,9 @@ impl Sdk {
             command.args(&words[1..]).args([serve, &port.to_string()]);
             (port, Running::start(&mut command, self.title))
         };
-        let serves_sse = WAYS.iter().any(|way| way.name == "sse" && self.exception(way).is_none());
+        let serves_sse = WAYS
+            .iter()
+            .any(|way| way.name == "sse" && self.exception(way).is_none());
         let http = start("http");
         let sse = serves_sse.then(|| start("sse"));
         wait_for_port(http.0, self.title);
@@ -86,11 +141,22 @@ impl Sdk {
     pub(super) fn entry(&self, way: &Way, ports: &Ports, more: &str) -> String {
         let (name, era) = (way.name, way.era);
         let place = match way.serve {
-            "stdio" => format!("command = {:?}", [(self.words)(), vec!["stdio".to_owned()]].concat()),
-            "http" => format!("url = \"http://127.0.0.1:{}/mcp\"\ntransport = \"http\"", ports.http.0),
+            "stdio" => format!(
+                "command = {:?}",
+                [(self.words)(), vec!["stdio".to_owned()]].concat()
+            ),
+            "http" => format!(
+                "url = \"http://127.0.0.1:{}/mcp\"\ntransport = \"http\"",
+                ports.http.0
+            ),
             _ => match &ports.sse {
-                Some((port, _)) => format!("url = \"http://127.0.0.1:{port}/sse\"\ntransport = \"sse\""),
-                None => format!("url = \"http://127.0.0.1:{}/mcp\"\ntransport = \"sse\"", ports.http.0),
+                Some((port, _)) => {
+                    format!("url = \"http://127.0.0.1:{port}/sse\"\ntransport = \"sse\"")
+                }
+                None => format!(
+                    "url = \"http://127.0.0.1:{}/mcp\"\ntransport = \"sse\"",
+                    ports.http.0
+                ),
             },
         };
         format!("[upstreams.{name}]\n{place}\nera = \"{era}\"\nfirst = \"publish\"\n{more}")
@@ -104,15 +170,25 @@ pub(super) struct Ports {
 }
 
 fn node(script: &str) -> Vec<String> {
-    let script = foreign::beside_packages("node", &place::repository().join("tests/upstreams/sdk").join(script));
+    let script = foreign::beside_packages(
+        "node",
+        &place::repository().join("tests/upstreams/sdk").join(script),
+    );
     vec![program(&foreign::node()), script.display().to_string()]
 }
 
 fn python(environment: &str, script: &str) -> Vec<String> {
     let script = place::repository().join("tests/upstreams/sdk").join(script);
-    vec![program(&foreign::python(environment)), script.display().to_string()]
+    vec![
+        program(&foreign::python(environment)),
+        script.display().to_string(),
+    ]
 }
 
 fn program(command: &Command) -> String {
-    command.get_program().to_str().expect("paths of tests are UTF-8").to_owned()
+    command
+        .get_program()
+        .to_str()
+        .expect("paths of tests are UTF-8")
+        .to_owned()
 }

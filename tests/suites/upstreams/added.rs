@@ -26,7 +26,13 @@ const SHOWN: [&str; 5] = [
 ];
 
 fn serve(house: &House) -> Gateway {
-    Gateway::start(house.weir_as_it_is(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]))
+    Gateway::start(house.weir_as_it_is(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--log-format",
+        "json",
+    ]))
 }
 
 fn configuration(house: &House) -> String {
@@ -40,7 +46,11 @@ fn add(house: &House, words: &[&str]) -> Command {
 
 fn ended(output: Output) -> (i32, String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
-    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    (
+        output.status.code().unwrap_or(-1),
+        text(output.stdout),
+        text(output.stderr),
+    )
 }
 
 fn run(mut command: Command) -> (i32, String, String) {
@@ -50,10 +60,18 @@ fn run(mut command: Command) -> (i32, String, String) {
 /// Runs the command on a terminal, where `typed` is the answer. `meanwhile` happens once the question stands there. Returns
 /// its exit code and what stood on the terminal.
 fn on_a_terminal(command: &Command, typed: &str, meanwhile: impl FnOnce()) -> (i32, String) {
-    let script = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let script =
+        "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
     let mut terminal = foreign::python("python-current");
-    terminal.args(["-c", script]).arg(command.get_program()).args(command.get_args());
-    terminal.current_dir(command.get_current_dir().expect("a house's command has a folder"));
+    terminal
+        .args(["-c", script])
+        .arg(command.get_program())
+        .args(command.get_args());
+    terminal.current_dir(
+        command
+            .get_current_dir()
+            .expect("a house's command has a folder"),
+    );
     let mut child = terminal
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -69,7 +87,9 @@ fn on_a_terminal(command: &Command, typed: &str, meanwhile: impl FnOnce()) -> (i
     meanwhile();
     let mut keyboard = child.stdin.take().expect("stdin is piped");
     keyboard.write_all(typed.as_bytes()).expect("it is typed");
-    screen.read_to_end(&mut shown).expect("the terminal is read");
+    screen
+        .read_to_end(&mut shown)
+        .expect("the terminal is read");
     let (code, _, err) = ended(child.wait_with_output().expect("it ends"));
     let shown = String::from_utf8(shown).expect("weir prints text");
     (code, format!("{shown}{err}").replace("\r\n", "\n"))
@@ -98,48 +118,83 @@ async fn a_server_is_added_from_the_configuration_of_a_client() {
     for part in SHOWN {
         assert!(out.contains(part), "{part:?} is not in {out}");
     }
-    assert!(!configuration(&house).contains("upstreams"), "nothing is written before someone agrees");
+    assert!(
+        !configuration(&house).contains("upstreams"),
+        "nothing is written before someone agrees"
+    );
     let (code, out, err) = run(from(&["--yes"]));
     assert!(code == 0 && out.contains("as version 1.0.0"), "{out}{err}");
     // A value in clear was the client's; that it is one now here too is said.
-    assert!(err.contains("`TRACKER_KEY` (env) is written into the configuration in clear"), "{err}");
+    assert!(
+        err.contains("`TRACKER_KEY` (env) is written into the configuration in clear"),
+        "{err}"
+    );
     let written = configuration(&house);
-    assert!(written.contains("[upstreams.bad]") && written.contains("hostile.py"), "{written}");
+    assert!(
+        written.contains("[upstreams.bad]") && written.contains("hostile.py"),
+        "{written}"
+    );
     let gateway = serve(&house);
     let client = Modern::new(gateway.url());
-    assert!(names(&client).await.contains("bad_environment"), "what was agreed to is served at once");
+    assert!(
+        names(&client).await.contains("bad_environment"),
+        "what was agreed to is served at once"
+    );
     let environment = client.call("bad_environment", json!({})).await;
-    assert!(text(&environment).contains("\"TRACKER_KEY\": \"hunter2\""), "{environment}");
-    assert!(text(&environment).contains("\"REGION\": \"eu\""), "{environment}");
+    assert!(
+        text(&environment).contains("\"TRACKER_KEY\": \"hunter2\""),
+        "{environment}"
+    );
+    assert!(
+        text(&environment).contains("\"REGION\": \"eu\""),
+        "{environment}"
+    );
 
     let (code, _, err) = run(add(&house, &["more", "--from", "no-such-client"]));
-    assert!(code == 1 && err.contains("name a client (claude-code"), "{err}");
+    assert!(
+        code == 1 && err.contains("name a client (claude-code"),
+        "{err}"
+    );
 }
 
 #[tokio::test]
 async fn a_server_is_added_by_its_url_and_its_secret_stays_a_reference() {
     let port = free_port();
     let mut server = foreign::python("python-servers");
-    server.arg(place::repository().join("tests/upstreams/over_http.py")).arg(port.to_string());
+    server
+        .arg(place::repository().join("tests/upstreams/over_http.py"))
+        .arg(port.to_string());
     let _server = Running::silent(&mut server, "the server over HTTP");
     wait_for_port(port, "the server over HTTP");
     let house = House::new().file("key", "upstream-key\n");
     let url = format!("http://127.0.0.1:{port}/mcp");
     let header = "Authorization: Bearer ${file:key}";
     let (code, out, err) = run(add(&house, &["web", &url]));
-    assert!(code == 1 && err.contains("401"), "it asks for a key: {out}{err}");
+    assert!(
+        code == 1 && err.contains("401"),
+        "it asks for a key: {out}{err}"
+    );
     let (code, out, err) = run(add(&house, &["web", &url, "--header", header]));
     assert!(code == 1 && err.contains("--yes"), "{out}{err}");
-    for part in
-        ["server      {\"name\": \"over-http\"", "  tool web_count (does not say", "lint        ", "fingerprint "]
-    {
+    for part in [
+        "server      {\"name\": \"over-http\"",
+        "  tool web_count (does not say",
+        "lint        ",
+        "fingerprint ",
+    ] {
         assert!(out.contains(part), "{part:?} is not in {out}");
     }
-    assert!(!configuration(&house).contains("upstreams"), "nothing is written before someone agrees");
+    assert!(
+        !configuration(&house).contains("upstreams"),
+        "nothing is written before someone agrees"
+    );
     let (code, out, err) = run(add(&house, &["web", &url, "--header", header, "--yes"]));
     assert!(code == 0 && out.contains("as version 1.0.0"), "{out}{err}");
     let written = configuration(&house);
-    assert!(written.contains("${file:key}") && !written.contains("upstream-key"), "{written}");
+    assert!(
+        written.contains("${file:key}") && !written.contains("upstream-key"),
+        "{written}"
+    );
     let gateway = serve(&house);
     let client = Modern::new(gateway.url());
     assert!(names(&client).await.contains("web_headers"));
@@ -151,22 +206,45 @@ async fn whoever_adds_a_server_on_a_terminal_is_asked_and_only_a_yes_agrees() {
     let house = House::new();
     cursor(&house);
     let command = || {
-        let mut command = add(&house, &["bad", "--from", ".cursor/mcp.json", "--named", "tracker"]);
+        let mut command = add(
+            &house,
+            &["bad", "--from", ".cursor/mcp.json", "--named", "tracker"],
+        );
         command.stdin(Stdio::null());
         command
     };
-    for (typed, agrees) in [("n\n", false), ("\n", false), ("yess\n", false), ("y\n", true)] {
+    for (typed, agrees) in [
+        ("n\n", false),
+        ("\n", false),
+        ("yess\n", false),
+        ("y\n", true),
+    ] {
         let (code, shown) = on_a_terminal(&command(), typed, || {});
         for part in SHOWN {
             assert!(shown.contains(part), "{part:?} is not in {shown}");
         }
-        assert!(shown.contains("Serve `bad` with these tools, as they are now? [y/N]"), "{shown}");
-        assert_eq!(shown.contains("nothing was written"), !agrees, "{typed:?}: {shown}");
-        assert_eq!(configuration(&house).contains("[upstreams.bad]"), agrees, "{typed:?}: {shown}");
+        assert!(
+            shown.contains("Serve `bad` with these tools, as they are now? [y/N]"),
+            "{shown}"
+        );
+        assert_eq!(
+            shown.contains("nothing was written"),
+            !agrees,
+            "{typed:?}: {shown}"
+        );
+        assert_eq!(
+            configuration(&house).contains("[upstreams.bad]"),
+            agrees,
+            "{typed:?}: {shown}"
+        );
         assert_eq!(code, i32::from(!agrees), "{shown}");
     }
     let gateway = serve(&house);
-    assert!(names(&Modern::new(gateway.url())).await.contains("bad_count"));
+    assert!(
+        names(&Modern::new(gateway.url()))
+            .await
+            .contains("bad_count")
+    );
 }
 
 /// A client's file may name variables so that secrets are in no file: they come into none of ours either.
@@ -174,34 +252,64 @@ async fn whoever_adds_a_server_on_a_terminal_is_asked_and_only_a_yes_agrees() {
 async fn variables_that_a_client_names_stay_references() {
     let house = House::new();
     let words = hostile(&["tools"]);
-    let environment = json!({"TRACKER_KEY": "${env:TRACKER_SECRET}", "HEADER": "Bearer ${TRACKER_SECRET}"});
+    let environment =
+        json!({"TRACKER_KEY": "${env:TRACKER_SECRET}", "HEADER": "Bearer ${TRACKER_SECRET}"});
     let tracker = json!({"command": words[0], "args": words[1..], "env": environment});
     let told = json!({"command": words[0], "args": [words[1], "${TRACKER_SECRET}"]});
     let config = json!({"mcpServers": {"tracker": tracker, "told": told}});
     house.write(".cursor/mcp.json", config.to_string());
     let from = |named: &str| {
-        let mut command = add(&house, &["bad", "--from", ".cursor/mcp.json", "--named", named, "--yes"]);
+        let mut command = add(
+            &house,
+            &[
+                "bad",
+                "--from",
+                ".cursor/mcp.json",
+                "--named",
+                named,
+                "--yes",
+            ],
+        );
         command.env("TRACKER_SECRET", "hunter2");
         command
     };
     let (code, out, err) = run(from("told"));
-    assert!(code == 1 && err.contains("`TRACKER_SECRET`") && err.contains("--env TRACKER_SECRET"), "{out}{err}");
-    assert!(!format!("{out}{err}").contains("hunter2") && !configuration(&house).contains("upstreams"), "{out}{err}");
+    assert!(
+        code == 1 && err.contains("`TRACKER_SECRET`") && err.contains("--env TRACKER_SECRET"),
+        "{out}{err}"
+    );
+    assert!(
+        !format!("{out}{err}").contains("hunter2") && !configuration(&house).contains("upstreams"),
+        "{out}{err}"
+    );
 
     let (code, out, err) = run(from("tracker"));
     assert!(
-        code == 0 && err.contains("`TRACKER_KEY` (env) is written into the configuration as a reference"),
+        code == 0
+            && err.contains("`TRACKER_KEY` (env) is written into the configuration as a reference"),
         "{out}{err}"
     );
     assert!(!err.contains("in clear"), "{err}");
     let written = configuration(&house);
-    assert!(written.contains("${env:TRACKER_SECRET}") && !written.contains("hunter2"), "{written}");
-    let mut serve = house.weir_as_it_is(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    assert!(
+        written.contains("${env:TRACKER_SECRET}") && !written.contains("hunter2"),
+        "{written}"
+    );
+    let mut serve =
+        house.weir_as_it_is(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
     serve.env("TRACKER_SECRET", "hunter2");
     let gateway = Gateway::start(serve);
-    let environment = Modern::new(gateway.url()).call("bad_environment", json!({})).await;
-    assert!(text(&environment).contains("\"TRACKER_KEY\": \"hunter2\""), "{environment}");
-    assert!(text(&environment).contains("\"HEADER\": \"Bearer hunter2\""), "{environment}");
+    let environment = Modern::new(gateway.url())
+        .call("bad_environment", json!({}))
+        .await;
+    assert!(
+        text(&environment).contains("\"TRACKER_KEY\": \"hunter2\""),
+        "{environment}"
+    );
+    assert!(
+        text(&environment).contains("\"HEADER\": \"Bearer hunter2\""),
+        "{environment}"
+    );
 }
 
 /// It may hold a key. One that is there already keeps its readers.
@@ -209,12 +317,25 @@ async fn variables_that_a_client_names_stay_references() {
 fn a_new_configuration_is_its_writers_alone() {
     let house = House::new();
     cursor(&house);
-    let command = add(&house, &["bad", "--from", ".cursor/mcp.json", "--named", "tracker", "--yes"]);
+    let command = add(
+        &house,
+        &[
+            "bad",
+            "--from",
+            ".cursor/mcp.json",
+            "--named",
+            "tracker",
+            "--yes",
+        ],
+    );
     fs::remove_file(house.path().join("weir.toml")).expect("it was there");
     let (code, out, err) = run(command);
     assert_eq!(code, 0, "{out}{err}");
     let about = fs::metadata(house.path().join("weir.toml")).expect("a configuration");
-    assert!(configuration(&house).contains("hunter2"), "the client has it in clear");
+    assert!(
+        configuration(&house).contains("hunter2"),
+        "the client has it in clear"
+    );
     assert_eq!(about.permissions().mode() & 0o777, 0o600);
 }
 
@@ -222,23 +343,47 @@ fn a_new_configuration_is_its_writers_alone() {
 fn what_is_written_while_someone_is_asked_stays() {
     let house = House::new();
     cursor(&house);
-    let command = add(&house, &["bad", "--from", ".cursor/mcp.json", "--named", "tracker"]);
+    let command = add(
+        &house,
+        &["bad", "--from", ".cursor/mcp.json", "--named", "tracker"],
+    );
     let jira = "\n[upstreams.jira] # since\nurl = \"http://127.0.0.1:1/mcp\"\n";
     let (code, shown) = on_a_terminal(&command, "y\n", || {
         house.write("weir.toml", configuration(&house) + jira);
         // What was looked at is what is written, whatever the client says by now.
-        house.write(".cursor/mcp.json", json!({"mcpServers": {"tracker": {"command": "no-such-program"}}}).to_string());
+        house.write(
+            ".cursor/mcp.json",
+            json!({"mcpServers": {"tracker": {"command": "no-such-program"}}}).to_string(),
+        );
     });
     let written = configuration(&house);
     assert_eq!(code, 0, "{shown}");
-    assert!(written.contains(jira) && written.contains("[upstreams.bad]"), "{written}");
-    assert!(written.contains("hostile.py") && !written.contains("no-such-program"), "{written}");
+    assert!(
+        written.contains(jira) && written.contains("[upstreams.bad]"),
+        "{written}"
+    );
+    assert!(
+        written.contains("hostile.py") && !written.contains("no-such-program"),
+        "{written}"
+    );
 
     // Nor is an entry of the same name replaced.
-    let command = add(&house, &["worse", "--from", ".cursor/mcp.json", "--named", "tracker"]);
+    let command = add(
+        &house,
+        &["worse", "--from", ".cursor/mcp.json", "--named", "tracker"],
+    );
     cursor(&house);
     let worse = "\n[upstreams.worse]\nurl = \"http://127.0.0.1:1/mcp\"\n";
-    let (code, shown) = on_a_terminal(&command, "y\n", || house.write("weir.toml", configuration(&house) + worse));
-    assert!(code == 1 && shown.contains("there is an upstream `worse` already"), "{shown}");
-    assert!(configuration(&house).ends_with(worse), "{}", configuration(&house));
+    let (code, shown) = on_a_terminal(&command, "y\n", || {
+        house.write("weir.toml", configuration(&house) + worse)
+    });
+    assert!(
+        code == 1 && shown.contains("there is an upstream `worse` already"),
+        "{shown}"
+    );
+    assert!(
+        configuration(&house).ends_with(worse),
+        "{}",
+        configuration(&house)
+    );
 }

@@ -15,8 +15,8 @@ use weir_tests::{
 };
 
 use super::{
-    agree, ask, code, descendants, draft, entry, house, listed, names, processes, publish, show, stranger, text,
-    trusted, until,
+    agree, ask, code, descendants, draft, entry, house, listed, names, processes, publish, show,
+    stranger, text, trusted, until,
 };
 
 struct Killed(Child);
@@ -35,17 +35,31 @@ async fn complaint_15_an_error_of_the_tool_survives_a_schema_that_it_does_not_me
     let client = Modern::new(gateway.url());
     listed(&client, "bad_fail").await;
     let failed = client.call("bad_fail", json!({})).await;
-    assert_eq!((text(&failed), &failed["isError"]), ("this is fail", &json!(true)), "{failed}");
-    assert!(failed.get("structuredContent").is_none(), "a client would hold it against the schema: {failed}");
+    assert_eq!(
+        (text(&failed), &failed["isError"]),
+        ("this is fail", &json!(true)),
+        "{failed}"
+    );
+    assert!(
+        failed.get("structuredContent").is_none(),
+        "a client would hold it against the schema: {failed}"
+    );
     let (_, trail, _) = house.run(&["audit", "query", "--tool", "bad_fail", "--json"]);
     assert!(trail.contains("tool_error"), "{trail}");
     // An error of ours is no structured content either.
     let lie = client.call("bad_lie", json!({})).await;
-    assert!(lie.get("structuredContent").is_none() && code(&lie) == "output_mismatch", "{lie}");
+    assert!(
+        lie.get("structuredContent").is_none() && code(&lie) == "output_mismatch",
+        "{lie}"
+    );
     // An operator who tries the call reads it all the same.
     let trial = json!({ "tool": "bad_lie" }).to_string();
     let (status, tried) = Admin::of(&house).ask("POST", "/v1/calls", trial).await;
-    assert_eq!((status, &tried["structured_content"]["code"]), (200, &json!("output_mismatch")), "{tried}");
+    assert_eq!(
+        (status, &tried["structured_content"]["code"]),
+        (200, &json!("output_mismatch")),
+        "{tried}"
+    );
 }
 
 #[tokio::test]
@@ -80,13 +94,19 @@ async fn complaint_19_a_swapped_description_is_never_listed_before_someone_publi
     let client = Modern::new(gateway.url());
     let retire = draft_of(&house, "swapper", "breaking").await;
     agree(&house, &retire).await;
-    until("its tools are gone", async || names(&client).await.is_empty()).await;
+    until("its tools are gone", async || {
+        names(&client).await.is_empty()
+    })
+    .await;
     drop(gateway);
     let house = house.config(&trusted("swapper", &words));
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     draft(&house, "swapper").await;
-    assert!(names(&client).await.is_empty(), "what was retired comes back only where someone agrees");
+    assert!(
+        names(&client).await.is_empty(),
+        "what was retired comes back only where someone agrees"
+    );
     publish(&house, "swapper").await;
     listed(&client, "swapper_good").await;
 }
@@ -99,7 +119,9 @@ async fn complaint_4_with_every_server_down_the_first_list_has_the_same_bytes_at
         house = house.config(&trusted(name, &words));
     }
     let ask = async |gateway: &Gateway| {
-        let answer = Modern::new(gateway.url()).ask("tools/list", json!({})).await;
+        let answer = Modern::new(gateway.url())
+            .ask("tools/list", json!({}))
+            .await;
         answer.result()["tools"].to_string()
     };
     let mut gateway = house.serve();
@@ -120,14 +142,23 @@ async fn complaint_4_with_every_server_down_the_first_list_has_the_same_bytes_at
         quickest = quickest.min(started.elapsed());
         assert_eq!(after, before);
     }
-    assert!(quickest < Duration::from_millis(400), "the first list took {quickest:?}");
+    assert!(
+        quickest < Duration::from_millis(400),
+        "the first list took {quickest:?}"
+    );
     let client = Modern::new(gateway.url());
     let down = client.call("one_good", json!({})).await;
     assert_eq!(code(&down), "unavailable", "{down}");
-    assert!(down["structuredContent"]["retry_after_ms"].is_u64(), "{down}");
+    assert!(
+        down["structuredContent"]["retry_after_ms"].is_u64(),
+        "{down}"
+    );
     until("the dead one is told of", async || {
         let shown = show(&house, "one");
-        shown["state"] == "down" && shown["reason"].as_str().is_some_and(|why| why.contains("exit code 2"))
+        shown["state"] == "down"
+            && shown["reason"]
+                .as_str()
+                .is_some_and(|why| why.contains("exit code 2"))
     })
     .await;
     assert_eq!(ask(&gateway).await, before);
@@ -135,7 +166,10 @@ async fn complaint_4_with_every_server_down_the_first_list_has_the_same_bytes_at
 
 #[tokio::test]
 async fn complaint_1_two_servers_with_tools_of_one_name_are_both_called() {
-    let house = house(&[trusted("one", &hostile(&["names"])), trusted("two", &hostile(&["names"]))]);
+    let house = house(&[
+        trusted("one", &hostile(&["names"])),
+        trusted("two", &hostile(&["names"])),
+    ]);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     for tool in ["one_search", "two_search"] {
@@ -158,7 +192,10 @@ async fn complaint_2_a_name_that_clients_refuse_is_made_to_fit() {
     let all = names(&client).await;
     assert!(all.iter().all(fits), "{all:?}");
     let called = client.call("one_a_b", json!({})).await;
-    assert!(text(&called).contains("\"a:b\""), "the server's own name is called: {called}");
+    assert!(
+        text(&called).contains("\"a:b\""),
+        "the server's own name is called: {called}"
+    );
 }
 
 #[tokio::test]
@@ -177,11 +214,17 @@ async fn complaint_5_a_server_that_starts_slowly_keeps_nobody_waiting_and_its_to
     let waits = "until [ -e \"$0\" ]; do sleep 0.1; done; exec \"$@\"";
     let shell = ["/bin/sh", "-c", waits, may_start.to_str().expect("text")].map(str::to_owned);
     let slow = [&shell[..], &hostile(&["good"])[..]].concat();
-    let house = house(&[trusted("slow", &slow), trusted("quick", &hostile(&["good"]))]);
+    let house = house(&[
+        trusted("slow", &slow),
+        trusted("quick", &hostile(&["good"])),
+    ]);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     listed(&client, "quick_good").await;
-    assert!(!names(&client).await.contains("slow_good"), "the other one has not started yet");
+    assert!(
+        !names(&client).await.contains("slow_good"),
+        "the other one has not started yet"
+    );
     fs::write(&may_start, "").expect("a file");
     listed(&client, "slow_good").await;
     let called = client.call("slow_good", json!({})).await;
@@ -209,7 +252,9 @@ async fn complaint_7_pages_that_never_end_are_a_fault_of_their_server() {
     let house = house(&[entry("loop", &hostile(&["cursor-loop"]), "")]);
     let _gateway = house.serve();
     until("the loop is told of", async || {
-        show(&house, "loop")["reason"].as_str().is_some_and(|why| why.contains("cursor a second time"))
+        show(&house, "loop")["reason"]
+            .as_str()
+            .is_some_and(|why| why.contains("cursor a second time"))
     })
     .await;
 }
@@ -232,7 +277,12 @@ async fn complaints_9_10_and_11_only_its_own_credentials_reach_a_server_and_a_ca
     let port = free_port();
     let script = place::repository().join("tests/upstreams/over_http.py");
     let mut server = foreign::python("python-servers");
-    let server = server.arg(script).arg(port.to_string()).stdin(Stdio::null()).spawn().expect("python starts");
+    let server = server
+        .arg(script)
+        .arg(port.to_string())
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("python starts");
     let _server = Killed(server);
     wait_for_port(port, "the server over HTTP");
     let house = House::new().config(&format!(
@@ -249,7 +299,8 @@ async fn complaints_9_10_and_11_only_its_own_credentials_reach_a_server_and_a_ca
     let client = Modern::with_key(gateway.url(), &key);
     listed(&client, "web_headers").await;
     listed(&client, "bad_environment").await;
-    let headers: Value = serde_json::from_str(text(&client.call("web_headers", json!({})).await)).expect("headers");
+    let headers: Value =
+        serde_json::from_str(text(&client.call("web_headers", json!({})).await)).expect("headers");
     for (way, headers) in headers.as_object().expect("two requests") {
         assert_eq!(headers["authorization"], "Bearer upstream-key", "{way}");
         assert!(!headers.to_string().contains(&key), "{way}: {headers}");
@@ -257,11 +308,24 @@ async fn complaints_9_10_and_11_only_its_own_credentials_reach_a_server_and_a_ca
     let environment = client.call("bad_environment", json!({})).await;
     let environment: Value = serde_json::from_str(text(&environment)).expect("an environment");
     let shown = environment.to_string();
-    assert!(!shown.contains("hunter2") && !shown.contains(&key) && !shown.contains("upstream-key"), "{shown}");
-    let inherited: BTreeSet<&str> = environment.as_object().expect("variables").keys().map(String::as_str).collect();
+    assert!(
+        !shown.contains("hunter2") && !shown.contains(&key) && !shown.contains("upstream-key"),
+        "{shown}"
+    );
+    let inherited: BTreeSet<&str> = environment
+        .as_object()
+        .expect("variables")
+        .keys()
+        .map(String::as_str)
+        .collect();
     for name in inherited {
-        let known = ["PATH", "HOME", "LANG", "TMPDIR", "LC_CTYPE", "PWD", "SHLVL", "_", "OLDPWD"];
-        assert!(known.contains(&name), "{name} is in the environment of a server: {shown}");
+        let known = [
+            "PATH", "HOME", "LANG", "TMPDIR", "LC_CTYPE", "PWD", "SHLVL", "_", "OLDPWD",
+        ];
+        assert!(
+            known.contains(&name),
+            "{name} is in the environment of a server: {shown}"
+        );
     }
     let run = async |tool: &str| -> Value {
         serde_json::from_str(text(&client.call(tool, json!({})).await)).expect("counts")
@@ -269,31 +333,58 @@ async fn complaints_9_10_and_11_only_its_own_credentials_reach_a_server_and_a_ca
     let before = run("web_forget").await;
     let after = run("web_count").await;
     let number = |value: &Value, key: &str| value[key].as_u64().expect("a number");
-    assert_eq!(number(&after, "runs"), number(&before, "runs") + 1, "the call ran once");
-    assert!(number(&after, "opened") > number(&before, "opened"), "in a session that was opened anew");
-    assert!(!gateway.log().contains("upstream-key"), "a secret is in the log");
+    assert_eq!(
+        number(&after, "runs"),
+        number(&before, "runs") + 1,
+        "the call ran once"
+    );
+    assert!(
+        number(&after, "opened") > number(&before, "opened"),
+        "in a session that was opened anew"
+    );
+    assert!(
+        !gateway.log().contains("upstream-key"),
+        "a secret is in the log"
+    );
 }
 
 #[tokio::test]
 async fn complaint_8_two_agents_have_two_sessions_and_so_have_two_chats_where_that_is_asked_for() {
     let house = house(&[
         trusted("agent", &hostile(&["tools"])),
-        entry("shared", &hostile(&["tools"]), "first = \"publish\"\nisolation = \"shared\""),
-        entry("session", &hostile(&["tools"]), "first = \"publish\"\nisolation = \"session\""),
+        entry(
+            "shared",
+            &hostile(&["tools"]),
+            "first = \"publish\"\nisolation = \"shared\"",
+        ),
+        entry(
+            "session",
+            &hostile(&["tools"]),
+            "first = \"publish\"\nisolation = \"session\"",
+        ),
     ]);
     let gateway = house.serve();
-    let keys = [house.key(&["--agent", "ann"]), house.key(&["--agent", "bob"])];
-    let [ann, bob] = keys.clone().map(|key| Modern::with_key(gateway.url(), &key));
+    let keys = [
+        house.key(&["--agent", "ann"]),
+        house.key(&["--agent", "bob"]),
+    ];
+    let [ann, bob] = keys
+        .clone()
+        .map(|key| Modern::with_key(gateway.url(), &key));
     for name in ["agent", "shared", "session"] {
         listed(&ann, &format!("{name}_count")).await;
     }
-    let count = async |client: &Modern, tool: &str| text(&client.call(tool, json!({})).await).to_owned();
+    let count =
+        async |client: &Modern, tool: &str| text(&client.call(tool, json!({})).await).to_owned();
     let process = |said: String| said.split(' ').next().expect("a process id").to_owned();
     let of_ann = process(count(&ann, "agent_count").await);
     let again = count(&ann, "agent_count").await;
     assert_eq!(again, format!("{of_ann} 2"), "the session is kept");
     assert_ne!(process(count(&bob, "agent_count").await), of_ann);
-    assert_eq!(process(count(&ann, "shared_count").await), process(count(&bob, "shared_count").await));
+    assert_eq!(
+        process(count(&ann, "shared_count").await),
+        process(count(&bob, "shared_count").await)
+    );
     let mut seen = BTreeSet::new();
     for _ in 0..2 {
         let chat = Legacy::open_as(gateway.url(), "2025-11-25", Some(&keys[0])).await;
@@ -315,17 +406,28 @@ async fn complaint_17_a_cancelled_call_is_cancelled_at_the_server_too_in_both_er
         listed(&client, "bad_wait").await;
         let wait = json!({"name": "bad_wait", "arguments": {}, "_meta": {"progressToken": "p"}});
         let mut abandoned = Events::open(client.request("tools/call", wait)).await;
-        let begun = abandoned.next(Duration::from_secs(20)).await.expect("the call has begun");
-        assert_eq!(begun["method"], "notifications/progress", "it waits to be cancelled: {begun}");
+        let begun = abandoned
+            .next(Duration::from_secs(20))
+            .await
+            .expect("the call has begun");
+        assert_eq!(
+            begun["method"], "notifications/progress",
+            "it waits to be cancelled: {begun}"
+        );
         drop(abandoned);
         let left = Instant::now();
         // A server that has not been told yet takes no notice of a call. The call that waits ends by itself after 30 s.
         let counted = loop {
-            let counted = tokio::time::timeout(Duration::from_secs(2), client.call("bad_count", json!({}))).await;
+            let counted =
+                tokio::time::timeout(Duration::from_secs(2), client.call("bad_count", json!({})))
+                    .await;
             if let Ok(counted) = counted {
                 break counted;
             }
-            assert!(left.elapsed() < Duration::from_secs(20), "{era}: the server is not told");
+            assert!(
+                left.elapsed() < Duration::from_secs(20),
+                "{era}: the server is not told"
+            );
         };
         assert_eq!(counted["isError"], false, "{era}: {counted}");
     }
@@ -334,7 +436,11 @@ async fn complaint_17_a_cancelled_call_is_cancelled_at_the_server_too_in_both_er
 #[tokio::test]
 async fn complaint_22_a_question_of_a_server_reaches_the_caller_and_its_state_stays_sealed() {
     let house = house(&[
-        entry("asks", &hostile(&["tools"]), "first = \"publish\"\nask = [\"elicitation\"]"),
+        entry(
+            "asks",
+            &hostile(&["tools"]),
+            "first = \"publish\"\nask = [\"elicitation\"]",
+        ),
         trusted("mute", &hostile(&["tools"])),
     ]);
     let gateway = house.serve();
@@ -357,10 +463,19 @@ async fn complaint_22_a_question_of_a_server_reaches_the_caller_and_its_state_st
     assert_eq!(heard[1], "the server's own state");
     let other = ask(&client, answered(json!({"a": 2}), &state)).await;
     assert_eq!(other["error"]["code"], -32602, "another call: {other}");
-    let cannot = client.ask("tools/call", json!({"name": "asks_ask", "arguments": {"a": 1}})).await;
+    let cannot = client
+        .ask(
+            "tools/call",
+            json!({"name": "asks_ask", "arguments": {"a": 1}}),
+        )
+        .await;
     assert_eq!(cannot.reply()["error"]["code"], -32021, "{cannot:?}");
-    assert_eq!(cannot.reply()["error"]["data"]["requiredCapabilities"], json!({"elicitation": {"form": {}}}));
-    let may_not = ask(&client, json!({"name": "mute_ask", "arguments": {}})).await["result"].clone();
+    assert_eq!(
+        cannot.reply()["error"]["data"]["requiredCapabilities"],
+        json!({"elicitation": {"form": {}}})
+    );
+    let may_not =
+        ask(&client, json!({"name": "mute_ask", "arguments": {}})).await["result"].clone();
     assert_eq!(code(&may_not), "output_mismatch", "{may_not}");
 }
 
@@ -369,8 +484,14 @@ async fn complaint_22_a_question_of_a_server_reaches_the_caller_and_its_state_st
 #[tokio::test]
 async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call() {
     let words = hostile(&["inquires"]);
-    let house =
-        house(&[entry("asks", &words, "first = \"publish\"\nask = [\"elicitation\"]"), trusted("mute", &words)]);
+    let house = house(&[
+        entry(
+            "asks",
+            &words,
+            "first = \"publish\"\nask = [\"elicitation\"]",
+        ),
+        trusted("mute", &words),
+    ]);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     listed(&client, "asks_inquire").await;
@@ -378,7 +499,10 @@ async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call
     let call = json!({"name": "asks_inquire", "arguments": {}});
     let asked = ask(&client, call.clone()).await["result"].clone();
     assert_eq!(asked["resultType"], "input_required", "{asked}");
-    assert_eq!(asked["inputRequests"]["question"]["params"]["message"], "Sure?", "{asked}");
+    assert_eq!(
+        asked["inputRequests"]["question"]["params"]["message"], "Sure?",
+        "{asked}"
+    );
     let mut answered = call.clone();
     answered["requestState"] = asked["requestState"].clone();
     let said = json!({"action": "accept", "content": {"sure": true}});
@@ -390,16 +514,33 @@ async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call
     for tool in ["asks_inquire", "mute_inquire"] {
         let declined = client.call(tool, json!({})).await;
         let action = &declined["structuredContent"]["action"];
-        assert!(action == "decline" || action == "none", "{tool}: {declined}");
+        assert!(
+            action == "decline" || action == "none",
+            "{tool}: {declined}"
+        );
     }
     let plan = json!({
         "url": gateway.url(), "mode": "legacy", "tool": "asks_inquire", "arguments": {}, "answers": [said, {"action": "decline"}],
     });
-    for command in [foreign::node_script("questions2.mjs"), foreign::python_script("python-current", "questions2.py")] {
+    for command in [
+        foreign::node_script("questions2.mjs"),
+        foreign::python_script("python-current", "questions2.py"),
+    ] {
         let report = foreign::report(command, &plan);
-        assert_eq!(report["answered"][0], json!({"isError": false, "structured": said}), "{report:#}");
-        assert_eq!(report["answered"][1]["structured"]["action"], "decline", "{report:#}");
-        assert_eq!(report["asked"].as_array().map(Vec::len), Some(2), "{report:#}");
+        assert_eq!(
+            report["answered"][0],
+            json!({"isError": false, "structured": said}),
+            "{report:#}"
+        );
+        assert_eq!(
+            report["answered"][1]["structured"]["action"], "decline",
+            "{report:#}"
+        );
+        assert_eq!(
+            report["asked"].as_array().map(Vec::len),
+            Some(2),
+            "{report:#}"
+        );
     }
 }
 
@@ -408,7 +549,11 @@ async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call
 #[tokio::test]
 async fn a_question_that_is_not_answered_leaves_no_call_open() {
     const SILENCE: Duration = Duration::from_secs(20);
-    let house = house(&[entry("asks", &hostile(&["inquires"]), "first = \"publish\"\nask = [\"elicitation\"]")]);
+    let house = house(&[entry(
+        "asks",
+        &hostile(&["inquires"]),
+        "first = \"publish\"\nask = [\"elicitation\"]",
+    )]);
     let mut gateway = house.serve();
     listed(&Modern::new(gateway.url()), "asks_inquire").await;
     let client = Legacy::able(gateway.url(), client::LEGACY, json!({"elicitation": {}})).await;
@@ -425,7 +570,11 @@ async fn a_question_that_is_not_answered_leaves_no_call_open() {
     let refusal = json!({"jsonrpc": "2.0", "id": question, "error": error});
     client::send(client.in_session(refusal.to_string())).await;
     let result = refused.next(SILENCE).await.expect("it ends");
-    assert_eq!(result["result"]["structuredContent"], json!({"action": "decline"}), "{result}");
+    assert_eq!(
+        result["result"]["structuredContent"],
+        json!({"action": "decline"}),
+        "{result}"
+    );
 
     let (left, _) = call("left").await;
     drop(left);
@@ -433,15 +582,30 @@ async fn a_question_that_is_not_answered_leaves_no_call_open() {
     let (mut last, _) = call("last").await;
     let began = Instant::now();
     gateway.signal("TERM");
-    let result = last.next(SILENCE).await.expect("it ends before the gateway does");
-    assert_eq!(result["result"]["structuredContent"], json!({"action": "decline"}), "{result}");
+    let result = last
+        .next(SILENCE)
+        .await
+        .expect("it ends before the gateway does");
+    assert_eq!(
+        result["result"]["structuredContent"],
+        json!({"action": "decline"}),
+        "{result}"
+    );
     assert!(gateway.left().success());
-    assert!(began.elapsed() < SILENCE, "it ended after {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < SILENCE,
+        "it ended after {:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test]
 async fn complaint_23_fifty_mebibytes_are_refused_and_memory_stays() {
-    let house = house(&[entry("bad", &hostile(&["tools"]), "first = \"publish\"\nresult_max_bytes = 1048576")]);
+    let house = house(&[entry(
+        "bad",
+        &hostile(&["tools"]),
+        "first = \"publish\"\nresult_max_bytes = 1048576",
+    )]);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     listed(&client, "bad_big").await;
@@ -449,7 +613,10 @@ async fn complaint_23_fifty_mebibytes_are_refused_and_memory_stays() {
     for _ in 0..3 {
         let result = client.call("bad_big", json!({"mib": 50})).await;
         assert_eq!(code(&result), "too_large", "{result}");
-        until("it is there again", async || client.call("bad_echo", json!({})).await["isError"] == false).await;
+        until("it is there again", async || {
+            client.call("bad_echo", json!({})).await["isError"] == false
+        })
+        .await;
     }
     let grown = gateway.own_memory_kb().saturating_sub(before);
     assert!(grown < 40 << 10, "{grown} KB more");
@@ -471,7 +638,10 @@ async fn a_server_that_ends_again_and_again_is_not_started_for_every_call() {
     let most = 6.0 + 2.0 * began.elapsed().as_secs_f64();
     let restarts = show(&house, "bad")["restarts"].as_f64().expect("a number");
     assert!((1.0..=most).contains(&restarts), "{restarts} restarts");
-    until("it answers again", async || client.call("bad_count", json!({})).await["isError"] == false).await;
+    until("it answers again", async || {
+        client.call("bad_count", json!({})).await["isError"] == false
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -481,28 +651,51 @@ async fn complaint_12_a_server_under_npx_that_dies_again_and_again_leaves_no_pro
     let client = Modern::new(gateway.url());
     listed(&client, "bad_die").await;
     let died = client.call("bad_die", json!({})).await;
-    assert_eq!((code(&died), &died["structuredContent"]["outcome"]), ("unavailable", &json!("unknown")), "{died}");
+    assert_eq!(
+        (code(&died), &died["structuredContent"]["outcome"]),
+        ("unavailable", &json!("unknown")),
+        "{died}"
+    );
     let mut seen = BTreeSet::new();
     // Starts of a server that dies are half a second apart.
     for _ in 0..40 {
         until("another process answers", async || {
             let counted = client.call("bad_count", json!({})).await;
-            let id = text(&counted).split(' ').next().unwrap_or_default().to_owned();
+            let id = text(&counted)
+                .split(' ')
+                .next()
+                .unwrap_or_default()
+                .to_owned();
             let is_new = counted["isError"] == false && seen.insert(id.clone());
             if is_new {
-                assert!(Command::new("kill").args(["-KILL", &id]).status().expect("kill runs").success());
+                assert!(
+                    Command::new("kill")
+                        .args(["-KILL", &id])
+                        .status()
+                        .expect("kill runs")
+                        .success()
+                );
             }
             is_new
         })
         .await;
     }
-    assert!(gateway.log().contains("its process is gone"), "each end is in the log");
+    assert!(
+        gateway.log().contains("its process is gone"),
+        "each end is in the log"
+    );
     let restarts = show(&house, "bad")["restarts"].as_u64();
-    assert!(restarts.is_some_and(|restarts| restarts >= 39), "{restarts:?}");
+    assert!(
+        restarts.is_some_and(|restarts| restarts >= 39),
+        "{restarts:?}"
+    );
     tokio::time::sleep(Duration::from_secs(5)).await;
     let all = processes();
     let children = descendants(gateway.process_id());
-    let zombies = children.iter().filter(|id| all.get(id).is_some_and(|(_, state)| state == "Z")).count();
+    let zombies = children
+        .iter()
+        .filter(|id| all.get(id).is_some_and(|(_, state)| state == "Z"))
+        .count();
     assert_eq!(zombies, 0);
     // The lookout's session and at most one of the caller's, each a guard, npx in two processes, a shell and a server.
     assert!(children.len() <= 12, "{children:?}");
@@ -515,7 +708,12 @@ async fn complaint_14_a_tool_of_an_older_dialect_is_called_by_strict_clients() {
     fs::write(scratch.path().join("hello.txt"), "hello").expect("a file");
     let words = stranger("filesystem", scratch.path());
     let own = stdio::Stdio::server(&words, &[]).await.lists().await;
-    assert!(own["tools"][0]["outputSchema"].to_string().contains("draft-07"), "it says another dialect: {own}");
+    assert!(
+        own["tools"][0]["outputSchema"]
+            .to_string()
+            .contains("draft-07"),
+        "it says another dialect: {own}"
+    );
     let house = house(&[trusted("files", &words)]);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
@@ -527,7 +725,11 @@ async fn complaint_14_a_tool_of_an_older_dialect_is_called_by_strict_clients() {
     let plan = json!({"url": gateway.url(), "mode": "legacy", "calls": [call]});
     for script in ["typescript1.mjs", "typescript2.mjs"] {
         let report = foreign::report(foreign::node_script(script), &plan);
-        assert_eq!(report["calls"][0]["structured"], json!({"content": "hello"}), "{script}: {report:#}");
+        assert_eq!(
+            report["calls"][0]["structured"],
+            json!({"content": "hello"}),
+            "{script}: {report:#}"
+        );
     }
 }
 
@@ -536,7 +738,10 @@ async fn complaint_18_a_change_waits_within_five_seconds_and_is_told_once_when_i
     let house = House::new();
     let file = house.path().join("description");
     fs::write(&file, "One.").expect("a description");
-    let house = house.config(&trusted("swapper", &hostile(&["swapper", &file.display().to_string()])));
+    let house = house.config(&trusted(
+        "swapper",
+        &hostile(&["swapper", &file.display().to_string()]),
+    ));
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     listed(&client, "swapper_good").await;
@@ -545,9 +750,16 @@ async fn complaint_18_a_change_waits_within_five_seconds_and_is_told_once_when_i
     fs::write(&file, "Two.").expect("a description");
     let changed = Instant::now();
     let waiting = draft(&house, "swapper").await;
-    assert!(changed.elapsed() < Duration::from_secs(5), "the draft took {:?}", changed.elapsed());
+    assert!(
+        changed.elapsed() < Duration::from_secs(5),
+        "the draft took {:?}",
+        changed.elapsed()
+    );
     agree(&house, &waiting).await;
-    let told = events.next(Duration::from_secs(10)).await.expect("the client is told");
+    let told = events
+        .next(Duration::from_secs(10))
+        .await
+        .expect("the client is told");
     assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
     assert!(events.next(Duration::from_secs(3)).await.is_none(), "once");
 }
@@ -559,7 +771,10 @@ async fn draft_of(house: &House, contract: &str, class: &str) -> Value {
         if draft["class"] == class && draft["version"].is_null() {
             return draft;
         }
-        assert!(started.elapsed() < Duration::from_secs(60), "no draft of class {class}: {draft}");
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "no draft of class {class}: {draft}"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

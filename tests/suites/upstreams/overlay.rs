@@ -30,7 +30,11 @@ tools:
 
 async fn served() -> (House, Gateway) {
     let more = "first = \"publish\"\noverlay = \"tracker.yaml\"";
-    let house = House::new().file("tracker.yaml", OVERLAY).config(&entry("tracker", &hostile(&["tracker"]), more));
+    let house = House::new().file("tracker.yaml", OVERLAY).config(&entry(
+        "tracker",
+        &hostile(&["tracker"]),
+        more,
+    ));
     let gateway = house.serve();
     listed(&Modern::new(gateway.url()), "gh_open_issue").await;
     (house, gateway)
@@ -42,9 +46,15 @@ fn keys(schema: &Value) -> BTreeSet<String> {
     match schema {
         Value::Object(members) => {
             found.extend(
-                members.get("properties").and_then(Value::as_object).into_iter().flat_map(|all| all.keys().cloned()),
+                members
+                    .get("properties")
+                    .and_then(Value::as_object)
+                    .into_iter()
+                    .flat_map(|all| all.keys().cloned()),
             );
-            members.values().for_each(|member| found.extend(keys(member)));
+            members
+                .values()
+                .for_each(|member| found.extend(keys(member)));
         }
         Value::Array(members) => members.iter().for_each(|member| found.extend(keys(member))),
         _ => {}
@@ -58,26 +68,72 @@ async fn an_overlay_chooses_renames_and_describes_and_its_contract_has_an_endpoi
     let client = Modern::new(gateway.url());
     let expected = ["gh_lie", "gh_open_issue", "gh_read_issue", "gh_stall"].map(str::to_owned);
     assert_eq!(names(&client).await, BTreeSet::from(expected.clone()));
-    assert_eq!(names(&Modern::new(gateway.contract_url("desk"))).await, BTreeSet::from(expected));
-    let about = Modern::new(gateway.contract_url("desk")).ask("server/discover", json!({})).await;
-    assert!(about.result()["instructions"].as_str().is_some_and(|said| said.contains("Look before you write.")));
+    assert_eq!(
+        names(&Modern::new(gateway.contract_url("desk"))).await,
+        BTreeSet::from(expected)
+    );
+    let about = Modern::new(gateway.contract_url("desk"))
+        .ask("server/discover", json!({}))
+        .await;
+    assert!(
+        about.result()["instructions"]
+            .as_str()
+            .is_some_and(|said| said.contains("Look before you write."))
+    );
 
     let (tools, _) = client.list().await;
-    let tool = |name: &str| tools.iter().find(|tool| tool["name"] == name).expect("it is listed");
+    let tool = |name: &str| {
+        tools
+            .iter()
+            .find(|tool| tool["name"] == name)
+            .expect("it is listed")
+    };
     let issue = tool("gh_open_issue");
     assert_eq!(issue["title"], "Open an issue");
-    assert_eq!(issue["description"], "Opens an issue of acme and returns what was sent.");
-    assert_eq!(tool("gh_read_issue")["description"], "The tool read_issue.", "the server's own words");
-    assert!(tool("gh_lie").get("outputSchema").is_none(), "{}", tool("gh_lie"));
+    assert_eq!(
+        issue["description"],
+        "Opens an issue of acme and returns what was sent."
+    );
+    assert_eq!(
+        tool("gh_read_issue")["description"],
+        "The tool read_issue.",
+        "the server's own words"
+    );
+    assert!(
+        tool("gh_lie").get("outputSchema").is_none(),
+        "{}",
+        tool("gh_lie")
+    );
     // What is set is nobody's to see, and no key is one that a model's interface refuses.
     let schema = &issue["inputSchema"];
-    assert_eq!(schema["required"], json!(["title", "filter_name"]), "{schema}");
-    let expected = ["title", "filter_name", "options", "grosse", "labels", "label_color"].map(str::to_owned);
+    assert_eq!(
+        schema["required"],
+        json!(["title", "filter_name"]),
+        "{schema}"
+    );
+    let expected = [
+        "title",
+        "filter_name",
+        "options",
+        "grosse",
+        "labels",
+        "label_color",
+    ]
+    .map(str::to_owned);
     assert_eq!(keys(schema), BTreeSet::from(expected));
     assert!(!issue.to_string().contains("owner"), "{issue}");
     let notes = show(&house, "tracker")["notes"].to_string();
-    for (own, published) in [("filter[name]", "filter_name"), ("größe", "grosse"), ("label color", "label_color")] {
-        assert!(notes.contains(&format!("the argument '{own}' is published as '{published}'")), "{notes}");
+    for (own, published) in [
+        ("filter[name]", "filter_name"),
+        ("größe", "grosse"),
+        ("label color", "label_color"),
+    ] {
+        assert!(
+            notes.contains(&format!(
+                "the argument '{own}' is published as '{published}'"
+            )),
+            "{notes}"
+        );
     }
 }
 
@@ -100,8 +156,14 @@ async fn a_server_is_sent_its_own_keys_and_what_the_overlay_sets() {
         let sent: Value = serde_json::from_str(text(result)).expect("what the server was sent");
         json!({"name": sent["name"], "arguments": sent["arguments"]})
     };
-    assert_eq!(opened(&modern.call("gh_open_issue", given.clone()).await), sent);
-    assert_eq!(opened(&legacy.call("gh_open_issue", given.clone()).await), sent);
+    assert_eq!(
+        opened(&modern.call("gh_open_issue", given.clone()).await),
+        sent
+    );
+    assert_eq!(
+        opened(&legacy.call("gh_open_issue", given.clone()).await),
+        sent
+    );
     // The server's schema is open, and what is set has the last word.
     assert_eq!(opened(&modern.call("gh_open_issue", hijack).await), sent);
     // Arguments are held against the published schema, by the published names.
@@ -115,7 +177,11 @@ async fn a_server_is_sent_its_own_keys_and_what_the_overlay_sets() {
     assert_eq!(code(&late), "timeout", "{late}");
     // Its output schema is dropped, so what it answers is nobody's promise.
     let lie = modern.call("gh_lie", json!({})).await;
-    assert_eq!((&lie["isError"], &lie["structuredContent"]), (&json!(false), &json!({"n": "one"})), "{lie}");
+    assert_eq!(
+        (&lie["isError"], &lie["structuredContent"]),
+        (&json!(false), &json!({"n": "one"})),
+        "{lie}"
+    );
 }
 
 /// Another overlay is another contract, and waits like any other change.
@@ -123,9 +189,22 @@ async fn a_server_is_sent_its_own_keys_and_what_the_overlay_sets() {
 async fn an_overlay_that_was_edited_is_served_once_someone_agrees() {
     let (house, gateway) = served().await;
     let client = Modern::new(gateway.url());
-    house.write("tracker.yaml", OVERLAY.replace("returns what was sent", "returns its number"));
-    let said = async |wanted: &str| client.list().await.0.iter().any(|tool| tool.to_string().contains(wanted));
+    house.write(
+        "tracker.yaml",
+        OVERLAY.replace("returns what was sent", "returns its number"),
+    );
+    let said = async |wanted: &str| {
+        client
+            .list()
+            .await
+            .0
+            .iter()
+            .any(|tool| tool.to_string().contains(wanted))
+    };
     assert!(said("returns what was sent").await);
     super::publish(&house, "desk").await;
-    until("the new words are listed", async || said("returns its number").await).await;
+    until("the new words are listed", async || {
+        said("returns its number").await
+    })
+    .await;
 }

@@ -14,9 +14,10 @@ use std::{
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, CreateMessageRequest, CreateMessageRequestParams,
-        ElicitRequest, ElicitRequestParams, InputRequest, InputRequests, InputRequiredResult, ListRootsRequest,
-        ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, SamplingMessage,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CreateMessageRequest,
+        CreateMessageRequestParams, ElicitRequest, ElicitRequestParams, InputRequest,
+        InputRequests, InputRequiredResult, ListRootsRequest, ListToolsResult,
+        PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, SamplingMessage,
         ServerCapabilities, ServerConfig, Tool,
     },
     service::{RequestContext, ServiceError},
@@ -48,12 +49,27 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let tools = [
-            tool("echo", ("text", "string"), ("text", json!({"type": "string"}))),
-            tool("slow", ("wait_ms", "integer"), ("steps", json!({"type": "integer"}))),
+            tool(
+                "echo",
+                ("text", "string"),
+                ("text", json!({"type": "string"})),
+            ),
+            tool(
+                "slow",
+                ("wait_ms", "integer"),
+                ("steps", json!({"type": "integer"})),
+            ),
             tool("cancelled", ("", ""), ("calls", json!({"type": "integer"}))),
             tool("ask", ("", ""), ("action", json!({"type": "string"}))),
             tool("sample", ("", ""), ("text", json!({"type": "string"}))),
-            tool("roots", ("", ""), ("uris", json!({"type": "array", "items": {"type": "string"}}))),
+            tool(
+                "roots",
+                ("", ""),
+                (
+                    "uris",
+                    json!({"type": "array", "items": {"type": "string"}}),
+                ),
+            ),
         ];
         Ok(ListToolsResult::with_all_items(tools.into()))
     }
@@ -66,7 +82,13 @@ impl ServerHandler for Server {
         let arguments = Value::Object(call.arguments.clone().unwrap_or_default());
         let structured = match &*call.name {
             "echo" => json!({ "text": arguments["text"] }),
-            "slow" => self.slow(Duration::from_millis(arguments["wait_ms"].as_u64().unwrap_or(0)), &context).await,
+            "slow" => {
+                self.slow(
+                    Duration::from_millis(arguments["wait_ms"].as_u64().unwrap_or(0)),
+                    &context,
+                )
+                .await
+            }
             "cancelled" => json!({ "calls": self.cancelled.load(Ordering::Relaxed) }),
             _ => match asked(&call, &context).await? {
                 Ok(structured) => structured,
@@ -81,7 +103,10 @@ impl Server {
     async fn slow(&self, wait: Duration, context: &RequestContext<RoleServer>) -> Value {
         for step in [1.0, 2.0, 3.0] {
             if let Some(token) = context.meta.get_progress_token() {
-                let _ = context.peer.notify_progress(ProgressNotificationParam::new(token, step).with_total(3.0)).await;
+                let _ = context
+                    .peer
+                    .notify_progress(ProgressNotificationParam::new(token, step).with_total(3.0))
+                    .await;
             }
         }
         tokio::select! {
@@ -105,15 +130,30 @@ async fn asked(
         )
         .expect("a schema of a form"),
     };
-    let message = CreateMessageRequestParams::new(vec![SamplingMessage::user_text("Say hello.")], 10);
+    let message =
+        CreateMessageRequestParams::new(vec![SamplingMessage::user_text("Say hello.")], 10);
     let failed = |error: ServiceError| ErrorData::internal_error(error.to_string(), None);
-    let answer = if context.protocol_version().as_ref().is_none_or(ProtocolVersion::has_initialize) {
+    let answer = if context
+        .protocol_version()
+        .as_ref()
+        .is_none_or(ProtocolVersion::has_initialize)
+    {
         match &*call.name {
-            "ask" => json!(context.peer.create_elicitation(form).await.map_err(failed)?),
+            "ask" => json!(
+                context
+                    .peer
+                    .create_elicitation(form)
+                    .await
+                    .map_err(failed)?
+            ),
             "sample" => json!(context.peer.create_message(message).await.map_err(failed)?),
             _ => json!(context.peer.list_roots().await.map_err(failed)?),
         }
-    } else if let Some(answer) = call.input_responses.as_ref().and_then(|answers| answers.get(QUESTION)) {
+    } else if let Some(answer) = call
+        .input_responses
+        .as_ref()
+        .and_then(|answers| answers.get(QUESTION))
+    {
         answer.clone()
     } else {
         let question = match &*call.name {
@@ -121,10 +161,9 @@ async fn asked(
             "sample" => InputRequest::CreateMessage(CreateMessageRequest::new(message)),
             _ => InputRequest::ListRoots(ListRootsRequest::default()),
         };
-        return Ok(Err(InputRequiredResult::from_input_requests(InputRequests::from([(
-            QUESTION.to_owned(),
-            question,
-        )]))));
+        return Ok(Err(InputRequiredResult::from_input_requests(
+            InputRequests::from([(QUESTION.to_owned(), question)]),
+        )));
     };
     Ok(Ok(match &*call.name {
         "ask" => match answer["content"]["name"].as_str() {
@@ -139,12 +178,19 @@ async fn asked(
     }))
 }
 
-fn tool(name: &'static str, (argument, kind): (&str, &str), (member, schema): (&str, Value)) -> Tool {
+fn tool(
+    name: &'static str,
+    (argument, kind): (&str, &str),
+    (member, schema): (&str, Value),
+) -> Tool {
     let input = match argument {
         "" => json!({"type": "object", "properties": {}}),
-        _ => json!({"type": "object", "properties": {argument: {"type": kind}}, "required": [argument]}),
+        _ => {
+            json!({"type": "object", "properties": {argument: {"type": kind}}, "required": [argument]})
+        }
     };
-    let mut output = json!({"type": "object", "properties": {member: schema}, "required": [member]});
+    let mut output =
+        json!({"type": "object", "properties": {member: schema}, "required": [member]});
     if name == "ask" {
         output["properties"]["name"] = json!({"type": "string"});
     }
@@ -164,8 +210,10 @@ async fn main() -> anyhow::Result<()> {
         [way, port] if way == "http" => {
             let sessions = Arc::new(LocalSessionManager::default());
             let make = move || Ok(server.clone());
-            let service = StreamableHttpService::new(make, sessions, StreamableHttpServerConfig::default());
-            let listener = tokio::net::TcpListener::bind(("127.0.0.1", port.parse::<u16>()?)).await?;
+            let service =
+                StreamableHttpService::new(make, sessions, StreamableHttpServerConfig::default());
+            let listener =
+                tokio::net::TcpListener::bind(("127.0.0.1", port.parse::<u16>()?)).await?;
             axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await?;
         }
         _ => anyhow::bail!("rmcp serves stdio and HTTP, and HTTP+SSE no more"),

@@ -22,7 +22,12 @@ pub(super) const LANGUAGES: [Language; 2] = [
         source: "plugin.js",
         installed: ("tiny-js/node_modules", "node_modules"),
     },
-    Language { row: "weir-function-python", name: "python", source: "app.py", installed: ("tiny-python", ".venv") },
+    Language {
+        row: "weir-function-python",
+        name: "python",
+        source: "app.py",
+        installed: ("tiny-python", ".venv"),
+    },
 ];
 
 /// The row of the function behind hyper-mcp.
@@ -30,18 +35,39 @@ pub(super) const EXTISM: &str = "hyper-mcp-function-stdio";
 
 /// Builds the function as a plugin of Extism, which is a bare module and no component: cargo's own linker makes it.
 pub(super) fn extism(workshop: &Workshop) -> Result<(), Failure> {
-    let (target, built) = (workshop.cache.join("extism"), "wasm32-unknown-unknown/release/weir_bench_extism.wasm");
-    let mut cargo = workshop.cargo(&["build", "--release", "--locked", "--target", "wasm32-unknown-unknown"]);
-    cargo.current_dir(workshop.repository.join("bench/functions/extism")).env_remove("RUSTFLAGS");
-    workshop.steps.command("function for Extism", cargo.env("CARGO_TARGET_DIR", &target))?;
-    plugins::place(&target.join(built), &plugins::guest_folder(workshop).join("lookup-extism.wasm"))
+    let (target, built) = (
+        workshop.cache.join("extism"),
+        "wasm32-unknown-unknown/release/weir_bench_extism.wasm",
+    );
+    let mut cargo = workshop.cargo(&[
+        "build",
+        "--release",
+        "--locked",
+        "--target",
+        "wasm32-unknown-unknown",
+    ]);
+    cargo
+        .current_dir(workshop.repository.join("bench/functions/extism"))
+        .env_remove("RUSTFLAGS");
+    workshop.steps.command(
+        "function for Extism",
+        cargo.env("CARGO_TARGET_DIR", &target),
+    )?;
+    plugins::place(
+        &target.join(built),
+        &plugins::guest_folder(workshop).join("lookup-extism.wasm"),
+    )
 }
 
 impl Language {
     /// Builds the function into the folder of guests, with the `weir` among `programs`.
     pub(super) fn build(&self, workshop: &Workshop, programs: &Path) -> Result<(), Failure> {
         match self.name {
-            "js" => drop(clients::npm(workshop, &workshop.repository.join("tests/guests/tiny-js"), "tiny-js")?),
+            "js" => drop(clients::npm(
+                workshop,
+                &workshop.repository.join("tests/guests/tiny-js"),
+                "tiny-js",
+            )?),
             _ => drop(clients::python(workshop, "tiny-python")?),
         }
         let desk = workshop.cache.join("bench-functions").join(self.name);
@@ -55,16 +81,35 @@ impl Language {
             let path = std::env::var_os("PATH").unwrap_or_default();
             let folders = std::iter::once(node).chain(std::env::split_paths(&path));
             let path = std::env::join_paths(folders).map_err(|error| format!("PATH: {error}"))?;
-            workshop.steps.command(&format!("weir {} ({})", words.join(" "), self.name), command.env("PATH", path))
+            workshop.steps.command(
+                &format!("weir {} ({})", words.join(" "), self.name),
+                command.env("PATH", path),
+            )
         };
-        weir(&desk, &["plugin", "new", "lookup", "--lang", self.name, "--kind", "tools"])?;
+        weir(
+            &desk,
+            &[
+                "plugin", "new", "lookup", "--lang", self.name, "--kind", "tools",
+            ],
+        )?;
         let folder = desk.join("lookup");
         let (installed, here) = self.installed;
-        symlink(workshop.cache.join("clients").join(installed), folder.join(here)).map_err(io)?;
-        let source = workshop.repository.join("bench/functions").join(self.name).join(self.source);
+        symlink(
+            workshop.cache.join("clients").join(installed),
+            folder.join(here),
+        )
+        .map_err(io)?;
+        let source = workshop
+            .repository
+            .join("bench/functions")
+            .join(self.name)
+            .join(self.source);
         fs::copy(source, folder.join(self.source)).map_err(io)?;
         weir(&folder, &["plugin", "build"])?;
         let built = folder.join("plugins/lookup.wasm");
-        plugins::place(&built, &plugins::guest_folder(workshop).join(format!("lookup-{}.wasm", self.name)))
+        plugins::place(
+            &built,
+            &plugins::guest_folder(workshop).join(format!("lookup-{}.wasm", self.name)),
+        )
     }
 }

@@ -37,19 +37,36 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
     let source = folder(&release.folder.join("deb"))?;
     let from = |name: &str| workshop.repository.join(name);
     install(&release.binary, &source.join("usr/bin/weir"), "755")?;
-    install(&from("packaging/weir.toml"), &source.join("etc/weir/weir.toml"), "644")?;
-    install(&from("LICENSE"), &source.join("usr/share/doc/weir-gateway/copyright"), "644")?;
-    install(&from("docs/run.md"), &source.join("usr/share/doc/weir-gateway/run.md"), "644")?;
+    install(
+        &from("packaging/weir.toml"),
+        &source.join("etc/weir/weir.toml"),
+        "644",
+    )?;
+    install(
+        &from("LICENSE"),
+        &source.join("usr/share/doc/weir-gateway/copyright"),
+        "644",
+    )?;
+    install(
+        &from("docs/run.md"),
+        &source.join("usr/share/doc/weir-gateway/run.md"),
+        "644",
+    )?;
     folder(&source.join("etc/weir/contracts"))?;
     let write = |place: PathBuf, text: &str| -> Result<PathBuf, Failure> {
         if let Some(above) = place.parent() {
-            fs::create_dir_all(above).map_err(|error| format!("cannot create {}: {error}", above.display()))?;
+            fs::create_dir_all(above)
+                .map_err(|error| format!("cannot create {}: {error}", above.display()))?;
         }
-        fs::write(&place, text).map_err(|error| format!("cannot write {}: {error}", place.display()))?;
+        fs::write(&place, text)
+            .map_err(|error| format!("cannot write {}: {error}", place.display()))?;
         Ok(place)
     };
-    let unit = fs::read_to_string(from("packaging/weir.service")).map_err(|error| format!("weir.service: {error}"))?;
-    let unit = unit.replace("/usr/local/bin/weir", "/usr/bin/weir").replace("/doc/weir/", "/doc/weir-gateway/");
+    let unit = fs::read_to_string(from("packaging/weir.service"))
+        .map_err(|error| format!("weir.service: {error}"))?;
+    let unit = unit
+        .replace("/usr/local/bin/weir", "/usr/bin/weir")
+        .replace("/doc/weir/", "/doc/weir-gateway/");
     write(source.join("usr/lib/systemd/system/weir.service"), &unit)?;
     let control = format!(
         "Package: weir-gateway\nVersion: {version}\nArchitecture: {architecture}\nSection: net\nPriority: optional\n\
@@ -64,7 +81,10 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
         let script = write(source.join("DEBIAN").join(name), script)?;
         said(Command::new("chmod").arg("755").arg(&script))?;
     }
-    let package = release.folder.join(format!("weir-gateway_{}_{architecture}.deb", release.version));
+    let package = release.folder.join(format!(
+        "weir-gateway_{}_{architecture}.deb",
+        release.version
+    ));
     let mut build = Command::new("dpkg-deb");
     build
         .env("SOURCE_DATE_EPOCH", "315532800")

@@ -15,8 +15,16 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
     let bin = clients::node(workshop)?;
     let source = folder(&release.folder.join("npm"))?;
     install(&release.binary, &source.join("bin/weir"), "755")?;
-    install(&workshop.repository.join("packaging/npm/README.md"), &source.join("README.md"), "644")?;
-    install(&workshop.repository.join("LICENSE"), &source.join("LICENSE"), "644")?;
+    install(
+        &workshop.repository.join("packaging/npm/README.md"),
+        &source.join("README.md"),
+        "644",
+    )?;
+    install(
+        &workshop.repository.join("LICENSE"),
+        &source.join("LICENSE"),
+        "644",
+    )?;
     let manifest = format!(
         r#"{{
   "name": "weir-gateway",
@@ -34,11 +42,21 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
         cpu = release.architecture()?.npm,
     );
     let place = source.join("package.json");
-    fs::write(&place, manifest).map_err(|error| format!("cannot write {}: {error}", place.display()))?;
+    fs::write(&place, manifest)
+        .map_err(|error| format!("cannot write {}: {error}", place.display()))?;
     let mut pack = Command::new(bin.join("npm"));
-    pack.current_dir(&source).env("PATH", clients::with_first(&bin));
-    pack.args(["pack", "--ignore-scripts", "--no-update-notifier", "--loglevel=error", "--pack-destination"]);
+    pack.current_dir(&source)
+        .env("PATH", clients::with_first(&bin));
+    pack.args([
+        "pack",
+        "--ignore-scripts",
+        "--no-update-notifier",
+        "--loglevel=error",
+        "--pack-destination",
+    ]);
     said(pack.arg(&release.folder))?;
     let _ = fs::remove_dir_all(&source);
-    Ok(release.folder.join(format!("weir-gateway-{}.tgz", release.version)))
+    Ok(release
+        .folder
+        .join(format!("weir-gateway-{}.tgz", release.version)))
 }

@@ -15,15 +15,24 @@ const LAUNCHER: &str = "#!/bin/sh\nexec \"$(dirname \"$(readlink -f \"$0\")\")/w
 
 /// Packs `weir_gateway-VERSION-py3-none-PLATFORM.whl` into the release's folder.
 pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Failure> {
-    let python = clients::python_from(workshop, &workshop.repository.join("packaging/wheel.txt"), "wheel")?;
+    let python = clients::python_from(
+        workshop,
+        &workshop.repository.join("packaging/wheel.txt"),
+        "wheel",
+    )?;
     let version = &release.version;
-    let tag = format!("py3-none-manylinux_{}_{}", release.glibc()?.replace('.', "_"), release.architecture()?.wheel);
+    let tag = format!(
+        "py3-none-manylinux_{}_{}",
+        release.glibc()?.replace('.', "_"),
+        release.architecture()?.wheel
+    );
     let source = folder(&release.folder.join("wheel"))?;
     let scripts = source.join(format!("weir_gateway-{version}.data/scripts"));
     install(&release.binary, &scripts.join("weir"), "755")?;
     let launcher = release.folder.join("launcher");
     let write = |place: &PathBuf, text: &str| -> Result<(), Failure> {
-        fs::write(place, text).map_err(|error| format!("cannot write {}: {error}", place.display()).into())
+        fs::write(place, text)
+            .map_err(|error| format!("cannot write {}: {error}", place.display()).into())
     };
     write(&launcher, LAUNCHER)?;
     install(&launcher, &scripts.join("weir-gateway"), "755")?;
@@ -38,8 +47,12 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
     write(&about.join("WHEEL"), &kind)?;
     let mut pack = Command::new(python.join("bin/python"));
     // The same files make the same wheel, whoever packs them and when.
-    pack.env("SOURCE_DATE_EPOCH", "315532800").args(["-m", "wheel", "pack"]).arg(&source);
+    pack.env("SOURCE_DATE_EPOCH", "315532800")
+        .args(["-m", "wheel", "pack"])
+        .arg(&source);
     said(pack.arg("--dest-dir").arg(&release.folder))?;
     let _ = fs::remove_dir_all(&source);
-    Ok(release.folder.join(format!("weir_gateway-{version}-{tag}.whl")))
+    Ok(release
+        .folder
+        .join(format!("weir_gateway-{version}-{tag}.whl")))
 }

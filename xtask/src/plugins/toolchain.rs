@@ -46,24 +46,42 @@ impl Toolchain {
         let wanted = env::var("WEIR_WASM").unwrap_or_default();
         let route = match wanted.as_str() {
             "target" if target_installed() || add_target(workshop) => Route::Target,
-            "target" => return Err(format!("the target {TARGET} is neither installed nor can rustup add it").into()),
+            "target" => {
+                return Err(format!(
+                    "the target {TARGET} is neither installed nor can rustup add it"
+                )
+                .into());
+            }
             "debian" => debian_route(workshop)?,
             "" if target_installed() => Route::Target,
             "" if debian_present() => Route::Debian,
             "" if add_target(workshop) => Route::Target,
             "" => debian_route(workshop)?,
-            other => return Err(format!("WEIR_WASM is `{other}`; it may be `target` or `debian`").into()),
-        };
-        let tools = tools()?;
-        let (linker, wasm_ld) = (tools.join("wasm-component-ld"), tools.join("gcc-ld/wasm-ld"));
-        for tool in [&linker, &wasm_ld] {
-            if !tool.exists() {
+            other => {
                 return Err(
-                    format!("{} is missing: plugins need the tools of a rustup toolchain", tool.display()).into()
+                    format!("WEIR_WASM is `{other}`; it may be `target` or `debian`").into(),
                 );
             }
+        };
+        let tools = tools()?;
+        let (linker, wasm_ld) = (
+            tools.join("wasm-component-ld"),
+            tools.join("gcc-ld/wasm-ld"),
+        );
+        for tool in [&linker, &wasm_ld] {
+            if !tool.exists() {
+                return Err(format!(
+                    "{} is missing: plugins need the tools of a rustup toolchain",
+                    tool.display()
+                )
+                .into());
+            }
         }
-        Ok(Self { route, linker, wasm_ld })
+        Ok(Self {
+            route,
+            linker,
+            wasm_ld,
+        })
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -77,20 +95,36 @@ impl Toolchain {
     /// host would be wrong for the guest.
     pub(crate) fn cargo(&self, workshop: &Workshop) -> Command {
         let mut cargo = match self.route {
-            Route::Target => workshop.command(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())),
+            Route::Target => {
+                workshop.command(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
+            }
             Route::Debian => {
                 let mut cargo = workshop.command(DEBIAN_CARGO);
-                cargo.env("RUSTC", DEBIAN_RUSTC).env("RUSTC_BOOTSTRAP", "1").arg("-Zbuild-std=std,panic_abort");
-                cargo.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env_remove("RUSTC_WRAPPER");
+                cargo
+                    .env("RUSTC", DEBIAN_RUSTC)
+                    .env("RUSTC_BOOTSTRAP", "1")
+                    .arg("-Zbuild-std=std,panic_abort");
+                cargo
+                    .env_remove("RUSTUP_TOOLCHAIN")
+                    .env_remove("CARGO")
+                    .env_remove("RUSTC_WRAPPER");
                 cargo
             }
         };
-        for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+        for flags in [
+            "RUSTFLAGS",
+            "CARGO_ENCODED_RUSTFLAGS",
+            "CARGO_BUILD_RUSTFLAGS",
+            "CARGO_BUILD_TARGET",
+        ] {
             cargo.env_remove(flags);
         }
         // These are the template's: a small stack, and memory for a usual call from the start.
         let memory = "-Clink-arg=-zstack-size=131072 -Clink-arg=--initial-memory=1048576";
-        let flags = format!("-Ctarget-feature=+simd128 -Clink-arg=--wasm-ld-path={} {memory}", self.wasm_ld.display());
+        let flags = format!(
+            "-Ctarget-feature=+simd128 -Clink-arg=--wasm-ld-path={} {memory}",
+            self.wasm_ld.display()
+        );
         cargo
             .env("CARGO_TARGET_DIR", target_folder(workshop))
             .env("CARGO_BUILD_TARGET", TARGET)
@@ -102,7 +136,10 @@ impl Toolchain {
     /// Returns the component that [`Self::cargo`] built of a package.
     pub(crate) fn built(&self, workshop: &Workshop, package: &str) -> PathBuf {
         let file = format!("{}.wasm", package.replace('-', "_"));
-        target_folder(workshop).join(TARGET).join("guest").join(file)
+        target_folder(workshop)
+            .join(TARGET)
+            .join("guest")
+            .join(file)
     }
 
     /// Links C objects to a component.
@@ -119,7 +156,13 @@ fn target_folder(workshop: &Workshop) -> PathBuf {
 
 /// Returns `true` if the running compiler has the target's standard library, whoever put it there.
 fn target_installed() -> bool {
-    sysroot().is_ok_and(|sysroot| sysroot.join("lib/rustlib").join(TARGET).join("lib").is_dir())
+    sysroot().is_ok_and(|sysroot| {
+        sysroot
+            .join("lib/rustlib")
+            .join(TARGET)
+            .join("lib")
+            .is_dir()
+    })
 }
 
 /// Asks rustup, quietly: a machine without it, or without a network, has the other route.
@@ -127,44 +170,63 @@ fn add_target(workshop: &Workshop) -> bool {
     if !succeeds(Command::new("rustup").arg("--version")) {
         return false;
     }
-    let added = workshop.steps.task(&format!("rustup target add {TARGET}"), || {
-        let mut rustup = workshop.command("rustup");
-        rustup.args(["target", "add", TARGET]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = rustup.spawn().map_err(|error| format!("cannot run rustup: {error}"))?;
-        let start = Instant::now();
-        while start.elapsed() < RUSTUP_PATIENCE {
-            match child.try_wait() {
-                Ok(Some(status)) => return Ok(status.success()),
-                Ok(None) => thread::sleep(Duration::from_millis(50)),
-                Err(_) => break,
+    let added = workshop
+        .steps
+        .task(&format!("rustup target add {TARGET}"), || {
+            let mut rustup = workshop.command("rustup");
+            rustup
+                .args(["target", "add", TARGET])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            let mut child = rustup
+                .spawn()
+                .map_err(|error| format!("cannot run rustup: {error}"))?;
+            let start = Instant::now();
+            while start.elapsed() < RUSTUP_PATIENCE {
+                match child.try_wait() {
+                    Ok(Some(status)) => return Ok(status.success()),
+                    Ok(None) => thread::sleep(Duration::from_millis(50)),
+                    Err(_) => break,
+                }
             }
-        }
-        let _ = child.kill();
-        let _ = child.wait();
-        Ok(false)
-    });
+            let _ = child.kill();
+            let _ = child.wait();
+            Ok(false)
+        });
     added.unwrap_or(false) && target_installed()
 }
 
 fn debian_route(workshop: &Workshop) -> Result<Route, Failure> {
     println!("         the wasm target comes from Debian's rustc-web, cargo-web and rust-web-src");
-    debian::ensure(workshop, &["rustc-web", "cargo-web", "rust-web-src"], debian_present)?;
+    debian::ensure(
+        workshop,
+        &["rustc-web", "cargo-web", "rust-web-src"],
+        debian_present,
+    )?;
     Ok(Route::Debian)
 }
 
 fn debian_present() -> bool {
-    [DEBIAN_RUSTC, DEBIAN_CARGO, DEBIAN_SOURCES].iter().all(|file| Path::new(file).exists())
+    [DEBIAN_RUSTC, DEBIAN_CARGO, DEBIAN_SOURCES]
+        .iter()
+        .all(|file| Path::new(file).exists())
 }
 
 /// Returns the folder of `wasm-component-ld` and `gcc-ld/wasm-ld`.
 fn tools() -> Result<PathBuf, Failure> {
     let version = output(rustc().arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc does not name its host")?;
+    let host = version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .ok_or("rustc does not name its host")?;
     Ok(sysroot()?.join("lib/rustlib").join(host).join("bin"))
 }
 
 fn sysroot() -> Result<PathBuf, Failure> {
-    Ok(PathBuf::from(output(rustc().args(["--print", "sysroot"]))?.trim()))
+    Ok(PathBuf::from(
+        output(rustc().args(["--print", "sysroot"]))?.trim(),
+    ))
 }
 
 fn rustc() -> Command {
@@ -172,6 +234,8 @@ fn rustc() -> Command {
 }
 
 fn output(command: &mut Command) -> Result<String, Failure> {
-    let output = command.output().map_err(|error| format!("cannot run rustc: {error}"))?;
+    let output = command
+        .output()
+        .map_err(|error| format!("cannot run rustc: {error}"))?;
     String::from_utf8(output.stdout).map_err(|_| "rustc answers no text".into())
 }

@@ -23,11 +23,24 @@ impl NativeAdapter for Noop {
         Box::pin(ready(Ok(ticket::SHAPE.to_owned())))
     }
 
-    fn read<'a>(&'a self, _: &'a CallContext, _: &'a CollectionRef, _: &'a Query) -> Answered<'a, Page> {
-        Box::pin(ready(Ok(Page { records: self.records.clone(), next: None })))
+    fn read<'a>(
+        &'a self,
+        _: &'a CallContext,
+        _: &'a CollectionRef,
+        _: &'a Query,
+    ) -> Answered<'a, Page> {
+        Box::pin(ready(Ok(Page {
+            records: self.records.clone(),
+            next: None,
+        })))
     }
 
-    fn write<'a>(&'a self, _: &'a CallContext, _: &'a CollectionRef, _: &'a Change) -> Answered<'a, String> {
+    fn write<'a>(
+        &'a self,
+        _: &'a CallContext,
+        _: &'a CollectionRef,
+        _: &'a Change,
+    ) -> Answered<'a, String> {
         let error = GuestError {
             code: "denied".into(),
             message: "Nothing is kept here.".into(),
@@ -41,5 +54,7 @@ impl NativeAdapter for Noop {
 
 /// Returns the adapter, which is to be installed before the gateway is made.
 pub(crate) fn adapter() -> Arc<dyn NativeAdapter> {
-    Arc::new(Noop { records: format!("[{}]", ticket::record(ticket::ID)) })
+    Arc::new(Noop {
+        records: format!("[{}]", ticket::record(ticket::ID)),
+    })
 }

@@ -20,16 +20,29 @@ impl<'s> Comparison<'s> {
         self.patterns(old, new);
         let sides = Members::of(old).zip(Members::of(new));
         let Some((was, is)) = sides else {
-            ["properties", "required", "additionalProperties"].iter().for_each(|key| self.undecided(key, old, new));
+            ["properties", "required", "additionalProperties"]
+                .iter()
+                .for_each(|key| self.undecided(key, old, new));
             return;
         };
-        let has_patterns = old.get("patternProperties").is_some() || new.get("patternProperties").is_some();
-        let same_names = was.properties.keys().all(|name| is.properties.contains_key(name))
+        let has_patterns =
+            old.get("patternProperties").is_some() || new.get("patternProperties").is_some();
+        let same_names = was
+            .properties
+            .keys()
+            .all(|name| is.properties.contains_key(name))
             && was.properties.len() == is.properties.len();
         if has_patterns && (!same_names || canonical(was.further) != canonical(is.further)) {
             // A name that a pattern takes is no further one.
-            let reason = "no rule says what patternProperties make of a change of the names beside them".to_owned();
-            return self.find_at(SchemaRule::UndecidedKeyword, (old, new), "patternProperties", reason);
+            let reason =
+                "no rule says what patternProperties make of a change of the names beside them"
+                    .to_owned();
+            return self.find_at(
+                SchemaRule::UndecidedKeyword,
+                (old, new),
+                "patternProperties",
+                reason,
+            );
         }
         self.properties(&was, &is);
         self.further(&was, &is);
@@ -38,14 +51,20 @@ impl<'s> Comparison<'s> {
     /// Compares the members whose names meet a pattern. Both sides need the same patterns, or nothing can be said.
     fn patterns(&mut self, old: &'s Value, new: &'s Value) {
         let key = "patternProperties";
-        let (Some(Value::Object(was)), Some(Value::Object(is))) = (old.get(key), new.get(key)) else {
+        let (Some(Value::Object(was)), Some(Value::Object(is))) = (old.get(key), new.get(key))
+        else {
             return self.undecided(key, old, new);
         };
         if was.len() != is.len() || !was.keys().all(|pattern| is.contains_key(pattern)) {
             return self.undecided(key, old, new);
         }
         for (pattern, schema) in was {
-            self.inside((old, new), Step::Further, &[key, pattern], (schema, &is[pattern]));
+            self.inside(
+                (old, new),
+                Step::Further,
+                &[key, pattern],
+                (schema, &is[pattern]),
+            );
         }
     }
 
@@ -54,7 +73,12 @@ impl<'s> Comparison<'s> {
         for (name, schema) in was.properties {
             match is.properties.get(name) {
                 Some(now) => {
-                    self.inside((was.schema, is.schema), Step::Property(name), &["properties", name], (schema, now));
+                    self.inside(
+                        (was.schema, is.schema),
+                        Step::Property(name),
+                        &["properties", name],
+                        (schema, now),
+                    );
                     self.required(name, was, is);
                 }
                 None => match new_name(name, schema, was, is, &renamed) {
@@ -66,20 +90,40 @@ impl<'s> Comparison<'s> {
                 },
             }
         }
-        for (name, schema) in is.properties.iter().filter(|(name, _)| !was.properties.contains_key(*name)) {
+        for (name, schema) in is
+            .properties
+            .iter()
+            .filter(|(name, _)| !was.properties.contains_key(*name))
+        {
             if !renamed.contains(name.as_str()) {
                 self.added(name, schema, was, is);
             }
         }
-        let unnamed = |name: &&'s str| !was.properties.contains_key(*name) && !is.properties.contains_key(*name);
-        let demanded: BTreeSet<&str> = was.required.iter().chain(&is.required).copied().filter(unnamed).collect();
-        demanded.into_iter().for_each(|name| self.required(name, was, is));
+        let unnamed = |name: &&'s str| {
+            !was.properties.contains_key(*name) && !is.properties.contains_key(*name)
+        };
+        let demanded: BTreeSet<&str> = was
+            .required
+            .iter()
+            .chain(&is.required)
+            .copied()
+            .filter(unnamed)
+            .collect();
+        demanded
+            .into_iter()
+            .for_each(|name| self.required(name, was, is));
     }
 
     fn required(&mut self, name: &str, was: &Members<'s>, is: &Members<'s>) {
         let (rule, reason) = match (was.required.contains(name), is.required.contains(name)) {
-            (false, true) => (SchemaRule::BecameRequired, format!("{} must be there", name::quoted(name))),
-            (true, false) => (SchemaRule::BecameOptional, format!("{} may be left out", name::quoted(name))),
+            (false, true) => (
+                SchemaRule::BecameRequired,
+                format!("{} must be there", name::quoted(name)),
+            ),
+            (true, false) => (
+                SchemaRule::BecameOptional,
+                format!("{} may be left out", name::quoted(name)),
+            ),
             _ => return,
         };
         let demanded = |members: &Members<'s>| Value::Bool(members.required.contains(name));
@@ -87,38 +131,81 @@ impl<'s> Comparison<'s> {
     }
 
     fn renamed(&mut self, name: &'s str, new_name: &'s str, was: &Members<'s>, is: &Members<'s>) {
-        let reason = format!("{} went, {} looks like its new name", name::quoted(name), name::quoted(new_name));
-        self.member(SchemaRule::PropertyRenamed, name, (was, is), (name.into(), new_name.into()), reason);
+        let reason = format!(
+            "{} went, {} looks like its new name",
+            name::quoted(name),
+            name::quoted(new_name)
+        );
+        self.member(
+            SchemaRule::PropertyRenamed,
+            name,
+            (was, is),
+            (name.into(), new_name.into()),
+            reason,
+        );
     }
 
     fn added(&mut self, name: &'s str, schema: &'s Value, was: &Members<'s>, is: &Members<'s>) {
         let effect = match is_false(was.further) {
-            true => Effect { narrows: false, widens: true },
+            true => Effect {
+                narrows: false,
+                widens: true,
+            },
             false => self.effect(was.further, schema),
         };
         let shown = name::quoted(name);
         let is_demanded = is.required.contains(name) && !was.required.contains(name);
         let (rule, reason) = match (is_demanded, is_false(was.further), effect) {
-            (true, true, _) => (SchemaRule::RequiredAdded, format!("{shown} was not allowed and must be there")),
-            (true, false, Effect { widens: false, .. }) => {
-                (SchemaRule::RequiredAddedOpen, format!("{shown} must be there"))
-            }
-            (true, false, _) => {
-                (SchemaRule::RequiredAdded, format!("{shown} must be there, with other values than before"))
-            }
+            (true, true, _) => (
+                SchemaRule::RequiredAdded,
+                format!("{shown} was not allowed and must be there"),
+            ),
+            (true, false, Effect { widens: false, .. }) => (
+                SchemaRule::RequiredAddedOpen,
+                format!("{shown} must be there"),
+            ),
+            (true, false, _) => (
+                SchemaRule::RequiredAdded,
+                format!("{shown} must be there, with other values than before"),
+            ),
             (false, true, _) => (SchemaRule::PropertyAdded, format!("{shown} may be there")),
-            (false, false, Effect { narrows: false, widens: false }) => {
-                (SchemaRule::PropertyNamed, format!("{shown} is now described"))
-            }
-            (false, false, Effect { narrows: true, widens: false }) => {
-                (SchemaRule::PropertyTyped, format!("{shown} could have any value before"))
-            }
-            (false, false, Effect { narrows: false, widens: true }) => {
-                (SchemaRule::PropertyAdded, format!("{shown} may have values it could not have before"))
-            }
-            (false, false, _) => {
-                (SchemaRule::TypeChanged, format!("{shown} has other values than further members had"))
-            }
+            (
+                false,
+                false,
+                Effect {
+                    narrows: false,
+                    widens: false,
+                },
+            ) => (
+                SchemaRule::PropertyNamed,
+                format!("{shown} is now described"),
+            ),
+            (
+                false,
+                false,
+                Effect {
+                    narrows: true,
+                    widens: false,
+                },
+            ) => (
+                SchemaRule::PropertyTyped,
+                format!("{shown} could have any value before"),
+            ),
+            (
+                false,
+                false,
+                Effect {
+                    narrows: false,
+                    widens: true,
+                },
+            ) => (
+                SchemaRule::PropertyAdded,
+                format!("{shown} may have values it could not have before"),
+            ),
+            (false, false, _) => (
+                SchemaRule::TypeChanged,
+                format!("{shown} has other values than further members had"),
+            ),
         };
         self.member(rule, name, (was, is), (Value::Null, schema.clone()), reason);
         if !is_demanded {
@@ -130,14 +217,30 @@ impl<'s> Comparison<'s> {
         let shown = name::quoted(name);
         let is_closed = is_false(is.further);
         let narrows = is_closed || self.effect(schema, is.further).narrows;
-        let (rule, reason) = match (was.required.contains(name) && !is.required.contains(name), narrows) {
-            (true, true) => (SchemaRule::RequiredRemoved, format!("{shown} went and is not allowed any more")),
-            (true, false) => (SchemaRule::RequiredDropped, format!("{shown} went; it may still be there, unread")),
-            (false, true) if is_closed => {
-                (SchemaRule::PropertyRemoved, format!("{shown} went and is not allowed any more"))
-            }
-            (false, true) => (SchemaRule::TypeChanged, format!("{shown} went; further members have other values")),
-            (false, false) => (SchemaRule::PropertyDropped, format!("{shown} went; it may still be there, unread")),
+        let (rule, reason) = match (
+            was.required.contains(name) && !is.required.contains(name),
+            narrows,
+        ) {
+            (true, true) => (
+                SchemaRule::RequiredRemoved,
+                format!("{shown} went and is not allowed any more"),
+            ),
+            (true, false) => (
+                SchemaRule::RequiredDropped,
+                format!("{shown} went; it may still be there, unread"),
+            ),
+            (false, true) if is_closed => (
+                SchemaRule::PropertyRemoved,
+                format!("{shown} went and is not allowed any more"),
+            ),
+            (false, true) => (
+                SchemaRule::TypeChanged,
+                format!("{shown} went; further members have other values"),
+            ),
+            (false, false) => (
+                SchemaRule::PropertyDropped,
+                format!("{shown} went; it may still be there, unread"),
+            ),
         };
         self.member(rule, name, (was, is), (schema.clone(), Value::Null), reason);
         if !was.required.contains(name) {
@@ -152,10 +255,20 @@ impl<'s> Comparison<'s> {
         match (is_false(was.further), is_false(is.further)) {
             (true, true) => {}
             (true, false) => {
-                self.find_at(SchemaRule::ObjectOpened, pair, key, "further members are allowed".to_owned());
+                self.find_at(
+                    SchemaRule::ObjectOpened,
+                    pair,
+                    key,
+                    "further members are allowed".to_owned(),
+                );
             }
             (false, true) => {
-                self.find_at(SchemaRule::ObjectClosed, pair, key, "further members are no longer allowed".to_owned());
+                self.find_at(
+                    SchemaRule::ObjectClosed,
+                    pair,
+                    key,
+                    "further members are no longer allowed".to_owned(),
+                );
             }
             (false, false) => self.inside(pair, Step::Further, &[key], (was.further, is.further)),
         }
@@ -181,17 +294,36 @@ impl<'s> Comparison<'s> {
         self.count(old, new, "maxItems", false);
         let unique = |schema: &Value| schema.get("uniqueItems") == Some(&Value::Bool(true));
         let order = unique(old).cmp(&unique(new));
-        self.bound(old, new, "uniqueItems", order, if order == Ordering::Less { "no item twice" } else { "dropped" });
+        self.bound(
+            old,
+            new,
+            "uniqueItems",
+            order,
+            if order == Ordering::Less {
+                "no item twice"
+            } else {
+                "dropped"
+            },
+        );
         let prefix = |schema: &'s Value| {
-            schema.get("prefixItems").map_or(Some(&[][..]), |items| Some(items.as_array()?.as_slice()))
+            schema
+                .get("prefixItems")
+                .map_or(Some(&[][..]), |items| Some(items.as_array()?.as_slice()))
         };
-        let (Some(was), Some(is)) = (prefix(old), prefix(new)) else { return self.undecided("prefixItems", old, new) };
+        let (Some(was), Some(is)) = (prefix(old), prefix(new)) else {
+            return self.undecided("prefixItems", old, new);
+        };
         if was.len() != is.len() {
             self.undecided("prefixItems", old, new);
             return self.undecided("items", old, new);
         }
         for (index, pair) in was.iter().zip(is).enumerate() {
-            self.inside((old, new), Step::Item(index), &["prefixItems", &index.to_string()], pair);
+            self.inside(
+                (old, new),
+                Step::Item(index),
+                &["prefixItems", &index.to_string()],
+                pair,
+            );
         }
         let items = (part(old, "items"), part(new, "items"));
         if !items.0.is_object() || !items.1.is_object() {
@@ -220,10 +352,19 @@ impl<'s> Members<'s> {
         };
         let required = match schema.get("required") {
             None => BTreeSet::new(),
-            Some(names) => names.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?,
+            Some(names) => names
+                .as_array()?
+                .iter()
+                .map(Value::as_str)
+                .collect::<Option<_>>()?,
         };
         let further = part(schema, "additionalProperties");
-        further.is_object().then_some(Self { schema, properties, required, further })
+        further.is_object().then_some(Self {
+            schema,
+            properties,
+            required,
+            further,
+        })
     }
 }
 
@@ -235,20 +376,33 @@ fn new_name<'s>(
     is: &Members<'s>,
     taken: &BTreeSet<&str>,
 ) -> Option<&'s str> {
-    let of_its_type = |now: &Value| types(schema).zip(types(now)).is_some_and(|(was, is)| was & is != 0);
+    let of_its_type = |now: &Value| {
+        types(schema)
+            .zip(types(now))
+            .is_some_and(|(was, is)| was & is != 0)
+    };
     let came: Vec<(&'s str, &Value)> = is
         .properties
         .iter()
         .map(|(name, schema)| (name.as_str(), schema))
-        .filter(|(name, now)| !was.properties.contains_key(*name) && !taken.contains(name) && of_its_type(now))
+        .filter(|(name, now)| {
+            !was.properties.contains_key(*name) && !taken.contains(name) && of_its_type(now)
+        })
         .take(100)
         .collect();
     // A bare type says too little to know a property by.
-    let is_telling =
-        canonical(schema).as_object().is_some_and(|rules| rules.len() > 1) || schema.get("description").is_some();
-    let is_same =
-        |now: &Value| canonical(now) == canonical(schema) && now.get("description") == schema.get("description");
-    let same: Vec<&str> = came.iter().filter(|(_, now)| is_same(now)).map(|(name, _)| *name).collect();
+    let is_telling = canonical(schema)
+        .as_object()
+        .is_some_and(|rules| rules.len() > 1)
+        || schema.get("description").is_some();
+    let is_same = |now: &Value| {
+        canonical(now) == canonical(schema) && now.get("description") == schema.get("description")
+    };
+    let same: Vec<&str> = came
+        .iter()
+        .filter(|(_, now)| is_same(now))
+        .map(|(name, _)| *name)
+        .collect();
     match (&same[..], is_telling) {
         ([only], true) => Some(only),
         _ => name::nearest(name, same.iter().copied())

@@ -21,7 +21,8 @@ struct Arm<'s> {
 impl<'s> Comparison<'s> {
     /// Compares two sides as unions; false where neither side is one, or where one says more beside its union.
     pub(super) fn unions(&mut self, old: &'s Value, new: &'s Value) -> bool {
-        let is_union = |schema: &Value| schema.get("anyOf").is_some() || schema.get("oneOf").is_some();
+        let is_union =
+            |schema: &Value| schema.get("anyOf").is_some() || schema.get("oneOf").is_some();
         match (is_union(old), is_union(new)) {
             (false, false) => return false,
             (true, true) => {}
@@ -47,10 +48,20 @@ impl<'s> Comparison<'s> {
         for key in ["anyOf", "oneOf"] {
             match (old.get(key), new.get(key)) {
                 (None, Some(_)) => {
-                    self.find_at(SchemaRule::UnionAdded, (old, new), key, format!("{key} must be met as well"));
+                    self.find_at(
+                        SchemaRule::UnionAdded,
+                        (old, new),
+                        key,
+                        format!("{key} must be met as well"),
+                    );
                 }
                 (Some(_), None) => {
-                    self.find_at(SchemaRule::UnionRemoved, (old, new), key, format!("{key} need not be met any more"));
+                    self.find_at(
+                        SchemaRule::UnionRemoved,
+                        (old, new),
+                        key,
+                        format!("{key} need not be met any more"),
+                    );
                 }
                 (Some(was), Some(is)) if was != is => match (arms_of(key, was), arms_of(key, is)) {
                     (Some(was), Some(is)) => self.arms((old, new), &was, &is),
@@ -68,11 +79,15 @@ impl<'s> Comparison<'s> {
         // Equal alternatives are paired first, so that an inserted one is paired with none; then the most similar ones
         // are.
         for least in [SAME, 1] {
-            for (index, arm) in
-                was.iter().enumerate().filter(|(index, _)| partner[*index].is_none()).collect::<Vec<_>>()
+            for (index, arm) in was
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| partner[*index].is_none())
+                .collect::<Vec<_>>()
             {
                 let free = is.iter().enumerate().filter(|(other, _)| !taken[*other]);
-                let scored = free.map(|(other, candidate)| (likeness(arm.schema, candidate.schema), other));
+                let scored =
+                    free.map(|(other, candidate)| (likeness(arm.schema, candidate.schema), other));
                 // Among equally similar ones the first is taken.
                 let best = scored
                     .filter(|(score, _)| *score >= least)
@@ -86,24 +101,51 @@ impl<'s> Comparison<'s> {
         for (index, arm) in was.iter().enumerate() {
             match partner[index] {
                 Some(other) => {
-                    let place = arm.place.or(is[other].place).map(|(key, index)| [key.to_owned(), index.to_string()]);
+                    let place = arm
+                        .place
+                        .or(is[other].place)
+                        .map(|(key, index)| [key.to_owned(), index.to_string()]);
                     let keys: Vec<&str> = place.iter().flatten().map(String::as_str).collect();
-                    self.inside((arm.schema, is[other].schema), Step::Same, &keys, (arm.schema, is[other].schema));
+                    self.inside(
+                        (arm.schema, is[other].schema),
+                        Step::Same,
+                        &keys,
+                        (arm.schema, is[other].schema),
+                    );
                 }
-                None if is.iter().any(|other| !self.effect(arm.schema, other.schema).narrows) => {}
+                None if is
+                    .iter()
+                    .any(|other| !self.effect(arm.schema, other.schema).narrows) => {}
                 None => {
                     let reason = "values of this alternative are no longer allowed".to_owned();
-                    self.arm(SchemaRule::ArmRemoved, around, *arm, arm.schema.clone(), Value::Null, reason);
+                    self.arm(
+                        SchemaRule::ArmRemoved,
+                        around,
+                        *arm,
+                        arm.schema.clone(),
+                        Value::Null,
+                        reason,
+                    );
                 }
             }
         }
         for (index, arm) in is.iter().enumerate().filter(|(index, _)| !taken[*index]) {
             debug_assert!(!taken[index]);
-            if was.iter().any(|other| !self.effect(other.schema, arm.schema).widens) {
+            if was
+                .iter()
+                .any(|other| !self.effect(other.schema, arm.schema).widens)
+            {
                 continue;
             }
             let reason = "values of a further alternative are allowed".to_owned();
-            self.arm(SchemaRule::ArmAdded, around, *arm, Value::Null, arm.schema.clone(), reason);
+            self.arm(
+                SchemaRule::ArmAdded,
+                around,
+                *arm,
+                Value::Null,
+                arm.schema.clone(),
+                reason,
+            );
         }
     }
 
@@ -127,10 +169,17 @@ impl<'s> Comparison<'s> {
 
 /// Returns `true` if the schema is a union with nothing but texts and a default beside it.
 fn is_alone(schema: &Value) -> bool {
-    let beside = |key: &String| TEXTS.contains(&key.as_str()) || key == "default" || key.starts_with("x-");
-    let unions = ["anyOf", "oneOf"].into_iter().filter(|key| schema.get(key).is_some()).count();
+    let beside =
+        |key: &String| TEXTS.contains(&key.as_str()) || key == "default" || key.starts_with("x-");
+    let unions = ["anyOf", "oneOf"]
+        .into_iter()
+        .filter(|key| schema.get(key).is_some())
+        .count();
     unions == 1
-        && schema.as_object().is_some_and(|map| map.keys().all(|key| key == "anyOf" || key == "oneOf" || beside(key)))
+        && schema.as_object().is_some_and(|map| {
+            map.keys()
+                .all(|key| key == "anyOf" || key == "oneOf" || beside(key))
+        })
 }
 
 /// Returns the alternatives of a schema; `None` if they cannot be told apart one by one.
@@ -140,26 +189,44 @@ fn arms(schema: &Value) -> Option<Vec<Arm<'_>>> {
             return arms_of(key, union);
         }
     }
-    Some(vec![Arm { schema, place: None }])
+    Some(vec![Arm {
+        schema,
+        place: None,
+    }])
 }
 
 fn arms_of<'s>(key: &str, union: &'s Value) -> Option<Vec<Arm<'s>>> {
     let key = if key == "anyOf" { "anyOf" } else { "oneOf" };
-    let schemas = union.as_array().filter(|schemas| schemas.len() <= ARMS_MAX)?;
+    let schemas = union
+        .as_array()
+        .filter(|schemas| schemas.len() <= ARMS_MAX)?;
     // A value in two alternatives is refused by oneOf, so that more in one of them may be less in all.
     if key == "oneOf" {
-        let pairs =
-            schemas.iter().enumerate().flat_map(|(index, one)| schemas[..index].iter().map(move |two| (one, two)));
+        let pairs = schemas
+            .iter()
+            .enumerate()
+            .flat_map(|(index, one)| schemas[..index].iter().map(move |two| (one, two)));
         if !pairs.into_iter().all(|(one, two)| are_apart(one, two)) {
             return None;
         }
     }
-    Some(schemas.iter().enumerate().map(|(index, schema)| Arm { schema, place: Some((key, index)) }).collect())
+    Some(
+        schemas
+            .iter()
+            .enumerate()
+            .map(|(index, schema)| Arm {
+                schema,
+                place: Some((key, index)),
+            })
+            .collect(),
+    )
 }
 
 /// Returns `true` if no value can meet both: their types differ, or a required member is another constant.
 fn are_apart(one: &Value, two: &Value) -> bool {
-    let (Some(types_one), Some(types_two)) = (types(one), types(two)) else { return false };
+    let (Some(types_one), Some(types_two)) = (types(one), types(two)) else {
+        return false;
+    };
     if types_one & types_two == 0 {
         return true;
     }
@@ -168,7 +235,10 @@ fn are_apart(one: &Value, two: &Value) -> bool {
     }
     required_constants(one).any(|(name, constants)| {
         required_constants(two).any(|(other, others)| {
-            name == other && constants.iter().all(|constant| others.iter().all(|other| is_other_text(constant, other)))
+            name == other
+                && constants
+                    .iter()
+                    .all(|constant| others.iter().all(|other| is_other_text(constant, other)))
         })
     })
 }
@@ -179,10 +249,18 @@ fn is_other_text(one: &Value, two: &Value) -> bool {
 }
 
 fn required_constants(schema: &Value) -> impl Iterator<Item = (&str, Vec<&Value>)> {
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let required = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
     required.filter_map(|name| {
         let property = schema.get("properties")?.get(name)?;
-        match (property.get("const"), property.get("enum").and_then(Value::as_array)) {
+        match (
+            property.get("const"),
+            property.get("enum").and_then(Value::as_array),
+        ) {
             (Some(constant), _) => Some((name, vec![constant])),
             (None, Some(constants)) => Some((name, constants.iter().collect())),
             (None, None) => None,
@@ -197,11 +275,14 @@ fn likeness(one: &Value, two: &Value) -> u32 {
     if canonical(one) == canonical(two) {
         return SAME;
     }
-    let (Some(types_one), Some(types_two)) = (types(one), types(two)) else { return 0 };
+    let (Some(types_one), Some(types_two)) = (types(one), types(two)) else {
+        return 0;
+    };
     if types_one & types_two == 0 || are_apart(one, two) {
         return 0;
     }
-    let constants = required_constants(one).any(|found| required_constants(two).any(|other| found == other));
+    let constants =
+        required_constants(one).any(|found| required_constants(two).any(|other| found == other));
     let titles = one.get("title").is_some() && one.get("title") == two.get("title");
     1 + u32::from(types_one == types_two) + 4 * u32::from(constants) + 2 * u32::from(titles)
 }

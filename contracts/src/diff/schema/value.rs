@@ -42,11 +42,17 @@ pub(super) fn types(schema: &Value) -> Option<u8> {
     };
     let mut types = match schema.get("type") {
         None => ALL,
-        Some(Value::Array(words)) => words.iter().try_fold(0, |types, word| Some(types | of(word)?))?,
+        Some(Value::Array(words)) => words
+            .iter()
+            .try_fold(0, |types, word| Some(types | of(word)?))?,
         Some(word) => of(word)?,
     };
     // Multiples of a whole number are whole.
-    if schema.get("multipleOf").and_then(Multiple::of).is_some_and(Multiple::is_whole) {
+    if schema
+        .get("multipleOf")
+        .and_then(Multiple::of)
+        .is_some_and(Multiple::is_whole)
+    {
         types &= !FRACTION;
     }
     Some(types)
@@ -73,14 +79,29 @@ fn words(types: u8) -> String {
     }
     let others = [
         (BOOLEAN, "boolean"),
-        (if types & number == number { 0 } else { INTEGER }, "integer"),
-        (if types & number == number { 0 } else { FRACTION }, "number with a fraction"),
+        (
+            if types & number == number { 0 } else { INTEGER },
+            "integer",
+        ),
+        (
+            if types & number == number {
+                0
+            } else {
+                FRACTION
+            },
+            "number with a fraction",
+        ),
         (STRING, "string"),
         (ARRAY, "array"),
         (OBJECT, "object"),
         (NULL, "null"),
     ];
-    words.extend(others.iter().filter(|(bit, _)| types & bit != 0).map(|(_, word)| *word));
+    words.extend(
+        others
+            .iter()
+            .filter(|(bit, _)| types & bit != 0)
+            .map(|(_, word)| *word),
+    );
     words.join(" or ")
 }
 
@@ -92,7 +113,11 @@ impl<'s> Comparison<'s> {
             return None;
         };
         let (lost, gained, both) = (was & !is, is & !was, was & is);
-        let key = if old.get("type") == new.get("type") { "multipleOf" } else { "type" };
+        let key = if old.get("type") == new.get("type") {
+            "multipleOf"
+        } else {
+            "type"
+        };
         match (lost, gained) {
             (0, 0) => {}
             (0, gained) => {
@@ -117,18 +142,41 @@ impl<'s> Comparison<'s> {
         if !is_listed(old) && !is_listed(new) {
             return false;
         }
-        let (Ok(was_valid), Ok(is_valid)) = (validate::validator(old), validate::validator(new)) else {
+        let (Ok(was_valid), Ok(is_valid)) = (validate::validator(old), validate::validator(new))
+        else {
             let reason = "the values cannot be checked".to_owned();
-            self.find(SchemaRule::UndecidedSchema, (old, new), "", old.clone(), new.clone(), reason);
+            self.find(
+                SchemaRule::UndecidedSchema,
+                (old, new),
+                "",
+                old.clone(),
+                new.clone(),
+                reason,
+            );
             return true;
         };
         let values = |schema: &Value, valid: &jsonschema::Validator| {
             let listed = listed(schema).or_else(|| few(schema))?;
-            Some(listed.into_iter().filter(|value| valid.is_valid(value)).collect::<Vec<Value>>())
+            Some(
+                listed
+                    .into_iter()
+                    .filter(|value| valid.is_valid(value))
+                    .collect::<Vec<Value>>(),
+            )
         };
         let (was, is) = (values(old, &was_valid), values(new, &is_valid));
-        let lost = was.iter().flatten().filter(|value| !is_valid.is_valid(value)).cloned().collect();
-        let gained = is.iter().flatten().filter(|value| !was_valid.is_valid(value)).cloned().collect();
+        let lost = was
+            .iter()
+            .flatten()
+            .filter(|value| !is_valid.is_valid(value))
+            .cloned()
+            .collect();
+        let gained = is
+            .iter()
+            .flatten()
+            .filter(|value| !was_valid.is_valid(value))
+            .cloned()
+            .collect();
         let key = ["enum", "const", "anyOf", "oneOf"].into_iter().find(|key| {
             let here = |schema: &Value| schema.get(key).is_some();
             here(old) || here(new)
@@ -137,58 +185,121 @@ impl<'s> Comparison<'s> {
         self.values(old, new, key, lost, gained);
         match (was.is_some(), is.is_some()) {
             (true, false) => {
-                self.find_at(SchemaRule::EnumRemoved, (old, new), key, "any value of the type is allowed".to_owned());
+                self.find_at(
+                    SchemaRule::EnumRemoved,
+                    (old, new),
+                    key,
+                    "any value of the type is allowed".to_owned(),
+                );
             }
             (false, true) => {
-                self.find_at(SchemaRule::EnumAdded, (old, new), key, "only the listed values are allowed".to_owned());
+                self.find_at(
+                    SchemaRule::EnumAdded,
+                    (old, new),
+                    key,
+                    "only the listed values are allowed".to_owned(),
+                );
             }
             _ => {}
         }
         for key in ["anyOf", "oneOf"] {
             if old.get(key) != new.get(key) && normal::same_rules(key, old, new) {
-                self.find_at(SchemaRule::TextChanged, (old, new), key, format!("texts or order inside {key} changed"));
+                self.find_at(
+                    SchemaRule::TextChanged,
+                    (old, new),
+                    key,
+                    format!("texts or order inside {key} changed"),
+                );
             }
         }
         true
     }
 
-    fn values(&mut self, old: &'s Value, new: &'s Value, key: &str, mut lost: Vec<Value>, mut gained: Vec<Value>) {
+    fn values(
+        &mut self,
+        old: &'s Value,
+        new: &'s Value,
+        key: &str,
+        mut lost: Vec<Value>,
+        mut gained: Vec<Value>,
+    ) {
         let pair = (old, new);
         let kinds = |values: &[Value]| values.iter().fold(0, |types, value| types | type_of(value));
         if !lost.is_empty() && !gained.is_empty() && kinds(&lost) & kinds(&gained) == 0 {
             let reason = format!("was {}, is {}", words(kinds(&lost)), words(kinds(&gained)));
-            return self.find(SchemaRule::TypeChanged, pair, key, lost.into(), gained.into(), reason);
+            return self.find(
+                SchemaRule::TypeChanged,
+                pair,
+                key,
+                lost.into(),
+                gained.into(),
+                reason,
+            );
         }
         lost.retain(|value| {
             if gained.len() > LIKELY_MAX {
                 return true;
             }
-            let Some(near) = likely(value, &gained) else { return true };
+            let Some(near) = likely(value, &gained) else {
+                return true;
+            };
             let reason = format!("{value} went, {near} looks like its new name");
-            self.find(SchemaRule::ValueRenamed, pair, key, value.clone(), near.clone(), reason);
+            self.find(
+                SchemaRule::ValueRenamed,
+                pair,
+                key,
+                value.clone(),
+                near.clone(),
+                reason,
+            );
             gained.retain(|value| *value != near);
             false
         });
         if !lost.is_empty() {
             let reason = format!("no longer one of the values: {}", listing(&lost));
-            self.find(SchemaRule::ValueRemoved, pair, key, lost.into(), Value::Null, reason);
+            self.find(
+                SchemaRule::ValueRemoved,
+                pair,
+                key,
+                lost.into(),
+                Value::Null,
+                reason,
+            );
         }
         if !gained.is_empty() {
             let reason = format!("also one of the values: {}", listing(&gained));
-            self.find(SchemaRule::ValueAdded, pair, key, Value::Null, gained.into(), reason);
+            self.find(
+                SchemaRule::ValueAdded,
+                pair,
+                key,
+                Value::Null,
+                gained.into(),
+                reason,
+            );
         }
     }
 
     /// Compares bounds and steps of numbers. `whole` means that neither side allows a fraction.
     pub(super) fn numbers(&mut self, old: &'s Value, new: &'s Value, whole: bool) {
-        for (key, exclusive, upwards) in [("minimum", "exclusiveMinimum", true), ("maximum", "exclusiveMaximum", false)]
-        {
-            let (Ok(was), Ok(is)) = (bound(old, key, exclusive, upwards), bound(new, key, exclusive, upwards)) else {
+        for (key, exclusive, upwards) in [
+            ("minimum", "exclusiveMinimum", true),
+            ("maximum", "exclusiveMaximum", false),
+        ] {
+            let (Ok(was), Ok(is)) = (
+                bound(old, key, exclusive, upwards),
+                bound(new, key, exclusive, upwards),
+            ) else {
                 self.undecided(key, old, new);
                 self.undecided(exclusive, old, new);
                 continue;
             };
-            let inside = |bound: Option<Bound>| if whole { bound.map(|bound| bound.inside(upwards)) } else { bound };
+            let inside = |bound: Option<Bound>| {
+                if whole {
+                    bound.map(|bound| bound.inside(upwards))
+                } else {
+                    bound
+                }
+            };
             let order = match (inside(was), inside(is)) {
                 (None, None) => Ordering::Equal,
                 (None, Some(_)) => Ordering::Less,
@@ -196,9 +307,14 @@ impl<'s> Comparison<'s> {
                 (Some(was), Some(is)) => was.compare(is, upwards),
             };
             let is_here = |schema: &Value, key: &str| schema.get(key).is_some();
-            let key =
-                if is_here(new, key) || (is_here(old, key) && !is_here(new, exclusive)) { key } else { exclusive };
-            let end = |bound: Option<Bound>| bound.map_or_else(|| "none".to_owned(), |bound| end(bound, upwards));
+            let key = if is_here(new, key) || (is_here(old, key) && !is_here(new, exclusive)) {
+                key
+            } else {
+                exclusive
+            };
+            let end = |bound: Option<Bound>| {
+                bound.map_or_else(|| "none".to_owned(), |bound| end(bound, upwards))
+            };
             self.bound(old, new, key, order, &format!("{} → {}", end(was), end(is)));
         }
         self.steps(old, new, whole);
@@ -231,26 +347,46 @@ impl<'s> Comparison<'s> {
             (None, None) => Ordering::Equal,
             (None, Some(_)) => Ordering::Less,
             (Some(_), None) => Ordering::Greater,
-            (Some(before), Some(after)) => match (before.is_multiple_of(after), after.is_multiple_of(before)) {
-                (true, true) => Ordering::Equal,
-                (false, true) => Ordering::Less,
-                (true, false) => Ordering::Greater,
-                (false, false) => {
-                    let reason = "multiples of one are not multiples of the other".to_owned();
-                    return self.find_at(SchemaRule::StepChanged, (old, new), key, reason);
+            (Some(before), Some(after)) => {
+                match (before.is_multiple_of(after), after.is_multiple_of(before)) {
+                    (true, true) => Ordering::Equal,
+                    (false, true) => Ordering::Less,
+                    (true, false) => Ordering::Greater,
+                    (false, false) => {
+                        let reason = "multiples of one are not multiples of the other".to_owned();
+                        return self.find_at(SchemaRule::StepChanged, (old, new), key, reason);
+                    }
                 }
-            },
+            }
         };
-        let shown = |step: Option<&Value>| step.map_or_else(|| "any".to_owned(), |step| format!("multiples of {step}"));
-        self.bound(old, new, key, order, &format!("{} → {}", shown(was), shown(is)));
+        let shown = |step: Option<&Value>| {
+            step.map_or_else(|| "any".to_owned(), |step| format!("multiples of {step}"))
+        };
+        self.bound(
+            old,
+            new,
+            key,
+            order,
+            &format!("{} → {}", shown(was), shown(is)),
+        );
     }
 
     pub(super) fn texts(&mut self, old: &'s Value, new: &'s Value) {
         self.count(old, new, "minLength", true);
         self.count(old, new, "maxLength", false);
         for (key, added, removed, changed) in [
-            ("pattern", SchemaRule::PatternAdded, SchemaRule::PatternRemoved, SchemaRule::PatternChanged),
-            ("format", SchemaRule::FormatAdded, SchemaRule::FormatRemoved, SchemaRule::FormatChanged),
+            (
+                "pattern",
+                SchemaRule::PatternAdded,
+                SchemaRule::PatternRemoved,
+                SchemaRule::PatternChanged,
+            ),
+            (
+                "format",
+                SchemaRule::FormatAdded,
+                SchemaRule::FormatRemoved,
+                SchemaRule::FormatChanged,
+            ),
         ] {
             let shown = |value: &Value| value.to_string();
             match (old.get(key), new.get(key)) {
@@ -259,11 +395,18 @@ impl<'s> Comparison<'s> {
                     self.find_at(added, (old, new), key, reason);
                 }
                 (Some(old_value), None) => {
-                    let reason = format!("texts need not meet the {key} {} any more", shown(old_value));
+                    let reason = format!(
+                        "texts need not meet the {key} {} any more",
+                        shown(old_value)
+                    );
                     self.find_at(removed, (old, new), key, reason);
                 }
                 (Some(was), Some(is)) if was != is => {
-                    let reason = format!("no rule says whether texts of the {key} {} are of {}", shown(was), shown(is));
+                    let reason = format!(
+                        "no rule says whether texts of the {key} {} are of {}",
+                        shown(was),
+                        shown(is)
+                    );
                     self.find_at(changed, (old, new), key, reason);
                 }
                 _ => {}
@@ -277,14 +420,33 @@ impl<'s> Comparison<'s> {
             None => Some(if least { 0 } else { u64::MAX }),
             Some(value) => number::count(value),
         };
-        let (Some(was), Some(is)) = (of(old), of(new)) else { return self.undecided(key, old, new) };
+        let (Some(was), Some(is)) = (of(old), of(new)) else {
+            return self.undecided(key, old, new);
+        };
         let order = if least { was.cmp(&is) } else { is.cmp(&was) };
-        let shown = |schema: &Value| schema.get(key).map_or_else(|| "none".to_owned(), Value::to_string);
-        self.bound(old, new, key, order, &format!("{} → {}", shown(old), shown(new)));
+        let shown = |schema: &Value| {
+            schema
+                .get(key)
+                .map_or_else(|| "none".to_owned(), Value::to_string)
+        };
+        self.bound(
+            old,
+            new,
+            key,
+            order,
+            &format!("{} → {}", shown(old), shown(new)),
+        );
     }
 
     /// Records the change of a bound. `Less` means that the old schema allowed more than the new one.
-    pub(super) fn bound(&mut self, old: &'s Value, new: &'s Value, key: &str, order: Ordering, change: &str) {
+    pub(super) fn bound(
+        &mut self,
+        old: &'s Value,
+        new: &'s Value,
+        key: &str,
+        order: Ordering,
+        change: &str,
+    ) {
         let rule = match order {
             Ordering::Equal => return,
             Ordering::Less => SchemaRule::Tightened,
@@ -302,7 +464,9 @@ fn listed(schema: &Value) -> Option<Vec<Value>> {
     if let Some(Value::Array(values)) = schema.get("enum") {
         return Some(values.clone());
     }
-    let arms = ["anyOf", "oneOf"].into_iter().find_map(|key| schema.get(key)?.as_array())?;
+    let arms = ["anyOf", "oneOf"]
+        .into_iter()
+        .find_map(|key| schema.get(key)?.as_array())?;
     let listed = arms.iter().map(|arm| listed(arm).or_else(|| few(arm)));
     Some(listed.collect::<Option<Vec<Vec<Value>>>>()?.concat())
 }
@@ -313,8 +477,17 @@ fn few(schema: &Value) -> Option<Vec<Value>> {
     if types & !(NULL | BOOLEAN) != 0 {
         return None;
     }
-    let all = [(NULL, Value::Null), (BOOLEAN, json!(false)), (BOOLEAN, json!(true))];
-    Some(all.into_iter().filter(|(bit, _)| types & bit != 0).map(|(_, value)| value).collect())
+    let all = [
+        (NULL, Value::Null),
+        (BOOLEAN, json!(false)),
+        (BOOLEAN, json!(true)),
+    ];
+    Some(
+        all.into_iter()
+            .filter(|(bit, _)| types & bit != 0)
+            .map(|(_, value)| value)
+            .collect(),
+    )
 }
 
 fn likely(value: &Value, gained: &[Value]) -> Option<Value> {
@@ -325,7 +498,11 @@ fn likely(value: &Value, gained: &[Value]) -> Option<Value> {
 
 fn listing(values: &[Value]) -> String {
     let shown: Vec<String> = values.iter().take(10).map(Value::to_string).collect();
-    let more = if values.len() > 10 { format!(" and {} more", values.len() - 10) } else { String::new() };
+    let more = if values.len() > 10 {
+        format!(" and {} more", values.len() - 10)
+    } else {
+        String::new()
+    };
     format!("{}{more}", shown.join(", "))
 }
 
@@ -333,8 +510,13 @@ fn listing(values: &[Value]) -> String {
 fn bound(schema: &Value, key: &str, exclusive: &str, upwards: bool) -> Result<Option<Bound>, ()> {
     let mut tightest: Option<Bound> = None;
     for (key, exclusive) in [(key, false), (exclusive, true)] {
-        let Some(value) = schema.get(key) else { continue };
-        let bound = Bound { at: Exact::of(value).ok_or(())?, exclusive };
+        let Some(value) = schema.get(key) else {
+            continue;
+        };
+        let bound = Bound {
+            at: Exact::of(value).ok_or(())?,
+            exclusive,
+        };
         if tightest.is_none_or(|found| found.compare(bound, upwards) == Ordering::Less) {
             tightest = Some(bound);
         }

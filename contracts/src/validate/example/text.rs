@@ -5,7 +5,13 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 /// Longest text that is made.
 const LENGTH_MAX: usize = 100_000;
 
-pub(super) fn build(format: Option<&str>, patterns: &[&str], least: usize, most: usize, nth: usize) -> Option<String> {
+pub(super) fn build(
+    format: Option<&str>,
+    patterns: &[&str],
+    least: usize,
+    most: usize,
+    nth: usize,
+) -> Option<String> {
     if least > LENGTH_MAX || least > most {
         return None;
     }
@@ -14,7 +20,11 @@ pub(super) fn build(format: Option<&str>, patterns: &[&str], least: usize, most:
         (Some(text), _) if fits(&text, least, most) => Some(text),
         (_, [pattern, ..]) => of_pattern(pattern, least, most, nth),
         (None, []) => {
-            let word = if nth == 0 { "text".to_owned() } else { format!("text{}", nth + 1) };
+            let word = if nth == 0 {
+                "text".to_owned()
+            } else {
+                format!("text{}", nth + 1)
+            };
             let mut text: String = match fits(&word, 0, most) {
                 true => word,
                 false => plain(nth, most),
@@ -55,7 +65,9 @@ fn of_format(format: &str, nth: usize) -> Option<String> {
         "ipv6" => format!("2001:db8::{:x}", nth + 1),
         "uri" | "iri" if nth == 0 => "https://example.com/".to_owned(),
         "uri" | "iri" => format!("https://example.com/{}", nth + 1),
-        "uri-reference" | "iri-reference" | "uri-template" | "json-pointer" => format!("/{}", nth + 1),
+        "uri-reference" | "iri-reference" | "uri-template" | "json-pointer" => {
+            format!("/{}", nth + 1)
+        }
         "relative-json-pointer" => format!("{nth}"),
         "uuid" => format!("00000000-0000-4000-8000-{:012x}", nth + 1),
         "regex" => format!("a{{{}}}", nth + 1),
@@ -74,7 +86,9 @@ fn lengthened(text: String, format: &str, least: usize) -> String {
         "email" | "idn-email" => {
             let local = (missing + 4).min(64) - 4;
             let rest = missing - local;
-            let labels: String = (0..rest).map(|index| if index % 60 == 59 { '.' } else { 'a' }).collect();
+            let labels: String = (0..rest)
+                .map(|index| if index % 60 == 59 { '.' } else { 'a' })
+                .collect();
             text.replacen('@', &format!("{}@{labels}", "r".repeat(local)), 1)
         }
         "uri" | "iri" | "uri-reference" | "iri-reference" | "json-pointer" | "uri-template" => {
@@ -96,11 +110,20 @@ fn fits(text: &str, least: usize, most: usize) -> bool {
 /// Makes a text that matches a pattern: the shortest way through it, with its loops run until the text is long enough.
 fn of_pattern(pattern: &str, least: usize, most: usize, nth: usize) -> Option<String> {
     // In these schemas `\d` is an ASCII digit.
-    let hir = regex_syntax::ParserBuilder::new().unicode(true).build().parse(&ascii_classes(pattern)).ok()?;
+    let hir = regex_syntax::ParserBuilder::new()
+        .unicode(true)
+        .build()
+        .parse(&ascii_classes(pattern))
+        .ok()?;
     let mut anchored = (false, false);
     anchors(&hir, &mut anchored);
     for extra in (0..=64).chain([128, 256, 512, 1_024, 4_096]) {
-        let mut writer = Writer { text: String::new(), extra, nth, over: false };
+        let mut writer = Writer {
+            text: String::new(),
+            extra,
+            nth,
+            over: false,
+        };
         writer.write(&hir);
         if writer.over {
             break;
@@ -159,8 +182,12 @@ fn ascii_classes(pattern: &str) -> String {
 
 fn anchors(hir: &Hir, found: &mut (bool, bool)) {
     let properties = hir.properties();
-    found.0 = properties.look_set_prefix().contains(regex_syntax::hir::Look::Start);
-    found.1 = properties.look_set_suffix().contains(regex_syntax::hir::Look::End);
+    found.0 = properties
+        .look_set_prefix()
+        .contains(regex_syntax::hir::Look::Start);
+    found.1 = properties
+        .look_set_suffix()
+        .contains(regex_syntax::hir::Look::End);
 }
 
 struct Writer {
@@ -205,9 +232,17 @@ impl Writer {
             self.text.push('a');
             return;
         };
-        let inside = |wanted: char| class.iter().any(|range| range.start() <= wanted && wanted <= range.end());
-        let good: Vec<char> =
-            ('a'..='z').chain('A'..='Z').chain('0'..='9').chain("-_. ".chars()).filter(|next| inside(*next)).collect();
+        let inside = |wanted: char| {
+            class
+                .iter()
+                .any(|range| range.start() <= wanted && wanted <= range.end())
+        };
+        let good: Vec<char> = ('a'..='z')
+            .chain('A'..='Z')
+            .chain('0'..='9')
+            .chain("-_. ".chars())
+            .filter(|next| inside(*next))
+            .collect();
         let chosen = match good.is_empty() {
             true => class.iter().next().map(|range| range.start()),
             false => Some(good[self.nth % good.len()]),

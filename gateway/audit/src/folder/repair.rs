@@ -25,11 +25,14 @@ pub(crate) struct Repaired {
 /// Repairs the ended chains. One that cannot be repaired is logged and left: it is no reason not to start.
 pub(crate) fn repair(survey: &Survey) -> Vec<Repaired> {
     let mut repaired = Vec::new();
-    let torn = |chain: &&ChainView| !chain.live && chain.segments.iter().any(|segment| segment.torn);
+    let torn =
+        |chain: &&ChainView| !chain.live && chain.segments.iter().any(|segment| segment.torn);
     for chain in survey.chains.iter().filter(torn) {
         match repair_chain(chain) {
             Ok(segments) => repaired.extend(segments),
-            Err(error) => tracing::warn!(chain = %chain.name, %error, "an audit chain cannot be repaired"),
+            Err(error) => {
+                tracing::warn!(chain = %chain.name, %error, "an audit chain cannot be repaired")
+            }
         }
         if repaired.len() >= REPAIRED_MAX {
             break;
@@ -40,14 +43,20 @@ pub(crate) fn repair(survey: &Survey) -> Vec<Repaired> {
 
 /// Repairs the torn segments of a chain. It may be any of them, since the last one may be empty, made and not begun.
 fn repair_chain(chain: &ChainView) -> io::Result<Vec<Repaired>> {
-    let Some(_lock) = lock_ended(&chain.path)? else { return Ok(Vec::new()) };
+    let Some(_lock) = lock_ended(&chain.path)? else {
+        return Ok(Vec::new());
+    };
     let mut repaired = Vec::new();
     for segment in chain.segments.iter().filter(|segment| segment.torn) {
         let whole = complete_bytes(&segment.path)?;
         // Another process may have been here first.
         if whole < fs::metadata(&segment.path)?.len() {
             let torn_bytes = move_aside(&segment.path, whole)?;
-            repaired.push(Repaired { chain: chain.name.clone(), segment: segment.number, torn_bytes });
+            repaired.push(Repaired {
+                chain: chain.name.clone(),
+                segment: segment.number,
+                torn_bytes,
+            });
         }
     }
     Ok(repaired)
@@ -75,7 +84,12 @@ pub(crate) fn complete_bytes(path: &Path) -> io::Result<u64> {
 fn move_aside(segment: &Path, from: u64) -> io::Result<u64> {
     let mut file = OpenOptions::new().read(true).write(true).open(segment)?;
     file.seek(SeekFrom::Start(from))?;
-    let mut aside = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(torn_path(segment))?;
+    let mut aside = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(torn_path(segment))?;
     let bytes = io::copy(&mut file, &mut aside)?;
     aside.flush()?;
     aside.sync_all()?;

@@ -72,14 +72,29 @@ struct Candidate<'a> {
 impl Removal {
     /// Plans a removal. It is empty if nothing is due, or if another process is at it. `own` is the chain of this
     /// process.
-    pub(crate) fn plan(folder: &Path, survey: &Survey, own: Option<&ChainName>, keep: Keep) -> io::Result<Self> {
-        let horizon = survey.openings().filter_map(|opening| opening.horizon.clone()).max();
-        let nothing = Self { horizon, ..Self::default() };
+    pub(crate) fn plan(
+        folder: &Path,
+        survey: &Survey,
+        own: Option<&ChainName>,
+        keep: Keep,
+    ) -> io::Result<Self> {
+        let horizon = survey
+            .openings()
+            .filter_map(|opening| opening.horizon.clone())
+            .max();
+        let nothing = Self {
+            horizon,
+            ..Self::default()
+        };
         let due = due(survey, own, keep, Timestamp::now());
         if due.is_empty() {
             return Ok(nothing);
         }
-        let lock = OpenOptions::new().append(true).create(true).mode(0o600).open(folder.join(".retention.lock"))?;
+        let lock = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(folder.join(".retention.lock"))?;
         weir_files::hand_over(&lock, folder);
         match lock.try_lock() {
             Ok(()) => {}
@@ -104,8 +119,16 @@ impl Removal {
             return Ok(nothing);
         }
         let horizon = nothing.horizon.max(dropped);
-        let victims = last_of.into_values().map(|(chain, removed)| Victim::new(chain, &removed)).collect();
-        Ok(Self { statements, horizon, victims, _locks: locks })
+        let victims = last_of
+            .into_values()
+            .map(|(chain, removed)| Victim::new(chain, &removed))
+            .collect();
+        Ok(Self {
+            statements,
+            horizon,
+            victims,
+            _locks: locks,
+        })
     }
 
     /// Removes the files. A failure is logged: the next run finds what is left.
@@ -125,9 +148,16 @@ impl Removal {
 
 impl Victim {
     fn new(chain: &ChainView, removed: &Removed) -> Self {
-        let gone = chain.segments.iter().filter(|segment| removed.whole || segment.number <= removed.segment);
+        let gone = chain
+            .segments
+            .iter()
+            .filter(|segment| removed.whole || segment.number <= removed.segment);
         let segments = gone.map(|segment| segment.path.clone()).collect();
-        Self { chain: chain.path.clone(), segments, whole: removed.whole }
+        Self {
+            chain: chain.path.clone(),
+            segments,
+            whole: removed.whole,
+        }
     }
 
     /// Removes the segments in order, so that what a kill in between leaves is the end of the chain.
@@ -148,12 +178,33 @@ impl Victim {
 }
 
 /// Returns what is older than kept, or the oldest of what is more than kept, within a chain in order.
-fn due<'a>(survey: &'a Survey, own: Option<&ChainName>, keep: Keep, now: Timestamp) -> Vec<Candidate<'a>> {
-    let mut candidates: Vec<_> = survey.chains.iter().flat_map(|chain| removable(chain, own)).collect();
-    candidates
-        .sort_by(|a, b| (a.ended, &a.chain.name, a.removed.segment).cmp(&(b.ended, &b.chain.name, b.removed.segment)));
-    let oldest_kept = keep.age.and_then(|age| now.checked_sub(SignedDuration::try_from(age).ok()?).ok());
-    let mut bytes: u64 = survey.chains.iter().flat_map(|chain| &chain.segments).map(|segment| segment.bytes).sum();
+fn due<'a>(
+    survey: &'a Survey,
+    own: Option<&ChainName>,
+    keep: Keep,
+    now: Timestamp,
+) -> Vec<Candidate<'a>> {
+    let mut candidates: Vec<_> = survey
+        .chains
+        .iter()
+        .flat_map(|chain| removable(chain, own))
+        .collect();
+    candidates.sort_by(|a, b| {
+        (a.ended, &a.chain.name, a.removed.segment).cmp(&(
+            b.ended,
+            &b.chain.name,
+            b.removed.segment,
+        ))
+    });
+    let oldest_kept = keep
+        .age
+        .and_then(|age| now.checked_sub(SignedDuration::try_from(age).ok()?).ok());
+    let mut bytes: u64 = survey
+        .chains
+        .iter()
+        .flat_map(|chain| &chain.segments)
+        .map(|segment| segment.bytes)
+        .sum();
     let mut due = Vec::new();
     for candidate in candidates.into_iter().take(SEGMENTS_MAX) {
         let old = oldest_kept.is_some_and(|oldest| candidate.ended < oldest);
@@ -173,7 +224,11 @@ fn removable<'a>(chain: &'a ChainView, own: Option<&ChainName>) -> Vec<Candidate
     if chain.live && !is_own {
         return Vec::new();
     }
-    let filled: Vec<&SegmentView> = chain.segments.iter().filter(|segment| segment.bytes > 0).collect();
+    let filled: Vec<&SegmentView> = chain
+        .segments
+        .iter()
+        .filter(|segment| segment.bytes > 0)
+        .collect();
     let mut candidates = Vec::new();
     let mut ended = Timestamp::MIN;
     for (index, segment) in filled.iter().enumerate() {
@@ -182,14 +237,32 @@ fn removable<'a>(chain: &'a ChainView, own: Option<&ChainName>) -> Vec<Candidate
         }
         // A segment ends where the next one begins; the last one with the chain.
         let end = match filled.get(index + 1) {
-            Some(next) => next.first.as_ref().map(|first| (first.time, first.seq.saturating_sub(1), first.prev, false)),
+            Some(next) => next
+                .first
+                .as_ref()
+                .map(|first| (first.time, first.seq.saturating_sub(1), first.prev, false)),
             None if is_own => None,
-            None => chain.last.map(|last| (last.time, last.seq, last.hash, true)),
+            None => chain
+                .last
+                .map(|last| (last.time, last.seq, last.hash, true)),
         };
-        let Some((time, seq, hash, whole)) = end else { break };
+        let Some((time, seq, hash, whole)) = end else {
+            break;
+        };
         ended = ended.max(time);
-        let removed = Removed { chain: chain.name.clone(), segment: segment.number, seq, hash, whole };
-        candidates.push(Candidate { ended, chain, bytes: segment.bytes, removed });
+        let removed = Removed {
+            chain: chain.name.clone(),
+            segment: segment.number,
+            seq,
+            hash,
+            whole,
+        };
+        candidates.push(Candidate {
+            ended,
+            chain,
+            bytes: segment.bytes,
+            removed,
+        });
     }
     candidates
 }
@@ -201,7 +274,9 @@ fn statements(
     last_of: &BTreeMap<&ChainName, (&ChainView, Removed)>,
 ) -> (Vec<Removed>, Option<ChainName>) {
     let goes = |chain: &ChainView, segment: &SegmentView| {
-        last_of.get(&chain.name).is_some_and(|(_, removed)| removed.whole || segment.number <= removed.segment)
+        last_of
+            .get(&chain.name)
+            .is_some_and(|(_, removed)| removed.whole || segment.number <= removed.segment)
     };
     let mut named = BTreeSet::new();
     let mut kept = BTreeMap::<&ChainName, u64>::new();
@@ -209,7 +284,9 @@ fn statements(
     for chain in &survey.chains {
         named.insert(&chain.name);
         for segment in &chain.segments {
-            let Some(first) = &segment.first else { continue };
+            let Some(first) = &segment.first else {
+                continue;
+            };
             if goes(chain, segment) {
                 for removed in &first.opening.removed {
                     let known = going.entry(&removed.chain).or_insert(removed);
@@ -228,11 +305,17 @@ fn statements(
     }
     let going = going.into_values().filter(|removed| {
         let newer = last_of.contains_key(&removed.chain);
-        let stated = kept.get(&removed.chain).is_some_and(|seq| *seq >= removed.seq);
+        let stated = kept
+            .get(&removed.chain)
+            .is_some_and(|seq| *seq >= removed.seq);
         !newer && !stated
     });
-    let (carried, dropped): (Vec<_>, Vec<_>) = going.partition(|removed| named.contains(&removed.chain));
+    let (carried, dropped): (Vec<_>, Vec<_>) =
+        going.partition(|removed| named.contains(&removed.chain));
     let new = last_of.values().map(|(_, removed)| removed);
-    let dropped = dropped.into_iter().map(|removed| removed.chain.clone()).max();
+    let dropped = dropped
+        .into_iter()
+        .map(|removed| removed.chain.clone())
+        .max();
     (new.chain(carried).cloned().collect(), dropped)
 }

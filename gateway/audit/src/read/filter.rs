@@ -32,12 +32,16 @@ const CLOCK_MARGIN: SignedDuration = SignedDuration::from_hours(1);
 impl Filter {
     /// Returns `true` if nothing that is asked for was written by then.
     pub(super) fn is_before(&self, time: Timestamp) -> bool {
-        self.since.and_then(|since| since.checked_sub(CLOCK_MARGIN).ok()).is_some_and(|since| time < since)
+        self.since
+            .and_then(|since| since.checked_sub(CLOCK_MARGIN).ok())
+            .is_some_and(|since| time < since)
     }
 
     /// Returns `true` if nothing that is asked for was written from then on.
     pub(super) fn is_after(&self, time: Timestamp) -> bool {
-        self.until.and_then(|until| until.checked_add(CLOCK_MARGIN).ok()).is_some_and(|until| time > until)
+        self.until
+            .and_then(|until| until.checked_add(CLOCK_MARGIN).ok())
+            .is_some_and(|until| time > until)
     }
 
     /// Returns the record of the line, if it is one and matches.
@@ -56,12 +60,21 @@ impl Filter {
 
     fn matches(&self, record: &Record) -> bool {
         let is = |member: &str, wanted: &Option<String>| {
-            wanted.as_deref().is_none_or(|wanted| record.text(member) == Some(wanted))
+            wanted
+                .as_deref()
+                .is_none_or(|wanted| record.text(member) == Some(wanted))
         };
-        let kind = || record.text("kind").is_some_and(|kind| self.kinds.iter().any(|wanted| wanted == kind));
+        let kind = || {
+            record
+                .text("kind")
+                .is_some_and(|kind| self.kinds.iter().any(|wanted| wanted == kind))
+        };
         let contract = |wanted: &String| {
             let contract = record.text("contract").unwrap_or_default();
-            contract == wanted || contract.split_once('@').is_some_and(|(name, _)| name == wanted)
+            contract == wanted
+                || contract
+                    .split_once('@')
+                    .is_some_and(|(name, _)| name == wanted)
         };
         self.since.is_none_or(|since| record.time >= since)
             && self.until.is_none_or(|until| record.time < until)
@@ -85,7 +98,10 @@ pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
         return Ok(time);
     }
     if let Ok(date) = text.parse::<Date>() {
-        return date.to_zoned(TimeZone::UTC).map(|start| start.timestamp()).map_err(|_| NotATime);
+        return date
+            .to_zoned(TimeZone::UTC)
+            .map(|start| start.timestamp())
+            .map_err(|_| NotATime);
     }
     let unit_seconds = match text.chars().last() {
         Some('s') => 1,
@@ -105,11 +121,26 @@ mod tests {
 
     #[test]
     fn times_of_the_command_line() {
-        assert_eq!(parse_time("2026-08-22").unwrap().to_string(), "2026-08-22T00:00:00Z");
-        assert_eq!(parse_time("2026-08-22T10:15:30+02:00").unwrap().to_string(), "2026-08-22T08:15:30Z");
+        assert_eq!(
+            parse_time("2026-08-22").unwrap().to_string(),
+            "2026-08-22T00:00:00Z"
+        );
+        assert_eq!(
+            parse_time("2026-08-22T10:15:30+02:00").unwrap().to_string(),
+            "2026-08-22T08:15:30Z"
+        );
         let two_hours_ago = parse_time("2h").unwrap();
         assert_eq!(Timestamp::now().duration_since(two_hours_ago).as_hours(), 2);
-        for wrong in ["", "h", "-1h", "2w", "é", "2026-13-01", "99999999999d", "4294967295d"] {
+        for wrong in [
+            "",
+            "h",
+            "-1h",
+            "2w",
+            "é",
+            "2026-13-01",
+            "99999999999d",
+            "4294967295d",
+        ] {
             assert_eq!(parse_time(wrong), Err(NotATime), "{wrong}");
         }
     }

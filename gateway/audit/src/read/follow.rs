@@ -27,7 +27,11 @@ struct Place {
 
 impl Follow {
     pub(super) fn new(folder: &Path, filter: Filter) -> Self {
-        Self { folder: folder.to_owned(), filter, places: BTreeMap::new() }
+        Self {
+            folder: folder.to_owned(),
+            filter,
+            places: BTreeMap::new(),
+        }
     }
 
     pub(super) fn begin(&mut self, chain: &ChainName, segment: u32, offset: u64) {
@@ -38,12 +42,20 @@ impl Follow {
     pub fn poll(&mut self) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
         let chains = chains(&self.folder)?;
-        self.places.retain(|name, _| chains.binary_search_by(|(chain, _)| chain.cmp(name)).is_ok());
+        self.places.retain(|name, _| {
+            chains
+                .binary_search_by(|(chain, _)| chain.cmp(name))
+                .is_ok()
+        });
         for (name, path) in chains {
             let place = self.places.entry(name.clone()).or_default();
             match read_on(&name, &path, place, &self.filter, &mut records) {
                 // The segment was removed by its age meanwhile, or the chain is another user's.
-                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::NotFound | ErrorKind::PermissionDenied
+                    ) => {}
                 result => result?,
             }
         }
@@ -64,7 +76,10 @@ fn read_on(
             continue;
         }
         if number > place.segment {
-            *place = Place { segment: number, offset: 0 };
+            *place = Place {
+                segment: number,
+                offset: 0,
+            };
         }
         let end = from_offset(chain, &segment, place.offset, filter, into)?;
         place.offset = end;

@@ -27,8 +27,13 @@ impl Keeper {
     pub(super) fn start(shared: Arc<Shared>) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let thread = thread::Builder::new().name("weir-audit".into()).spawn(move || run(&shared, &stopped))?;
-        Ok(Self { thread: Some(thread), stop })
+        let thread = thread::Builder::new()
+            .name("weir-audit".into())
+            .spawn(move || run(&shared, &stopped))?;
+        Ok(Self {
+            thread: Some(thread),
+            stop,
+        })
     }
 
     pub(super) fn wake(&self) {

@@ -133,7 +133,9 @@ impl Writer {
             return;
         }
         match self.write_waiting() {
-            Ok(()) if mem::take(&mut self.append_failing) => tracing::info!("the audit trail is written again"),
+            Ok(()) if mem::take(&mut self.append_failing) => {
+                tracing::info!("the audit trail is written again")
+            }
             Ok(()) => {}
             Err(error) => self.append_failed(&error),
         }
@@ -148,7 +150,10 @@ impl Writer {
     fn write_waiting(&mut self) -> io::Result<()> {
         let (bytes, written) = write(&self.file, &self.waiting);
         // Of the bytes that went in, whole lines stay: those records are written.
-        let whole = self.waiting[..bytes].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        let whole = self.waiting[..bytes]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |newline| newline + 1);
         self.whole_bytes += whole as u64;
         self.bytes += whole as u64;
         if written.is_ok() {
@@ -163,7 +168,10 @@ impl Writer {
         self.waiting.clear();
         self.waiting.shrink_to(ROOM_BYTES);
         let failed = written.as_ref().err().map(again);
-        let ended = mem::take(&mut self.batch).0.set(Written { last: self.head.0, failed });
+        let ended = mem::take(&mut self.batch).0.set(Written {
+            last: self.head.0,
+            failed,
+        });
         debug_assert!(ended.is_ok(), "a batch is written once");
         written
     }
@@ -186,11 +194,19 @@ impl Writer {
             }
         }
         let number = self.next_segment();
-        let name = self.chain.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = self
+            .chain
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
         let chain = name.parse().expect("the folder of a chain has its name");
         let opening = Opening::new(chain, number);
-        let body =
-            line::body(&Chained { act: ChainAct::Segment, process: None, opening: Some(&opening), uncertain: None });
+        let body = line::body(&Chained {
+            act: ChainAct::Segment,
+            process: None,
+            opening: Some(&opening),
+            uncertain: None,
+        });
         let file = match folder::create(&self.path(number)) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => self.take_left(number)?,
             file => file?,
@@ -230,7 +246,10 @@ impl Writer {
     /// Goes on in another file, whose first record is `opening`. On failure all is as before.
     pub(super) fn switch(&mut self, segment: u32, file: File, opening: &[u8]) -> io::Result<()> {
         if segment <= self.segment {
-            return Err(io::Error::new(ErrorKind::AlreadyExists, "another segment was begun meanwhile"));
+            return Err(io::Error::new(
+                ErrorKind::AlreadyExists,
+                "another segment was begun meanwhile",
+            ));
         }
         // The waiting records have their place before the opening; a failure is told to those who wait.
         self.flush();
@@ -289,7 +308,12 @@ impl Writer {
 
     /// Takes note of a sync of `files`, which was to bring `records` to the disk. On failure the files are tried again; a
     /// success after that is no repair, and a record says of which records it is none. True where one was written.
-    pub(super) fn synced(&mut self, mut files: Vec<Arc<File>>, result: &io::Result<()>, records: Uncertain) -> bool {
+    pub(super) fn synced(
+        &mut self,
+        mut files: Vec<Arc<File>>,
+        result: &io::Result<()>,
+        records: Uncertain,
+    ) -> bool {
         match result {
             Ok(()) => {
                 self.sync_failing = false;
@@ -297,7 +321,10 @@ impl Writer {
             }
             Err(error) => {
                 let before = self.unstated.map_or(0, Uncertain::count);
-                let all = Uncertain { from: self.unstated.map_or(records.from, |known| known.from), to: records.to };
+                let all = Uncertain {
+                    from: self.unstated.map_or(records.from, |known| known.from),
+                    to: records.to,
+                };
                 self.uncertain += all.count() - before;
                 self.unstated = Some(all);
                 if !self.sync_failing {
@@ -314,7 +341,9 @@ impl Writer {
     }
 
     fn state_uncertain(&mut self) -> bool {
-        let Some(uncertain) = self.unstated.take() else { return false };
+        let Some(uncertain) = self.unstated.take() else {
+            return false;
+        };
         let Uncertain { from, to } = uncertain;
         tracing::error!(
             from,
@@ -322,7 +351,12 @@ impl Writer {
             "the audit trail is synced again, but these records may be lost with the machine: a sync of them failed, and the \
              system forgets what it did not write then"
         );
-        let said = Chained { act: ChainAct::Uncertain, process: None, opening: None, uncertain: Some(uncertain) };
+        let said = Chained {
+            act: ChainAct::Uncertain,
+            process: None,
+            opening: None,
+            uncertain: Some(uncertain),
+        };
         match self.put(&line::body(&said).expect("a short record")) {
             Ok(()) => true,
             Err(error) => {
@@ -392,10 +426,18 @@ fn write(mut file: &File, bytes: &[u8]) -> (usize, io::Result<()>) {
 }
 
 fn last_line(lines: &[u8]) -> Option<Line<'_>> {
-    Line::parse(lines.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?)
+    Line::parse(
+        lines
+            .strip_suffix(b"\n")?
+            .rsplit(|byte| *byte == b'\n')
+            .next()?,
+    )
 }
 
 /// Returns the same error for one more of those who waited.
 fn again(error: &io::Error) -> io::Error {
-    error.raw_os_error().map_or_else(|| io::Error::new(error.kind(), error.to_string()), io::Error::from_raw_os_error)
+    error.raw_os_error().map_or_else(
+        || io::Error::new(error.kind(), error.to_string()),
+        io::Error::from_raw_os_error,
+    )
 }

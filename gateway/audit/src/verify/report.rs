@@ -96,8 +96,11 @@ pub enum ReceiptStatus {
 
 impl Report {
     pub(super) fn new(receipts: &[Receipt]) -> Self {
-        let check =
-            |receipt: &Receipt| ReceiptCheck { receipt: receipt.clone(), status: ReceiptStatus::Missing, record: None };
+        let check = |receipt: &Receipt| ReceiptCheck {
+            receipt: receipt.clone(),
+            status: ReceiptStatus::Missing,
+            record: None,
+        };
         Self {
             chains: 0,
             segments: 0,
@@ -114,7 +117,12 @@ impl Report {
 
     /// Returns `true` if nothing was found, and every receipt is honoured or was removed as stated.
     pub fn is_ok(&self) -> bool {
-        let kept = |check: &ReceiptCheck| matches!(check.status, ReceiptStatus::Present | ReceiptStatus::Removed);
+        let kept = |check: &ReceiptCheck| {
+            matches!(
+                check.status,
+                ReceiptStatus::Present | ReceiptStatus::Removed
+            )
+        };
         self.findings_count == 0 && self.receipts.iter().all(kept)
     }
 
@@ -132,18 +140,32 @@ impl Report {
     pub(super) fn warn(&mut self, chain: Option<&ChainName>, file: Option<&str>, detail: String) {
         self.warnings_count += 1;
         if self.warnings.len() < LISTED_MAX {
-            self.warnings.push(Warning { chain: chain.cloned(), file: file.map(str::to_owned), detail });
+            self.warnings.push(Warning {
+                chain: chain.cloned(),
+                file: file.map(str::to_owned),
+                detail,
+            });
         }
     }
 }
 
 impl Finding {
     pub(super) fn new(what: Problem, chain: &ChainName, detail: String) -> Self {
-        Self { what, chain: chain.clone(), file: None, line: None, detail }
+        Self {
+            what,
+            chain: chain.clone(),
+            file: None,
+            line: None,
+            detail,
+        }
     }
 
     pub(super) fn at(self, file: &str, line: u64) -> Self {
-        Self { file: Some(file.to_owned()), line: Some(line), ..self }
+        Self {
+            file: Some(file.to_owned()),
+            line: Some(line),
+            ..self
+        }
     }
 }
 
@@ -162,10 +184,19 @@ impl fmt::Display for Report {
         for check in &self.receipts {
             writeln!(to, "receipt {}: {}", check.receipt, check.status.text())?;
         }
-        let verdict = if self.is_ok() { "the trail is whole" } else { "THE TRAIL IS NOT WHOLE" };
-        let count = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let verdict = if self.is_ok() {
+            "the trail is whole"
+        } else {
+            "THE TRAIL IS NOT WHOLE"
+        };
+        let count =
+            |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let (records, chains) = (count(self.records, "record"), count(self.chains, "chain"));
-        writeln!(to, "{verdict}: {records} in {chains}, {}", count(self.findings_count, "finding"))
+        writeln!(
+            to,
+            "{verdict}: {records} in {chains}, {}",
+            count(self.findings_count, "finding")
+        )
     }
 }
 

@@ -53,7 +53,12 @@ struct Place {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(chain: &'a ChainName, path: &'a Path, expected: &'a [Expected], report: &'a mut Report) -> Self {
+    pub(super) fn new(
+        chain: &'a ChainName,
+        path: &'a Path,
+        expected: &'a [Expected],
+        report: &'a mut Report,
+    ) -> Self {
         let mut by_seq = BTreeMap::<u64, Vec<&Expected>>::new();
         for expected in expected {
             by_seq.entry(expected.seq).or_default().push(expected);
@@ -78,11 +83,15 @@ impl<'a> Walk<'a> {
         let first = segments.first().map(|(number, _)| *number);
         for (number, path) in &segments {
             self.report.segments += 1;
-            self.place = Place { file: folder::segment_name(*number), line: 0 };
+            self.place = Place {
+                file: folder::segment_name(*number),
+                line: 0,
+            };
             match self.segment(*number, path) {
                 Ok(()) => {}
                 // The chain's first segments may go while we read; the next one then demands a statement.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && Some(*number) == first => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound && Some(*number) == first => {
+                }
                 Err(error) => self.find(Problem::Unreadable, error.to_string()),
             }
         }
@@ -103,16 +112,23 @@ impl<'a> Walk<'a> {
                     }
                     self.line(line);
                 }
-                Piece::TooLong => self.damage(format!("the line is longer than {LINE_MAX_BYTES} bytes")),
+                Piece::TooLong => {
+                    self.damage(format!("the line is longer than {LINE_MAX_BYTES} bytes"))
+                }
                 Piece::Torn { bytes } => torn = Some(bytes),
             }
         }
         self.report.bytes += lines.offset;
         if let Some(bytes) = torn {
             let live = folder::is_live(self.path).unwrap_or_default();
-            let why = if live { "its process is writing" } else { "its process was killed; the next one repairs it" };
+            let why = if live {
+                "its process is writing"
+            } else {
+                "its process was killed; the next one repairs it"
+            };
             let detail = format!("{bytes} bytes after the last whole line: {why}");
-            self.report.warn(Some(self.chain), Some(&self.place.file), detail);
+            self.report
+                .warn(Some(self.chain), Some(&self.place.file), detail);
         }
         Ok(())
     }
@@ -120,11 +136,16 @@ impl<'a> Walk<'a> {
     /// Returns `true` for a segment of another chain, or another segment of this one: it tells nothing about the
     /// records that belong here.
     fn is_foreign(&mut self, number: u32, line: &[u8]) -> bool {
-        let Some(first) = First::parse(line) else { return false };
+        let Some(first) = First::parse(line) else {
+            return false;
+        };
         let (chain, segment) = (&first.opening.chain, first.opening.segment);
         let foreign = chain != self.chain || segment != number;
         if foreign {
-            self.find(Problem::Foreign, format!("this is segment {segment} of chain {chain}"));
+            self.find(
+                Problem::Foreign,
+                format!("this is segment {segment} of chain {chain}"),
+            );
         }
         foreign
     }
@@ -134,7 +155,10 @@ impl<'a> Walk<'a> {
             return self.damage("the line has not the form of a record".into());
         };
         if !line.is_intact() {
-            return self.damage(format!("the line says it is record {}, and its bytes do not give its hash", line.seq));
+            return self.damage(format!(
+                "the line says it is record {}, and its bytes do not give its hash",
+                line.seq
+            ));
         }
         if serde_json::from_slice::<IgnoredAny>(bytes).is_err() {
             return self.damage("the line is not JSON".into());
@@ -150,12 +174,15 @@ impl<'a> Walk<'a> {
 
     /// Warns of records whose sync failed. They are here now; records lost with a machine would be found as missing.
     fn warn_of_uncertain(&mut self, bytes: &[u8]) {
-        let Some(Uncertain { from, to }) = Uncertain::parse(bytes) else { return };
+        let Some(Uncertain { from, to }) = Uncertain::parse(bytes) else {
+            return;
+        };
         let detail = format!(
             "the records {from} to {to} are uncertain: a sync of them failed, and a crash of the machine could lose them \
              although later syncs succeeded"
         );
-        self.report.warn(Some(self.chain), Some(&self.place.file), detail);
+        self.report
+            .warn(Some(self.chain), Some(&self.place.file), detail);
     }
 
     fn record(&mut self, line: &Line<'_>) {
@@ -173,7 +200,10 @@ impl<'a> Walk<'a> {
         if skipped > self.damaged {
             self.gap(next..=line.seq - 1);
         } else if skipped == 0 && line.prev != prev {
-            let detail = format!("record {} follows another record than the one before it", line.seq);
+            let detail = format!(
+                "record {} follows another record than the one before it",
+                line.seq
+            );
             self.find(Problem::Replaced, detail);
         }
         self.last = Some((line.seq, line.hash));
@@ -187,31 +217,60 @@ impl<'a> Walk<'a> {
         self.last = Some((line.seq, line.hash));
         if before == 0 {
             if line.seq == 0 || line.prev != Hash::NONE {
-                self.find(Problem::Replaced, "the first record names one before it".into());
+                self.find(
+                    Problem::Replaced,
+                    "the first record names one before it".into(),
+                );
             }
         } else if before > damaged {
-            let detail = format!("the records up to {before} are missing, and no record states their removal");
+            let detail = format!(
+                "the records up to {before} are missing, and no record states their removal"
+            );
             let finding = self.finding(Problem::Deleted, detail);
             let chain = self.chain.clone();
-            self.demands.push(Demand { chain, seq: before, hash: Some(line.prev), by: None, finding });
+            self.demands.push(Demand {
+                chain,
+                seq: before,
+                hash: Some(line.prev),
+                by: None,
+                finding,
+            });
         }
     }
 
     fn gap(&mut self, missing: RangeInclusive<u64>) {
-        let gap = Gap { missing, before: self.place.clone() };
-        if self.gaps.len() < GAPS_MAX { self.gaps.push(gap) } else { self.deleted(&gap) }
+        let gap = Gap {
+            missing,
+            before: self.place.clone(),
+        };
+        if self.gaps.len() < GAPS_MAX {
+            self.gaps.push(gap)
+        } else {
+            self.deleted(&gap)
+        }
     }
 
     /// Reports a number that was passed already: it fills a gap, or was there before.
     fn late(&mut self, seq: u64) {
         let Some(at) = self.gaps.iter().position(|gap| gap.missing.contains(&seq)) else {
-            return self.find(Problem::Inserted, format!("record {seq} stands here although its place is earlier"));
+            return self.find(
+                Problem::Inserted,
+                format!("record {seq} stands here although its place is earlier"),
+            );
         };
         let gap = self.gaps.swap_remove(at);
         let (start, end) = gap.missing.into_inner();
-        let left = [start..=seq - 1, seq + 1..=end].into_iter().filter(|range| !range.is_empty());
-        self.gaps.extend(left.map(|missing| Gap { missing, before: gap.before.clone() }));
-        self.find(Problem::OutOfOrder, format!("record {seq} stands after later ones"));
+        let left = [start..=seq - 1, seq + 1..=end]
+            .into_iter()
+            .filter(|range| !range.is_empty());
+        self.gaps.extend(left.map(|missing| Gap {
+            missing,
+            before: gap.before.clone(),
+        }));
+        self.find(
+            Problem::OutOfOrder,
+            format!("record {seq} stands after later ones"),
+        );
     }
 
     fn deleted(&mut self, gap: &Gap) {
@@ -220,13 +279,16 @@ impl<'a> Walk<'a> {
             true => format!("record {start} is missing before this line"),
             false => format!("the records {start} to {end} are missing before this line"),
         };
-        let finding = Finding::new(Problem::Deleted, self.chain, detail).at(&gap.before.file, gap.before.line);
+        let finding = Finding::new(Problem::Deleted, self.chain, detail)
+            .at(&gap.before.file, gap.before.line);
         self.report.add(finding);
     }
 
     fn meet_expectations(&mut self, line: &Line<'_>) {
         // A second record of this number meets nothing any more.
-        let Some(expected) = self.expected.remove(&line.seq) else { return };
+        let Some(expected) = self.expected.remove(&line.seq) else {
+            return;
+        };
         let mut told = false;
         for expected in expected {
             let met = expected.hash == line.hash;
@@ -234,11 +296,18 @@ impl<'a> Walk<'a> {
                 self.ended = Some(line.seq);
             }
             if let By::Receipt(index) = expected.by {
-                let status = if met { ReceiptStatus::Present } else { ReceiptStatus::Replaced };
+                let status = if met {
+                    ReceiptStatus::Present
+                } else {
+                    ReceiptStatus::Replaced
+                };
                 self.report.receipts[index].status = status;
             }
             if !met && !std::mem::replace(&mut told, true) {
-                let detail = format!("record {} is not the one that {} names", line.seq, expected.by);
+                let detail = format!(
+                    "record {} is not the one that {} names",
+                    line.seq, expected.by
+                );
                 self.find(Problem::Replaced, detail);
             }
         }
@@ -250,21 +319,38 @@ impl<'a> Walk<'a> {
         }
         let last = self.last.map_or(0, |(seq, _)| seq);
         match self.last {
-            Some((seq, hash)) => self.report.heads.push(Receipt { chain: self.chain.clone(), seq, hash }),
+            Some((seq, hash)) => self.report.heads.push(Receipt {
+                chain: self.chain.clone(),
+                seq,
+                hash,
+            }),
             // A chain appears with its first record: even when nobody names it, one was here.
-            None => self.demand(Problem::Deleted, 1, None, None, "the chain has no record at all".into()),
+            None => self.demand(
+                Problem::Deleted,
+                1,
+                None,
+                None,
+                "the chain has no record at all".into(),
+            ),
         }
         if let Some(ended) = self.ended.filter(|ended| *ended < last) {
-            let detail = format!("the chain had ended with record {ended}, and goes on to record {last}");
+            let detail =
+                format!("the chain had ended with record {ended}, and goes on to record {last}");
             self.report.find(Problem::Inserted, self.chain, detail);
         }
         let mut told = BTreeSet::new();
         for expected in std::mem::take(&mut self.expected).into_values().flatten() {
             let (by, seq) = (&expected.by, expected.seq);
             let (what, detail) = if seq <= last {
-                (Problem::Deleted, format!("record {seq} is not there, and {by} names it"))
+                (
+                    Problem::Deleted,
+                    format!("record {seq} is not there, and {by} names it"),
+                )
             } else if told.insert(by) {
-                (Problem::Cut, format!("the chain ends with record {last}, and {by} names record {seq}"))
+                (
+                    Problem::Cut,
+                    format!("the chain ends with record {last}, and {by} names record {seq}"),
+                )
             } else {
                 continue;
             };
@@ -273,9 +359,22 @@ impl<'a> Walk<'a> {
     }
 
     /// Notes what is found if no record states that this one was removed.
-    fn demand(&mut self, what: Problem, seq: u64, hash: Option<Hash>, by: Option<By>, detail: String) {
+    fn demand(
+        &mut self,
+        what: Problem,
+        seq: u64,
+        hash: Option<Hash>,
+        by: Option<By>,
+        detail: String,
+    ) {
         let finding = Finding::new(what, self.chain, detail);
-        self.demands.push(Demand { chain: self.chain.clone(), seq, hash, by, finding });
+        self.demands.push(Demand {
+            chain: self.chain.clone(),
+            seq,
+            hash,
+            by,
+            finding,
+        });
     }
 
     fn find(&mut self, what: Problem, detail: String) {
@@ -286,7 +385,11 @@ impl<'a> Walk<'a> {
     /// Makes a finding at the line that is read.
     fn finding(&self, what: Problem, detail: String) -> Finding {
         let finding = Finding::new(what, self.chain, detail);
-        if self.place.line > 0 { finding.at(&self.place.file, self.place.line) } else { finding }
+        if self.place.line > 0 {
+            finding.at(&self.place.file, self.place.line)
+        } else {
+            finding
+        }
     }
 
     fn warn_of_strangers(&mut self) -> io::Result<()> {

@@ -26,13 +26,26 @@ fn problems(folder: &Path, receipts: &[Receipt]) -> Vec<Problem> {
 }
 
 fn segment(folder: &Path, receipt: &Receipt, number: u32) -> PathBuf {
-    folder.join(receipt.chain.as_str()).join(format!("{number:06}.jsonl"))
+    folder
+        .join(receipt.chain.as_str())
+        .join(format!("{number:06}.jsonl"))
 }
 
 fn lines(path: &Path) -> Vec<String> {
-    fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
+    fs::read_to_string(path)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 fn write_lines(path: &Path, lines: &[String]) {
-    fs::write(path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    fs::write(
+        path,
+        lines
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect::<String>(),
+    )
+    .unwrap();
 }

@@ -18,28 +18,40 @@ fn by<'a>(id: &'a str, agent: &'a str, tool: &'a str, outcome: Outcome) -> Event
         contract: Some("airports@1.2.0"),
         ..About::default()
     };
-    Event::Call(Call { about, outcome, code: None, ms: 1.0 })
+    Event::Call(Call {
+        about,
+        outcome,
+        code: None,
+        ms: 1.0,
+    })
 }
 
 /// Writes two chains in turns.
 fn written(folder: &Path) -> (Trail, Trail) {
     let (one, two) = (open(folder), open(folder));
     one.append(&by("c_1", "ada", "find", Outcome::Ok)).unwrap();
-    two.append(&by("c_2", "bob", "find", Outcome::Refused)).unwrap();
+    two.append(&by("c_2", "bob", "find", Outcome::Refused))
+        .unwrap();
     one.rotate().unwrap();
-    one.append(&by("c_3", "ada", "list", Outcome::Failed)).unwrap();
+    one.append(&by("c_3", "ada", "list", Outcome::Failed))
+        .unwrap();
     two.append(&by("c_4", "ada", "find", Outcome::Ok)).unwrap();
     (one, two)
 }
 
 fn calls() -> Filter {
-    Filter { kinds: vec!["call".into()], ..Filter::default() }
+    Filter {
+        kinds: vec!["call".into()],
+        ..Filter::default()
+    }
 }
 
 #[track_caller]
 fn check(folder: &Path, filter: Filter, expected: &[&str]) {
-    let ids: Vec<String> =
-        read(folder, filter).unwrap().map(|record| record.unwrap().text("call_id").unwrap().to_owned()).collect();
+    let ids: Vec<String> = read(folder, filter)
+        .unwrap()
+        .map(|record| record.unwrap().text("call_id").unwrap().to_owned())
+        .collect();
     assert_eq!(ids, expected);
 }
 
@@ -49,7 +61,11 @@ fn chains_are_merged_by_time() {
     let _trails = written(folder.path());
     check(folder.path(), calls(), &["c_1", "c_2", "c_3", "c_4"]);
     let all = read(folder.path(), Filter::default()).unwrap().count();
-    assert_eq!(all, 4 + 2 + 1, "the openings of two chains and of a segment");
+    assert_eq!(
+        all,
+        4 + 2 + 1,
+        "the openings of two chains and of a segment"
+    );
 }
 
 #[test]
@@ -57,17 +73,100 @@ fn filters_narrow() {
     let folder = tempfile::tempdir().unwrap();
     let (one, _two) = written(folder.path());
     let some = |text: &str| Some(text.to_owned());
-    check(folder.path(), Filter { agent: some("ada"), ..calls() }, &["c_1", "c_3", "c_4"]);
-    check(folder.path(), Filter { tool: some("find"), outcome: some("ok"), ..calls() }, &["c_1", "c_4"]);
-    check(folder.path(), Filter { call_id: some("c_2"), ..Filter::default() }, &["c_2"]);
-    check(folder.path(), Filter { contract: some("airports"), limit: Some(2), ..calls() }, &["c_1", "c_2"]);
-    check(folder.path(), Filter { contract: some("airports@1.2.0"), limit: Some(1), ..calls() }, &["c_1"]);
-    check(folder.path(), Filter { contract: some("airports@1.2"), ..calls() }, &[]);
-    check(folder.path(), Filter { text: some("\"failed\""), ..calls() }, &["c_3"]);
-    check(folder.path(), Filter { tenant: some("south"), ..calls() }, &[]);
-    let third = read(folder.path(), Filter { call_id: some("c_3"), ..calls() }).unwrap().next().unwrap().unwrap();
-    check(folder.path(), Filter { since: Some(third.time), ..calls() }, &["c_3", "c_4"]);
-    check(folder.path(), Filter { until: Some(third.time), ..calls() }, &["c_1", "c_2"]);
+    check(
+        folder.path(),
+        Filter {
+            agent: some("ada"),
+            ..calls()
+        },
+        &["c_1", "c_3", "c_4"],
+    );
+    check(
+        folder.path(),
+        Filter {
+            tool: some("find"),
+            outcome: some("ok"),
+            ..calls()
+        },
+        &["c_1", "c_4"],
+    );
+    check(
+        folder.path(),
+        Filter {
+            call_id: some("c_2"),
+            ..Filter::default()
+        },
+        &["c_2"],
+    );
+    check(
+        folder.path(),
+        Filter {
+            contract: some("airports"),
+            limit: Some(2),
+            ..calls()
+        },
+        &["c_1", "c_2"],
+    );
+    check(
+        folder.path(),
+        Filter {
+            contract: some("airports@1.2.0"),
+            limit: Some(1),
+            ..calls()
+        },
+        &["c_1"],
+    );
+    check(
+        folder.path(),
+        Filter {
+            contract: some("airports@1.2"),
+            ..calls()
+        },
+        &[],
+    );
+    check(
+        folder.path(),
+        Filter {
+            text: some("\"failed\""),
+            ..calls()
+        },
+        &["c_3"],
+    );
+    check(
+        folder.path(),
+        Filter {
+            tenant: some("south"),
+            ..calls()
+        },
+        &[],
+    );
+    let third = read(
+        folder.path(),
+        Filter {
+            call_id: some("c_3"),
+            ..calls()
+        },
+    )
+    .unwrap()
+    .next()
+    .unwrap()
+    .unwrap();
+    check(
+        folder.path(),
+        Filter {
+            since: Some(third.time),
+            ..calls()
+        },
+        &["c_3", "c_4"],
+    );
+    check(
+        folder.path(),
+        Filter {
+            until: Some(third.time),
+            ..calls()
+        },
+        &["c_1", "c_2"],
+    );
     assert_eq!(third.receipt(), one.head());
     let (hours, time) = (SignedDuration::from_hours(2), third.time);
     for (since, until, last) in [
@@ -77,8 +176,21 @@ fn filters_narrow() {
         (Some(time + hours), None, None),
         (None, Some(time - hours), None),
     ] {
-        let (records, _) = tail(folder.path(), Filter { since, until, ..calls() }, 1).unwrap();
-        assert_eq!(records.first().and_then(|record| record.text("call_id")), last, "{since:?} to {until:?}");
+        let (records, _) = tail(
+            folder.path(),
+            Filter {
+                since,
+                until,
+                ..calls()
+            },
+            1,
+        )
+        .unwrap();
+        assert_eq!(
+            records.first().and_then(|record| record.text("call_id")),
+            last,
+            "{since:?} to {until:?}"
+        );
     }
 }
 
@@ -87,7 +199,10 @@ fn the_last_ones_and_what_follows() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = written(folder.path());
     let ids = |records: Vec<weir_audit::Record>| -> Vec<String> {
-        records.iter().map(|record| record.text("call_id").unwrap().to_owned()).collect()
+        records
+            .iter()
+            .map(|record| record.text("call_id").unwrap().to_owned())
+            .collect()
     };
     let (last, mut follow) = tail(folder.path(), calls(), 3).unwrap();
     assert_eq!(ids(last), ["c_2", "c_3", "c_4"]);
@@ -98,13 +213,17 @@ fn the_last_ones_and_what_follows() {
     one.rotate().unwrap();
     one.append(&by("c_7", "ada", "find", Outcome::Ok)).unwrap();
     let three = open(folder.path());
-    three.append(&by("c_8", "ada", "find", Outcome::Ok)).unwrap();
+    three
+        .append(&by("c_8", "ada", "find", Outcome::Ok))
+        .unwrap();
     assert_eq!(ids(follow.poll().unwrap()), ["c_5", "c_6", "c_7", "c_8"]);
 
     // Half a line is nothing yet.
     let path = segment(folder.path(), &three.head(), 1);
     let whole = fs::read(&path).unwrap();
-    three.append(&by("c_9", "ada", "find", Outcome::Ok)).unwrap();
+    three
+        .append(&by("c_9", "ada", "find", Outcome::Ok))
+        .unwrap();
     let more = fs::read(&path).unwrap();
     fs::write(&path, &more[..whole.len() + 40]).unwrap();
     assert_eq!(ids(follow.poll().unwrap()), Vec::<String>::new());
@@ -122,7 +241,9 @@ impl io::Write for Reader {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.line.push_str(std::str::from_utf8(bytes).unwrap());
         if self.line.ends_with('\n') {
-            self.lines.send(std::mem::take(&mut self.line)).map_err(|_| io::ErrorKind::BrokenPipe)?;
+            self.lines
+                .send(std::mem::take(&mut self.line))
+                .map_err(|_| io::ErrorKind::BrokenPipe)?;
         }
         Ok(bytes.len())
     }
@@ -139,10 +260,16 @@ fn tail_follows_until_its_reader_has_gone() {
     let (lines, read) = mpsc::sync_channel(0);
     thread::scope(|scope| {
         let tail = scope.spawn(|| {
-            let mut out = Reader { lines, line: String::new() };
+            let mut out = Reader {
+                lines,
+                line: String::new(),
+            };
             command::tail(folder.path(), calls(), 2, true, true, &mut out)
         });
-        let id = || serde_json::from_str::<serde_json::Value>(&read.recv().unwrap()).unwrap()["call_id"].clone();
+        let id = || {
+            serde_json::from_str::<serde_json::Value>(&read.recv().unwrap()).unwrap()["call_id"]
+                .clone()
+        };
         assert_eq!((id(), id()), (json!("c_3"), json!("c_4")));
         one.append(&by("c_5", "ada", "find", Outcome::Ok)).unwrap();
         assert_eq!(id(), "c_5");
@@ -157,16 +284,39 @@ fn tail_follows_until_its_reader_has_gone() {
 fn what_is_shown_is_plain() {
     let folder = tempfile::tempdir().unwrap();
     let trail = open(folder.path());
-    let clear = json!({"note": "\u{1b}[2J\u{9b}1m\nx", "b\u{202e}": "\u{202e}txt"}).as_object().cloned();
-    let about = About { call_id: "c_1", agent: "a b", clear: clear.as_ref(), transport: "http", ..About::default() };
-    trail.append(&Event::Call(Call { about, outcome: Outcome::Ok, code: None, ms: 1.5 })).unwrap();
+    let clear = json!({"note": "\u{1b}[2J\u{9b}1m\nx", "b\u{202e}": "\u{202e}txt"})
+        .as_object()
+        .cloned();
+    let about = About {
+        call_id: "c_1",
+        agent: "a b",
+        clear: clear.as_ref(),
+        transport: "http",
+        ..About::default()
+    };
+    trail
+        .append(&Event::Call(Call {
+            about,
+            outcome: Outcome::Ok,
+            code: None,
+            ms: 1.5,
+        }))
+        .unwrap();
     let mut out = Vec::new();
     command::query(folder.path(), calls(), false, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let line = text.trim_end_matches('\n');
-    assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
+    assert!(
+        !line.chars().any(|c| c.is_control() || c == '\u{202e}'),
+        "{line:?}"
+    );
     let head = format!("record={}:{}", trail.head().chain, trail.head().seq);
-    for part in [" call    outcome=ok agent=\"a b\" ", "\\u001b[2J\\u{9b}1m\\nx", " ms=1.5 call_id=c_1 ", &head] {
+    for part in [
+        " call    outcome=ok agent=\"a b\" ",
+        "\\u001b[2J\\u{9b}1m\\nx",
+        " ms=1.5 call_id=c_1 ",
+        &head,
+    ] {
         assert!(line.contains(part), "{part} in {line}");
     }
 }
@@ -175,7 +325,14 @@ fn what_is_shown_is_plain() {
 fn export_is_json_lines_or_a_spreadsheet_without_formulas() {
     let folder = tempfile::tempdir().unwrap();
     let trail = open(folder.path());
-    trail.append(&by("c_1", "=cmd|' /C calc'!A0", "find, \"quoted\"", Outcome::Ok)).unwrap();
+    trail
+        .append(&by(
+            "c_1",
+            "=cmd|' /C calc'!A0",
+            "find, \"quoted\"",
+            Outcome::Ok,
+        ))
+        .unwrap();
     append(&trail, 2);
     let run = |format| {
         let mut out = Vec::new();
@@ -190,10 +347,15 @@ fn export_is_json_lines_or_a_spreadsheet_without_formulas() {
     let mut rows = csv::Reader::from_reader(csv.as_bytes());
     let columns = rows.headers().unwrap().clone();
     let rows: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
-    let cell = |row: usize, name: &str| &rows[row][columns.iter().position(|column| column == name).unwrap()];
+    let cell = |row: usize, name: &str| {
+        &rows[row][columns.iter().position(|column| column == name).unwrap()]
+    };
     assert_eq!(cell(0, "agent"), "'=cmd|' /C calc'!A0");
     assert_eq!(cell(0, "tool"), "find, \"quoted\"");
-    assert_eq!((cell(1, "agent"), cell(1, "ms"), cell(1, "outcome")), ("ada", "1.234", "ok"));
+    assert_eq!(
+        (cell(1, "agent"), cell(1, "ms"), cell(1, "outcome")),
+        ("ada", "1.234", "ok")
+    );
     assert_eq!(cell(2, "hash"), trail.head().hash.to_string());
 }
 
@@ -225,26 +387,64 @@ fn verify_prints_what_it_found() {
     let receipt = open(folder.path()).append(&call("c_1")).unwrap();
     let run = |json| {
         let mut out = Vec::new();
-        let whole = command::verify(folder.path(), std::slice::from_ref(&receipt), json, &mut out).unwrap();
+        let whole = command::verify(
+            folder.path(),
+            std::slice::from_ref(&receipt),
+            json,
+            &mut out,
+        )
+        .unwrap();
         (whole, String::from_utf8(out).unwrap())
     };
     let (whole, text) = run(false);
-    assert!(whole && text.ends_with("the trail is whole: 3 records in 1 chain, 0 findings\n"), "{text}");
+    assert!(
+        whole && text.ends_with("the trail is whole: 3 records in 1 chain, 0 findings\n"),
+        "{text}"
+    );
     let record = text.lines().next().unwrap_or_default();
-    assert!(record.contains("call_id=c_1") && record.contains("agent=ada"), "what the receipt proves: {text}");
+    assert!(
+        record.contains("call_id=c_1") && record.contains("agent=ada"),
+        "what the receipt proves: {text}"
+    );
     let (_, report) = run(true);
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-    assert_eq!(report["receipts"][0]["record"]["call_id"], "c_1", "{report}");
-    let elsewhere = command::verify(tempfile::tempdir().unwrap().path(), &[], false, &mut Vec::new());
-    assert!(elsewhere.is_err_and(|error| error.to_string().contains("no trail")), "an empty folder proves nothing");
+    assert_eq!(
+        report["receipts"][0]["record"]["call_id"], "c_1",
+        "{report}"
+    );
+    let elsewhere = command::verify(
+        tempfile::tempdir().unwrap().path(),
+        &[],
+        false,
+        &mut Vec::new(),
+    );
+    assert!(
+        elsewhere.is_err_and(|error| error.to_string().contains("no trail")),
+        "an empty folder proves nothing"
+    );
     let path = segment(folder.path(), &receipt, 1);
-    fs::write(&path, fs::read_to_string(&path).unwrap().replace("\"ada\"", "\"eve\"")).unwrap();
+    fs::write(
+        &path,
+        fs::read_to_string(&path)
+            .unwrap()
+            .replace("\"ada\"", "\"eve\""),
+    )
+    .unwrap();
     let (whole, text) = run(false);
-    assert!(!whole && text.starts_with(&format!("changed: {}/000001.jsonl line 2: ", receipt.chain)), "{text}");
+    assert!(
+        !whole && text.starts_with(&format!("changed: {}/000001.jsonl line 2: ", receipt.chain)),
+        "{text}"
+    );
     let (whole, text) = run(true);
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert!(!whole);
-    assert_eq!((&report["findings"][0]["what"], &report["findings"][0]["line"]), (&json!("changed"), &json!(2)));
+    assert_eq!(
+        (
+            &report["findings"][0]["what"],
+            &report["findings"][0]["line"]
+        ),
+        (&json!("changed"), &json!(2))
+    );
     assert_eq!(report["receipts"][0]["status"], "missing");
     assert!(command::verify(&folder.path().join("nowhere"), &[], false, &mut Vec::new()).is_err());
 }

@@ -7,7 +7,10 @@ use weir_audit::{Problem, Receipt, ReceiptStatus, Settings, Trail, verify};
 use crate::{append, check_whole, open, problems, segment, settings};
 
 fn keeping(bytes: u64) -> Settings {
-    Settings { keep_bytes: Some(bytes), ..settings() }
+    Settings {
+        keep_bytes: Some(bytes),
+        ..settings()
+    }
 }
 
 fn exists(folder: &Path, receipt: &Receipt) -> bool {
@@ -18,7 +21,13 @@ fn exists(folder: &Path, receipt: &Receipt) -> bool {
 #[track_caller]
 fn check_removed(folder: &Path, receipts: &[Receipt]) {
     let report = check_whole(folder, receipts);
-    assert!(report.receipts.iter().all(|check| check.status == ReceiptStatus::Removed), "{report}");
+    assert!(
+        report
+            .receipts
+            .iter()
+            .all(|check| check.status == ReceiptStatus::Removed),
+        "{report}"
+    );
 }
 
 #[test]
@@ -28,12 +37,23 @@ fn the_oldest_ended_chains_go_first() {
     let living = open(folder.path());
     let kept = append(&living, 10);
     // Room for two of the ended chains and the two living ones.
-    let bytes = fs::metadata(segment(folder.path(), &kept[0], 1)).unwrap().len();
+    let bytes = fs::metadata(segment(folder.path(), &kept[0], 1))
+        .unwrap()
+        .len();
     let trail = Trail::open(folder.path(), keeping(bytes * 3 + bytes / 2)).unwrap();
-    let there: Vec<bool> = ended.iter().map(|receipts| exists(folder.path(), &receipts[0])).collect();
+    let there: Vec<bool> = ended
+        .iter()
+        .map(|receipts| exists(folder.path(), &receipts[0]))
+        .collect();
     assert_eq!(there, [false, false, true, true]);
-    check_removed(folder.path(), &[ended[0].clone(), ended[1].clone()].concat());
-    check_whole(folder.path(), &[ended[2].clone(), ended[3].clone(), kept, append(&trail, 1)].concat());
+    check_removed(
+        folder.path(),
+        &[ended[0].clone(), ended[1].clone()].concat(),
+    );
+    check_whole(
+        folder.path(),
+        &[ended[2].clone(), ended[3].clone(), kept, append(&trail, 1)].concat(),
+    );
 }
 
 #[test]
@@ -42,7 +62,14 @@ fn age_removes_ended_chains_and_own_segments() {
     let ended = append(&open(folder.path()), 10);
     let other = open(folder.path());
     let others = append(&other, 10);
-    let trail = Trail::open(folder.path(), Settings { keep_age: Some(Duration::ZERO), ..settings() }).unwrap();
+    let trail = Trail::open(
+        folder.path(),
+        Settings {
+            keep_age: Some(Duration::ZERO),
+            ..settings()
+        },
+    )
+    .unwrap();
     assert!(!exists(folder.path(), &ended[0]), "removed at start");
     let own = append(&trail, 10);
     trail.rotate().unwrap();
@@ -60,7 +87,10 @@ fn statements_outlive_the_chain_that_made_them() {
     let first = append(&open(folder.path()), 10);
     let witness = open(folder.path());
     append(&witness, 1);
-    let everything = Settings { keep_age: Some(Duration::ZERO), ..settings() };
+    let everything = Settings {
+        keep_age: Some(Duration::ZERO),
+        ..settings()
+    };
     let remover = append(&Trail::open(folder.path(), everything.clone()).unwrap(), 1);
     assert!(!exists(folder.path(), &first[0]));
     for _ in 0..3 {
@@ -83,7 +113,13 @@ fn only_a_statement_excuses_what_is_missing() {
     fs::remove_file(segment(folder.path(), &receipts[0], 1)).unwrap();
     assert_eq!(problems(folder.path(), &[]), [Problem::Deleted]);
     let report = verify(folder.path(), &receipts).unwrap();
-    assert!(report.receipts.iter().all(|check| check.status == ReceiptStatus::Missing), "{report}");
+    assert!(
+        report
+            .receipts
+            .iter()
+            .all(|check| check.status == ReceiptStatus::Missing),
+        "{report}"
+    );
 }
 
 #[test]

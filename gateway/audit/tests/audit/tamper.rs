@@ -21,14 +21,20 @@ fn altered(alter: impl FnOnce(&mut Vec<String>)) -> (Vec<Problem>, Vec<Problem>)
     assert_eq!(all.len(), 12);
     alter(&mut all);
     write_lines(&path, &all);
-    (problems(folder.path(), &[]), problems(folder.path(), &receipts))
+    (
+        problems(folder.path(), &[]),
+        problems(folder.path(), &receipts),
+    )
 }
 
 /// Computes the hash of a line as docs/audit.md says, and seals it again.
 fn seal_again(line: &str) -> String {
     use sha2::{Digest, Sha256};
     let (hashed, _) = line.rsplit_once(",\"hash\":").unwrap();
-    format!("{hashed},\"hash\":\"{}\"}}", hex::encode(Sha256::digest(hashed)))
+    format!(
+        "{hashed},\"hash\":\"{}\"}}",
+        hex::encode(Sha256::digest(hashed))
+    )
 }
 
 #[test]
@@ -38,7 +44,12 @@ fn an_untouched_trail_is_whole() {
     let report = check_whole(folder.path(), &receipts);
     assert_eq!((report.chains, report.segments, report.records), (1, 1, 12));
     assert_eq!(report.warnings_count, 0, "{report}");
-    assert!(report.receipts.iter().all(|check| check.status == ReceiptStatus::Present));
+    assert!(
+        report
+            .receipts
+            .iter()
+            .all(|check| check.status == ReceiptStatus::Present)
+    );
     assert_eq!(report.heads[0].seq, 12);
 }
 
@@ -50,7 +61,8 @@ fn a_changed_byte() {
 
 #[test]
 fn a_changed_line_that_was_sealed_again() {
-    let (found, with_receipts) = altered(|lines| lines[4] = seal_again(&lines[4].replace("\"ada\"", "\"eve\"")));
+    let (found, with_receipts) =
+        altered(|lines| lines[4] = seal_again(&lines[4].replace("\"ada\"", "\"eve\"")));
     assert_eq!(found, [Problem::Replaced]);
     assert_eq!(with_receipts, [Problem::Replaced, Problem::Replaced]);
 }
@@ -70,7 +82,10 @@ fn two_swapped_lines() {
     let (found, _) = altered(|lines| lines.swap(4, 5));
     assert_eq!(found, [Problem::OutOfOrder]);
     let (found, _) = altered(|lines| lines.swap(3, 8));
-    assert!(!found.is_empty() && found.iter().all(|what| *what == Problem::OutOfOrder), "{found:?}");
+    assert!(
+        !found.is_empty() && found.iter().all(|what| *what == Problem::OutOfOrder),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -123,7 +138,10 @@ fn a_chain_written_on_after_its_end() {
     let last: serde_json::Value = serde_json::from_str(all.last().unwrap()).unwrap();
     let (before, _) = all[1].split_once(",\"prev\":").unwrap();
     let forged = before.replacen("\"seq\":2", "\"seq\":5", 1);
-    all.push(seal_again(&format!("{forged},\"prev\":{},\"hash\":\"\"}}", last["hash"])));
+    all.push(seal_again(&format!(
+        "{forged},\"prev\":{},\"hash\":\"\"}}",
+        last["hash"]
+    )));
     write_lines(&path, &all);
     assert_eq!(problems(folder.path(), &[]), [Problem::Inserted]);
 }
@@ -132,10 +150,25 @@ fn a_chain_written_on_after_its_end() {
 fn a_file_replaced_by_another_chains() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (written(folder.path(), 3), written(folder.path(), 3));
-    fs::copy(segment(folder.path(), &second[0], 1), segment(folder.path(), &first[0], 1)).unwrap();
+    fs::copy(
+        segment(folder.path(), &second[0], 1),
+        segment(folder.path(), &first[0], 1),
+    )
+    .unwrap();
     // The records that belonged here are gone, which the second chain and the receipts both tell.
-    assert_eq!(problems(folder.path(), &[]), [Problem::Foreign, Problem::Deleted, Problem::Cut]);
-    assert_eq!(problems(folder.path(), &first[..1]), [Problem::Foreign, Problem::Deleted, Problem::Cut, Problem::Cut]);
+    assert_eq!(
+        problems(folder.path(), &[]),
+        [Problem::Foreign, Problem::Deleted, Problem::Cut]
+    );
+    assert_eq!(
+        problems(folder.path(), &first[..1]),
+        [
+            Problem::Foreign,
+            Problem::Deleted,
+            Problem::Cut,
+            Problem::Cut
+        ]
+    );
 }
 
 /// The forger knows the format: all hashes are right, and only those who remember the old ones can tell.
@@ -149,11 +182,17 @@ fn a_chain_forged_from_a_record_on() {
     for index in 3..all.len() {
         let before: serde_json::Value = serde_json::from_str(&all[index - 1]).unwrap();
         let (start, _) = all[index].rsplit_once(",\"prev\":").unwrap();
-        all[index] = seal_again(&format!("{start},\"prev\":{},\"hash\":\"\"}}", before["hash"]));
+        all[index] = seal_again(&format!(
+            "{start},\"prev\":{},\"hash\":\"\"}}",
+            before["hash"]
+        ));
     }
     write_lines(&path, &all);
     assert_eq!(problems(folder.path(), &[]), []);
-    assert_eq!(problems(folder.path(), &receipts[5..6]), [Problem::Replaced]);
+    assert_eq!(
+        problems(folder.path(), &receipts[5..6]),
+        [Problem::Replaced]
+    );
     let report = verify(folder.path(), &receipts[..5]).unwrap();
     let statuses: Vec<_> = report.receipts.iter().map(|check| check.status).collect();
     assert_eq!(statuses[..2], [ReceiptStatus::Present; 2]);
@@ -184,7 +223,12 @@ fn a_removed_chain_and_a_removed_file() {
     assert_eq!(problems(folder.path(), &second), [Problem::Missing]);
     let report = verify(folder.path(), &first).unwrap();
     assert_eq!(report.findings_count, 1, "however many name it");
-    assert!(report.receipts.iter().all(|check| check.status == ReceiptStatus::Missing));
+    assert!(
+        report
+            .receipts
+            .iter()
+            .all(|check| check.status == ReceiptStatus::Missing)
+    );
 }
 
 #[test]
@@ -204,8 +248,20 @@ fn a_link_and_a_stray_file_are_not_followed() {
     fs::rename(&path, &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
     let report = verify(folder.path(), &receipts).unwrap();
-    assert!(report.findings.iter().any(|finding| finding.what == Problem::Cut), "{report}");
-    assert!(report.warnings.iter().any(|warning| warning.detail.contains("notes.txt")), "{report}");
+    assert!(
+        report
+            .findings
+            .iter()
+            .any(|finding| finding.what == Problem::Cut),
+        "{report}"
+    );
+    assert!(
+        report
+            .warnings
+            .iter()
+            .any(|warning| warning.detail.contains("notes.txt")),
+        "{report}"
+    );
 }
 
 #[test]
@@ -221,10 +277,16 @@ fn a_torn_tail_is_a_warning_until_it_is_repaired() {
 
     let trail = open(folder.path());
     assert_eq!(fs::read(&path).unwrap(), whole);
-    assert_eq!(fs::read(path.with_extension("torn")).unwrap(), &torn[whole.len()..]);
+    assert_eq!(
+        fs::read(path.with_extension("torn")).unwrap(),
+        &torn[whole.len()..]
+    );
     let opening: serde_json::Value =
         serde_json::from_str(&lines(&segment(folder.path(), &trail.head(), 1))[0]).unwrap();
-    assert_eq!(opening["repaired"][0]["torn_bytes"], torn.len() - whole.len());
+    assert_eq!(
+        opening["repaired"][0]["torn_bytes"],
+        torn.len() - whole.len()
+    );
     assert_eq!(opening["heads"][0]["seq"], 5);
     assert_eq!(check_whole(folder.path(), &receipts).warnings_count, 0);
 }

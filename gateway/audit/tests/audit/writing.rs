@@ -4,8 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _, thread, time::Duration};
 
 use serde_json::{Map, Value, json};
 use weir_audit::{
-    About, Admin, AdminAct, ArgumentsKey, Call, Event, Fsync, Intent, Outcome, Receipt, Refused, RefusedWhat, Settings,
-    Trail,
+    About, Admin, AdminAct, ArgumentsKey, Call, Event, Fsync, Intent, Outcome, Receipt, Refused,
+    RefusedWhat, Settings, Trail,
 };
 
 use crate::{append, call, check_whole, lines, open, segment, settings};
@@ -13,15 +13,26 @@ use crate::{append, call, check_whole, lines, open, segment, settings};
 #[test]
 fn eight_threads_leave_no_gap() {
     let folder = tempfile::tempdir().unwrap();
-    let small = Settings { segment_max_bytes: 64 << 10, ..settings() };
+    let small = Settings {
+        segment_max_bytes: 64 << 10,
+        ..settings()
+    };
     let trail = Trail::open(folder.path(), small).unwrap();
     let mut receipts: Vec<Receipt> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| append(&trail, 500))).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        let threads: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| append(&trail, 500)))
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
     });
     receipts.sort();
     let seqs: Vec<u64> = receipts.iter().map(|receipt| receipt.seq).collect();
-    assert!(seqs.is_sorted_by(|a, b| a < b), "every record has a number of its own");
+    assert!(
+        seqs.is_sorted_by(|a, b| a < b),
+        "every record has a number of its own"
+    );
     assert_eq!(trail.health().records, trail.head().seq);
     drop(trail);
     let report = check_whole(folder.path(), &receipts);
@@ -37,24 +48,39 @@ fn entries_share_a_write() {
     let folder = tempfile::tempdir().unwrap();
     let trail = open(folder.path());
     let opened = trail.health().records;
-    let entries: Vec<_> = (0..3).map(|_| trail.enter(&call("c_00")).unwrap()).collect();
+    let entries: Vec<_> = (0..3)
+        .map(|_| trail.enter(&call("c_00")).unwrap())
+        .collect();
     let [first, forgotten, last] = <[_; 3]>::try_from(entries).ok().unwrap();
     let last = last.written().unwrap();
     assert_eq!(trail.head(), last, "all of them are written");
     assert_eq!(trail.health().records, opened + 3);
     let first = first.written().unwrap();
-    assert_eq!((first.seq, trail.health().records), (last.seq - 2, opened + 3));
+    assert_eq!(
+        (first.seq, trail.health().records),
+        (last.seq - 2, opened + 3)
+    );
     drop(forgotten);
     drop(trail.enter(&call("c_01")).unwrap());
-    assert_eq!(trail.health().records, opened + 4, "a dropped entry is recorded all the same");
+    assert_eq!(
+        trail.health().records,
+        opened + 4,
+        "a dropped entry is recorded all the same"
+    );
     drop(trail);
-    assert_eq!(check_whole(folder.path(), &[first, last]).records, opened + 5);
+    assert_eq!(
+        check_whole(folder.path(), &[first, last]).records,
+        opened + 5
+    );
 }
 
 #[test]
 fn a_full_segment_is_followed_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
-    let small = Settings { segment_max_bytes: 10_000, ..settings() };
+    let small = Settings {
+        segment_max_bytes: 10_000,
+        ..settings()
+    };
     let trail = Trail::open(folder.path(), small).unwrap();
     let mut receipts = Vec::new();
     while trail.health().segment < 3 {
@@ -66,14 +92,20 @@ fn a_full_segment_is_followed_by_the_next() {
     assert!(report.segments >= 3);
     let second = lines(&segment(folder.path(), &receipts[0], 2));
     let opening: Value = serde_json::from_str(&second[0]).unwrap();
-    assert_eq!((&opening["act"], &opening["segment"]), (&json!("segment"), &json!(2)));
+    assert_eq!(
+        (&opening["act"], &opening["segment"]),
+        (&json!("segment"), &json!(2))
+    );
 }
 
 /// Whoever holds only a later segment can still tell that the earlier ones and the other chains were there.
 #[test]
 fn an_old_segment_is_followed_when_there_is_something_to_say() {
     let folder = tempfile::tempdir().unwrap();
-    let quick = Settings { segment_max_age: Duration::from_millis(10), ..settings() };
+    let quick = Settings {
+        segment_max_age: Duration::from_millis(10),
+        ..settings()
+    };
     let trail = Trail::open(folder.path(), quick).unwrap();
     thread::sleep(Duration::from_millis(100));
     assert_eq!(trail.health().segment, 1, "an idle trail does not grow");
@@ -95,9 +127,13 @@ fn heads_are_named_once() {
     let second = append(&open(folder.path()), 1);
     let third = append(&open(folder.path()), 1);
     let heads = |receipt: &Receipt| -> Vec<String> {
-        let opening: Value = serde_json::from_str(&lines(&segment(folder.path(), receipt, 1))[0]).unwrap();
+        let opening: Value =
+            serde_json::from_str(&lines(&segment(folder.path(), receipt, 1))[0]).unwrap();
         let heads = opening["heads"].as_array().cloned().unwrap_or_default();
-        heads.iter().map(|head| head["chain"].as_str().unwrap().to_owned()).collect()
+        heads
+            .iter()
+            .map(|head| head["chain"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(heads(&first[0]), Vec::<String>::new());
     assert_eq!(heads(&second[0]), [first[0].chain.as_str()]);
@@ -108,9 +144,23 @@ fn heads_are_named_once() {
 fn records_say_what_they_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let trail = open(folder.path());
-    let clear: Map<String, Value> = json!({"iata": "ZRH", "note": "x".repeat(5000)}).as_object().unwrap().clone();
-    let about = About { call_id: "c_1", agent: "ada", tenant: "north", transport: "stdio", ..About::default() };
-    let intent = Intent { about: About { clear: Some(&clear), ..about.clone() } };
+    let clear: Map<String, Value> = json!({"iata": "ZRH", "note": "x".repeat(5000)})
+        .as_object()
+        .unwrap()
+        .clone();
+    let about = About {
+        call_id: "c_1",
+        agent: "ada",
+        tenant: "north",
+        transport: "stdio",
+        ..About::default()
+    };
+    let intent = Intent {
+        about: About {
+            clear: Some(&clear),
+            ..about.clone()
+        },
+    };
     let refused = Refused {
         what: RefusedWhat::Identity,
         place: Some("/mcp"),
@@ -128,9 +178,21 @@ fn records_say_what_they_are_told() {
         detail: None,
     };
     let long = "é\u{1b}".repeat(300);
-    let ended =
-        Call { about: About { tool: Some(&long), ..about }, outcome: Outcome::Unknown, code: Some("timeout"), ms: 0.5 };
-    for event in [Event::Intent(intent), Event::Refused(refused), Event::Admin(admin), Event::Call(ended)] {
+    let ended = Call {
+        about: About {
+            tool: Some(&long),
+            ..about
+        },
+        outcome: Outcome::Unknown,
+        code: Some("timeout"),
+        ms: 0.5,
+    };
+    for event in [
+        Event::Intent(intent),
+        Event::Refused(refused),
+        Event::Admin(admin),
+        Event::Call(ended),
+    ] {
         trail.append(&event).unwrap();
     }
     let path = segment(folder.path(), &trail.head(), 1);
@@ -172,7 +234,10 @@ fn records_say_what_they_are_told() {
             "outcome": "unknown", "code": "timeout", "ms": 0.5,
         })
     );
-    assert!(!fs::read(&path).unwrap().contains(&0x1b), "control characters are escaped");
+    assert!(
+        !fs::read(&path).unwrap().contains(&0x1b),
+        "control characters are escaped"
+    );
     check_whole(folder.path(), &[]);
 }
 
@@ -183,7 +248,14 @@ fn a_receipt_survives_as_text() {
     let text = receipt.to_string();
     assert!(text.len() < 120, "{text}");
     assert_eq!(text.parse(), Ok(receipt));
-    for wrong in ["", "a:1:b", "../x:1:00", &text[..text.len() - 1], &text.to_uppercase(), &format!("{text}0")] {
+    for wrong in [
+        "",
+        "a:1:b",
+        "../x:1:00",
+        &text[..text.len() - 1],
+        &text.to_uppercase(),
+        &format!("{text}0"),
+    ] {
         assert!(wrong.parse::<Receipt>().is_err(), "{wrong}");
     }
 }
@@ -195,13 +267,23 @@ fn only_the_owner_reads_the_trail() {
     let trail = open(&audit);
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let path = segment(&audit, &trail.head(), 1);
-    assert_eq!((mode(&audit), mode(path.parent().unwrap()), mode(&path)), (0o700, 0o700, 0o600));
+    assert_eq!(
+        (mode(&audit), mode(path.parent().unwrap()), mode(&path)),
+        (0o700, 0o700, 0o600)
+    );
 }
 
 #[test]
 fn each_record_is_synced_when_asked() {
     let folder = tempfile::tempdir().unwrap();
-    let trail = Trail::open(folder.path(), Settings { fsync: Fsync::Each, ..settings() }).unwrap();
+    let trail = Trail::open(
+        folder.path(),
+        Settings {
+            fsync: Fsync::Each,
+            ..settings()
+        },
+    )
+    .unwrap();
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| append(&trail, 20));
@@ -249,14 +331,30 @@ fn arguments_are_digested_with_a_key_of_the_installation() {
     let key = ArgumentsKey::open(here.path()).unwrap();
     let digest = key.digest(br#"{"amount":100}"#);
     assert_eq!(digest.len(), 64);
-    assert_eq!(ArgumentsKey::open(here.path()).unwrap().digest(br#"{"amount":100}"#), digest);
+    assert_eq!(
+        ArgumentsKey::open(here.path())
+            .unwrap()
+            .digest(br#"{"amount":100}"#),
+        digest
+    );
     assert_ne!(key.digest(br#"{"amount":101}"#), digest);
-    assert_ne!(ArgumentsKey::open(there.path()).unwrap().digest(br#"{"amount":100}"#), digest);
+    assert_ne!(
+        ArgumentsKey::open(there.path())
+            .unwrap()
+            .digest(br#"{"amount":100}"#),
+        digest
+    );
 
     let path = here.path().join("audit.key");
-    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(ArgumentsKey::open(here.path()).is_err(), "a key that others read is no key");
+    assert!(
+        ArgumentsKey::open(here.path()).is_err(),
+        "a key that others read is no key"
+    );
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
     fs::write(&path, "short").unwrap();
     assert!(ArgumentsKey::open(here.path()).is_err());

@@ -12,7 +12,12 @@ use weir_audit::Receipt;
 use crate::{append, check_whole, child, open};
 
 fn start(folder: &Path) -> Child {
-    Command::new(child()).arg("write").arg(folder).stdout(Stdio::piped()).spawn().unwrap()
+    Command::new(child())
+        .arg("write")
+        .arg(folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 /// Kills a process after so many answers, and returns what it had answered: its complete lines.
@@ -27,7 +32,11 @@ fn answered(mut child: Child, after: usize) -> Vec<Receipt> {
     lines.read_to_end(&mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     let complete = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
-    complete.lines().filter_map(|line| line.strip_prefix("receipt ")).map(|line| line.parse().unwrap()).collect()
+    complete
+        .lines()
+        .filter_map(|line| line.strip_prefix("receipt "))
+        .map(|line| line.parse().unwrap())
+        .collect()
 }
 
 /// What was answered was recorded: there are fifty kills, each beside a process that lives on.

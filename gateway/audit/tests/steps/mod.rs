@@ -32,11 +32,18 @@ pub(crate) fn call(id: &str) -> Event<'_> {
         protocol: Some("2025-11-25"),
         ..About::default()
     };
-    Event::Call(Call { about, outcome: Outcome::Ok, code: None, ms: 1.234 })
+    Event::Call(Call {
+        about,
+        outcome: Outcome::Ok,
+        code: None,
+        ms: 1.234,
+    })
 }
 
 pub(crate) fn append(trail: &Trail, count: usize) -> Vec<Receipt> {
-    (0..count).map(|index| trail.append(&call(&format!("c_{index:016x}"))).unwrap()).collect()
+    (0..count)
+        .map(|index| trail.append(&call(&format!("c_{index:016x}"))).unwrap())
+        .collect()
 }
 
 /// Checks that everything is there, and every receipt is honoured.

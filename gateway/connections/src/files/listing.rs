@@ -15,9 +15,22 @@ const PAGE_MAX: usize = 1000;
 const ENTRIES_MAX: usize = 100_000;
 const DEPTH_MAX: usize = 16;
 
-pub(super) fn list(root: &Root, prefix: &Prefix, cursor: Option<&str>) -> Result<Listing, ConnectionError> {
-    let mut walk = Walk { root, prefix: &prefix.text, paths: Vec::new(), entries: 0 };
-    let base = if prefix.folder.is_empty() { String::new() } else { format!("{}/", prefix.folder) };
+pub(super) fn list(
+    root: &Root,
+    prefix: &Prefix,
+    cursor: Option<&str>,
+) -> Result<Listing, ConnectionError> {
+    let mut walk = Walk {
+        root,
+        prefix: &prefix.text,
+        paths: Vec::new(),
+        entries: 0,
+    };
+    let base = if prefix.folder.is_empty() {
+        String::new()
+    } else {
+        format!("{}/", prefix.folder)
+    };
     walk.folder(&root.folder(Path::new(&prefix.folder))?, &base, 0)?;
     let mut paths = walk.paths;
     paths.sort_unstable();
@@ -42,13 +55,22 @@ impl Walk<'_> {
             let entry = entry.map_err(failed)?;
             self.entries += 1;
             if self.entries > ENTRIES_MAX {
-                return Err(ConnectionError::new(Code::TooLarge, "the folder holds more than 100,000 entries"));
+                return Err(ConnectionError::new(
+                    Code::TooLarge,
+                    "the folder holds more than 100,000 entries",
+                ));
             }
             // A name that is not Unicode cannot be asked for, so it is not offered.
-            let Ok(name) = entry.file_name().into_string() else { continue };
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
             let path = format!("{base}{name}");
             let on_the_way = path.starts_with(self.prefix) || self.prefix.starts_with(&path);
-            if hidden(&name) || name.contains('\\') || name.chars().any(char::is_control) || !on_the_way {
+            if hidden(&name)
+                || name.contains('\\')
+                || name.chars().any(char::is_control)
+                || !on_the_way
+            {
                 continue;
             }
             let kind = entry.file_type().map_err(failed)?;
@@ -56,7 +78,8 @@ impl Walk<'_> {
                 if let Some(inner) = self.root.inner(folder, Path::new(&name))? {
                     self.folder(&inner, &format!("{path}/"), depth + 1)?;
                 }
-            } else if path.starts_with(self.prefix) && (kind.is_file() || (kind.is_symlink() && folder.is_file(&name)))
+            } else if path.starts_with(self.prefix)
+                && (kind.is_file() || (kind.is_symlink() && folder.is_file(&name)))
             {
                 self.paths.push(path);
             }

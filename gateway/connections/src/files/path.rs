@@ -47,7 +47,10 @@ impl Prefix {
         if !begin.is_empty() {
             check_name(begin)?;
         }
-        Ok(Self { folder: folder.to_owned(), text: prefix.to_owned() })
+        Ok(Self {
+            folder: folder.to_owned(),
+            text: prefix.to_owned(),
+        })
     }
 }
 
@@ -62,7 +65,9 @@ fn check(path: &str) -> Result<(), ConnectionError> {
         return Err(refused("the path is longer than 1,024 bytes"));
     }
     if path.starts_with('/') {
-        return Err(refused("the path must be relative to the folder of the connection"));
+        return Err(refused(
+            "the path must be relative to the folder of the connection",
+        ));
     }
     if path.contains('\\') {
         return Err(refused("the path holds a backslash"));
@@ -76,7 +81,9 @@ fn check(path: &str) -> Result<(), ConnectionError> {
 fn check_name(name: &str) -> Result<(), ConnectionError> {
     match name {
         "" => Err(refused("the path holds an empty name")),
-        ".." | "." => Err(refused("the path may not leave the folder of the connection")),
+        ".." | "." => Err(refused(
+            "the path may not leave the folder of the connection",
+        )),
         name if hidden(name) => Err(refused("hidden files are not reached")),
         _ => Ok(()),
     }

@@ -35,8 +35,14 @@ pub(super) fn replace(
     content: Content<'_>,
 ) -> Result<String, ConnectionError> {
     let (folder, name) = root.place(path)?;
-    if folder.metadata(&name).is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(ConnectionError::new(Code::InvalidArguments, "the path does not name a file").field("path"));
+    if folder
+        .metadata(&name)
+        .is_ok_and(|metadata| !metadata.is_file())
+    {
+        return Err(
+            ConnectionError::new(Code::InvalidArguments, "the path does not name a file")
+                .field("path"),
+        );
     }
     let _lock = lock(&folder)?;
     if let Some(expected) = if_version {
@@ -46,14 +52,21 @@ pub(super) fn replace(
             Err(error) => return Err(error),
         };
         if current.as_deref() != Some(expected) {
-            return Err(ConnectionError::new(Code::Conflict, "the file has changed since it was read"));
+            return Err(ConnectionError::new(
+                Code::Conflict,
+                "the file has changed since it was read",
+            ));
         }
     }
     let written = write_beside(&folder, &name, content, versions, |stamp| {
         if_version.filter(|version| versions.remembered(path, stamp).as_deref() == Some(*version))
     });
     match written {
-        Ok(Written { version, file, modified }) => {
+        Ok(Written {
+            version,
+            file,
+            modified,
+        }) => {
             if let Some(modified) = modified {
                 versions.written(path, file, modified, &version);
             }
@@ -92,9 +105,14 @@ fn lock(folder: &Dir) -> Result<std::fs::File, ConnectionError> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_WAIT_MAX => thread::sleep(Duration::from_millis(2)),
+            Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_WAIT_MAX => {
+                thread::sleep(Duration::from_millis(2))
+            }
             Err(TryLockError::WouldBlock) => {
-                return Err(ConnectionError::new(Code::Unavailable, "other writers keep the file busy"));
+                return Err(ConnectionError::new(
+                    Code::Unavailable,
+                    "other writers keep the file busy",
+                ));
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
@@ -114,8 +132,10 @@ fn write_beside<'v>(
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    let mut temporary =
-        folder.open_with(TEMPORARY, OpenOptions::new().write(true).create_new(true)).map_err(failed)?.into_std();
+    let mut temporary = folder
+        .open_with(TEMPORARY, OpenOptions::new().write(true).create_new(true))
+        .map_err(failed)?
+        .into_std();
     let old = open_itself(folder, name);
     if let Ok(old) = &old {
         keep_owner(&old.try_clone().map_err(failed)?.into_std(), &temporary)?;
@@ -138,8 +158,17 @@ fn write_beside<'v>(
     temporary.sync_all().map_err(failed)?;
     folder.rename(TEMPORARY, folder, name).map_err(failed)?;
     // Without this a crash of the machine may bring the old name back.
-    folder.open(".").map_err(failed)?.into_std().sync_all().map_err(failed)?;
-    Ok(Written { version, file: temporary, modified })
+    folder
+        .open(".")
+        .map_err(failed)?
+        .into_std()
+        .sync_all()
+        .map_err(failed)?;
+    Ok(Written {
+        version,
+        file: temporary,
+        modified,
+    })
 }
 
 /// Writes the old bytes, copied by the system, and more behind them: their digest is known and is continued. Returns
@@ -155,18 +184,31 @@ fn write_appended<'v>(
     let (size, stamp) = (before.len(), Stamp::of(&before));
     // The times of a file tell whether it changes again only if it was not just changed; the digest of a file that was
     // is not known.
-    if edits.iter().any(|(at, length, _)| (*at, *length) != (size, 0)) {
+    if edits
+        .iter()
+        .any(|(at, length, _)| (*at, *length) != (size, 0))
+    {
         return Ok(None);
     }
-    let more: Vec<&[u8]> = edits.iter().map(|(.., content)| content.as_slice()).collect();
+    let more: Vec<&[u8]> = edits
+        .iter()
+        .map(|(.., content)| content.as_slice())
+        .collect();
     let appended = known(stamp).and_then(|version| versions.appended(version, size, &more));
-    let Some(appended) = appended else { return Ok(None) };
+    let Some(appended) = appended else {
+        return Ok(None);
+    };
     let file = old.try_clone().map_err(failed)?.into_std();
     let copied = std::io::copy(&mut file.take(size), new).map_err(failed)?;
     if copied != size || Stamp::of(&old.metadata().map_err(failed)?) != stamp {
-        return Err(ConnectionError::new(Code::Conflict, "the file has changed since it was read"));
+        return Err(ConnectionError::new(
+            Code::Conflict,
+            "the file has changed since it was read",
+        ));
     }
-    more.iter().try_for_each(|more| new.write_all(more)).map_err(failed)?;
+    more.iter()
+        .try_for_each(|more| new.write_all(more))
+        .map_err(failed)?;
     Ok(Some(appended))
 }
 
@@ -190,15 +232,21 @@ fn write_edited(
         }
         copy(&mut old, from - at, &mut out)?;
         out.write_all(content).map_err(failed)?;
-        old.seek_relative(i64::try_from(*length).map_err(|_| failed(ErrorKind::InvalidInput.into()))?)
-            .map_err(failed)?;
+        old.seek_relative(
+            i64::try_from(*length).map_err(|_| failed(ErrorKind::InvalidInput.into()))?,
+        )
+        .map_err(failed)?;
         at = from + length;
     }
     copy(&mut old, size - at, &mut out)?;
     Ok(out.version(versions))
 }
 
-fn copy(old: &mut &std::fs::File, mut length: u64, out: &mut version::Digesting<'_>) -> Result<(), ConnectionError> {
+fn copy(
+    old: &mut &std::fs::File,
+    mut length: u64,
+    out: &mut version::Digesting<'_>,
+) -> Result<(), ConnectionError> {
     let mut chunk = vec![0; COPY_BYTES.min(length as usize)];
     while length > 0 {
         let wanted = COPY_BYTES.min(usize::try_from(length).unwrap_or(COPY_BYTES));
@@ -212,9 +260,13 @@ fn copy(old: &mut &std::fs::File, mut length: u64, out: &mut version::Digesting<
 /// Keeps the owner, so that whoever used the old file can use the new one. Giving a file away is possible only for
 /// root, and needed only then.
 fn keep_owner(old: &std::fs::File, new: &std::fs::File) -> Result<(), ConnectionError> {
-    let (old_metadata, new_metadata) = (old.metadata().map_err(failed)?, new.metadata().map_err(failed)?);
+    let (old_metadata, new_metadata) = (
+        old.metadata().map_err(failed)?,
+        new.metadata().map_err(failed)?,
+    );
     if (old_metadata.uid(), old_metadata.gid()) != (new_metadata.uid(), new_metadata.gid()) {
         let _ = fchown(new, Some(old_metadata.uid()), Some(old_metadata.gid()));
     }
-    new.set_permissions(old_metadata.permissions()).map_err(failed)
+    new.set_permissions(old_metadata.permissions())
+        .map_err(failed)
 }

@@ -37,7 +37,10 @@ pub(crate) struct Private {
 
 impl Private {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, seen: Mutex::default() }
+        Self {
+            path,
+            seen: Mutex::default(),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -59,15 +62,27 @@ impl Private {
             *seen = Some((folder, (metadata.dev(), metadata.ino())));
         }
         let first = seen.as_ref().map(|(_, identity)| *identity);
-        Ok(first.into_iter().chain(now.filter(|now| Some(*now) != first)).collect())
+        Ok(first
+            .into_iter()
+            .chain(now.filter(|now| Some(*now) != first))
+            .collect())
     }
 }
 
 /// Returns the path without links; what is not there yet stays as it is written.
 pub(crate) fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let known = |there: &Path| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?));
-    path.ancestors().find_map(known).unwrap_or_else(|| path.clone())
+    let known = |there: &Path| {
+        Some(
+            there
+                .canonicalize()
+                .ok()?
+                .join(path.strip_prefix(there).ok()?),
+        )
+    };
+    path.ancestors()
+        .find_map(known)
+        .unwrap_or_else(|| path.clone())
 }
 
 /// Whether a root holds the folder that no path reaches, known for the folder that the root was when it was last opened.
@@ -81,11 +96,21 @@ pub(super) struct Root {
 
 impl Root {
     /// Opens the root. A root that lies in the folder that no path reaches is not opened.
-    pub(super) fn open(root: &Path, kept: Option<&Private>, holds: &Holds) -> Result<Self, ConnectionError> {
-        let unavailable =
-            |error: io::Error| ConnectionError::new(Code::Unavailable, "the folder cannot be opened").details(error);
+    pub(super) fn open(
+        root: &Path,
+        kept: Option<&Private>,
+        holds: &Holds,
+    ) -> Result<Self, ConnectionError> {
+        let unavailable = |error: io::Error| {
+            ConnectionError::new(Code::Unavailable, "the folder cannot be opened").details(error)
+        };
         let folder = Dir::open_ambient_dir(root, ambient_authority()).map_err(unavailable)?;
-        let Some(kept) = kept else { return Ok(Self { folder, private: Vec::new() }) };
+        let Some(kept) = kept else {
+            return Ok(Self {
+                folder,
+                private: Vec::new(),
+            });
+        };
         let own = identity(&folder.dir_metadata().map_err(unavailable)?);
         let mut holds = holds.lock().unwrap_or_else(PoisonError::into_inner);
         let is_beneath = match *holds {
@@ -100,7 +125,11 @@ impl Root {
                 is_beneath
             }
         };
-        let private = if is_beneath { kept.folders().map_err(unavailable)? } else { Vec::new() };
+        let private = if is_beneath {
+            kept.folders().map_err(unavailable)?
+        } else {
+            Vec::new()
+        };
         Ok(Self { folder, private })
     }
 
@@ -119,7 +148,11 @@ impl Root {
     /// Opens a regular file only: a pipe would block, a device is nobody's table.
     pub(super) fn file(&self, path: &RootedPath) -> Result<File, ConnectionError> {
         if !self.metadata(path)?.is_file() {
-            return Err(ConnectionError::new(Code::InvalidArguments, "the path does not name a file").field("path"));
+            return Err(ConnectionError::new(
+                Code::InvalidArguments,
+                "the path does not name a file",
+            )
+            .field("path"));
         }
         if self.private.is_empty() {
             return self.folder.open(path.as_path()).map_err(failed);
@@ -136,7 +169,8 @@ impl Root {
             Err(error) => return Err(failed(error)),
         };
         let name = PathBuf::from(real.file_name().ok_or_else(|| {
-            ConnectionError::new(Code::InvalidArguments, "the path does not name a file").field("path")
+            ConnectionError::new(Code::InvalidArguments, "the path does not name a file")
+                .field("path")
         })?);
         let folder = self.folder(real.parent().unwrap_or(Path::new("")))?;
         Ok((folder, name))
@@ -145,14 +179,18 @@ impl Root {
     /// Opens a folder beneath the root; the empty path is the root itself.
     pub(super) fn folder(&self, path: &Path) -> Result<Dir, ConnectionError> {
         if path == Path::new("") {
-            return self.reached(self.folder.try_clone().map_err(failed)?)?.ok_or_else(private);
+            return self
+                .reached(self.folder.try_clone().map_err(failed)?)?
+                .ok_or_else(private);
         }
         if self.private.is_empty() {
             return self.folder.open_dir(path).map_err(failed);
         }
         let real = self.folder.canonicalize(path).map_err(failed)?;
         let begin = self.folder(Path::new(""))?;
-        real.iter().try_fold(begin, |folder, name| self.inner(&folder, Path::new(name))?.ok_or_else(private))
+        real.iter().try_fold(begin, |folder, name| {
+            self.inner(&folder, Path::new(name))?.ok_or_else(private)
+        })
     }
 
     /// Opens a folder in a folder; `None` if no path reaches it.
@@ -179,7 +217,10 @@ impl Root {
 }
 
 fn private() -> ConnectionError {
-    ConnectionError::new(Code::Forbidden, "the file may not be reached: Weir's own state is there")
+    ConnectionError::new(
+        Code::Forbidden,
+        "the file may not be reached: Weir's own state is there",
+    )
 }
 
 /// Opens the file that has this name, and none that a link of this name leads to.

@@ -47,14 +47,23 @@ impl Versions {
     pub(super) fn info(&self, root: &Root, path: &RootedPath) -> Result<Info, ConnectionError> {
         let stamp = Stamp::of(&root.metadata(path)?);
         if let Some(version) = self.remembered(path, stamp) {
-            return Ok(Info { version, size: stamp.size });
+            return Ok(Info {
+                version,
+                size: stamp.size,
+            });
         }
         self.hash(root, path)
     }
 
     pub(super) fn remembered(&self, path: &RootedPath, stamp: Stamp) -> Option<String> {
-        let by_path = self.by_path.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        by_path.get(path.as_path()).filter(|(known, _)| *known == stamp).map(|(_, version)| version.clone())
+        let by_path = self
+            .by_path
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        by_path
+            .get(path.as_path())
+            .filter(|(known, _)| *known == stamp)
+            .map(|(_, version)| version.clone())
     }
 
     fn hash(&self, root: &Root, path: &RootedPath) -> Result<Info, ConnectionError> {
@@ -82,7 +91,10 @@ impl Versions {
     /// Returns the version of a content, whose digest can be continued from here on.
     fn keep_end(&self, hasher: Sha256, size: u64) -> String {
         let version = text(hasher.clone(), size);
-        let mut ends = self.ends.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut ends = self
+            .ends
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         ends.retain(|(known, _)| *known != version);
         if ends.len() == ENDS_MAX {
             ends.remove(0);
@@ -93,7 +105,10 @@ impl Versions {
 
     /// Returns the version of a content of this version and size with more behind it; `None` if its digest is not kept.
     pub(super) fn appended(&self, version: &str, size: u64, more: &[&[u8]]) -> Option<String> {
-        let ends = self.ends.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let ends = self
+            .ends
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         let (_, mut hasher) = ends.iter().find(|(known, _)| known == version)?.clone();
         drop(ends);
         more.iter().for_each(|more| hasher.update(more));
@@ -102,10 +117,21 @@ impl Versions {
     }
 
     /// Remembers the version of a file that was just written and given this time.
-    pub(super) fn written(&self, path: &RootedPath, file: std::fs::File, modified: SystemTime, version: &str) {
-        let Ok(metadata) = cap_std::fs::File::from_std(file).metadata() else { return };
+    pub(super) fn written(
+        &self,
+        path: &RootedPath,
+        file: std::fs::File,
+        modified: SystemTime,
+        version: &str,
+    ) {
+        let Ok(metadata) = cap_std::fs::File::from_std(file).metadata() else {
+            return;
+        };
         let stamp = Stamp::of(&metadata);
-        let given = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
+        let given = modified
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos() as i128;
         // Another time means that someone else wrote since, or that this file system counts in larger steps.
         if stamp.modified_ns == given {
             self.remember(path, stamp, version);
@@ -113,7 +139,10 @@ impl Versions {
     }
 
     fn remember(&self, path: &RootedPath, stamp: Stamp, version: &str) {
-        let mut by_path = self.by_path.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut by_path = self
+            .by_path
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         if by_path.len() >= REMEMBERED_MAX {
             by_path.clear();
         }
@@ -130,7 +159,11 @@ pub(super) struct Digesting<'f> {
 
 impl<'f> Digesting<'f> {
     pub(super) fn new(file: &'f mut std::fs::File) -> Self {
-        Self { file, hasher: Sha256::new(), size: 0 }
+        Self {
+            file,
+            hasher: Sha256::new(),
+            size: 0,
+        }
     }
 
     /// Returns the version of a file with what was written.
@@ -171,7 +204,8 @@ fn text(hasher: Sha256, size: u64) -> String {
 
 impl Stamp {
     pub(super) fn of(metadata: &Metadata) -> Self {
-        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        let nanoseconds =
+            |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -183,9 +217,16 @@ impl Stamp {
 
     /// Returns `true` once a further write would have to move the times.
     fn settled(&self) -> bool {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos() as i128;
         let coarse = self.modified_ns % 1_000_000_000 == 0;
-        let wait = if coarse { SETTLED_AFTER_COARSE } else { SETTLED_AFTER };
+        let wait = if coarse {
+            SETTLED_AFTER_COARSE
+        } else {
+            SETTLED_AFTER
+        };
         now - self.modified_ns.max(self.changed_ns) > wait.as_nanos() as i128
     }
 }

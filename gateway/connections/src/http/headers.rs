@@ -39,12 +39,16 @@ const RESERVED_PREFIXES: [&str; 3] = ["proxy-", "x-forwarded-", "sec-"];
 pub(super) fn of_connection(headers: &[(String, String)]) -> Result<HeaderMap, String> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
-        let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is not a header name"))?;
-        if matches!(parsed.as_str(), "host" | "content-length" | "transfer-encoding" | "connection") {
+        let parsed = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| format!("`{name}` is not a header name"))?;
+        if matches!(
+            parsed.as_str(),
+            "host" | "content-length" | "transfer-encoding" | "connection"
+        ) {
             return Err(format!("the header `{name}` cannot be set"));
         }
-        let mut value =
-            HeaderValue::from_str(value).map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
         value.set_sensitive(true);
         map.insert(parsed, value);
     }
@@ -53,24 +57,37 @@ pub(super) fn of_connection(headers: &[(String, String)]) -> Result<HeaderMap, S
 }
 
 /// Returns the headers of a request: the connection's, which nothing can replace, and the guest's.
-pub(super) fn of_request(headers: &[(String, String)], own: &HeaderMap) -> Result<HeaderMap, ConnectionError> {
+pub(super) fn of_request(
+    headers: &[(String, String)],
+    own: &HeaderMap,
+) -> Result<HeaderMap, ConnectionError> {
     if headers.len() > COUNT_MAX {
-        return Err(ConnectionError::new(Code::InvalidArguments, "there are more than 50 headers").field("headers"));
+        return Err(
+            ConnectionError::new(Code::InvalidArguments, "there are more than 50 headers")
+                .field("headers"),
+        );
     }
     let mut map = own.clone();
     for (name, value) in headers {
-        let refused = |why: &str| ConnectionError::new(Code::InvalidArguments, why).field("headers");
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("a header's name is not allowed"))?;
+        let refused =
+            |why: &str| ConnectionError::new(Code::InvalidArguments, why).field("headers");
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| refused("a header's name is not allowed"))?;
         // An adapter sends the entity tag that it read, whatever the connection says of every record.
         if name == IF_MATCH && own.contains_key(&name) {
             continue;
         }
         let reserved = RESERVED.contains(&name.as_str())
-            || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix))
+            || RESERVED_PREFIXES
+                .iter()
+                .any(|prefix| name.as_str().starts_with(prefix))
             || own.contains_key(&name);
         if reserved {
-            return Err(ConnectionError::new(Code::Forbidden, format!("the header {name} is the connection's own"))
-                .field("headers"));
+            return Err(ConnectionError::new(
+                Code::Forbidden,
+                format!("the header {name} is the connection's own"),
+            )
+            .field("headers"));
         }
         let value = HeaderValue::from_str(value)
             .map_err(|_| refused("a header's value holds a character that cannot be sent"))?;
@@ -84,6 +101,8 @@ pub(super) fn of_response(headers: &HeaderMap) -> Vec<(String, String)> {
     headers
         .iter()
         .filter(|(name, _)| !matches!(name.as_str(), "set-cookie" | "set-cookie2"))
-        .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
+        .filter_map(|(name, value)| {
+            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+        })
         .collect()
 }

@@ -15,7 +15,10 @@ pub(super) fn base(text: &str) -> Result<Url, String> {
         return Err("`base_url` must begin with http:// or https:// and name a host".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("`base_url` must not hold credentials; use `headers`, for instance Authorization".to_owned());
+        return Err(
+            "`base_url` must not hold credentials; use `headers`, for instance Authorization"
+                .to_owned(),
+        );
     }
     if url.fragment().is_some() {
         return Err("`base_url` must not have a fragment".to_owned());
@@ -23,12 +26,18 @@ pub(super) fn base(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-pub(super) fn url(base: &Url, path: &str, query: &[(String, String)]) -> Result<Url, ConnectionError> {
+pub(super) fn url(
+    base: &Url,
+    path: &str,
+    query: &[(String, String)],
+) -> Result<Url, ConnectionError> {
     check(path)?;
     if query.len() > QUERY_MAX_PAIRS {
-        return Err(
-            ConnectionError::new(Code::InvalidArguments, "there are more than 200 query parameters").field("query")
-        );
+        return Err(ConnectionError::new(
+            Code::InvalidArguments,
+            "there are more than 200 query parameters",
+        )
+        .field("query"));
     }
     let path = path.strip_prefix('/').unwrap_or(path);
     let whole = match path {
@@ -79,7 +88,9 @@ fn check(path: &str) -> Result<(), ConnectionError> {
 fn check_segment(segment: &str) -> Result<(), ConnectionError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&byte);
     if !segment.bytes().all(allowed) {
-        return Err(refused("the path holds a character that must be percent-encoded"));
+        return Err(refused(
+            "the path holds a character that must be percent-encoded",
+        ));
     }
     // Twice, since some servers behind proxies decode twice.
     let (once, is_whole) = decode(segment.as_bytes());
@@ -109,7 +120,11 @@ fn decode(text: &[u8]) -> (Vec<u8>, bool) {
     let mut is_whole = true;
     let mut rest = text;
     while let Some((byte, after)) = rest.split_first() {
-        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        let digit = |at: usize| {
+            after
+                .get(at)
+                .and_then(|byte| char::from(*byte).to_digit(16))
+        };
         match (byte, digit(0), digit(1)) {
             (b'%', Some(high), Some(low)) => {
                 decoded.push((high * 16 + low) as u8);
@@ -137,12 +152,24 @@ mod tests {
     fn requests_stay_under_the_base() {
         let base = base("https://api.example.org:8443/v1/?key=s3cret").expect("a base");
         for (path, expected) in [
-            ("/posts/7", "https://api.example.org:8443/v1/posts/7?key=s3cret"),
+            (
+                "/posts/7",
+                "https://api.example.org:8443/v1/posts/7?key=s3cret",
+            ),
             ("posts", "https://api.example.org:8443/v1/posts?key=s3cret"),
-            ("/posts/", "https://api.example.org:8443/v1/posts/?key=s3cret"),
+            (
+                "/posts/",
+                "https://api.example.org:8443/v1/posts/?key=s3cret",
+            ),
             ("", "https://api.example.org:8443/v1/?key=s3cret"),
-            ("/posts/a%2Fb%20%C3%A9%3F%23", "https://api.example.org:8443/v1/posts/a%2Fb%20%C3%A9%3F%23?key=s3cret"),
-            ("/posts/...", "https://api.example.org:8443/v1/posts/...?key=s3cret"),
+            (
+                "/posts/a%2Fb%20%C3%A9%3F%23",
+                "https://api.example.org:8443/v1/posts/a%2Fb%20%C3%A9%3F%23?key=s3cret",
+            ),
+            (
+                "/posts/...",
+                "https://api.example.org:8443/v1/posts/...?key=s3cret",
+            ),
             ("/a:b@c", "https://api.example.org:8443/v1/a:b@c?key=s3cret"),
         ] {
             assert_eq!(url(&base, path, &[]).expect(path).as_str(), expected);
@@ -176,14 +203,27 @@ mod tests {
             "/é",
             "/a\tb",
         ] {
-            assert_eq!(url(&base, path, &[]).map(String::from).expect_err(path).code, Code::InvalidArguments, "{path}");
+            assert_eq!(
+                url(&base, path, &[])
+                    .map(String::from)
+                    .expect_err(path)
+                    .code,
+                Code::InvalidArguments,
+                "{path}"
+            );
         }
         let query = [("q".to_owned(), "a&b=c #é\r\n".to_owned())];
         let with_query = url(&base, "/p", &query).expect("a query is encoded");
-        assert_eq!(with_query.query(), Some("key=s3cret&q=a%26b%3Dc+%23%C3%A9%0D%0A"));
+        assert_eq!(
+            with_query.query(),
+            Some("key=s3cret&q=a%26b%3Dc+%23%C3%A9%0D%0A")
+        );
         // A colon must not turn a path into a URL of its own.
         assert_eq!(
-            url(&base, "http://evil", &[]).map(String::from).expect_err("empty segment").code,
+            url(&base, "http://evil", &[])
+                .map(String::from)
+                .expect_err("empty segment")
+                .code,
             Code::InvalidArguments
         );
     }
@@ -197,7 +237,11 @@ mod tests {
             for step in steps[kind].as_array().expect("a list") {
                 let step = step.as_str().expect("a text");
                 let encoded: String = step.bytes().map(|byte| format!("%{byte:02X}")).collect();
-                assert_eq!(check(&format!("/items/{encoded}/parts")).is_ok(), stays, "{step:?}");
+                assert_eq!(
+                    check(&format!("/items/{encoded}/parts")).is_ok(),
+                    stays,
+                    "{step:?}"
+                );
             }
         }
     }
@@ -206,7 +250,12 @@ mod tests {
     fn redirects_stay_under_the_base() {
         let base = base("http://api.example.org/v1").expect("a base");
         let from = url(&base, "/posts", &[]).expect("a path");
-        for location in ["/v1/posts/", "posts/", "http://api.example.org/v1/other?x=1", "/v1"] {
+        for location in [
+            "/v1/posts/",
+            "posts/",
+            "http://api.example.org/v1/other?x=1",
+            "/v1",
+        ] {
             assert!(redirected(&base, &from, location).is_some(), "{location}");
         }
         for location in [
@@ -228,8 +277,14 @@ mod tests {
 
     #[test]
     fn base_urls_are_checked_and_not_repeated() {
-        for text in ["ftp://host/", "http://user:hunter2@host/", "http://host/#a", "hunter2", "file:///etc", "http://"]
-        {
+        for text in [
+            "ftp://host/",
+            "http://user:hunter2@host/",
+            "http://host/#a",
+            "hunter2",
+            "file:///etc",
+            "http://",
+        ] {
             let problem = base(text).expect_err(text);
             assert!(!problem.contains("hunter2"), "{problem}");
         }

@@ -42,13 +42,19 @@ pub(super) struct Build {
 }
 
 impl Build {
-    pub(super) fn begin(path: &Path, bytes_max: u64, bytes_of_all: Arc<AtomicU64>) -> io::Result<Self> {
+    pub(super) fn begin(
+        path: &Path,
+        bytes_max: u64,
+        bytes_of_all: Arc<AtomicU64>,
+    ) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let folder = path.parent().expect("an index lies in a folder");
         store::make_folder(folder)?;
         let part = folder.join(format!(
             "{}.{}-{}.{}",
-            path.file_name().expect("an index has a name").to_string_lossy(),
+            path.file_name()
+                .expect("an index has a name")
+                .to_string_lossy(),
             process::id(),
             COUNT.fetch_add(1, Ordering::Relaxed),
             store::PART
@@ -75,7 +81,10 @@ impl Build {
     }
 
     pub(super) fn add(&mut self, entries: &[Entry], covers: u64) -> Result<(), ConnectionError> {
-        let bytes = entries.iter().map(|entry| entry.key.len() as u64 + ENTRY_BYTES).sum::<u64>();
+        let bytes = entries
+            .iter()
+            .map(|entry| entry.key.len() as u64 + ENTRY_BYTES)
+            .sum::<u64>();
         self.bytes += bytes;
         let all = self.bytes_of_all.fetch_add(bytes, Ordering::Relaxed) + bytes;
         // The sorted one stands beside it for a while.
@@ -93,8 +102,14 @@ impl Build {
 
     fn insert(&mut self, entries: &[Entry]) -> rusqlite::Result<()> {
         self.is_sorted = self.is_sorted && self.goes_on(entries);
-        let table = if self.is_sorted { "sorted.entries" } else { "unsorted" };
-        let mut statement = self.connection.prepare_cached(&format!("INSERT INTO {table} VALUES (?1, ?2, ?3)"))?;
+        let table = if self.is_sorted {
+            "sorted.entries"
+        } else {
+            "unsorted"
+        };
+        let mut statement = self
+            .connection
+            .prepare_cached(&format!("INSERT INTO {table} VALUES (?1, ?2, ?3)"))?;
         for entry in entries {
             statement.execute(params![entry.key, entry.at as i64, entry.length])?;
         }
@@ -110,7 +125,9 @@ impl Build {
             (&entry.key, entry.at)
         }
         let last = self.last.as_ref().map(|(key, at)| (key.as_slice(), *at));
-        let is_behind = entries.first().is_none_or(|first| last.is_none_or(|last| last < place(first)));
+        let is_behind = entries
+            .first()
+            .is_none_or(|first| last.is_none_or(|last| last < place(first)));
         is_behind && entries.is_sorted_by(|left, right| place(left) < place(right))
     }
 
@@ -124,10 +141,12 @@ impl Build {
 
     fn sort(&self) -> rusqlite::Result<()> {
         if !self.is_sorted {
-            let sql = "INSERT INTO sorted.entries SELECT key, at, length FROM unsorted ORDER BY key, at";
+            let sql =
+                "INSERT INTO sorted.entries SELECT key, at, length FROM unsorted ORDER BY key, at";
             self.connection.execute(sql, [])?;
         }
-        self.connection.execute("INSERT INTO sorted.meta VALUES (?1)", [self.covers as i64])?;
+        self.connection
+            .execute("INSERT INTO sorted.meta VALUES (?1)", [self.covers as i64])?;
         self.connection.execute_batch("COMMIT; DETACH sorted;")
     }
 }

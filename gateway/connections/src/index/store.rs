@@ -17,7 +17,11 @@ pub(super) const PART: &str = "part";
 const DONE: &str = "index";
 
 pub(super) fn path(folder: &Path, name: Name<'_>) -> PathBuf {
-    folder.join(digest(name.plugin)).join(format!("{}{}.{DONE}", of_version(name), digest(name.column)))
+    folder.join(digest(name.plugin)).join(format!(
+        "{}{}.{DONE}",
+        of_version(name),
+        digest(name.column)
+    ))
 }
 
 /// Returns the beginning of the names of all indexes of one version of a source.
@@ -26,7 +30,11 @@ fn of_version(name: Name<'_>) -> String {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text).iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text)
+        .iter()
+        .take(12)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Makes the folder, for its owner alone, since keys are values of the source.
@@ -39,7 +47,12 @@ pub(super) fn rename(folder: &Path, old: Name<'_>, new: Name<'_>) -> io::Result<
     let mut renamed = Vec::new();
     let begins = of_version(old);
     for (path, name) in files(&folder.join(digest(old.plugin)))? {
-        let Some(column) = name.strip_prefix(&begins).filter(|column| column.ends_with(DONE)) else { continue };
+        let Some(column) = name
+            .strip_prefix(&begins)
+            .filter(|column| column.ends_with(DONE))
+        else {
+            continue;
+        };
         let to = path.with_file_name(format!("{}{column}", of_version(new)));
         match fs::rename(&path, &to) {
             Ok(()) => renamed.extend([path, to]),
@@ -53,7 +66,10 @@ pub(super) fn rename(folder: &Path, old: Name<'_>, new: Name<'_>) -> io::Result<
 /// Removes the indexes of other versions of the same source and column.
 pub(super) fn drop_others(folder: &Path, name: Name<'_>) {
     let own = path(folder, name);
-    let (begins, ends) = (format!("{}-", digest(name.source)), format!("-{}.{DONE}", digest(name.column)));
+    let (begins, ends) = (
+        format!("{}-", digest(name.source)),
+        format!("-{}.{DONE}", digest(name.column)),
+    );
     for (path, name) in files(&folder.join(digest(name.plugin))).unwrap_or_default() {
         if path != own && name.starts_with(&begins) && name.ends_with(&ends) {
             let _ = fs::remove_file(path);
@@ -66,7 +82,11 @@ pub(super) fn make_room(folder: &Path, plugin: &str, bytes_max: u64) {
     let files = files(&folder.join(digest(plugin))).unwrap_or_default();
     let of = |path: PathBuf| {
         let metadata = fs::metadata(&path).ok()?;
-        Some((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len(), path))
+        Some((
+            metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+            metadata.len(),
+            path,
+        ))
     };
     let done = files.into_iter().filter(|(_, name)| name.ends_with(DONE));
     let mut done: Vec<_> = done.filter_map(|(path, _)| of(path)).collect();
@@ -85,17 +105,27 @@ pub(super) fn make_room(folder: &Path, plugin: &str, bytes_max: u64) {
 /// Marks the index as used now.
 pub(super) fn touch(path: &Path) {
     // A clock that cannot be set makes this one go first, and no more.
-    let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+    let _ = File::options()
+        .append(true)
+        .open(path)
+        .and_then(|file| file.set_modified(SystemTime::now()));
 }
 
 /// Removes parts that nobody builds any more: their builder held a lock that went with its process.
 pub(super) fn sweep(folder: &Path) {
-    let plugins = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let plugins = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()));
     for plugin in plugins.filter(|path| path.is_dir()) {
         for (path, name) in files(&plugin).unwrap_or_default() {
-            let Some(stem) = name.strip_suffix(&format!(".{PART}")) else { continue };
+            let Some(stem) = name.strip_suffix(&format!(".{PART}")) else {
+                continue;
+            };
             // The sorted one has no lock of its own.
-            let owner = stem.strip_suffix(".sorted").map_or(path.clone(), |stem| plugin.join(format!("{stem}.{PART}")));
+            let owner = stem
+                .strip_suffix(".sorted")
+                .map_or(path.clone(), |stem| plugin.join(format!("{stem}.{PART}")));
             let is_free = File::open(owner).map_or(true, |file| file.try_lock().is_ok());
             if is_free {
                 let _ = fs::remove_file(path);

@@ -19,7 +19,10 @@ pub(super) fn compare(left: &str, right: &str) -> Ordering {
 fn plain(text: &str) -> Cow<'_, str> {
     let expanded = || {
         let (mantissa, exponent) = text.split_once(['e', 'E'])?;
-        let exponent: i32 = exponent.parse().ok().filter(|exponent| (-400..=400).contains(exponent))?;
+        let exponent: i32 = exponent
+            .parse()
+            .ok()
+            .filter(|exponent| (-400..=400).contains(exponent))?;
         let (sign, digits) = match mantissa.strip_prefix('-') {
             Some(digits) => ("-", digits),
             None => ("", mantissa),
@@ -29,11 +32,17 @@ fn plain(text: &str) -> Cow<'_, str> {
         let point = whole.len() as i32 + exponent;
         Some(match usize::try_from(point) {
             Err(_) | Ok(0) => format!("{sign}0.{}{all}", "0".repeat(point.unsigned_abs() as usize)),
-            Ok(point) if point >= all.len() => format!("{sign}{all}{}", "0".repeat(point - all.len())),
+            Ok(point) if point >= all.len() => {
+                format!("{sign}{all}{}", "0".repeat(point - all.len()))
+            }
             Ok(point) => format!("{sign}{}.{}", all.get(..point)?, all.get(point..)?),
         })
     };
-    if text.contains(['e', 'E']) { expanded().map_or(Cow::Borrowed(text), Cow::Owned) } else { Cow::Borrowed(text) }
+    if text.contains(['e', 'E']) {
+        expanded().map_or(Cow::Borrowed(text), Cow::Owned)
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 struct Decimal<'a> {
@@ -56,13 +65,24 @@ impl<'a> Decimal<'a> {
         if whole.len() + fraction.len() == 0 || !numeric(whole) || !numeric(fraction) {
             return None;
         }
-        let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
-        Some(Self { negative: negative && !(whole.is_empty() && fraction.is_empty()), whole, fraction })
+        let (whole, fraction) = (
+            whole.trim_start_matches('0'),
+            fraction.trim_end_matches('0'),
+        );
+        Some(Self {
+            negative: negative && !(whole.is_empty() && fraction.is_empty()),
+            whole,
+            fraction,
+        })
     }
 
     fn cmp(&self, other: &Self) -> Ordering {
         let magnitude = || {
-            let whole = self.whole.len().cmp(&other.whole.len()).then_with(|| self.whole.cmp(other.whole));
+            let whole = self
+                .whole
+                .len()
+                .cmp(&other.whole.len())
+                .then_with(|| self.whole.cmp(other.whole));
             whole.then_with(|| self.fraction.cmp(other.fraction))
         };
         match (self.negative, other.negative) {

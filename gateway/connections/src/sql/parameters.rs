@@ -19,13 +19,22 @@ pub(super) enum Parameter {
 
 pub(super) fn read(json: &str) -> Result<Vec<Parameter>, ConnectionError> {
     let wrong = |error: serde_json::Error| {
-        ConnectionError::new(Code::InvalidArguments, "the statement's parameters are not a JSON array").details(error)
+        ConnectionError::new(
+            Code::InvalidArguments,
+            "the statement's parameters are not a JSON array",
+        )
+        .details(error)
     };
     let raw: Vec<&RawValue> = serde_json::from_str(json).map_err(wrong)?;
     if raw.len() > COUNT_MAX {
-        return Err(ConnectionError::new(Code::TooLarge, "a statement takes at most 2,000 parameters"));
+        return Err(ConnectionError::new(
+            Code::TooLarge,
+            "a statement takes at most 2,000 parameters",
+        ));
     }
-    raw.into_iter().map(|value| parameter(value.get()).map_err(wrong)).collect()
+    raw.into_iter()
+        .map(|value| parameter(value.get()).map_err(wrong))
+        .collect()
 }
 
 fn parameter(text: &str) -> Result<Parameter, serde_json::Error> {

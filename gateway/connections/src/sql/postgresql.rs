@@ -56,20 +56,31 @@ impl Postgresql {
         if !(1..=100).contains(&size) {
             return Err("`pool_max` must be between 1 and 100".to_owned());
         }
-        Ok(Self { pool: Arc::new(Pool::new(address, size as usize)) })
+        Ok(Self {
+            pool: Arc::new(Pool::new(address, size as usize)),
+        })
     }
 
-    pub(super) async fn run(&self, prepared: Prepared, access: Access) -> Result<Outcome, ConnectionError> {
+    pub(super) async fn run(
+        &self,
+        prepared: Prepared,
+        access: Access,
+    ) -> Result<Outcome, ConnectionError> {
         check_verb(&prepared.text, access)?;
         let held = self.pool.turn(prepared.deadline).await?;
-        let call = Call { pool: self.pool.clone(), prepared, access, committing: AtomicBool::new(false) };
+        let call = Call {
+            pool: self.pool.clone(),
+            prepared,
+            access,
+            committing: AtomicBool::new(false),
+        };
         match access {
             // If this is dropped half-way, `held` cleans up after itself.
             Access::Read => call.run(held).await,
             // A task of its own: a write outlives its caller.
-            Access::Write => {
-                tokio::spawn(call.run(held)).await.unwrap_or_else(|lost| Err(refused::statement().details(lost)))
-            }
+            Access::Write => tokio::spawn(call.run(held))
+                .await
+                .unwrap_or_else(|lost| Err(refused::statement().details(lost))),
         }
     }
 }
@@ -83,12 +94,23 @@ fn announced(incoming: &[u8]) -> Option<usize> {
 /// Allows statements that look at or change rows. Everything else (COMMIT, SET, COPY, DO, PREPARE, LISTEN, …) concerns
 /// the session, which calls share. The transaction's mode is what protects the data; this protects the session.
 fn check_verb(text: &str, access: Access) -> Result<(), ConnectionError> {
-    let word: String = text.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+    let word: String = text
+        .trim_start()
+        .chars()
+        .take_while(char::is_ascii_alphabetic)
+        .collect();
     let allowed: &[&str] = match access {
         Access::Read => &["SELECT", "WITH", "VALUES", "TABLE"],
         Access::Write => &["INSERT", "UPDATE", "DELETE", "MERGE", "WITH"],
     };
-    if allowed.iter().any(|allowed| word.eq_ignore_ascii_case(allowed)) { Ok(()) } else { Err(refused::denied()) }
+    if allowed
+        .iter()
+        .any(|allowed| word.eq_ignore_ascii_case(allowed))
+    {
+        Ok(())
+    } else {
+        Err(refused::denied())
+    }
 }
 
 struct Call {
@@ -133,20 +155,32 @@ impl Call {
     }
 
     fn left(&self) -> Result<Duration, ConnectionError> {
-        let left = self.prepared.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(refused::timed_out()) } else { Ok(left) }
+        let left = self
+            .prepared
+            .deadline
+            .saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            Err(refused::timed_out())
+        } else {
+            Ok(left)
+        }
     }
 
     /// Returns the timeout for the server, which counts from the beginning of the statement.
     fn timeout(&self) -> Result<Duration, ConnectionError> {
-        Ok(self.left()?.clamp(Duration::from_millis(1), Duration::from_millis(i32::MAX as u64)))
+        Ok(self.left()?.clamp(
+            Duration::from_millis(1),
+            Duration::from_millis(i32::MAX as u64),
+        ))
     }
 
     /// Runs a read. Once the server's own timeout should have come, the caller is answered, and `held` has the
     /// statement cancelled.
     async fn read_in_time(&self, held: &mut Held) -> Result<Outcome, Failure> {
         let late = self.prepared.deadline + GRACE;
-        timeout_at(late.into(), self.read(held.session())).await.unwrap_or_else(|_| Err(refused::timed_out().into()))
+        timeout_at(late.into(), self.read(held.session()))
+            .await
+            .unwrap_or_else(|_| Err(refused::timed_out().into()))
     }
 
     /// Runs a write. A late one is cancelled, and then its outcome is asked for.
@@ -183,7 +217,9 @@ impl Call {
             return Box::pin(self.described(session)).await;
         }
         let parameters = &self.prepared.parameters;
-        let statement = session.prepare(&self.prepared.text, parameters.len(), self.timeout()?).await?;
+        let statement = session
+            .prepare(&self.prepared.text, parameters.len(), self.timeout()?)
+            .await?;
         session.begin(Access::Read, self.timeout()?)?;
         session.execute(&statement, parameters)?;
         session.end_of_read()?;
@@ -194,12 +230,18 @@ impl Call {
             rows.take(&row, &statement, self.prepared.limit)?;
             if rows.surplus_bytes > SURPLUS_MAX_BYTES {
                 // The rest is left to what is held.
-                return Ok(Outcome { rows: rows.finish(), changed: 0 });
+                return Ok(Outcome {
+                    rows: rows.finish(),
+                    changed: 0,
+                });
             }
         }
         // The rows are whole; when this fails, what is held cleans up.
         let _ = session.read_ended().await;
-        Ok(Outcome { rows: rows.finish(), changed: 0 })
+        Ok(Outcome {
+            rows: rows.finish(),
+            changed: 0,
+        })
     }
 
     async fn write(&self, session: &mut Session) -> Result<Outcome, Failure> {
@@ -207,14 +249,19 @@ impl Call {
             return Box::pin(self.described(session)).await;
         }
         let parameters = &self.prepared.parameters;
-        let statement = session.prepare(&self.prepared.text, parameters.len(), self.timeout()?).await?;
+        let statement = session
+            .prepare(&self.prepared.text, parameters.len(), self.timeout()?)
+            .await?;
         session.begin(Access::Write, self.timeout()?)?;
         session.sync();
         session.send().await?;
         session.began().await?;
         session.ready().await?;
         // From here on the statement may have run.
-        let (rows, changed) = self.change(session, &statement).await.map_err(error::while_writing)?;
+        let (rows, changed) = self
+            .change(session, &statement)
+            .await
+            .map_err(error::while_writing)?;
         self.prepared.options.check(changed)?;
         session.commit()?;
         self.committing.store(true, Relaxed);
@@ -228,7 +275,11 @@ impl Call {
         Ok(Outcome { rows, changed })
     }
 
-    async fn change(&self, session: &mut Session, statement: &Statement) -> Result<(Rows, u64), session::Error> {
+    async fn change(
+        &self,
+        session: &mut Session,
+        statement: &Statement,
+    ) -> Result<(Rows, u64), session::Error> {
         session.execute(statement, &self.prepared.parameters)?;
         session.sync();
         session.send().await?;
@@ -248,19 +299,34 @@ impl Call {
     /// be null.
     async fn described(&self, session: &mut Session) -> Result<Outcome, Failure> {
         // Parameters have the types that the statement gives them.
-        let statement = session.prepare(&self.prepared.text, 0, self.timeout()?).await?;
-        let types = session.types(statement.columns.iter().map(|column| column.type_oid), self.timeout()?).await?;
+        let statement = session
+            .prepare(&self.prepared.text, 0, self.timeout()?)
+            .await?;
+        let types = session
+            .types(
+                statement.columns.iter().map(|column| column.type_oid),
+                self.timeout()?,
+            )
+            .await?;
         let names = ["name", "type", "nullable"].map(str::to_owned).to_vec();
-        let mut writer = RowsWriter::new(Arc::new(Header::new(names)?), statement.columns.len() as u32);
+        let mut writer = RowsWriter::new(
+            Arc::new(Header::new(names)?),
+            statement.columns.len() as u32,
+        );
         for column in &statement.columns {
-            let name = types.get(&column.type_oid).map_or("?", |found| found.name.as_str());
+            let name = types
+                .get(&column.type_oid)
+                .map_or("?", |found| found.name.as_str());
             writer.begin_row();
             writer.cell(0, Cell::Text(&column.name))?;
             writer.cell(1, Cell::Text(name))?;
             writer.cell(2, Cell::Boolean(true))?;
             writer.end_row()?;
         }
-        Ok(Outcome { rows: writer.finish(), changed: 0 })
+        Ok(Outcome {
+            rows: writer.finish(),
+            changed: 0,
+        })
     }
 }
 
@@ -273,10 +339,17 @@ struct Answer {
 }
 
 impl Answer {
-    fn take(&mut self, row: &session::Row, statement: &Statement, limit: u32) -> Result<(), ConnectionError> {
+    fn take(
+        &mut self,
+        row: &session::Row,
+        statement: &Statement,
+        limit: u32,
+    ) -> Result<(), ConnectionError> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            None => self.writer.insert(RowsWriter::new(statement.header()?, limit)),
+            None => self
+                .writer
+                .insert(RowsWriter::new(statement.header()?, limit)),
         };
         if self.surplus_bytes > 0 || !writer.begin_row() {
             self.surplus_bytes += row.buffer().len().max(1);
@@ -288,7 +361,10 @@ impl Answer {
     fn finish(self) -> Rows {
         match self.writer {
             Some(writer) => writer.finish(),
-            None => Rows { records: "[]".to_owned(), truncated: false },
+            None => Rows {
+                records: "[]".to_owned(),
+                truncated: false,
+            },
         }
     }
 }

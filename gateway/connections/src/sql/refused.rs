@@ -22,7 +22,10 @@ pub(super) fn referred() -> ConnectionError {
 }
 
 pub(super) fn rule() -> ConnectionError {
-    ConnectionError::new(Code::InvalidArguments, "a rule of the table refuses the record")
+    ConnectionError::new(
+        Code::InvalidArguments,
+        "a rule of the table refuses the record",
+    )
 }
 
 pub(super) fn changed() -> ConnectionError {
@@ -33,10 +36,11 @@ pub(super) fn changed() -> ConnectionError {
 pub(super) fn gone(column: Option<&str>) -> ConnectionError {
     match column {
         None => changed(),
-        Some(column) => {
-            ConnectionError::new(Code::SourceChanged, format!("the table no longer has the column `{column}`"))
-                .field(column)
-        }
+        Some(column) => ConnectionError::new(
+            Code::SourceChanged,
+            format!("the table no longer has the column `{column}`"),
+        )
+        .field(column),
     }
 }
 
@@ -51,7 +55,10 @@ pub(super) fn column_name(text: &str) -> Option<&str> {
 }
 
 pub(super) fn denied() -> ConnectionError {
-    ConnectionError::new(Code::Forbidden, "the statement asks for more than this connection allows")
+    ConnectionError::new(
+        Code::Forbidden,
+        "the statement asks for more than this connection allows",
+    )
 }
 
 pub(super) fn statement() -> ConnectionError {
@@ -80,7 +87,10 @@ mod tests {
             ("\"born\" does not exist", Some("born")),
             ("people.born does not exist", Some("born")),
             ("born", Some("born")),
-            ("\"Geboren am\" of relation \"people\" does not exist", Some("Geboren am")),
+            (
+                "\"Geboren am\" of relation \"people\" does not exist",
+                Some("Geboren am"),
+            ),
             ("\"a;b\" does not exist", None),
             ("", None),
         ];
@@ -88,7 +98,10 @@ mod tests {
             assert_eq!(column_name(text), name, "{text}");
         }
         let error = gone(Some("born"));
-        assert_eq!((error.code, error.field.as_deref()), (Code::SourceChanged, Some("born")));
+        assert_eq!(
+            (error.code, error.field.as_deref()),
+            (Code::SourceChanged, Some("born"))
+        );
         assert!(error.message.contains("`born`"));
         assert_eq!(gone(None), changed());
     }

@@ -43,8 +43,11 @@ impl Header {
         let mut sorted: Vec<_> = names.iter().collect();
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(ConnectionError::new(Code::InvalidArguments, "two columns of the result have the same name")
-                .field(twice[0]));
+            return Err(ConnectionError::new(
+                Code::InvalidArguments,
+                "two columns of the result have the same name",
+            )
+            .field(twice[0]));
         }
         let mut keys = Vec::with_capacity(names.len());
         for name in &names {
@@ -65,7 +68,13 @@ impl RowsWriter {
     pub(super) fn new(header: Arc<Header>, limit: u32) -> Self {
         let mut text = Vec::with_capacity(TEXT_FIRST_BYTES);
         text.push(b'[');
-        Self { header, text, count: 0, limit, truncated: false }
+        Self {
+            header,
+            text,
+            count: 0,
+            limit,
+            truncated: false,
+        }
     }
 
     /// Begins a row. Returns `false` once there are as many rows as asked for, which are then known not to be all.
@@ -74,7 +83,8 @@ impl RowsWriter {
             self.truncated = true;
             return false;
         }
-        self.text.extend_from_slice(if self.count == 0 { b"{" } else { b",{" });
+        self.text
+            .extend_from_slice(if self.count == 0 { b"{" } else { b",{" });
         self.count += 1;
         true
     }
@@ -96,7 +106,11 @@ impl RowsWriter {
             Cell::Bytes(value) => {
                 use base64::Engine;
                 to.push(b'"');
-                to.extend_from_slice(base64::engine::general_purpose::STANDARD.encode(value).as_bytes());
+                to.extend_from_slice(
+                    base64::engine::general_purpose::STANDARD
+                        .encode(value)
+                        .as_bytes(),
+                );
                 to.push(b'"');
             }
         }
@@ -111,14 +125,20 @@ impl RowsWriter {
     fn bounded(&self) -> Result<(), ConnectionError> {
         match self.text.len() <= RECORDS_MAX_BYTES {
             true => Ok(()),
-            false => Err(ConnectionError::new(Code::TooLarge, "the records are larger than 8 MiB; ask for fewer")),
+            false => Err(ConnectionError::new(
+                Code::TooLarge,
+                "the records are larger than 8 MiB; ask for fewer",
+            )),
         }
     }
 
     pub(super) fn finish(mut self) -> Rows {
         self.text.push(b']');
         let records = String::from_utf8(self.text).expect("only text was written");
-        Rows { records, truncated: self.truncated }
+        Rows {
+            records,
+            truncated: self.truncated,
+        }
     }
 }
 

@@ -60,11 +60,22 @@ type FileId = (u64, u64);
 
 impl Sqlite {
     pub(super) fn new(path: PathBuf, writable: bool) -> Self {
-        let inner = Arc::new(Inner { path, writable, idle: Mutex::default() });
-        Self { inner, turns: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+        let inner = Arc::new(Inner {
+            path,
+            writable,
+            idle: Mutex::default(),
+        });
+        Self {
+            inner,
+            turns: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+        }
     }
 
-    pub(super) async fn run(&self, prepared: Prepared, access: Access) -> Result<Outcome, ConnectionError> {
+    pub(super) async fn run(
+        &self,
+        prepared: Prepared,
+        access: Access,
+    ) -> Result<Outcome, ConnectionError> {
         let turn = self.turn(prepared.deadline).await?;
         if access == Access::Read
             && let Some(outcome) = self.inner.run_at_once(&prepared)
@@ -81,7 +92,11 @@ impl Sqlite {
         });
         match work.await {
             Ok(result) => result,
-            Err(error) => Err(ConnectionError::new(Code::UpstreamError, "the database access failed").details(error)),
+            Err(error) => Err(ConnectionError::new(
+                Code::UpstreamError,
+                "the database access failed",
+            )
+            .details(error)),
         }
     }
 
@@ -97,7 +112,12 @@ impl Sqlite {
 }
 
 impl Inner {
-    fn run(&self, prepared: &Prepared, access: Access, gone: Arc<AtomicBool>) -> Result<Outcome, ConnectionError> {
+    fn run(
+        &self,
+        prepared: &Prepared,
+        access: Access,
+        gone: Arc<AtomicBool>,
+    ) -> Result<Outcome, ConnectionError> {
         let left = prepared.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(refused::timed_out());
@@ -122,8 +142,11 @@ impl Inner {
         }
         let opened = self.idle(self.file().ok()?)?;
         opened.guard.at_once();
-        let outcome =
-            opened.connection.busy_timeout(Duration::ZERO).ok().and_then(|()| opened.run(prepared, Access::Read).ok());
+        let outcome = opened
+            .connection
+            .busy_timeout(Duration::ZERO)
+            .ok()
+            .and_then(|()| opened.run(prepared, Access::Read).ok());
         self.put_back(opened);
         outcome
     }
@@ -136,8 +159,14 @@ impl Inner {
         if let Some(opened) = self.idle(file) {
             return Ok(opened);
         }
-        let (connection, guard) = guard::open(&self.path, self.writable).map_err(|error| unavailable(&error))?;
-        Ok(Opened { connection, guard, file, header: RefCell::default() })
+        let (connection, guard) =
+            guard::open(&self.path, self.writable).map_err(|error| unavailable(&error))?;
+        Ok(Opened {
+            connection,
+            guard,
+            file,
+            header: RefCell::default(),
+        })
     }
 
     fn idle(&self, file: FileId) -> Option<Opened> {
@@ -149,7 +178,10 @@ impl Inner {
     fn put_back(&self, opened: Opened) {
         opened.guard.rest();
         if opened.connection.is_autocommit() {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(opened);
+            self.idle
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(opened);
         }
     }
 
@@ -162,7 +194,9 @@ impl Inner {
 impl Opened {
     fn run(&self, prepared: &Prepared, access: Access) -> Result<Outcome, ConnectionError> {
         match access {
-            Access::Read => self.guard.allow(guard::Allowed::Reading, || self.statement(prepared, access)),
+            Access::Read => self
+                .guard
+                .allow(guard::Allowed::Reading, || self.statement(prepared, access)),
             Access::Write => {
                 self.control("BEGIN IMMEDIATE")?;
                 let result = self
@@ -182,20 +216,31 @@ impl Opened {
 
     fn control(&self, text: &'static str) -> Result<(), ConnectionError> {
         self.guard
-            .allow(guard::Allowed::Everything, || self.connection.prepare_cached(text)?.execute([]))
+            .allow(guard::Allowed::Everything, || {
+                self.connection.prepare_cached(text)?.execute([])
+            })
             .map(|_| ())
             .map_err(|error| error::from(error, &self.guard))
     }
 
     fn statement(&self, prepared: &Prepared, access: Access) -> Result<Outcome, ConnectionError> {
         let failed = |error| error::from(error, &self.guard);
-        let mut statement = self.connection.prepare_cached(&prepared.text).map_err(failed)?;
+        let mut statement = self
+            .connection
+            .prepare_cached(&prepared.text)
+            .map_err(failed)?;
         if access == Access::Read && !statement.readonly() {
             statement.discard();
-            return Err(ConnectionError::new(Code::Forbidden, "the statement would write, and this is a read"));
+            return Err(ConnectionError::new(
+                Code::Forbidden,
+                "the statement would write, and this is a read",
+            ));
         }
         if prepared.options.describe {
-            return Ok(Outcome { rows: described(&statement)?, changed: 0 });
+            return Ok(Outcome {
+                rows: described(&statement)?,
+                changed: 0,
+            });
         }
         if statement.parameter_count() != prepared.parameters.len() {
             return Err(ConnectionError::new(
@@ -204,7 +249,9 @@ impl Opened {
             ));
         }
         for (at, parameter) in prepared.parameters.iter().enumerate() {
-            statement.raw_bind_parameter(at + 1, parameter).map_err(failed)?;
+            statement
+                .raw_bind_parameter(at + 1, parameter)
+                .map_err(failed)?;
         }
         let header = self.header(&statement)?;
         let columns = header.names().len();
@@ -238,7 +285,10 @@ impl Opened {
         }
         drop(rows);
         let changed = if writes { self.connection.changes() } else { 0 };
-        Ok(Outcome { rows: writer.finish(), changed })
+        Ok(Outcome {
+            rows: writer.finish(),
+            changed,
+        })
     }
 }
 

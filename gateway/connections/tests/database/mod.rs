@@ -13,7 +13,13 @@ use weir_connections::{
 };
 
 pub(crate) fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> Statement<'a> {
-    Statement { text, parameters, limit, options: None, deadline: Instant::now() + Duration::from_secs(20) }
+    Statement {
+        text,
+        parameters,
+        limit,
+        options: None,
+        deadline: Instant::now() + Duration::from_secs(20),
+    }
 }
 
 pub(crate) async fn query(
@@ -33,12 +39,24 @@ pub(crate) fn database(script: &str, write: bool) -> (tempfile::TempDir, Arc<Sql
 }
 
 pub(crate) fn create(path: &Path, script: &str) {
-    rusqlite::Connection::open(path).expect("opened").execute_batch(script).expect("created");
+    rusqlite::Connection::open(path)
+        .expect("opened")
+        .execute_batch(script)
+        .expect("created");
 }
 
 pub(crate) fn open(path: &Path, write: bool) -> Arc<SqlConnection> {
-    let configs = BTreeMap::from([("db".to_owned(), ConnectionConfig::Sqlite { path: path.into(), write })]);
-    match Connections::new(&configs, Path::new("/")).expect("a database").get("db") {
+    let configs = BTreeMap::from([(
+        "db".to_owned(),
+        ConnectionConfig::Sqlite {
+            path: path.into(),
+            write,
+        },
+    )]);
+    match Connections::new(&configs, Path::new("/"))
+        .expect("a database")
+        .get("db")
+    {
         Some(Connection::Sql(sql)) => sql.clone(),
         _ => unreachable!("it is a database"),
     }

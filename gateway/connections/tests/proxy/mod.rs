@@ -42,11 +42,16 @@ impl Proxy {
     pub(crate) fn before(server: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let listener = UnixListener::bind(socket(folder.path())).expect("a socket");
-        let seen = Arc::new(Mutex::new(Seen { spoil: Spoil::Nothing, requests: Vec::new() }));
+        let seen = Arc::new(Mutex::new(Seen {
+            spoil: Spoil::Nothing,
+            requests: Vec::new(),
+        }));
         let (server, shared) = (socket(server), seen.clone());
         thread::spawn(move || {
             for client in listener.incoming() {
-                let (Ok(client), Ok(server)) = (client, UnixStream::connect(&server)) else { return };
+                let (Ok(client), Ok(server)) = (client, UnixStream::connect(&server)) else {
+                    return;
+                };
                 let seen = shared.clone();
                 thread::spawn(move || pass(client, server, &seen));
             }
@@ -55,7 +60,10 @@ impl Proxy {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("postgresql://weir@localhost/postgres?host={}", self.folder.path().display())
+        format!(
+            "postgresql://weir@localhost/postgres?host={}",
+            self.folder.path().display()
+        )
     }
 
     pub(crate) fn spoil(&self, spoil: Spoil) {
@@ -69,7 +77,10 @@ impl Proxy {
 }
 
 fn pass(mut client: UnixStream, mut server: UnixStream, seen: &Mutex<Seen>) {
-    let (mut from, mut to) = (server.try_clone().expect("a copy"), client.try_clone().expect("a copy"));
+    let (mut from, mut to) = (
+        server.try_clone().expect("a copy"),
+        client.try_clone().expect("a copy"),
+    );
     let silent = Arc::new(AtomicBool::new(false));
     let silenced = silent.clone();
     thread::spawn(move || {
@@ -92,7 +103,9 @@ fn pass(mut client: UnixStream, mut server: UnixStream, seen: &Mutex<Seen>) {
                 seen.spoil = Spoil::Nothing;
                 break;
             }
-            spoil @ (Spoil::CommitAnswer | Spoil::Silence) if request.windows(7).any(|bytes| bytes == b"COMMIT\0") => {
+            spoil @ (Spoil::CommitAnswer | Spoil::Silence)
+                if request.windows(7).any(|bytes| bytes == b"COMMIT\0") =>
+            {
                 seen.spoil = Spoil::Nothing;
                 match spoil {
                     Spoil::Silence => silent.store(true, Relaxed),

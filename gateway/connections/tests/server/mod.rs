@@ -15,13 +15,29 @@ pub(crate) struct Server {
 impl Server {
     /// Sets up a server without starting it.
     pub(crate) fn new() -> Self {
-        let server = Self { folder: tempfile::tempdir().expect("a folder"), programs: programs() };
+        let server = Self {
+            folder: tempfile::tempdir().expect("a folder"),
+            programs: programs(),
+        };
         let folder = server.folder.path();
         if is_root() {
-            let status = Command::new("chown").arg("postgres").arg(folder).status().expect("chown runs");
+            let status = Command::new("chown")
+                .arg("postgres")
+                .arg(folder)
+                .status()
+                .expect("chown runs");
             assert!(status.success());
         }
-        let options = ["-A", "trust", "-U", "weir", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"];
+        let options = [
+            "-A",
+            "trust",
+            "-U",
+            "weir",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+        ];
         server.run("initdb", &[&["-D", &server.data()], &options[..]].concat());
         server
     }
@@ -48,8 +64,16 @@ impl Server {
             echo subjectAltName=DNS:localhost > names
             openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 2 -extfile names
             chmod a+r ca.pem";
-        let output = self.command("sh").args(["-c", script]).output().expect("a shell");
-        assert!(output.status.success(), "openssl: {}", String::from_utf8_lossy(&output.stderr));
+        let output = self
+            .command("sh")
+            .args(["-c", script])
+            .output()
+            .expect("a shell");
+        assert!(
+            output.status.success(),
+            "openssl: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let rules = "local all weir trust
             hostssl all scram all scram-sha-256
             hostssl all md5 all md5
@@ -57,7 +81,9 @@ impl Server {
         fs::write(Path::new(&self.data()).join("pg_hba.conf"), rules).expect("the rules");
         // The kernel gives ports from 32,768 on to sockets that name none.
         let mut ports = 20_000 + (std::process::id() % 10_000) as u16..32_000;
-        let port = ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port");
+        let port = ports
+            .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+            .expect("a free port");
         let folder = self.folder.path().display();
         self.start_with(&format!(
             "-c listen_addresses=127.0.0.1 -p {port} -c ssl=on -c ssl_cert_file={folder}/server.pem -c ssl_key_file={folder}/server.key"
@@ -69,15 +95,33 @@ impl Server {
         let folder = self.folder.path().display();
         let options = format!("-k {folder} -c fsync=off -c max_connections=40 {more}");
         let log = format!("{folder}/log");
-        self.run("pg_ctl", &["-D", &self.data(), "-w", "-l", &log, "-o", &options, "start"]);
+        self.run(
+            "pg_ctl",
+            &[
+                "-D",
+                &self.data(),
+                "-w",
+                "-l",
+                &log,
+                "-o",
+                &options,
+                "start",
+            ],
+        );
     }
 
     pub(crate) fn stop(&self) {
-        self.run("pg_ctl", &["-D", &self.data(), "-w", "-m", "immediate", "stop"]);
+        self.run(
+            "pg_ctl",
+            &["-D", &self.data(), "-w", "-m", "immediate", "stop"],
+        );
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("postgresql://weir@localhost/postgres?host={}", self.folder.path().display())
+        format!(
+            "postgresql://weir@localhost/postgres?host={}",
+            self.folder.path().display()
+        )
     }
 
     #[allow(dead_code)]
@@ -88,7 +132,8 @@ impl Server {
     /// Runs statements as psql does.
     pub(crate) fn script(&self, text: &str) {
         let socket = self.folder.path().display().to_string();
-        let port = fs::read_to_string(Path::new(&self.data()).join("postmaster.pid")).expect("a running server");
+        let port = fs::read_to_string(Path::new(&self.data()).join("postmaster.pid"))
+            .expect("a running server");
         let port = port.lines().nth(3).expect("its port");
         self.run(
             "psql",
@@ -118,7 +163,10 @@ impl Server {
     fn run(&self, program: &str, arguments: &[&str]) {
         let program = self.programs.join(program);
         let mut command = self.command(&program.display().to_string());
-        let status = command.args(arguments).status().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        let status = command
+            .args(arguments)
+            .status()
+            .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
         assert!(status.success(), "{} {arguments:?}", program.display());
     }
 
@@ -131,7 +179,10 @@ impl Server {
         } else {
             Command::new(program)
         };
-        command.current_dir(self.folder.path()).stdout(Stdio::null()).stdin(Stdio::null());
+        command
+            .current_dir(self.folder.path())
+            .stdout(Stdio::null())
+            .stdin(Stdio::null());
         command
     }
 }
@@ -153,9 +204,14 @@ fn is_root() -> bool {
 
 /// Finds the programs, which Debian keeps out of the PATH, in one folder for each version.
 fn programs() -> PathBuf {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut found: Vec<_> =
-        versions.map(|version| version.path().join("bin")).filter(|bin| bin.join("initdb").exists()).collect();
+    let versions = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut found: Vec<_> = versions
+        .map(|version| version.path().join("bin"))
+        .filter(|bin| bin.join("initdb").exists())
+        .collect();
     found.sort();
     found.pop().unwrap_or_default()
 }

@@ -33,19 +33,25 @@ impl LogBudget {
     /// Returns whether a line of so many bytes may be written, and how many lines were dropped before it.
     fn take(&self, bytes: usize) -> (bool, Option<u64>) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).max(1);
-        let passes = NonZeroU32::new(bytes).is_some_and(|bytes| matches!(self.bytes.check_n(bytes), Ok(Ok(()))));
+        let passes = NonZeroU32::new(bytes)
+            .is_some_and(|bytes| matches!(self.bytes.check_n(bytes), Ok(Ok(()))));
         if !passes {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
         let tell = self.dropped.load(Ordering::Relaxed) > 0 && self.says.check().is_ok();
-        (passes, tell.then(|| self.dropped.swap(0, Ordering::Relaxed)))
+        (
+            passes,
+            tell.then(|| self.dropped.swap(0, Ordering::Relaxed)),
+        )
     }
 }
 
 impl Default for LogBudget {
     fn default() -> Self {
         Self {
-            bytes: DefaultDirectRateLimiter::direct(Quota::per_second(BYTES_PER_SECOND).allow_burst(BURST_BYTES)),
+            bytes: DefaultDirectRateLimiter::direct(
+                Quota::per_second(BYTES_PER_SECOND).allow_burst(BURST_BYTES),
+            ),
             dropped: AtomicU64::new(0),
             says: DefaultDirectRateLimiter::direct(Quota::per_second(NonZeroU32::MIN)),
         }
@@ -61,9 +67,16 @@ mod tests {
         let budget = LogBudget::default();
         let taken: Vec<_> = (0..10_000).map(|_| budget.take(1_000)).collect();
         let written = taken.iter().filter(|(passes, _)| *passes).count();
-        assert!((1_000..2_000).contains(&written), "{written} lines of 1,000 bytes were written");
+        assert!(
+            (1_000..2_000).contains(&written),
+            "{written} lines of 1,000 bytes were written"
+        );
         let told: Vec<u64> = taken.iter().filter_map(|(_, dropped)| *dropped).collect();
-        assert_eq!(told.first(), Some(&1), "the first dropped line is told of at once");
+        assert_eq!(
+            told.first(),
+            Some(&1),
+            "the first dropped line is told of at once"
+        );
         assert!(told.len() < 5, "told {} times", told.len());
     }
 

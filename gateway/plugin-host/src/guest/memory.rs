@@ -12,7 +12,11 @@ pub(crate) struct MemoryLimit {
 
 impl MemoryLimit {
     pub(crate) fn new(max: usize) -> Self {
-        Self { max, used: 0, refused: false }
+        Self {
+            max,
+            used: 0,
+            refused: false,
+        }
     }
 
     /// Returns the bytes of linear memory that the instance holds.
@@ -31,7 +35,12 @@ impl MemoryLimit {
 }
 
 impl ResourceLimiter for MemoryLimit {
-    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let used = self.used.saturating_add(desired.saturating_sub(current));
         if used > self.max {
             self.refused = true;
@@ -41,7 +50,12 @@ impl ResourceLimiter for MemoryLimit {
         Ok(true)
     }
 
-    fn table_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         Ok(desired <= TABLE_ELEMENTS_MAX)
     }
 }

@@ -61,7 +61,11 @@ impl Meter {
     }
 
     pub(crate) fn resume(&self) {
-        let since = if self.is_busy() { Since::Thread(thread_time()) } else { Since::Began(Instant::now()) };
+        let since = if self.is_busy() {
+            Since::Thread(thread_time())
+        } else {
+            Since::Began(Instant::now())
+        };
         self.lock().since = Some(since);
     }
 
@@ -97,7 +101,10 @@ impl Meter {
         if busy && !self.has_turn(used) {
             let plugin = Arc::clone(&self.plugin_turn).acquire_owned().await;
             let host = Arc::clone(&self.host_turn).acquire_owned().await;
-            self.lock().turn = plugin.ok().zip(host.ok()).map(|permits| Turn { ends: used + TURN, _permits: permits });
+            self.lock().turn = plugin.ok().zip(host.ok()).map(|permits| Turn {
+                ends: used + TURN,
+                _permits: permits,
+            });
         }
         self.resume();
     }

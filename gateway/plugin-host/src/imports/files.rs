@@ -21,7 +21,12 @@ impl Host for Guest {
             Err(error) => return Ok(Err(error)),
         };
         let answer = self.wait(root.stat(&path)).await;
-        Ok(answer.map(|info| Info { version: info.version, size: info.size }).map_err(Error::from))
+        Ok(answer
+            .map(|info| Info {
+                version: info.version,
+                size: info.size,
+            })
+            .map_err(Error::from))
     }
 
     async fn read(
@@ -36,7 +41,9 @@ impl Host for Guest {
             Ok(root) => root,
             Err(error) => return Ok(Err(error)),
         };
-        let answer = self.wait(root.read(&path, offset, length.min(READ_MAX_BYTES))).await;
+        let answer = self
+            .wait(root.read(&path, offset, length.min(READ_MAX_BYTES)))
+            .await;
         Ok(answer.map_err(Error::from))
     }
 
@@ -53,7 +60,10 @@ impl Host for Guest {
             Err(error) => return Ok(Err(error)),
         };
         let write = async move { root.replace(&path, if_version.as_deref(), content).await };
-        Ok(self.wait(self.hand_over(write, may_have_changed)).await.map_err(Error::from))
+        Ok(self
+            .wait(self.hand_over(write, may_have_changed))
+            .await
+            .map_err(Error::from))
     }
 
     async fn list(
@@ -68,12 +78,22 @@ impl Host for Guest {
             Err(error) => return Ok(Err(error)),
         };
         let answer = self.wait(root.list(&prefix, cursor.as_deref())).await;
-        Ok(answer.map(|listing| Listing { paths: listing.paths, next: listing.next }).map_err(Error::from))
+        Ok(answer
+            .map(|listing| Listing {
+                paths: listing.paths,
+                next: listing.next,
+            })
+            .map_err(Error::from))
     }
 }
 
 impl Guest {
-    pub(super) fn root(&self, name: &str, path: &str, access: Access) -> Result<Arc<FileRoot>, Error> {
+    pub(super) fn root(
+        &self,
+        name: &str,
+        path: &str,
+        access: Access,
+    ) -> Result<Arc<FileRoot>, Error> {
         if path.len() > PATH_MAX_BYTES {
             return Err(too_large("A path takes at most 4096 bytes."));
         }
@@ -85,6 +105,10 @@ impl Guest {
 
     pub(super) fn writable_root(&self, name: &str, path: &str) -> Result<Arc<FileRoot>, Error> {
         let root = self.root(name, path, Access::Write)?;
-        if root.writable() { Ok(root) } else { Err(denied("the root is read-only", name)) }
+        if root.writable() {
+            Ok(root)
+        } else {
+            Err(denied("the root is read-only", name))
+        }
     }
 }

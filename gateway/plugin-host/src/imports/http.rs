@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use weir_connections::{Connection, http::HttpConnection};
 
-use super::{ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, refused, side_by_side, too_large, wrong_kind};
+use super::{
+    ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, refused, side_by_side, too_large, wrong_kind,
+};
 use crate::{
     bindings::v0_1::weir::plugin::http::{Error, Host, Pair, Request, Response},
     guest::Guest,
@@ -20,23 +22,41 @@ impl Host for Guest {
         Ok(self.wait(running).await.map(response).map_err(Error::from))
     }
 
-    async fn send_many(&mut self, requests: Vec<Request>) -> wasmtime::Result<Vec<Result<Response, Error>>> {
+    async fn send_many(
+        &mut self,
+        requests: Vec<Request>,
+    ) -> wasmtime::Result<Vec<Result<Response, Error>>> {
         self.count_source_calls(requests.len())?;
         if requests.len() > BATCH_MAX {
-            return Ok(requests.iter().map(|_| Err(too_large("At most 64 requests at once."))).collect());
+            return Ok(requests
+                .iter()
+                .map(|_| Err(too_large("At most 64 requests at once.")))
+                .collect());
         }
-        let begun: Vec<_> = requests.into_iter().map(|request| self.begin_send(request)).collect();
+        let begun: Vec<_> = requests
+            .into_iter()
+            .map(|request| self.begin_send(request))
+            .collect();
         let most = self.profile.limits.result_max_bytes;
-        let answers = self.wait(side_by_side(begun, |answer| answer.body.len(), most)).await;
-        Ok(answers.into_iter().map(|answer| answer.map(response)).collect())
+        let answers = self
+            .wait(side_by_side(begun, |answer| answer.body.len(), most))
+            .await;
+        Ok(answers
+            .into_iter()
+            .map(|answer| answer.map(response))
+            .collect())
     }
 }
 
 impl Guest {
-    fn begin_send(&self, request: Request) -> Result<Running<weir_connections::http::Response>, Error> {
+    fn begin_send(
+        &self,
+        request: Request,
+    ) -> Result<Running<weir_connections::http::Response>, Error> {
         check_size(&request)?;
         let deadline = self.call.deadline;
-        let reads = request.method.eq_ignore_ascii_case("GET") || request.method.eq_ignore_ascii_case("HEAD");
+        let reads = request.method.eq_ignore_ascii_case("GET")
+            || request.method.eq_ignore_ascii_case("HEAD");
         let access = if reads { Access::Read } else { Access::Write };
         let service = self.service(&request.connection, access)?;
         let request = weir_connections::http::Request {
@@ -67,7 +87,11 @@ impl Guest {
 }
 
 fn check_size(request: &Request) -> Result<(), Error> {
-    let pairs = request.query.iter().chain(&request.headers).map(|pair| pair.name.len() + pair.value.len());
+    let pairs = request
+        .query
+        .iter()
+        .chain(&request.headers)
+        .map(|pair| pair.name.len() + pair.value.len());
     let size = request.method.len() + request.path.len() + pairs.sum::<usize>();
     if size + request.body.as_ref().map_or(0, Vec::len) > ARGUMENT_MAX_BYTES {
         return Err(too_large("A request takes at most 1 MB."));
@@ -76,10 +100,21 @@ fn check_size(request: &Request) -> Result<(), Error> {
 }
 
 fn pairs(pairs: Vec<Pair>) -> Vec<(String, String)> {
-    pairs.into_iter().map(|pair| (pair.name, pair.value)).collect()
+    pairs
+        .into_iter()
+        .map(|pair| (pair.name, pair.value))
+        .collect()
 }
 
 fn response(answer: weir_connections::http::Response) -> Response {
-    let headers = answer.headers.into_iter().map(|(name, value)| Pair { name, value }).collect();
-    Response { status: answer.status, headers, body: answer.body }
+    let headers = answer
+        .headers
+        .into_iter()
+        .map(|(name, value)| Pair { name, value })
+        .collect();
+    Response {
+        status: answer.status,
+        headers,
+        body: answer.body,
+    }
 }

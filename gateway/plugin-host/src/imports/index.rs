@@ -22,11 +22,18 @@ const NAME_MAX_BYTES: usize = 8_192;
 impl Host for Guest {
     async fn find(&mut self, name: Name) -> wasmtime::Result<Option<u64>> {
         self.count_other_call()?;
-        let found = self.indexes(&name).ok().and_then(|indexes| indexes.find(self.named(&name)));
+        let found = self
+            .indexes(&name)
+            .ok()
+            .and_then(|indexes| indexes.find(self.named(&name)));
         Ok(found)
     }
 
-    async fn entries(&mut self, name: Name, range: Range) -> wasmtime::Result<Result<Vec<Entry>, Error>> {
+    async fn entries(
+        &mut self,
+        name: Name,
+        range: Range,
+    ) -> wasmtime::Result<Result<Vec<Entry>, Error>> {
         self.count_source_calls(1)?;
         let indexes = match self.indexes(&name) {
             Ok(indexes) => indexes,
@@ -42,10 +49,19 @@ impl Host for Guest {
         let found = if range.limit <= READ_HERE_MAX {
             indexes.range(self.named(&name), &range)
         } else {
-            self.elsewhere(indexes, name, move |indexes, name, _| indexes.range(name, &range)).await
+            self.elsewhere(indexes, name, move |indexes, name, _| {
+                indexes.range(name, &range)
+            })
+            .await
         };
-        let entry = |entry: index::Entry| Entry { key: entry.key, at: entry.at, length: entry.length };
-        Ok(found.map(|entries| entries.into_iter().map(entry).collect()).map_err(Error::from))
+        let entry = |entry: index::Entry| Entry {
+            key: entry.key,
+            at: entry.at,
+            length: entry.length,
+        };
+        Ok(found
+            .map(|entries| entries.into_iter().map(entry).collect())
+            .map_err(Error::from))
     }
 
     async fn later(&mut self, work: String) -> wasmtime::Result<()> {
@@ -62,7 +78,11 @@ impl Host for Guest {
             Ok(indexes) => indexes,
             Err(error) => return Ok(Err(error)),
         };
-        let begun = self.elsewhere(indexes, name, |indexes, name, bytes_max| indexes.begin(name, bytes_max)).await;
+        let begun = self
+            .elsewhere(indexes, name, |indexes, name, bytes_max| {
+                indexes.begin(name, bytes_max)
+            })
+            .await;
         Ok(begun.map_err(Error::from))
     }
 
@@ -75,15 +95,25 @@ impl Host for Guest {
     ) -> wasmtime::Result<Result<(), Error>> {
         self.count_source_calls(1)?;
         if entries.len() > ADD_MAX {
-            return Ok(Err(too_large("At most 100,000 entries can be added at once.")));
+            return Ok(Err(too_large(
+                "At most 100,000 entries can be added at once.",
+            )));
         }
         let indexes = match self.may_build(&name) {
             Ok(indexes) => indexes,
             Err(error) => return Ok(Err(error)),
         };
-        let entry = |entry: Entry| index::Entry { key: entry.key, at: entry.at, length: entry.length };
+        let entry = |entry: Entry| index::Entry {
+            key: entry.key,
+            at: entry.at,
+            length: entry.length,
+        };
         let entries: Vec<index::Entry> = entries.into_iter().map(entry).collect();
-        let added = self.elsewhere(indexes, name, move |indexes, name, _| indexes.add(name, &entries, from, to)).await;
+        let added = self
+            .elsewhere(indexes, name, move |indexes, name, _| {
+                indexes.add(name, &entries, from, to)
+            })
+            .await;
         Ok(added.map_err(Error::from))
     }
 
@@ -93,16 +123,34 @@ impl Host for Guest {
             Ok(indexes) => indexes,
             Err(error) => return Ok(Err(error)),
         };
-        let finished = self.elsewhere(indexes, name, |indexes, name, bytes_max| indexes.finish(name, bytes_max)).await;
+        let finished = self
+            .elsewhere(indexes, name, |indexes, name, bytes_max| {
+                indexes.finish(name, bytes_max)
+            })
+            .await;
         Ok(finished.map_err(Error::from))
     }
 
-    async fn extend(&mut self, source: String, old: String, new: String) -> wasmtime::Result<Result<(), Error>> {
+    async fn extend(
+        &mut self,
+        source: String,
+        old: String,
+        new: String,
+    ) -> wasmtime::Result<Result<(), Error>> {
         self.count_source_calls(1)?;
-        let name = Name { source, version: old, column: String::new() };
+        let name = Name {
+            source,
+            version: old,
+            column: String::new(),
+        };
         let indexes = match self.indexes(&name) {
             Ok(indexes) if self.call.purpose == Purpose::Write => indexes,
-            Ok(_) => return Ok(Err(error(Code::Forbidden, "Only a write changes a source."))),
+            Ok(_) => {
+                return Ok(Err(error(
+                    Code::Forbidden,
+                    "Only a write changes a source.",
+                )));
+            }
             Err(error) => return Ok(Err(error)),
         };
         let extend = move |indexes: &Indexes, name: index::Name<'_>, _| {
@@ -118,22 +166,37 @@ impl Guest {
         if name.source.len() + name.version.len() + name.column.len() > NAME_MAX_BYTES {
             return Err(too_large("The name of an index takes at most 8192 bytes."));
         }
-        self.profile.indexes.clone().ok_or_else(|| error(Code::Forbidden, "The plugin has no room for indexes."))
+        self.profile
+            .indexes
+            .clone()
+            .ok_or_else(|| error(Code::Forbidden, "The plugin has no room for indexes."))
     }
 
     /// Returns the indexes for building, which takes longer than callers wait and so is part of later work alone.
     fn may_build(&self, name: &Name) -> Result<Arc<Indexes>, Error> {
         match self.call.purpose {
             Purpose::Later => self.indexes(name),
-            _ => Err(error(Code::Forbidden, "Indexes are built in work that was asked for with `later`.")),
+            _ => Err(error(
+                Code::Forbidden,
+                "Indexes are built in work that was asked for with `later`.",
+            )),
         }
     }
 
     /// Returns the full name of an index. It has the plugin's name in it, so that no plugin meets the indexes of
     /// another one.
     fn named<'n>(&'n self, name: &'n Name) -> index::Name<'n> {
-        let Name { source, version, column } = name;
-        index::Name { plugin: &self.profile.name, source, version, column }
+        let Name {
+            source,
+            version,
+            column,
+        } = name;
+        index::Name {
+            plugin: &self.profile.name,
+            source,
+            version,
+            column,
+        }
     }
 
     /// Runs work on a thread that may wait for the disk. Nothing of the guest is held meanwhile.
@@ -147,16 +210,36 @@ impl Guest {
         T: Send + 'static,
         F: FnOnce(&Indexes, index::Name<'_>, u64) -> Result<T, ConnectionError> + Send + 'static,
     {
-        let (plugin, bytes_max) = (Arc::clone(&self.profile.name), self.profile.limits.index_max);
+        let (plugin, bytes_max) = (
+            Arc::clone(&self.profile.name),
+            self.profile.limits.index_max,
+        );
         let task = tokio::task::spawn_blocking(move || {
-            let Name { source, version, column } = &name;
-            work(&indexes, index::Name { plugin: &plugin, source, version, column }, bytes_max)
+            let Name {
+                source,
+                version,
+                column,
+            } = &name;
+            work(
+                &indexes,
+                index::Name {
+                    plugin: &plugin,
+                    source,
+                    version,
+                    column,
+                },
+                bytes_max,
+            )
         });
         let waited = self.wait(task);
         async move {
             match waited.await {
                 Ok(answer) => answer,
-                Err(error) => Err(ConnectionError::new(Code::UpstreamError, "the index access failed").details(error)),
+                Err(error) => Err(ConnectionError::new(
+                    Code::UpstreamError,
+                    "the index access failed",
+                )
+                .details(error)),
             }
         }
     }

@@ -29,7 +29,12 @@ const LOG_ONLY: &str = "weir.log_only";
 const RANDOM_MAX_BYTES: u32 = 64 << 10;
 
 impl log::Host for Guest {
-    async fn write(&mut self, level: String, message: String, fields: Option<String>) -> wasmtime::Result<()> {
+    async fn write(
+        &mut self,
+        level: String,
+        message: String,
+        fields: Option<String>,
+    ) -> wasmtime::Result<()> {
         self.count_other_call()?;
         if self.call.log_bytes > LOG_MAX_BYTES {
             return Ok(());
@@ -55,7 +60,11 @@ impl log::Host for Guest {
             "trace" => tracing::trace!(target: "weir::plugin", plugin, call, fields, "{message}"),
             _ => tracing::info!(target: "weir::plugin", plugin, call, fields, "{message}"),
         }
-        if let Some(events) = self.call.events.as_ref().filter(|events| events.log_level().is_some())
+        if let Some(events) = self
+            .call
+            .events
+            .as_ref()
+            .filter(|events| events.log_level().is_some())
             && let Some(data) = logged(message, fields)
         {
             events.log(&level, plugin, data);
@@ -81,16 +90,22 @@ fn logged(message: String, fields: Option<&str>) -> Option<Value> {
 
 impl progress::Host for Guest {
     /// Passes progress on only if it moves forward, as the protocol demands, and not too often.
-    async fn report(&mut self, done: f64, total: Option<f64>, message: String) -> wasmtime::Result<()> {
+    async fn report(
+        &mut self,
+        done: f64,
+        total: Option<f64>,
+        message: String,
+    ) -> wasmtime::Result<()> {
         self.count_other_call()?;
-        let Some(events) = &self.call.events else { return Ok(()) };
+        let Some(events) = &self.call.events else {
+            return Ok(());
+        };
         let now = Instant::now();
         let passes = done.is_finite()
             && done >= 0.0
-            && self
-                .call
-                .progress_last
-                .is_none_or(|(last, at)| done > last && now.duration_since(at) >= PROGRESS_INTERVAL);
+            && self.call.progress_last.is_none_or(|(last, at)| {
+                done > last && now.duration_since(at) >= PROGRESS_INTERVAL
+            });
         if passes {
             let total = total.filter(|total| total.is_finite() && *total >= done);
             let message = one_line(message.chars().take(PROGRESS_MESSAGE_MAX_CHARS));
@@ -102,7 +117,11 @@ impl progress::Host for Guest {
 
     async fn cancelled(&mut self) -> wasmtime::Result<bool> {
         self.count_other_call()?;
-        Ok(self.call.cancel.as_ref().is_some_and(CancellationToken::is_cancelled))
+        Ok(self
+            .call
+            .cancel
+            .as_ref()
+            .is_some_and(CancellationToken::is_cancelled))
     }
 }
 
@@ -126,7 +145,9 @@ impl events::Host for Guest {
 impl clock::Host for Guest {
     async fn now_ms(&mut self) -> wasmtime::Result<u64> {
         self.count_other_call()?;
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         Ok(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
@@ -151,7 +172,14 @@ impl random::Host for Guest {
 
 /// Puts a guest's text on one line, so that it cannot look like a line of ours.
 fn one_line(text: impl Iterator<Item = char>) -> String {
-    text.map(|character| if character.is_control() { ' ' } else { character }).collect()
+    text.map(|character| {
+        if character.is_control() {
+            ' '
+        } else {
+            character
+        }
+    })
+    .collect()
 }
 
 #[cfg(test)]
@@ -165,7 +193,10 @@ mod tests {
         for (fields, told) in [
             (None, Some(json!("failed"))),
             (Some("no JSON"), Some(json!("failed"))),
-            (Some(r#"{"port":1}"#), Some(json!({"port": 1, "message": "failed"}))),
+            (
+                Some(r#"{"port":1}"#),
+                Some(json!({"port": 1, "message": "failed"})),
+            ),
             (Some(r#"{"weir.log_only":true}"#), None),
             (Some(r#"{"port":1,"weir.log_only":true}"#), None),
         ] {

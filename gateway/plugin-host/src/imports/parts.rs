@@ -20,14 +20,19 @@ impl Host for Guest {
         self.count_source_calls(1)?;
         let bytes = parts.iter().map(|part| u64::from(part.length)).sum::<u64>();
         if parts.len() > PARTS_MAX || bytes > READ_MAX_BYTES {
-            return Ok(Err(too_large("At most 10,000 parts of 4 MiB together can be read at once.")));
+            return Ok(Err(too_large(
+                "At most 10,000 parts of 4 MiB together can be read at once.",
+            )));
         }
         let root = match self.root(&root, &path, Access::Read) {
             Ok(root) => root,
             Err(error) => return Ok(Err(error)),
         };
         let parts = parts.iter().map(|part| (part.at, part.length)).collect();
-        Ok(self.wait(root.read_parts(&path, parts)).await.map_err(Error::from))
+        Ok(self
+            .wait(root.read_parts(&path, parts))
+            .await
+            .map_err(Error::from))
     }
 
     async fn replace(
@@ -45,8 +50,14 @@ impl Host for Guest {
             Ok(root) => root,
             Err(error) => return Ok(Err(error)),
         };
-        let edits = edits.into_iter().map(|edit| (edit.at, edit.length, edit.content)).collect();
+        let edits = edits
+            .into_iter()
+            .map(|edit| (edit.at, edit.length, edit.content))
+            .collect();
         let write = async move { root.replace_parts(&path, &if_version, edits).await };
-        Ok(self.wait(self.hand_over(write, may_have_changed)).await.map_err(Error::from))
+        Ok(self
+            .wait(self.hand_over(write, may_have_changed))
+            .await
+            .map_err(Error::from))
     }
 }

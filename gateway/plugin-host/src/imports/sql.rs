@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use weir_connections::{Code, Connection, ConnectionError, sql::SqlConnection};
 
-use super::{ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, error, refused, side_by_side, too_large, wrong_kind};
+use super::{
+    ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, error, refused, side_by_side, too_large,
+    wrong_kind,
+};
 use crate::{
     bindings::v0_1::weir::plugin::sql::{Error, Host, Rows, Statement},
     guest::Guest,
@@ -13,7 +16,9 @@ use crate::{
 impl Host for Guest {
     async fn dialect(&mut self, connection: String) -> wasmtime::Result<Result<String, Error>> {
         self.count_source_calls(1)?;
-        Ok(self.database(&connection, Access::Read).map(|database| database.dialect().to_owned()))
+        Ok(self
+            .database(&connection, Access::Read)
+            .map(|database| database.dialect().to_owned()))
     }
 
     async fn query(&mut self, statement: Statement) -> wasmtime::Result<Result<Rows, Error>> {
@@ -26,15 +31,29 @@ impl Host for Guest {
         Ok(self.rows(answer))
     }
 
-    async fn query_many(&mut self, statements: Vec<Statement>) -> wasmtime::Result<Vec<Result<Rows, Error>>> {
+    async fn query_many(
+        &mut self,
+        statements: Vec<Statement>,
+    ) -> wasmtime::Result<Vec<Result<Rows, Error>>> {
         self.count_source_calls(statements.len())?;
         if statements.len() > BATCH_MAX {
-            return Ok(statements.iter().map(|_| Err(too_large("At most 64 statements at once."))).collect());
+            return Ok(statements
+                .iter()
+                .map(|_| Err(too_large("At most 64 statements at once.")))
+                .collect());
         }
-        let begun: Vec<_> = statements.into_iter().map(|statement| self.begin_query(statement)).collect();
+        let begun: Vec<_> = statements
+            .into_iter()
+            .map(|statement| self.begin_query(statement))
+            .collect();
         let most = self.profile.limits.result_max_bytes;
-        let answers = self.wait(side_by_side(begun, |rows| rows.records.len(), most)).await;
-        let rows = |rows: weir_connections::sql::Rows| Rows { records: rows.records, truncated: rows.truncated };
+        let answers = self
+            .wait(side_by_side(begun, |rows| rows.records.len(), most))
+            .await;
+        let rows = |rows: weir_connections::sql::Rows| Rows {
+            records: rows.records,
+            truncated: rows.truncated,
+        };
         Ok(answers.into_iter().map(|answer| answer.map(rows)).collect())
     }
 
@@ -56,12 +75,17 @@ impl Guest {
         }
     }
 
-    fn begin_query(&self, statement: Statement) -> Result<Running<weir_connections::sql::Rows>, Error> {
+    fn begin_query(
+        &self,
+        statement: Statement,
+    ) -> Result<Running<weir_connections::sql::Rows>, Error> {
         check_size(&statement)?;
         let deadline = self.call.deadline;
         if !writes(&statement)? {
             let database = self.database(&statement.connection, Access::Read)?;
-            return Ok(Box::pin(async move { database.query(borrow(&statement, deadline)).await }));
+            return Ok(Box::pin(async move {
+                database.query(borrow(&statement, deadline)).await
+            }));
         }
         let database = self.database(&statement.connection, Access::Write)?;
         let write = async move { database.query_write(borrow(&statement, deadline)).await };
@@ -84,21 +108,37 @@ impl Guest {
         })))
     }
 
-    fn rows(&self, answer: Result<weir_connections::sql::Rows, ConnectionError>) -> Result<Rows, Error> {
+    fn rows(
+        &self,
+        answer: Result<weir_connections::sql::Rows, ConnectionError>,
+    ) -> Result<Rows, Error> {
         let rows = answer?;
         if rows.records.len() > self.profile.limits.result_max_bytes {
             return Err(too_large("The rows are too large; ask for fewer."));
         }
-        Ok(Rows { records: rows.records, truncated: rows.truncated })
+        Ok(Rows {
+            records: rows.records,
+            truncated: rows.truncated,
+        })
     }
 }
 
 /// Recognizes `{"write": true}`: a statement that changes rows and answers with them.
 fn writes(statement: &Statement) -> Result<bool, Error> {
-    let Some(options) = &statement.options else { return Ok(false) };
+    let Some(options) = &statement.options else {
+        return Ok(false);
+    };
     let options: serde_json::Map<String, serde_json::Value> = serde_json::from_str(options)
-        .map_err(|_| error(Code::InvalidArguments, "The options of a statement are a JSON object."))?;
-    Ok(options.get("write").and_then(serde_json::Value::as_bool).unwrap_or(false))
+        .map_err(|_| {
+            error(
+                Code::InvalidArguments,
+                "The options of a statement are a JSON object.",
+            )
+        })?;
+    Ok(options
+        .get("write")
+        .and_then(serde_json::Value::as_bool)
+        .unwrap_or(false))
 }
 
 fn check_size(statement: &Statement) -> Result<(), Error> {
@@ -106,10 +146,19 @@ fn check_size(statement: &Statement) -> Result<(), Error> {
         + statement.parameters.len()
         + statement.connection.len()
         + statement.options.as_ref().map_or(0, String::len);
-    if size > ARGUMENT_MAX_BYTES { Err(too_large("A statement and its parameters take at most 1 MB.")) } else { Ok(()) }
+    if size > ARGUMENT_MAX_BYTES {
+        Err(too_large(
+            "A statement and its parameters take at most 1 MB.",
+        ))
+    } else {
+        Ok(())
+    }
 }
 
-fn borrow(statement: &Statement, deadline: std::time::Instant) -> weir_connections::sql::Statement<'_> {
+fn borrow(
+    statement: &Statement,
+    deadline: std::time::Instant,
+) -> weir_connections::sql::Statement<'_> {
     weir_connections::sql::Statement {
         text: &statement.text,
         parameters: &statement.parameters,

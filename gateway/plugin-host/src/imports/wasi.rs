@@ -19,7 +19,9 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(linker)?;
     // These link the rest of the command world except for sockets.
     random::insecure::add_to_linker::<_, WasiRandom>(linker, |guest| guest.ctx().ctx.random())?;
-    random::insecure_seed::add_to_linker::<_, WasiRandom>(linker, |guest| guest.ctx().ctx.random())?;
+    random::insecure_seed::add_to_linker::<_, WasiRandom>(linker, |guest| {
+        guest.ctx().ctx.random()
+    })?;
     filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, Guest::filesystem)?;
     filesystem::types::add_to_linker::<_, WasiFilesystem>(linker, Guest::filesystem)?;
     cli::exit::add_to_linker::<_, WasiCli>(linker, Guest::cli)?;
@@ -39,18 +41,26 @@ pub(crate) fn stub_network(
 ) -> wasmtime::Result<()> {
     let ty = component.component_type();
     for name in interfaces {
-        let Some(import) = ty.get_import(component.engine(), name) else { continue };
-        let ComponentItem::ComponentInstance(interface) = import.ty else { continue };
+        let Some(import) = ty.get_import(component.engine(), name) else {
+            continue;
+        };
+        let ComponentItem::ComponentInstance(interface) = import.ty else {
+            continue;
+        };
         let mut instance = linker.instance(name)?;
         for (item, export) in interface.exports(component.engine()) {
             match export.ty {
                 ComponentItem::ComponentFunc(_) => {
                     let called = format!("{name}#{item}");
                     instance.func_new(item, move |_, _, _, _| {
-                        Err(wasmtime::Error::msg(format!("it called `{called}`: plugins have no network of their own")))
+                        Err(wasmtime::Error::msg(format!(
+                            "it called `{called}`: plugins have no network of their own"
+                        )))
                     })?;
                 }
-                ComponentItem::Resource(_) => instance.resource(item, resource(item), |_, _| Ok(()))?,
+                ComponentItem::Resource(_) => {
+                    instance.resource(item, resource(item), |_, _| Ok(()))?
+                }
                 _ => {}
             }
         }

@@ -48,10 +48,32 @@ impl ComponentInstance {
         store.set_hostcall_fuel(profile.limits.memory_max);
         let instance = code.component.instantiate_async(&mut store).await?;
         let about = code.about.load(&mut store, &instance)?;
-        let collections = code.collections.as_ref().map(|indices| indices.load(&mut store, &instance)).transpose()?;
-        let tools = code.tools.as_ref().map(|indices| indices.load(&mut store, &instance)).transpose()?;
-        let items = code.items.as_ref().map(|indices| indices.load(&mut store, &instance)).transpose()?;
-        Ok(Self { store, about, collections, tools, items, configured: HashSet::new(), set_up: false, calls: 0, size })
+        let collections = code
+            .collections
+            .as_ref()
+            .map(|indices| indices.load(&mut store, &instance))
+            .transpose()?;
+        let tools = code
+            .tools
+            .as_ref()
+            .map(|indices| indices.load(&mut store, &instance))
+            .transpose()?;
+        let items = code
+            .items
+            .as_ref()
+            .map(|indices| indices.load(&mut store, &instance))
+            .transpose()?;
+        Ok(Self {
+            store,
+            about,
+            collections,
+            tools,
+            items,
+            configured: HashSet::new(),
+            set_up: false,
+            calls: 0,
+            size,
+        })
     }
 
     /// Takes up another call. Its bounds are counted from nothing.
@@ -68,7 +90,9 @@ impl ComponentInstance {
 
     pub(crate) async fn describe(&mut self, adapter: &str, settings: &str) -> Answer<String> {
         let collections = self.collections.as_ref().ok_or_else(no_collections)?;
-        collections.call_describe(&mut self.store, adapter, settings).await
+        collections
+            .call_describe(&mut self.store, adapter, settings)
+            .await
     }
 
     pub(crate) async fn read(&mut self, collection: &CollectionRef, query: &Query) -> Answer<Page> {
@@ -92,11 +116,20 @@ impl ComponentInstance {
             options: query.options.as_deref(),
         };
         let collections = self.collections.as_ref().ok_or_else(no_collections)?;
-        let page = collections.call_read(&mut self.store, &collection.key, query).await?;
-        Ok(page.map(|page| Page { records: page.records, next: page.next }))
+        let page = collections
+            .call_read(&mut self.store, &collection.key, query)
+            .await?;
+        Ok(page.map(|page| Page {
+            records: page.records,
+            next: page.next,
+        }))
     }
 
-    pub(crate) async fn write(&mut self, collection: &CollectionRef, change: &Change) -> Answer<String> {
+    pub(crate) async fn write(
+        &mut self,
+        collection: &CollectionRef,
+        change: &Change,
+    ) -> Answer<String> {
         if let Err(error) = self.configure(collection).await? {
             return Ok(Err(error));
         }
@@ -107,7 +140,9 @@ impl ComponentInstance {
             options: change.options.as_deref(),
         };
         let collections = self.collections.as_ref().ok_or_else(no_collections)?;
-        collections.call_write(&mut self.store, &collection.key, change).await
+        collections
+            .call_write(&mut self.store, &collection.key, change)
+            .await
     }
 
     /// Returns the definitions of the plugin's tools, as JSON.
@@ -141,11 +176,23 @@ impl ComponentInstance {
         let (resumed, options) = (invocation.resumed.as_deref(), None);
         if invocation.is_item {
             let (method, params) = (&*tool.tool, &*invocation.arguments);
-            let request = items::Request { method, params, context, resumed, options };
+            let request = items::Request {
+                method,
+                params,
+                context,
+                resumed,
+                options,
+            };
             let items = self.items.as_ref().ok_or_else(no_items)?;
             return items.call_get(&mut self.store, request).await;
         }
-        let asked = tools::Invocation { tool: &tool.tool, arguments: &invocation.arguments, context, resumed, options };
+        let asked = tools::Invocation {
+            tool: &tool.tool,
+            arguments: &invocation.arguments,
+            context,
+            resumed,
+            options,
+        };
         let tools = self.tools.as_ref().ok_or_else(no_tools)?;
         tools.call_call(&mut self.store, asked).await
     }

@@ -54,25 +54,55 @@ impl Child {
         profile: &Arc<Profile>,
     ) -> wasmtime::Result<Self> {
         let Some((program, words)) = runner.split_first() else {
-            return Err(wasmtime::Error::msg("this program starts no processes for native plugins"));
+            return Err(wasmtime::Error::msg(
+                "this program starts no processes for native plugins",
+            ));
         };
         let limits = &profile.limits;
         let mut command = tokio::process::Command::new(program);
-        command.args(words).arg("--processor-ms").arg(limits.cpu_max.as_millis().to_string());
-        command.arg("--memory-bytes").arg(limits.memory_max.to_string()).arg("--sha256").arg(digest).arg(path);
-        command.env_clear().process_group(0).kill_on_drop(true).current_dir("/");
-        command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(words)
+            .arg("--processor-ms")
+            .arg(limits.cpu_max.as_millis().to_string());
+        command
+            .arg("--memory-bytes")
+            .arg(limits.memory_max.to_string())
+            .arg("--sha256")
+            .arg(digest)
+            .arg(path);
+        command
+            .env_clear()
+            .process_group(0)
+            .kill_on_drop(true)
+            .current_dir("/");
+        command.envs(
+            INHERITED
+                .iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+        );
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut process = command.spawn().map_err(|error| {
-            wasmtime::Error::msg(format!("no process can be started for it ({}): {error}", program.display()))
+            wasmtime::Error::msg(format!(
+                "no process can be started for it ({}): {error}",
+                program.display()
+            ))
         })?;
         let said = Arc::<Mutex<String>>::default();
         let stderr = process.stderr.take().expect("stderr is piped");
         let listens = tokio::spawn(listen(stderr, Arc::clone(&said), Arc::clone(profile)));
         let mut child = Self {
-            group: process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw),
+            group: process
+                .id()
+                .and_then(|id| i32::try_from(id).ok())
+                .and_then(Pid::from_raw),
             input: process.stdin.take().expect("stdin is piped"),
-            output: BufReader::with_capacity(64 << 10, process.stdout.take().expect("stdout is piped")),
+            output: BufReader::with_capacity(
+                64 << 10,
+                process.stdout.take().expect("stdout is piped"),
+            ),
             process,
             said,
             listens,
@@ -84,7 +114,10 @@ impl Child {
             Message::Answer(Answer { status: DONE, .. }) => Ok(child),
             Message::Answer(Answer { head, .. }) => {
                 let refused = serde_json::from_slice::<wire::Panic<'_>>(&head);
-                let why = refused.map_or_else(|_| "it was not loaded".to_owned(), |why| why.message.into_owned());
+                let why = refused.map_or_else(
+                    |_| "it was not loaded".to_owned(),
+                    |why| why.message.into_owned(),
+                );
                 Err(wasmtime::Error::msg(why))
             }
             Message::Call { .. } => Err(wasmtime::Error::msg("it asked before it was called")),
@@ -104,9 +137,9 @@ impl Child {
     pub(super) async fn receive(&mut self) -> wasmtime::Result<Message> {
         match Message::receive(&mut self.output, self.message_max).await {
             Ok(message) => Ok(message),
-            Err(error) if error.kind() == ErrorKind::InvalidData => {
-                Err(wasmtime::Error::msg(format!("it sent what cannot be read: {error}")))
-            }
+            Err(error) if error.kind() == ErrorKind::InvalidData => Err(wasmtime::Error::msg(
+                format!("it sent what cannot be read: {error}"),
+            )),
             Err(_) => Err(self.end().await),
         }
     }
@@ -120,11 +153,17 @@ impl Child {
     pub(super) fn bytes(&self) -> usize {
         // Resident and shared pages, the second and third number.
         let pages = || {
-            let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.process.id()?)).ok()?;
-            let mut numbers = statm.split(' ').skip(1).map(|number| number.parse::<usize>().ok());
+            let statm =
+                std::fs::read_to_string(format!("/proc/{}/statm", self.process.id()?)).ok()?;
+            let mut numbers = statm
+                .split(' ')
+                .skip(1)
+                .map(|number| number.parse::<usize>().ok());
             Some(numbers.next()??.saturating_sub(numbers.next()??))
         };
-        pages().unwrap_or(0).saturating_mul(rustix::param::page_size())
+        pages()
+            .unwrap_or(0)
+            .saturating_mul(rustix::param::page_size())
     }
 
     /// Returns `true` if the child said what the Rust runtime says before it ends a process that gets no memory.
@@ -150,15 +189,28 @@ impl Child {
             (_, Some(signal)) if signal == Signal::PROF.as_raw() => {
                 return wasmtime::Error::new(Stop::Processor(self.processor_max.as_millis()));
             }
-            (_, Some(signal)) => format!("its process was ended by signal {signal}{}", name_of(signal)),
-            (code, None) => format!("its process ended with exit code {}", code.unwrap_or_default()),
+            (_, Some(signal)) => format!(
+                "its process was ended by signal {signal}{}",
+                name_of(signal)
+            ),
+            (code, None) => format!(
+                "its process ended with exit code {}",
+                code.unwrap_or_default()
+            ),
         };
         let said = self.said();
-        wasmtime::Error::msg(if said.is_empty() { how } else { format!("{how}: {said}") })
+        wasmtime::Error::msg(if said.is_empty() {
+            how
+        } else {
+            format!("{how}: {said}")
+        })
     }
 
     fn said(&self) -> String {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.said
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn kill(&self) {
@@ -185,7 +237,10 @@ fn name_of(signal: i32) -> &'static str {
         (Signal::KILL, " (SIGKILL)"),
         (Signal::TERM, " (SIGTERM)"),
     ];
-    names.iter().find(|(known, _)| known.as_raw() == signal).map_or("", |(_, name)| name)
+    names
+        .iter()
+        .find(|(known, _)| known.as_raw() == signal)
+        .map_or("", |(_, name)| name)
 }
 
 /// Logs what a library writes to its stderr or stdout, within the plugin's own bound, and keeps the last line.
@@ -194,11 +249,18 @@ async fn listen(stderr: ChildStderr, said: Arc<Mutex<String>>, profile: Arc<Prof
     let mut line = Vec::new();
     loop {
         line.clear();
-        match (&mut stderr).take(LINE_MAX_BYTES).read_until(b'\n', &mut line).await {
+        match (&mut stderr)
+            .take(LINE_MAX_BYTES)
+            .read_until(b'\n', &mut line)
+            .await
+        {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let text: String = String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).collect();
+        let text: String = String::from_utf8_lossy(&line)
+            .chars()
+            .filter(|c| !c.is_control())
+            .collect();
         // A Rust program adds such lines about a backtrace to its last words.
         if text.is_empty() || text.starts_with("note: ") {
             continue;

@@ -9,7 +9,9 @@ use super::{
     wire,
 };
 use crate::{
-    bindings::v0_1::weir::plugin::{events, files, http, index, log, parts, progress, random, sql, types},
+    bindings::v0_1::weir::plugin::{
+        events, files, http, index, log, parts, progress, random, sql, types,
+    },
     guest::Guest,
 };
 
@@ -19,8 +21,17 @@ fn unreadable(function: &str) -> wasmtime::Error {
 }
 
 /// Answers one call. An error ends the library, as it does a component.
-pub(super) async fn answer(guest: &mut Guest, function: &str, head: &[u8], body: &[u8]) -> wasmtime::Result<Answer> {
-    let call = Asked { function, head, body };
+pub(super) async fn answer(
+    guest: &mut Guest,
+    function: &str,
+    head: &[u8],
+    body: &[u8],
+) -> wasmtime::Result<Answer> {
+    let call = Asked {
+        function,
+        head,
+        body,
+    };
     match function {
         "log.write" => call.log(guest).await,
         "progress.report" => call.report(guest).await,
@@ -63,9 +74,14 @@ pub(super) async fn answer(guest: &mut Guest, function: &str, head: &[u8], body:
         }
         "index.extend" => {
             let wire::Extend { source, old, new } = call.head()?;
-            Ok(nothing(index::Host::extend(guest, source.into(), old.into(), new.into()).await?))
+            Ok(nothing(
+                index::Host::extend(guest, source.into(), old.into(), new.into()).await?,
+            ))
         }
-        _ => Ok(Answer { status: UNKNOWN, ..Answer::default() }),
+        _ => Ok(Answer {
+            status: UNKNOWN,
+            ..Answer::default()
+        }),
     }
 }
 
@@ -85,17 +101,29 @@ impl<'a> Asked<'a> {
     }
 
     fn take(&self, body: &mut &'a [u8], length: usize) -> wasmtime::Result<Vec<u8>> {
-        wire::take(body, length).map(<[u8]>::to_vec).ok_or_else(|| unreadable(self.function))
+        wire::take(body, length)
+            .map(<[u8]>::to_vec)
+            .ok_or_else(|| unreadable(self.function))
     }
 
     async fn log(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
         let wire::Log { level, fields } = self.head()?;
-        log::Host::write(guest, level.into(), self.text(self.body)?, fields.map(Into::into)).await?;
+        log::Host::write(
+            guest,
+            level.into(),
+            self.text(self.body)?,
+            fields.map(Into::into),
+        )
+        .await?;
         Ok(done(&(), Vec::new()))
     }
 
     async fn report(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
-        let wire::Report { done: so_far, total, message } = self.head()?;
+        let wire::Report {
+            done: so_far,
+            total,
+            message,
+        } = self.head()?;
         progress::Host::report(guest, so_far.unwrap_or(f64::NAN), total, message.into()).await?;
         Ok(done(&(), Vec::new()))
     }
@@ -103,7 +131,14 @@ impl<'a> Asked<'a> {
     async fn dialect(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
         let wire::Connection { connection } = self.head()?;
         let dialect = sql::Host::dialect(guest, connection.into()).await?;
-        Ok(answered(dialect, |dialect| (wire::Dialect { dialect: dialect.into() }, Vec::new())))
+        Ok(answered(dialect, |dialect| {
+            (
+                wire::Dialect {
+                    dialect: dialect.into(),
+                },
+                Vec::new(),
+            )
+        }))
     }
 
     async fn query(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
@@ -114,31 +149,62 @@ impl<'a> Asked<'a> {
     async fn query_many(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
         let wire::Statements { statements } = self.head()?;
         let statements = statements.into_iter().map(Into::into).collect();
-        Ok(all(sql::Host::query_many(guest, statements).await?, rows_out))
+        Ok(all(
+            sql::Host::query_many(guest, statements).await?,
+            rows_out,
+        ))
     }
 
     async fn execute(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
         let changed = sql::Host::execute(guest, self.head::<wire::Statement<'_>>()?.into()).await?;
-        Ok(answered(changed, |changed| (wire::Changed { changed }, Vec::new())))
+        Ok(answered(changed, |changed| {
+            (wire::Changed { changed }, Vec::new())
+        }))
     }
 
     async fn send(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
         let request = self.request(self.head()?, &mut { self.body })?;
-        Ok(answered(http::Host::send(guest, request).await?, response_out))
+        Ok(answered(
+            http::Host::send(guest, request).await?,
+            response_out,
+        ))
     }
 
     async fn send_many(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
         let wire::Requests { requests } = self.head()?;
         let mut body = self.body;
-        let requests = requests.into_iter().map(|request| self.request(request, &mut body));
+        let requests = requests
+            .into_iter()
+            .map(|request| self.request(request, &mut body));
         let requests = requests.collect::<wasmtime::Result<_>>()?;
-        Ok(all(http::Host::send_many(guest, requests).await?, response_out))
+        Ok(all(
+            http::Host::send_many(guest, requests).await?,
+            response_out,
+        ))
     }
 
-    fn request(&self, request: wire::Request<'_>, body: &mut &'a [u8]) -> wasmtime::Result<http::Request> {
-        let wire::Request { connection, method, path, query, headers, body: length, options } = request;
+    fn request(
+        &self,
+        request: wire::Request<'_>,
+        body: &mut &'a [u8],
+    ) -> wasmtime::Result<http::Request> {
+        let wire::Request {
+            connection,
+            method,
+            path,
+            query,
+            headers,
+            body: length,
+            options,
+        } = request;
         let pairs = |pairs: Vec<(Cow<'_, str>, Cow<'_, str>)>| {
-            pairs.into_iter().map(|(name, value)| http::Pair { name: name.into(), value: value.into() }).collect()
+            pairs
+                .into_iter()
+                .map(|(name, value)| http::Pair {
+                    name: name.into(),
+                    value: value.into(),
+                })
+                .collect()
         };
         Ok(http::Request {
             connection: connection.into(),
@@ -154,44 +220,109 @@ impl<'a> Asked<'a> {
     async fn stat(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
         let wire::File { root, path } = self.head()?;
         let info = files::Host::stat(guest, root.into(), path.into()).await?;
-        Ok(answered(info, |info| (wire::Info { version: info.version.into(), size: info.size }, Vec::new())))
+        Ok(answered(info, |info| {
+            (
+                wire::Info {
+                    version: info.version.into(),
+                    size: info.size,
+                },
+                Vec::new(),
+            )
+        }))
     }
 
     async fn read(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
-        let wire::FileRead { root, path, offset, length } = self.head()?;
+        let wire::FileRead {
+            root,
+            path,
+            offset,
+            length,
+        } = self.head()?;
         let content = files::Host::read(guest, root.into(), path.into(), offset, length).await?;
         Ok(answered(content, |content| ((), content)))
     }
 
     async fn replace(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
-        let wire::FileReplace { root, path, if_version } = self.head()?;
+        let wire::FileReplace {
+            root,
+            path,
+            if_version,
+        } = self.head()?;
         let if_version = if_version.map(Into::into);
-        let version = files::Host::replace(guest, root.into(), path.into(), if_version, self.body.to_vec()).await?;
-        Ok(answered(version, |version| (wire::Version { version: version.into() }, Vec::new())))
+        let version = files::Host::replace(
+            guest,
+            root.into(),
+            path.into(),
+            if_version,
+            self.body.to_vec(),
+        )
+        .await?;
+        Ok(answered(version, |version| {
+            (
+                wire::Version {
+                    version: version.into(),
+                },
+                Vec::new(),
+            )
+        }))
     }
 
     async fn list(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
-        let wire::FileList { root, prefix, cursor } = self.head()?;
-        let listing = files::Host::list(guest, root.into(), prefix.into(), cursor.map(Into::into)).await?;
-        Ok(answered(listing, |files::Listing { paths, next }| (wire::Listing { paths, next }, Vec::new())))
+        let wire::FileList {
+            root,
+            prefix,
+            cursor,
+        } = self.head()?;
+        let listing =
+            files::Host::list(guest, root.into(), prefix.into(), cursor.map(Into::into)).await?;
+        Ok(answered(listing, |files::Listing { paths, next }| {
+            (wire::Listing { paths, next }, Vec::new())
+        }))
     }
 
     async fn read_parts(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
         let wire::PartsRead { root, path, parts } = self.head()?;
-        let parts = parts.into_iter().map(|(at, length)| parts::Part { at, length }).collect();
+        let parts = parts
+            .into_iter()
+            .map(|(at, length)| parts::Part { at, length })
+            .collect();
         let read = parts::Host::read(guest, root.into(), path.into(), parts).await?;
-        Ok(answered(read, |parts| (wire::Lengths { lengths: parts.iter().map(Vec::len).collect() }, parts.concat())))
+        Ok(answered(read, |parts| {
+            (
+                wire::Lengths {
+                    lengths: parts.iter().map(Vec::len).collect(),
+                },
+                parts.concat(),
+            )
+        }))
     }
 
     async fn replace_parts(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
-        let wire::PartsReplace { root, path, if_version, edits } = self.head()?;
+        let wire::PartsReplace {
+            root,
+            path,
+            if_version,
+            edits,
+        } = self.head()?;
         let mut body = self.body;
-        let edits = edits
-            .into_iter()
-            .map(|(at, length, content)| Ok(parts::Edit { at, length, content: self.take(&mut body, content)? }));
+        let edits = edits.into_iter().map(|(at, length, content)| {
+            Ok(parts::Edit {
+                at,
+                length,
+                content: self.take(&mut body, content)?,
+            })
+        });
         let edits = edits.collect::<wasmtime::Result<_>>()?;
-        let version = parts::Host::replace(guest, root.into(), path.into(), if_version.into(), edits).await?;
-        Ok(answered(version, |version| (wire::Version { version: version.into() }, Vec::new())))
+        let version =
+            parts::Host::replace(guest, root.into(), path.into(), if_version.into(), edits).await?;
+        Ok(answered(version, |version| {
+            (
+                wire::Version {
+                    version: version.into(),
+                },
+                Vec::new(),
+            )
+        }))
     }
 
     async fn find(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
@@ -200,49 +331,117 @@ impl<'a> Asked<'a> {
     }
 
     async fn entries(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
-        let wire::Range { name, from, to, after, descending, limit } = self.head()?;
+        let wire::Range {
+            name,
+            from,
+            to,
+            after,
+            descending,
+            limit,
+        } = self.head()?;
         let mut body = self.body;
         let from = self.take(&mut body, from)?;
         let to = to.map(|to| self.take(&mut body, to)).transpose()?;
-        let after = after.map(|after| self.entry(after, &mut body)).transpose()?;
-        let range = index::Range { from, to, descending, after, limit };
+        let after = after
+            .map(|after| self.entry(after, &mut body))
+            .transpose()?;
+        let range = index::Range {
+            from,
+            to,
+            descending,
+            after,
+            limit,
+        };
         let entries = index::Host::entries(guest, name.into(), range).await?;
         Ok(answered(entries, |entries| {
-            let told = entries.iter().map(|entry| (entry.key.len(), entry.at, entry.length)).collect();
-            (wire::Entries { entries: told }, entries.into_iter().flat_map(|entry| entry.key).collect())
+            let told = entries
+                .iter()
+                .map(|entry| (entry.key.len(), entry.at, entry.length))
+                .collect();
+            (
+                wire::Entries { entries: told },
+                entries.into_iter().flat_map(|entry| entry.key).collect(),
+            )
         }))
     }
 
     async fn begin(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
         let covers = index::Host::begin(guest, self.head::<wire::Name<'_>>()?.into()).await?;
-        Ok(answered(covers, |covers| (wire::Covers { covers: Some(covers) }, Vec::new())))
+        Ok(answered(covers, |covers| {
+            (
+                wire::Covers {
+                    covers: Some(covers),
+                },
+                Vec::new(),
+            )
+        }))
     }
 
     async fn add(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
-        let wire::Add { name, entries, from, to } = self.head()?;
+        let wire::Add {
+            name,
+            entries,
+            from,
+            to,
+        } = self.head()?;
         let mut body = self.body;
-        let entries = entries.into_iter().map(|entry| self.entry(entry, &mut body));
+        let entries = entries
+            .into_iter()
+            .map(|entry| self.entry(entry, &mut body));
         let entries = entries.collect::<wasmtime::Result<_>>()?;
-        Ok(nothing(index::Host::add(guest, name.into(), entries, from, to).await?))
+        Ok(nothing(
+            index::Host::add(guest, name.into(), entries, from, to).await?,
+        ))
     }
 
-    fn entry(&self, (key, at, length): wire::Entry, body: &mut &'a [u8]) -> wasmtime::Result<index::Entry> {
-        Ok(index::Entry { key: self.take(body, key)?, at, length })
+    fn entry(
+        &self,
+        (key, at, length): wire::Entry,
+        body: &mut &'a [u8],
+    ) -> wasmtime::Result<index::Entry> {
+        Ok(index::Entry {
+            key: self.take(body, key)?,
+            at,
+            length,
+        })
     }
 }
 
 fn rows_out(rows: sql::Rows) -> (wire::Rows, Vec<u8>) {
     let sql::Rows { records, truncated } = rows;
-    (wire::Rows { length: records.len(), truncated }, records.into_bytes())
+    (
+        wire::Rows {
+            length: records.len(),
+            truncated,
+        },
+        records.into_bytes(),
+    )
 }
 
 fn response_out(response: http::Response) -> (wire::Response, Vec<u8>) {
-    let http::Response { status, headers, body } = response;
-    let headers = headers.into_iter().map(|pair| (pair.name, pair.value)).collect();
-    (wire::Response { status, headers, length: body.len() }, body)
+    let http::Response {
+        status,
+        headers,
+        body,
+    } = response;
+    let headers = headers
+        .into_iter()
+        .map(|pair| (pair.name, pair.value))
+        .collect();
+    (
+        wire::Response {
+            status,
+            headers,
+            length: body.len(),
+        },
+        body,
+    )
 }
 
-fn answered<T, H: Serialize>(told: Result<T, types::Error>, out: impl FnOnce(T) -> (H, Vec<u8>)) -> Answer {
+fn answered<T, H: Serialize>(
+    told: Result<T, types::Error>,
+    out: impl FnOnce(T) -> (H, Vec<u8>),
+) -> Answer {
     match told {
         Ok(told) => {
             let (head, body) = out(told);
@@ -263,7 +462,9 @@ fn all<T, H: Serialize>(told: Vec<Result<T, types::Error>>, out: fn(T) -> (H, Ve
         }
         Err(error) => wire::Answered::Failed(record(error)),
     });
-    let answers = wire::Answers { answers: answers.collect() };
+    let answers = wire::Answers {
+        answers: answers.collect(),
+    };
     done(&answers, bodies)
 }
 
@@ -272,15 +473,29 @@ fn nothing(told: Result<(), types::Error>) -> Answer {
 }
 
 fn done(head: &impl Serialize, body: Vec<u8>) -> Answer {
-    Answer { status: DONE, head: serde_json::to_vec(head).expect("plain data"), body }
+    Answer {
+        status: DONE,
+        head: serde_json::to_vec(head).expect("plain data"),
+        body,
+    }
 }
 
 fn failed(error: types::Error) -> Answer {
-    Answer { status: FAILED, head: serde_json::to_vec(&record(error)).expect("plain data"), body: Vec::new() }
+    Answer {
+        status: FAILED,
+        head: serde_json::to_vec(&record(error)).expect("plain data"),
+        body: Vec::new(),
+    }
 }
 
 fn record(error: types::Error) -> wire::ErrorRecord<'static> {
-    let types::Error { code, message, field, retry_after_ms, details } = error;
+    let types::Error {
+        code,
+        message,
+        field,
+        retry_after_ms,
+        details,
+    } = error;
     wire::ErrorRecord {
         code: code.into(),
         message: message.into(),
@@ -292,7 +507,13 @@ fn record(error: types::Error) -> wire::ErrorRecord<'static> {
 
 impl From<wire::Statement<'_>> for sql::Statement {
     fn from(statement: wire::Statement<'_>) -> Self {
-        let wire::Statement { connection, text, parameters, limit, options } = statement;
+        let wire::Statement {
+            connection,
+            text,
+            parameters,
+            limit,
+            options,
+        } = statement;
         Self {
             connection: connection.into(),
             text: text.into(),
@@ -305,7 +526,15 @@ impl From<wire::Statement<'_>> for sql::Statement {
 
 impl From<wire::Name<'_>> for index::Name {
     fn from(name: wire::Name<'_>) -> Self {
-        let wire::Name { source, version, column } = name;
-        Self { source: source.into(), version: version.into(), column: column.into() }
+        let wire::Name {
+            source,
+            version,
+            column,
+        } = name;
+        Self {
+            source: source.into(),
+            version: version.into(),
+            column: column.into(),
+        }
     }
 }

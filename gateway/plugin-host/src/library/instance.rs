@@ -40,18 +40,30 @@ enum Line {
 }
 
 impl LibraryInstance {
-    pub(crate) async fn new(code: &Arc<LibraryCode>, profile: &Arc<Profile>, call: Call) -> wasmtime::Result<Self> {
+    pub(crate) async fn new(
+        code: &Arc<LibraryCode>,
+        profile: &Arc<Profile>,
+        call: Call,
+    ) -> wasmtime::Result<Self> {
         let line = match &code.place {
-            Place::Child { runner } => {
-                Line::Child(Box::new(Child::start(runner, &code.path, &code.digest, profile).await?))
-            }
-            Place::Here { loaded, overrun } => {
-                Line::Thread(Thread::start(&profile.name, *loaded, overrun).map_err(wasmtime::Error::msg)?)
-            }
+            Place::Child { runner } => Line::Child(Box::new(
+                Child::start(runner, &code.path, &code.digest, profile).await?,
+            )),
+            Place::Here { loaded, overrun } => Line::Thread(
+                Thread::start(&profile.name, *loaded, overrun).map_err(wasmtime::Error::msg)?,
+            ),
         };
         let guest = Guest::new(Arc::clone(profile), call);
         let code = Arc::clone(code);
-        Ok(Self { code, guest, line, configured: HashSet::new(), set_up: false, calls: 0, bytes: Cell::new(0) })
+        Ok(Self {
+            code,
+            guest,
+            line,
+            configured: HashSet::new(),
+            set_up: false,
+            calls: 0,
+            bytes: Cell::new(0),
+        })
     }
 
     /// Returns `true` if the library can take a call. A process may have been ended by others while it waited for one.
@@ -70,20 +82,30 @@ impl LibraryInstance {
     /// Notes which interfaces it has.
     pub(crate) async fn about(&mut self) -> wasmtime::Result<String> {
         let told = self.ask("about.about", &(), Vec::new()).await?;
-        let told = told.map_err(|error| wasmtime::Error::msg(format!("`about` failed: {}", error.message)))?;
+        let told = told
+            .map_err(|error| wasmtime::Error::msg(format!("`about` failed: {}", error.message)))?;
         let wire::Interfaces { interfaces } = head("about.about", &told.head)?;
         let has = |name: &str| interfaces.iter().any(|interface| interface == name);
-        let interfaces = Interfaces { collections: has("collections"), tools: has("tools"), items: has("items") };
+        let interfaces = Interfaces {
+            collections: has("collections"),
+            tools: has("tools"),
+            items: has("items"),
+        };
         if !interfaces.collections && !interfaces.tools {
-            return Err(wasmtime::Error::msg("it has neither `collections` nor `tools`"));
+            return Err(wasmtime::Error::msg(
+                "it has neither `collections` nor `tools`",
+            ));
         }
         let _ = self.code.interfaces.set(interfaces); // each instance says the same
         text("about.about", told.body)
     }
 
     pub(crate) async fn describe(&mut self, adapter: &str, settings: &str) -> Answer<String> {
-        let asked = wire::Describe { adapter: adapter.into() };
-        self.ask_text(DESCRIBE, &asked, settings.as_bytes().to_vec()).await
+        let asked = wire::Describe {
+            adapter: adapter.into(),
+        };
+        self.ask_text(DESCRIBE, &asked, settings.as_bytes().to_vec())
+            .await
     }
 
     pub(crate) async fn read(&mut self, collection: &CollectionRef, query: &Query) -> Answer<Page> {
@@ -111,10 +133,17 @@ impl LibraryInstance {
         };
         let wire::Next { next } = head("collections.read", &told.head)?;
         let next = next.map(Into::into);
-        Ok(Ok(Page { records: text("collections.read", told.body)?, next }))
+        Ok(Ok(Page {
+            records: text("collections.read", told.body)?,
+            next,
+        }))
     }
 
-    pub(crate) async fn write(&mut self, collection: &CollectionRef, change: &Change) -> Answer<String> {
+    pub(crate) async fn write(
+        &mut self,
+        collection: &CollectionRef,
+        change: &Change,
+    ) -> Answer<String> {
         if let Err(error) = self.configure(collection).await? {
             return Ok(Err(error));
         }
@@ -157,12 +186,25 @@ impl LibraryInstance {
             resumed: invocation.resumed.as_deref().map(Into::into),
             options: None,
         };
-        let function = if invocation.is_item { "items.get" } else { "tools.call" };
-        let told = match self.ask(function, &asked, invocation.arguments.as_bytes().to_vec()).await? {
+        let function = if invocation.is_item {
+            "items.get"
+        } else {
+            "tools.call"
+        };
+        let told = match self
+            .ask(function, &asked, invocation.arguments.as_bytes().to_vec())
+            .await?
+        {
             Ok(told) => told,
             Err(error) => return Ok(Err(error)),
         };
-        let wire::Told { kind, content, requests, state, options } = head(function, &told.head)?;
+        let wire::Told {
+            kind,
+            content,
+            requests,
+            state,
+            options,
+        } = head(function, &told.head)?;
         let value = text(function, told.body)?;
         Ok(Ok(answers::Answer {
             kind: kind.into(),
@@ -210,7 +252,10 @@ impl LibraryInstance {
             return Ok(Ok(()));
         }
         let settings = Arc::clone(&self.guest.profile.settings);
-        let told = self.ask("tools.configure", &(), settings.as_bytes().to_vec()).await?.map(drop);
+        let told = self
+            .ask("tools.configure", &(), settings.as_bytes().to_vec())
+            .await?
+            .map(drop);
         self.set_up = told.is_ok();
         Ok(told)
     }
@@ -225,14 +270,22 @@ impl LibraryInstance {
             settings: (&*collection.settings).into(),
             shape: (&*collection.shape).into(),
         };
-        let told = self.ask("collections.configure", &asked, Vec::new()).await?.map(drop);
+        let told = self
+            .ask("collections.configure", &asked, Vec::new())
+            .await?
+            .map(drop);
         if told.is_ok() {
             self.configured.insert(Arc::clone(&collection.key));
         }
         Ok(told)
     }
 
-    async fn ask_text(&mut self, function: &str, head: &impl Serialize, body: Vec<u8>) -> Answer<String> {
+    async fn ask_text(
+        &mut self,
+        function: &str,
+        head: &impl Serialize,
+        body: Vec<u8>,
+    ) -> Answer<String> {
         match self.ask(function, head, body).await? {
             Ok(told) => Ok(Ok(text(function, told.body)?)),
             Err(error) => Ok(Err(error)),
@@ -242,11 +295,21 @@ impl LibraryInstance {
     /// Makes one call of the library, and answers its own calls of the gateway meanwhile.
     async fn ask(&mut self, function: &str, head: &impl Serialize, body: Vec<u8>) -> Answer<Told> {
         let head = serde_json::to_vec(head).expect("plain data");
-        self.line.send(Message::Call { function: function.to_owned(), head, body }).await?;
+        self.line
+            .send(Message::Call {
+                function: function.to_owned(),
+                head,
+                body,
+            })
+            .await?;
         loop {
             match self.line.receive().await? {
                 Message::Answer(told) => return judged(function, told),
-                Message::Call { function, head, body } => {
+                Message::Call {
+                    function,
+                    head,
+                    body,
+                } => {
                     let answer = imports::answer(&mut self.guest, &function, &head, &body).await?;
                     self.line.send(Message::Answer(answer)).await?;
                 }
@@ -275,7 +338,13 @@ fn judged(function: &str, told: Told) -> Answer<Told> {
     match told.status {
         DONE => Ok(Ok(told)),
         FAILED => {
-            let wire::ErrorRecord { code, message, field, retry_after_ms, details } = head(function, &told.head)?;
+            let wire::ErrorRecord {
+                code,
+                message,
+                field,
+                retry_after_ms,
+                details,
+            } = head(function, &told.head)?;
             Ok(Err(types::Error {
                 code: code.into(),
                 message: message.into(),
@@ -285,20 +354,33 @@ fn judged(function: &str, told: Told) -> Answer<Told> {
             }))
         }
         PANICKED => {
-            let message = head::<wire::Panic<'_>>(function, &told.head).map(|panic| panic.message.into_owned());
+            let message = head::<wire::Panic<'_>>(function, &told.head)
+                .map(|panic| panic.message.into_owned());
             let message = message.unwrap_or_default();
-            Err(wasmtime::Error::msg(format!("it panicked: {}", message.replace(char::is_control, " "))))
+            Err(wasmtime::Error::msg(format!(
+                "it panicked: {}",
+                message.replace(char::is_control, " ")
+            )))
         }
-        UNKNOWN => Err(wasmtime::Error::msg(format!("it has no function `{function}`"))),
-        status => Err(wasmtime::Error::msg(format!("it answered `{function}` with the status {status}"))),
+        UNKNOWN => Err(wasmtime::Error::msg(format!(
+            "it has no function `{function}`"
+        ))),
+        status => Err(wasmtime::Error::msg(format!(
+            "it answered `{function}` with the status {status}"
+        ))),
     }
 }
 
 fn head<'a, T: serde::Deserialize<'a>>(function: &str, head: &'a [u8]) -> wasmtime::Result<T> {
-    let unreadable = |error| wasmtime::Error::msg(format!("its answer of `{function}` cannot be read: {error}"));
+    let unreadable = |error| {
+        wasmtime::Error::msg(format!(
+            "its answer of `{function}` cannot be read: {error}"
+        ))
+    };
     serde_json::from_slice(head).map_err(unreadable)
 }
 
 fn text(function: &str, body: Vec<u8>) -> wasmtime::Result<String> {
-    String::from_utf8(body).map_err(|_| wasmtime::Error::msg(format!("its answer of `{function}` is no text")))
+    String::from_utf8(body)
+        .map_err(|_| wasmtime::Error::msg(format!("its answer of `{function}` is no text")))
 }

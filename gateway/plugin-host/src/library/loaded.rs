@@ -79,20 +79,34 @@ impl Loaded {
 }
 
 /// Answers what a library asks, for the call that its thread serves and for no other.
-unsafe extern "C" fn answer(token: u64, function: Slice, head: Slice, body: Slice, out: *mut Reply) {
+unsafe extern "C" fn answer(
+    token: u64,
+    function: Slice,
+    head: Slice,
+    body: Slice,
+    out: *mut Reply,
+) {
     let answered = catch_unwind(AssertUnwindSafe(|| {
         if token == 0 || token != TOKEN.get() {
-            return failed("denied", "Only the thread of a call can reach the gateway, and only while the call lasts.");
+            return failed(
+                "denied",
+                "Only the thread of a call can reach the gateway, and only while the call lasts.",
+            );
         }
         // SAFETY: the library lends them until this function comes back.
         let (function, head, body) = unsafe { (function.bytes(), head.bytes(), body.bytes()) };
-        let Ok(function) = std::str::from_utf8(function) else { return failed("invalid", "A name is no text.") };
+        let Ok(function) = std::str::from_utf8(function) else {
+            return failed("invalid", "A name is no text.");
+        };
         HOST.with_borrow_mut(|host| match host {
             Some(host) => host(function, head, body),
             None => failed("internal", "There is no gateway."),
         })
     }));
-    let answer = answered.unwrap_or_else(|_| Answer { status: PANICKED, ..Answer::default() });
+    let answer = answered.unwrap_or_else(|_| Answer {
+        status: PANICKED,
+        ..Answer::default()
+    });
     // SAFETY: `out` came with this call.
     unsafe { abi::put(answer, out) };
 }
@@ -105,7 +119,11 @@ pub(super) fn failed(code: &str, message: &str) -> Answer {
         retry_after_ms: None,
         details: None,
     };
-    Answer { status: FAILED, head: serde_json::to_vec(&record).expect("plain data"), body: Vec::new() }
+    Answer {
+        status: FAILED,
+        head: serde_json::to_vec(&record).expect("plain data"),
+        body: Vec::new(),
+    }
 }
 
 /// Returns the error with the loader's own words, which say what is missing.

@@ -15,7 +15,11 @@ const ANSWER: u8 = 2;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    Call { function: String, head: Vec<u8>, body: Vec<u8> },
+    Call {
+        function: String,
+        head: Vec<u8>,
+        body: Vec<u8>,
+    },
     Answer(Answer),
 }
 
@@ -46,7 +50,10 @@ impl Message {
         output.flush()
     }
 
-    pub(super) async fn receive(input: &mut (impl AsyncRead + Unpin), max: usize) -> io::Result<Self> {
+    pub(super) async fn receive(
+        input: &mut (impl AsyncRead + Unpin),
+        max: usize,
+    ) -> io::Result<Self> {
         let mut header = [0; HEADER_BYTES];
         input.read_exact(&mut header).await?;
         let header = Header::parse(header, max)?;
@@ -62,16 +69,26 @@ impl Message {
 
     fn encoded(&self) -> Vec<u8> {
         let (kind, status, function, head, body) = match self {
-            Self::Call { function, head, body } => (CALL, 0, function.as_bytes(), head, body),
+            Self::Call {
+                function,
+                head,
+                body,
+            } => (CALL, 0, function.as_bytes(), head, body),
             Self::Answer(Answer { status, head, body }) => (ANSWER, *status, &[][..], head, body),
         };
         let mut bytes = Vec::with_capacity(HEADER_BYTES + function.len() + head.len() + body.len());
         bytes.push(kind);
         bytes.extend(status.to_le_bytes());
         for part in [function, head, body] {
-            bytes.extend(u32::try_from(part.len()).expect("what is sent is bounded").to_le_bytes());
+            bytes.extend(
+                u32::try_from(part.len())
+                    .expect("what is sent is bounded")
+                    .to_le_bytes(),
+            );
         }
-        [function, head, body].into_iter().for_each(|part| bytes.extend_from_slice(part));
+        [function, head, body]
+            .into_iter()
+            .for_each(|part| bytes.extend_from_slice(part));
         bytes
     }
 }
@@ -79,7 +96,9 @@ impl Message {
 impl Header {
     /// Parses a header, before any room is made for what it announces.
     fn parse(header: [u8; HEADER_BYTES], max: usize) -> io::Result<Self> {
-        let number = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let number = |at: usize| {
+            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
         let length = |at| number(at) as usize;
         let parsed = Self {
             kind: header[0],
@@ -105,10 +124,19 @@ impl Header {
         let body = bytes.split_off(self.function + self.head);
         let head = bytes.split_off(self.function);
         if self.kind == ANSWER {
-            return Ok(Message::Answer(Answer { status: self.status, head, body }));
+            return Ok(Message::Answer(Answer {
+                status: self.status,
+                head,
+                body,
+            }));
         }
-        let function = String::from_utf8(bytes).map_err(|_| nonsense("a function's name is no text"))?;
-        Ok(Message::Call { function, head, body })
+        let function =
+            String::from_utf8(bytes).map_err(|_| nonsense("a function's name is no text"))?;
+        Ok(Message::Call {
+            function,
+            head,
+            body,
+        })
     }
 }
 
@@ -122,17 +150,36 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_nothing_too_large_is() {
-        let call = Message::Call { function: "sql.query".into(), head: b"{}".to_vec(), body: b"\0\xff".to_vec() };
-        let answer = Message::Answer(Answer { status: -2, head: Vec::new(), body: vec![7; 100] });
+        let call = Message::Call {
+            function: "sql.query".into(),
+            head: b"{}".to_vec(),
+            body: b"\0\xff".to_vec(),
+        };
+        let answer = Message::Answer(Answer {
+            status: -2,
+            head: Vec::new(),
+            body: vec![7; 100],
+        });
         let mut bytes = Vec::new();
         call.write(&mut bytes).expect("written");
         answer.write(&mut bytes).expect("written");
         let mut input = &*bytes;
-        assert_eq!(Message::read(&mut input, 100).expect("a message"), Some(call));
-        assert_eq!(Message::read(&mut input, 100).expect("a message"), Some(answer));
+        assert_eq!(
+            Message::read(&mut input, 100).expect("a message"),
+            Some(call)
+        );
+        assert_eq!(
+            Message::read(&mut input, 100).expect("a message"),
+            Some(answer)
+        );
         assert_eq!(Message::read(&mut input, 100).expect("the end"), None);
-        for (wrong, why) in [(&bytes[..], "at most 3 bytes"), (&[9; 40], "no message"), (&bytes[..20], "fill")] {
-            let error = Message::read(&mut &*wrong, 3 + 97 * usize::from(wrong.len() == 20)).expect_err(why);
+        for (wrong, why) in [
+            (&bytes[..], "at most 3 bytes"),
+            (&[9; 40], "no message"),
+            (&bytes[..20], "fill"),
+        ] {
+            let error = Message::read(&mut &*wrong, 3 + 97 * usize::from(wrong.len() == 20))
+                .expect_err(why);
             assert!(error.to_string().contains(why), "{error}");
         }
     }

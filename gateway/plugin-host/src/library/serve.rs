@@ -48,17 +48,36 @@ pub fn serve(
     let loaded = match load(path, digest, bounds.memory) {
         Ok(loaded) => loaded,
         Err(why) => {
-            let head = serde_json::to_vec(&wire::Panic { message: why.into() }).expect("plain data");
-            return Message::Answer(Answer { status: FAILED, head, body: Vec::new() }).write(&mut output);
+            let head = serde_json::to_vec(&wire::Panic {
+                message: why.into(),
+            })
+            .expect("plain data");
+            return Message::Answer(Answer {
+                status: FAILED,
+                head,
+                body: Vec::new(),
+            })
+            .write(&mut output);
         }
     };
-    Message::Answer(Answer { status: DONE, ..Answer::default() }).write(&mut output)?;
+    Message::Answer(Answer {
+        status: DONE,
+        ..Answer::default()
+    })
+    .write(&mut output)?;
     let pipes = Rc::new(RefCell::new((BufReader::new(input), output)));
     let asking = Rc::clone(&pipes);
     loaded::answer_with(move |function, head, body| {
         let (input, output) = &mut *asking.borrow_mut();
-        let asked = Message::Call { function: function.to_owned(), head: head.to_vec(), body: body.to_vec() };
-        match asked.write(output).and_then(|()| Message::read(input, MESSAGE_MAX_BYTES)) {
+        let asked = Message::Call {
+            function: function.to_owned(),
+            head: head.to_vec(),
+            body: body.to_vec(),
+        };
+        match asked
+            .write(output)
+            .and_then(|()| Message::read(input, MESSAGE_MAX_BYTES))
+        {
             Ok(Some(Message::Answer(answer))) => answer,
             // The gateway has gone, and nobody else needs this process.
             _ => std::process::exit(0),
@@ -66,7 +85,14 @@ pub fn serve(
     });
     loop {
         let message = Message::read(&mut pipes.borrow_mut().0, MESSAGE_MAX_BYTES)?;
-        let Some(Message::Call { function, head, body }) = message else { return Ok(()) };
+        let Some(Message::Call {
+            function,
+            head,
+            body,
+        }) = message
+        else {
+            return Ok(());
+        };
         timer::start(processor_max(&function, bounds.processor));
         let answer = loaded.call(&function, &head, &body);
         timer::start(Duration::ZERO);
@@ -81,7 +107,10 @@ pub fn take_pipes() -> io::Result<(File, File)> {
     let kept = |pipe: BorrowedFd<'_>| Ok::<_, io::Error>(File::from(fcntl_dupfd_cloexec(pipe, 3)?));
     let (input, output) = (kept(io::stdin().as_fd())?, kept(io::stdout().as_fd())?);
     let nothing = File::open("/dev/null")?;
-    for (from, to) in [(nothing.as_fd(), libc::STDIN_FILENO), (io::stderr().as_fd(), libc::STDOUT_FILENO)] {
+    for (from, to) in [
+        (nothing.as_fd(), libc::STDIN_FILENO),
+        (io::stderr().as_fd(), libc::STDOUT_FILENO),
+    ] {
         // SAFETY: both are open, and nobody reads from or writes to the one that is replaced.
         if unsafe { libc::dup2(from.as_raw_fd(), to) } < 0 {
             return Err(io::Error::last_os_error());
@@ -91,9 +120,13 @@ pub fn take_pipes() -> io::Result<(File, File)> {
 }
 
 fn load(path: &Path, digest: &str, memory: usize) -> Result<Loaded, String> {
-    let bytes = fs::read(path).map_err(|error| format!("its copy {} cannot be read: {error}", path.display()))?;
+    let bytes = fs::read(path)
+        .map_err(|error| format!("its copy {} cannot be read: {error}", path.display()))?;
     if hex::encode(Sha256::digest(&bytes)) != digest {
-        return Err(format!("its copy {} was changed since it was checked", path.display()));
+        return Err(format!(
+            "its copy {} was changed since it was checked",
+            path.display()
+        ));
     }
     drop(bytes);
     let loaded = Loaded::load(path)?;
@@ -104,17 +137,33 @@ fn load(path: &Path, digest: &str, memory: usize) -> Result<Loaded, String> {
 /// Bounds the memory that the process writes to, beyond what it has now.
 fn bound_memory(memory: usize) -> io::Result<()> {
     let most = data_bytes()? + memory as u64;
-    setrlimit(Resource::Data, Rlimit { current: Some(most), maximum: Some(most) })?;
+    setrlimit(
+        Resource::Data,
+        Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        },
+    )?;
     // A crash is told of in words; nobody looks for the memory of the process.
-    Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?)
+    Ok(setrlimit(
+        Resource::Core,
+        Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        },
+    )?)
 }
 
 #[cfg(target_os = "linux")]
 fn data_bytes() -> io::Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
-    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB"));
+    let kilobytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB"));
     let kilobytes = kilobytes.and_then(|text| text.trim().parse::<u64>().ok());
-    kilobytes.map(|kilobytes| kilobytes << 10).ok_or_else(|| io::Error::other("/proc/self/status has no VmData"))
+    kilobytes
+        .map(|kilobytes| kilobytes << 10)
+        .ok_or_else(|| io::Error::other("/proc/self/status has no VmData"))
 }
 
 /// Returns what a program usually has, where the number cannot be read.
@@ -131,8 +180,17 @@ mod timer {
     #[allow(unsafe_code)]
     pub(super) fn start(after: Duration) {
         let seconds = libc::time_t::try_from(after.as_secs()).unwrap_or(libc::time_t::MAX);
-        let value = libc::timeval { tv_sec: seconds, tv_usec: after.subsec_micros() as libc::suseconds_t };
-        let once = libc::itimerval { it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 }, it_value: value };
+        let value = libc::timeval {
+            tv_sec: seconds,
+            tv_usec: after.subsec_micros() as libc::suseconds_t,
+        };
+        let once = libc::itimerval {
+            it_interval: libc::timeval {
+                tv_sec: 0,
+                tv_usec: 0,
+            },
+            it_value: value,
+        };
         // SAFETY: the value is read and nothing is written.
         unsafe { libc::setitimer(libc::ITIMER_PROF, &raw const once, std::ptr::null_mut()) };
     }

@@ -32,7 +32,11 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    pub(super) fn start(plugin: &str, loaded: Loaded, overrun: &Arc<AtomicUsize>) -> Result<Self, String> {
+    pub(super) fn start(
+        plugin: &str,
+        loaded: Loaded,
+        overrun: &Arc<AtomicUsize>,
+    ) -> Result<Self, String> {
         let (out, calls) = mpsc::channel();
         // At most one question waits here: the thread that asks waits for the answer.
         let (asks, incoming) = tokio::sync::mpsc::unbounded_channel();
@@ -44,7 +48,12 @@ impl Thread {
             .stack_size(STACK_BYTES)
             .spawn(run)
             .map_err(|error| format!("no thread can be started for it: {error}"))?;
-        Ok(Self { out, incoming, state, overrun: Arc::clone(overrun) })
+        Ok(Self {
+            out,
+            incoming,
+            state,
+            overrun: Arc::clone(overrun),
+        })
     }
 
     pub(super) fn send(&self, message: Message) -> Result<(), String> {
@@ -69,7 +78,11 @@ const ENDED: &str = "its thread ended";
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        if self.state.compare_exchange(CALLED, GIVEN_UP, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+        if self
+            .state
+            .compare_exchange(CALLED, GIVEN_UP, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
+        {
             self.overrun.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -86,13 +99,22 @@ fn run(
     let calls = Rc::new(calls);
     let (answers, asking) = (Rc::clone(&calls), asks.clone());
     loaded::answer_with(move |function, head, body| {
-        let asked = Message::Call { function: function.to_owned(), head: head.to_vec(), body: body.to_vec() };
+        let asked = Message::Call {
+            function: function.to_owned(),
+            head: head.to_vec(),
+            body: body.to_vec(),
+        };
         match asking.send(asked).map(|()| answers.recv()) {
             Ok(Ok(Message::Answer(answer))) => answer,
             _ => given_up(),
         }
     });
-    while let Ok(Message::Call { function, head, body }) = calls.recv() {
+    while let Ok(Message::Call {
+        function,
+        head,
+        body,
+    }) = calls.recv()
+    {
         let answer = loaded.call(&function, &head, &body);
         if state.swap(IDLE, Ordering::SeqCst) == GIVEN_UP {
             overrun.fetch_sub(1, Ordering::SeqCst);

@@ -34,7 +34,11 @@ pub(super) struct Accepted {
 impl Accepted {
     pub(super) fn new(path: Option<PathBuf>) -> Self {
         let seen = path.as_deref().and_then(stamp);
-        Self { path, coming: BTreeSet::new(), seen }
+        Self {
+            path,
+            coming: BTreeSet::new(),
+            seen,
+        }
     }
 
     /// Returns whether the build waits, or an error if that cannot be told. `serves` is the digest of the build that
@@ -46,7 +50,9 @@ impl Accepted {
         digest: &str,
         serves: Option<&str>,
     ) -> Result<bool, String> {
-        let Some(path) = self.path.as_deref().filter(|_| is_watched(config)) else { return Ok(false) };
+        let Some(path) = self.path.as_deref().filter(|_| is_watched(config)) else {
+            return Ok(false);
+        };
         // An unreadable file accepts nothing but the build that serves already.
         if self.coming.contains(digest) || serves == Some(digest) {
             return Ok(false);
@@ -59,9 +65,16 @@ impl Accepted {
     }
 
     /// Notes that the build was accepted, or is the first.
-    pub(super) fn note(&mut self, name: &str, config: &PluginConfig, digest: &str) -> Result<(), String> {
+    pub(super) fn note(
+        &mut self,
+        name: &str,
+        config: &PluginConfig,
+        digest: &str,
+    ) -> Result<(), String> {
         self.coming.remove(digest);
-        let Some(path) = self.path.as_deref().filter(|_| is_watched(config)) else { return Ok(()) };
+        let Some(path) = self.path.as_deref().filter(|_| is_watched(config)) else {
+            return Ok(());
+        };
         let noted = read(path).and_then(|mut builds| {
             let known = builds.entry(name.to_owned()).or_default();
             if known.last().is_some_and(|last| last == digest) {
@@ -91,7 +104,9 @@ impl Accepted {
 
 /// Returns `true` if the plugin may write, no pin says which file it is, and nobody is developing it.
 fn is_watched(config: &PluginConfig) -> bool {
-    config.sha256.is_empty() && !config.dev && config.grants.values().any(|grant| *grant == Grant::Write)
+    config.sha256.is_empty()
+        && !config.dev
+        && config.grants.values().any(|grant| *grant == Grant::Write)
 }
 
 /// Returns what is wrong with the file, and how to go on.
@@ -111,7 +126,8 @@ fn unusable(path: &Path, error: &io::Error) -> String {
 
 fn read(path: &Path) -> io::Result<Builds> {
     match fs::read(path) {
-        Ok(text) => serde_json::from_slice(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)),
+        Ok(text) => serde_json::from_slice(&text)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Builds::new()),
         Err(error) => Err(error),
     }
@@ -127,7 +143,10 @@ mod tests {
     use super::*;
 
     fn may_write() -> PluginConfig {
-        PluginConfig { grants: [("db".to_owned(), Grant::Write)].into(), ..PluginConfig::default() }
+        PluginConfig {
+            grants: [("db".to_owned(), Grant::Write)].into(),
+            ..PluginConfig::default()
+        }
     }
 
     #[test]
@@ -135,20 +154,42 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("accepted.json");
         let (mut accepted, config) = (Accepted::new(Some(path.clone())), may_write());
-        assert_eq!(accepted.holds("sql", &config, "one", None), Ok(false), "the first is what the operator put there");
+        assert_eq!(
+            accepted.holds("sql", &config, "one", None),
+            Ok(false),
+            "the first is what the operator put there"
+        );
         accepted.note("sql", &config, "one").expect("kept");
         assert_eq!(accepted.holds("sql", &config, "two", Some("one")), Ok(true));
-        assert_eq!(Accepted::new(Some(path.clone())).holds("sql", &config, "two", None), Ok(true), "whoever looks");
+        assert_eq!(
+            Accepted::new(Some(path.clone())).holds("sql", &config, "two", None),
+            Ok(true),
+            "whoever looks"
+        );
         let mut other = Accepted::new(Some(path.clone()));
         accepted.approve("two");
-        assert_eq!(accepted.holds("sql", &config, "two", Some("one")), Ok(false));
+        assert_eq!(
+            accepted.holds("sql", &config, "two", Some("one")),
+            Ok(false)
+        );
         accepted.note("sql", &config, "two").expect("kept");
-        assert!(other.has_changed() && !other.has_changed(), "another process learns of it");
-        assert_eq!(other.holds("sql", &config, "one", Some("two")), Ok(false), "going back needs nobody");
+        assert!(
+            other.has_changed() && !other.has_changed(),
+            "another process learns of it"
+        );
+        assert_eq!(
+            other.holds("sql", &config, "one", Some("two")),
+            Ok(false),
+            "going back needs nobody"
+        );
         fs::write(path, "{").expect("written");
-        let unsure =
-            other.holds("sql", &config, "three", Some("two")).expect_err("what cannot be read lets nothing in");
-        assert!(unsure.contains("accepted.json") && unsure.contains("move it away"), "{unsure}");
+        let unsure = other
+            .holds("sql", &config, "three", Some("two"))
+            .expect_err("what cannot be read lets nothing in");
+        assert!(
+            unsure.contains("accepted.json") && unsure.contains("move it away"),
+            "{unsure}"
+        );
         assert_eq!(other.holds("sql", &config, "two", Some("two")), Ok(false));
     }
 
@@ -156,11 +197,24 @@ mod tests {
     fn who_cannot_write_is_pinned_or_being_worked_on_never_waits() {
         let folder = tempfile::tempdir().expect("a folder");
         let accepted = Accepted::new(Some(folder.path().join("accepted.json")));
-        let read = PluginConfig { grants: [("db".to_owned(), Grant::Read)].into(), ..PluginConfig::default() };
-        let pinned = PluginConfig { sha256: vec!["two".to_owned()], ..may_write() };
-        let dev = PluginConfig { dev: true, ..may_write() };
+        let read = PluginConfig {
+            grants: [("db".to_owned(), Grant::Read)].into(),
+            ..PluginConfig::default()
+        };
+        let pinned = PluginConfig {
+            sha256: vec!["two".to_owned()],
+            ..may_write()
+        };
+        let dev = PluginConfig {
+            dev: true,
+            ..may_write()
+        };
         for config in [read, pinned, dev] {
-            assert_eq!(accepted.holds("sql", &config, "two", Some("one")), Ok(false), "{config:?}");
+            assert_eq!(
+                accepted.holds("sql", &config, "two", Some("one")),
+                Ok(false),
+                "{config:?}"
+            );
         }
     }
 }

@@ -20,13 +20,25 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    pub(super) fn new(&(name, digest, component): &(&'static str, &'static str, &'static [u8])) -> Self {
-        Self { name, digest, component, plugin: None, refused: false }
+    pub(super) fn new(
+        &(name, digest, component): &(&'static str, &'static str, &'static [u8]),
+    ) -> Self {
+        Self {
+            name,
+            digest,
+            component,
+            plugin: None,
+            refused: false,
+        }
     }
 
     /// Returns `true` if a file or library with this plugin replaces the built-in one.
     fn is_claimed_by(&self, about: &About) -> bool {
-        about.name == self.name || about.adapters.iter().any(|adapter| adapter.name == self.name)
+        about.name == self.name
+            || about
+                .adapters
+                .iter()
+                .any(|adapter| adapter.name == self.name)
     }
 }
 
@@ -41,14 +53,23 @@ impl Loader {
                 continue;
             }
             let (name, file) = (inside.name, (inside.digest.to_owned(), inside.component));
-            let current = leaving.iter().find(|plugin| plugin.generation.load().about.name == name).cloned();
+            let current = leaving
+                .iter()
+                .find(|plugin| plugin.generation.load().about.name == name)
+                .cloned();
             let result = self.load_built_in(name, file, current).await;
-            let notes = result.as_ref().map_or_else(|_| Vec::new(), |(_, notes)| notes.clone());
+            let notes = result
+                .as_ref()
+                .map_or_else(|_| Vec::new(), |(_, notes)| notes.clone());
             let plugin = result.map(|(plugin, _)| plugin);
             self.built_in[at].refused = plugin.is_err();
             self.built_in[at].plugin = plugin.as_ref().ok().cloned();
             let status = plugin.map(|plugin| plugin.status(&self.pool));
-            reports.push(LoadReport { built_in: true, notes, ..report(name.to_owned(), status) });
+            reports.push(LoadReport {
+                built_in: true,
+                notes,
+                ..report(name.to_owned(), status)
+            });
         }
         if !reports.is_empty() {
             self.publish();
@@ -71,10 +92,13 @@ impl Loader {
             current => {
                 let about = self.ask_about(&prepared).await?;
                 if about.name != name || about.adapters.iter().any(|adapter| adapter.name != name) {
-                    return Err(format!("what is built in as `{name}` must be that, and provide that adapter alone"));
+                    return Err(format!(
+                        "what is built in as `{name}` must be that, and provide that adapter alone"
+                    ));
                 }
                 check_pin(name, &config, &prepared.digest)?;
-                let generation = self.generation(current.as_deref(), about, None, &config, prepared);
+                let generation =
+                    self.generation(current.as_deref(), about, None, &config, prepared);
                 self.swap(current, generation)
             }
         };
@@ -86,13 +110,20 @@ impl Loader {
 
     /// Returns the built-in plugin that serves under this name.
     pub(super) fn built_in_named(&self, name: &str) -> Option<Arc<Plugin>> {
-        self.built_in.iter().find(|inside| inside.name == name)?.plugin.clone()
+        self.built_in
+            .iter()
+            .find(|inside| inside.name == name)?
+            .plugin
+            .clone()
     }
 
     /// Hands over the built-in plugin that serves from these very bytes: now it belongs to a file.
     pub(super) fn take_built_in(&mut self, digest: &str) -> Option<Arc<Plugin>> {
         let serves = |plugin: &Arc<Plugin>| plugin.generation.load().digest[..] == *digest;
-        let inside = self.built_in.iter_mut().find(|inside| inside.plugin.as_ref().is_some_and(serves))?;
+        let inside = self
+            .built_in
+            .iter_mut()
+            .find(|inside| inside.plugin.as_ref().is_some_and(serves))?;
         let plugin = inside.plugin.take()?;
         plugin.built_in.store(false, Ordering::Relaxed);
         Some(plugin)
@@ -103,7 +134,11 @@ impl Loader {
     pub(super) fn displace(&mut self, by: &Arc<Plugin>) {
         let about = by.generation.load();
         let mut displaced = Vec::new();
-        for inside in self.built_in.iter_mut().filter(|inside| inside.is_claimed_by(&about.about)) {
+        for inside in self
+            .built_in
+            .iter_mut()
+            .filter(|inside| inside.is_claimed_by(&about.about))
+        {
             inside.refused = false;
             displaced.extend(inside.plugin.take());
         }

@@ -27,12 +27,21 @@ impl Cache {
     pub(super) fn open(folder: &Path, engine: &Engine) -> Self {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
-        let usable = prepare_folder(folder)
-            .inspect_err(|reason| tracing::warn!(folder = %folder.display(), "plugins are not cached: {reason}"));
-        Self { folder: usable.is_ok().then(|| folder.to_owned()), engine: format!("{:016x}", hasher.finish()) }
+        let usable = prepare_folder(folder).inspect_err(
+            |reason| tracing::warn!(folder = %folder.display(), "plugins are not cached: {reason}"),
+        );
+        Self {
+            folder: usable.is_ok().then(|| folder.to_owned()),
+            engine: format!("{:016x}", hasher.finish()),
+        }
     }
 
-    pub(super) fn get(&self, digest: &str, sizes: &[Size], engines: &Engines) -> Option<(Component, Size)> {
+    pub(super) fn get(
+        &self,
+        digest: &str,
+        sizes: &[Size],
+        engines: &Engines,
+    ) -> Option<(Component, Size)> {
         let path = self.path(digest)?;
         let metadata = fs::symlink_metadata(&path).ok()?;
         let folder = fs::symlink_metadata(path.parent()?).ok()?;
@@ -40,7 +49,9 @@ impl Cache {
             let _ = fs::remove_file(&path);
             return None;
         }
-        let found = sizes.iter().find_map(|size| Some((load_file(engines.get(*size), &path)?, *size)));
+        let found = sizes
+            .iter()
+            .find_map(|size| Some((load_file(engines.get(*size), &path)?, *size)));
         if found.is_none() {
             tracing::warn!(path = %path.display(), "a cached plugin cannot be loaded; it is compiled again");
             let _ = fs::remove_file(&path);
@@ -74,16 +85,24 @@ impl Cache {
     }
 
     fn path(&self, digest: &str) -> Option<PathBuf> {
-        Some(self.folder.as_ref()?.join(format!("{digest}-{}.{ENDING}", self.engine)))
+        Some(
+            self.folder
+                .as_ref()?
+                .join(format!("{digest}-{}.{ENDING}", self.engine)),
+        )
     }
 
     fn prune(&self, newest: &Path) {
         let Some(folder) = &self.folder else { return };
         weir_files::remove_left_over(folder);
-        let Ok(entries) = fs::read_dir(folder) else { return };
+        let Ok(entries) = fs::read_dir(folder) else {
+            return;
+        };
         let mut files: Vec<_> = entries
             .flatten()
-            .filter(|entry| entry.path() != newest && entry.path().extension().is_some_and(|end| end == ENDING))
+            .filter(|entry| {
+                entry.path() != newest && entry.path().extension().is_some_and(|end| end == ENDING)
+            })
             .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
             .collect();
         files.sort();
@@ -104,14 +123,21 @@ fn prepare_folder(folder: &Path) -> Result<(), String> {
         return Err("it is not a folder of its own".into());
     }
     if metadata.mode() & 0o077 != 0 {
-        return Err(format!("its mode is {:o}; it must be 700", metadata.mode() & 0o777));
+        return Err(format!(
+            "its mode is {:o}; it must be 700",
+            metadata.mode() & 0o777
+        ));
     }
     // The owner of what we create is this user.
     let probe = folder.join(format!(".probe-{}", std::process::id()));
     fs::write(&probe, b"").map_err(failed)?;
     let ours = fs::metadata(&probe).map(|probe| probe.uid() == metadata.uid());
     let _ = fs::remove_file(&probe);
-    if ours.map_err(failed)? { Ok(()) } else { Err("it belongs to another user".into()) }
+    if ours.map_err(failed)? {
+        Ok(())
+    } else {
+        Err("it belongs to another user".into())
+    }
 }
 
 #[cfg(not(unix))]
@@ -152,23 +178,42 @@ mod tests {
     #[test]
     fn the_oldest_compiled_files_go_and_no_other_file() {
         let folder = tempfile::tempdir().expect("a folder");
-        let cache = Cache { folder: Some(folder.path().to_owned()), engine: "engine".to_owned() };
+        let cache = Cache {
+            folder: Some(folder.path().to_owned()),
+            engine: "engine".to_owned(),
+        };
         let begin = SystemTime::now() - Duration::from_secs(1_000);
         let made = |name: &str, second: u64| {
             let file = fs::File::create(folder.path().join(name)).expect("a file");
-            file.set_modified(begin + Duration::from_secs(second)).expect("its time");
+            file.set_modified(begin + Duration::from_secs(second))
+                .expect("its time");
         };
         made("notes.txt", 0);
         let half = fs::File::create(folder.path().join(".new-a")).expect("a file");
-        half.set_modified(SystemTime::now() - Duration::from_secs(2 * 3600)).expect("its time");
+        half.set_modified(SystemTime::now() - Duration::from_secs(2 * 3600))
+            .expect("its time");
         let compiled = |at: usize| cache.path(&format!("{at:02}")).expect("a path");
         for at in 0..=FILES_MAX {
-            made(compiled(at).file_name().and_then(|name| name.to_str()).expect("a name"), 1 + at as u64);
+            made(
+                compiled(at)
+                    .file_name()
+                    .and_then(|name| name.to_str())
+                    .expect("a name"),
+                1 + at as u64,
+            );
         }
         cache.prune(&compiled(FILES_MAX));
-        assert!(folder.path().join("notes.txt").exists(), "it is no compiled file");
-        assert!(!folder.path().join(".new-a").exists(), "somebody was killed over it");
-        let left: Vec<_> = (0..=FILES_MAX).filter(|at| compiled(*at).exists()).collect();
+        assert!(
+            folder.path().join("notes.txt").exists(),
+            "it is no compiled file"
+        );
+        assert!(
+            !folder.path().join(".new-a").exists(),
+            "somebody was killed over it"
+        );
+        let left: Vec<_> = (0..=FILES_MAX)
+            .filter(|at| compiled(*at).exists())
+            .collect();
         assert_eq!(left, (1..=FILES_MAX).collect::<Vec<_>>());
     }
 }

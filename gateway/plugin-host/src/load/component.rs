@@ -24,7 +24,13 @@ const ITEMS: &str = "weir:plugin/items@0.1.1";
 /// The line of interface versions this gateway speaks.
 const INTERFACE: &str = "0.1.";
 const WASI: &str = "0.2.";
-const WASI_PACKAGES: [&str; 5] = ["wasi:io/", "wasi:clocks/", "wasi:random/", "wasi:cli/", "wasi:filesystem/"];
+const WASI_PACKAGES: [&str; 5] = [
+    "wasi:io/",
+    "wasi:clocks/",
+    "wasi:random/",
+    "wasi:cli/",
+    "wasi:filesystem/",
+];
 /// Above it there is an interpreter inside: such components need the large engine.
 const SMALL_MAX_BYTES: usize = 2 << 20;
 
@@ -58,15 +64,21 @@ pub(super) fn prepare(
     let notes = if network.is_empty() {
         Vec::new()
     } else {
-        vec![format!("it imports {}: those functions trap, since plugins have no network of their own", list(&network))]
+        vec![format!(
+            "it imports {}: those functions trap, since plugins have no network of their own",
+            list(&network)
+        )]
     };
     check_exports(&component)?;
-    let linked = linker
-        .instantiate_pre(&component)
-        .map_err(|error| format!("its imports do not match what this gateway provides: {error:#}"))?;
-    let mismatch = |error: wasmtime::Error| format!("its exports do not match the plugin interface: {error:#}");
+    let linked = linker.instantiate_pre(&component).map_err(|error| {
+        format!("its imports do not match what this gateway provides: {error:#}")
+    })?;
+    let mismatch = |error: wasmtime::Error| {
+        format!("its exports do not match the plugin interface: {error:#}")
+    };
     let about = about::GuestIndices::new(&linked).map_err(mismatch)?;
-    let collections = exports(&component, COLLECTIONS).then(|| collections::GuestIndices::new(&linked));
+    let collections =
+        exports(&component, COLLECTIONS).then(|| collections::GuestIndices::new(&linked));
     let tools = exports(&component, TOOLS).then(|| tools::GuestIndices::new(&linked));
     let items = exports(&component, ITEMS).then(|| items::GuestIndices::new(&linked));
     let code = ComponentCode {
@@ -76,7 +88,12 @@ pub(super) fn prepare(
         tools: tools.transpose().map_err(mismatch)?,
         items: items.transpose().map_err(mismatch)?,
     };
-    Ok(Prepared { digest, size, code: Arc::new(Code::Component(code)), notes })
+    Ok(Prepared {
+        digest,
+        size,
+        code: Arc::new(Code::Component(code)),
+        notes,
+    })
 }
 
 /// Recognizes the common mistakes and names them.
@@ -103,11 +120,17 @@ fn compiled(
     compiler: &Engine,
     cache: &Cache,
 ) -> Result<(Component, Size), String> {
-    let sizes: &[Size] = if bytes.len() > SMALL_MAX_BYTES { &[Size::Large] } else { &[Size::Small, Size::Large] };
+    let sizes: &[Size] = if bytes.len() > SMALL_MAX_BYTES {
+        &[Size::Large]
+    } else {
+        &[Size::Small, Size::Large]
+    };
     if let Some(found) = cache.get(digest, sizes, engines) {
         return Ok(found);
     }
-    let code = compiler.precompile_component(bytes).map_err(|error| format!("it does not compile: {error:#}"))?;
+    let code = compiler
+        .precompile_component(bytes)
+        .map_err(|error| format!("it does not compile: {error:#}"))?;
     let component = cache.put(digest, &code, sizes, engines)?;
     Ok(component)
 }
@@ -121,19 +144,30 @@ fn check_imports(component: &Component) -> Result<Vec<String>, String> {
         let version = name.split_once('@').map_or("", |(_, version)| version);
         if name.starts_with("weir:plugin/") {
             if !version.starts_with(INTERFACE) {
-                problems.push(format!("it needs `{name}`; this gateway speaks version {INTERFACE}x of the interface"));
+                problems.push(format!(
+                    "it needs `{name}`; this gateway speaks version {INTERFACE}x of the interface"
+                ));
             }
         } else if name.starts_with("wasi:sockets/") || name.starts_with("wasi:http/") {
             network.push(name.to_owned());
-        } else if WASI_PACKAGES.iter().any(|package| name.starts_with(package)) {
+        } else if WASI_PACKAGES
+            .iter()
+            .any(|package| name.starts_with(package))
+        {
             if !version.starts_with(WASI) {
-                problems.push(format!("it needs `{name}`; this gateway provides WASI {WASI}x"));
+                problems.push(format!(
+                    "it needs `{name}`; this gateway provides WASI {WASI}x"
+                ));
             }
         } else {
             problems.push(format!("it imports `{name}`, which no plugin is given"));
         }
     }
-    if problems.is_empty() { Ok(network) } else { Err(problems.join("; ")) }
+    if problems.is_empty() {
+        Ok(network)
+    } else {
+        Err(problems.join("; "))
+    }
 }
 
 /// Looks exports up by name, since a component that exports nothing would link all the same. It must say what it is,
@@ -155,8 +189,15 @@ fn check_exports(component: &Component) -> Result<(), String> {
         .map(|(name, _)| name.to_owned())
         .filter(|name| name.starts_with("weir:plugin/"))
         .collect();
-    let found = if other.is_empty() { "no interface of a plugin".to_owned() } else { list(&other) };
-    Err(format!("it does not export {}; it exports {found}", missing.join(", ")))
+    let found = if other.is_empty() {
+        "no interface of a plugin".to_owned()
+    } else {
+        list(&other)
+    };
+    Err(format!(
+        "it does not export {}; it exports {found}",
+        missing.join(", ")
+    ))
 }
 
 /// Returns `true` if the component exports the interface, in any version of the same line.
@@ -165,5 +206,9 @@ fn exports(component: &Component, interface: &str) -> bool {
 }
 
 fn list(names: &[impl AsRef<str>]) -> String {
-    names.iter().map(|name| format!("`{}`", name.as_ref())).collect::<Vec<_>>().join(", ")
+    names
+        .iter()
+        .map(|name| format!("`{}`", name.as_ref()))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -32,8 +32,16 @@ impl Loader {
         Ok(Some(Arc::new(Definitions::new(&text))))
     }
 
-    async fn defined(&self, name: &str, config: &PluginConfig, prepared: &Prepared) -> Result<String, String> {
-        let nothing_granted = PluginConfig { grants: Default::default(), ..config.clone() };
+    async fn defined(
+        &self,
+        name: &str,
+        config: &PluginConfig,
+        prepared: &Prepared,
+    ) -> Result<String, String> {
+        let nothing_granted = PluginConfig {
+            grants: Default::default(),
+            ..config.clone()
+        };
         let profile = self.profile("trial", &nothing_granted, prepared.size);
         let _running = self.engines.running();
         let trial = async {
@@ -49,12 +57,21 @@ impl Loader {
             };
             let memory_refused = instance.memory_refused();
             defined.map_err(|error| {
-                wasmtime::Error::msg(crate::call::reason(&error, memory_refused, profile.limits.memory_max))
+                wasmtime::Error::msg(crate::call::reason(
+                    &error,
+                    memory_refused,
+                    profile.limits.memory_max,
+                ))
             })
         };
         let defined = tokio::time::timeout(TRIAL_MAX, trial)
             .await
-            .map_err(|_| format!("`definitions` did not answer within {} s", TRIAL_MAX.as_secs()))?
+            .map_err(|_| {
+                format!(
+                    "`definitions` did not answer within {} s",
+                    TRIAL_MAX.as_secs()
+                )
+            })?
             .map_err(|error| format!("asking it for its tools failed: {error:#}"))?;
         let text = defined.map_err(|error| {
             let message: String = error.message.chars().filter(|c| !c.is_control()).take(500).collect();
@@ -63,7 +80,10 @@ impl Loader {
             )
         })?;
         if text.len() > DEFINITIONS_MAX_BYTES {
-            return Err(format!("its definitions take {} bytes; at most {DEFINITIONS_MAX_BYTES}", text.len()));
+            return Err(format!(
+                "its definitions take {} bytes; at most {DEFINITIONS_MAX_BYTES}",
+                text.len()
+            ));
         }
         Ok(text)
     }

@@ -37,7 +37,11 @@ impl Stamp {
         let inode = std::os::unix::fs::MetadataExt::ino(metadata);
         #[cfg(not(unix))]
         let inode = 0;
-        Self { size: metadata.len(), modified: metadata.modified().ok(), inode }
+        Self {
+            size: metadata.len(),
+            modified: metadata.modified().ok(),
+            inode,
+        }
     }
 
     /// Returns `true` if the file changed so lately that it may still be being written.
@@ -52,7 +56,12 @@ pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, Seen>, String> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        Err(error) => return Err(format!("the plugins folder `{}` cannot be read: {error}", folder.display())),
+        Err(error) => {
+            return Err(format!(
+                "the plugins folder `{}` cannot be read: {error}",
+                folder.display()
+            ));
+        }
     };
     let mut seen = BTreeMap::new();
     for entry in entries.take(FILES_MAX) {
@@ -64,10 +73,15 @@ pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, Seen>, String> {
             continue;
         }
         // The link is not followed: this is about the link itself.
-        let Ok(metadata) = entry.metadata() else { continue };
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
         let stamp = Stamp::new(&metadata);
         let refusal = if compiled {
-            Some("compiled code from elsewhere is never loaded; put the `.wasm` component here".to_owned())
+            Some(
+                "compiled code from elsewhere is never loaded; put the `.wasm` component here"
+                    .to_owned(),
+            )
         } else if native {
             Some(
                 "native code is never loaded from this folder: name it in the configuration, under `[plugins.NAME]`, as \
@@ -79,11 +93,17 @@ pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, Seen>, String> {
         } else if !metadata.is_file() {
             Some("it is not a file".to_owned())
         } else if metadata.len() > FILE_MAX_BYTES {
-            Some(format!("it has {} bytes; at most {FILE_MAX_BYTES}", metadata.len()))
+            Some(format!(
+                "it has {} bytes; at most {FILE_MAX_BYTES}",
+                metadata.len()
+            ))
         } else {
             None
         };
-        seen.insert(name, refusal.map_or(Seen::File(stamp), |reason| Seen::Refused(stamp, reason)));
+        seen.insert(
+            name,
+            refusal.map_or(Seen::File(stamp), |reason| Seen::Refused(stamp, reason)),
+        );
     }
     Ok(seen)
 }
@@ -97,8 +117,13 @@ pub(super) fn read(path: &Path, stamp: Stamp) -> Result<Vec<u8>, String> {
         return Err("it changed while it was being loaded".into());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(stamp.size).unwrap_or(0));
-    file.by_ref().take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 != stamp.size || Stamp::new(&file.metadata().map_err(unreadable)?) != stamp {
+    file.by_ref()
+        .take(FILE_MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() as u64 != stamp.size
+        || Stamp::new(&file.metadata().map_err(unreadable)?) != stamp
+    {
         return Err("it changed while it was being loaded".into());
     }
     Ok(bytes)

@@ -29,16 +29,27 @@ pub(super) async fn check(
     engines: &Engines,
 ) -> Result<(), String> {
     let mut problems = Vec::new();
-    for adapter in old.iter().flat_map(|old| &old.about.adapters).filter(|adapter| !new.provides(&adapter.name)) {
+    for adapter in old
+        .iter()
+        .flat_map(|old| &old.about.adapters)
+        .filter(|adapter| !new.provides(&adapter.name))
+    {
         for collection in in_use(&adapter.name) {
-            problems.push(format!("`{}` uses the adapter `{}`, which is gone", collection.key, adapter.name));
+            problems.push(format!(
+                "`{}` uses the adapter `{}`, which is gone",
+                collection.key, adapter.name
+            ));
         }
     }
     // Contracts often share a source: each is asked once.
-    let mut described: HashMap<(Arc<str>, Arc<str>), Result<String, AdapterFailure>> = HashMap::new();
+    let mut described: HashMap<(Arc<str>, Arc<str>), Result<String, AdapterFailure>> =
+        HashMap::new();
     for adapter in &new.about.adapters {
         for collection in in_use(&adapter.name) {
-            let source = (Arc::clone(&collection.adapter), Arc::clone(&collection.settings));
+            let source = (
+                Arc::clone(&collection.adapter),
+                Arc::clone(&collection.settings),
+            );
             if !described.contains_key(&source) {
                 described.insert(source.clone(), describe(new, &collection, engines).await);
             }
@@ -47,7 +58,14 @@ pub(super) async fn check(
             }
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(format!("published contracts need more: {}", problems.join("; "))) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
+            "published contracts need more: {}",
+            problems.join("; ")
+        ))
+    }
 }
 
 async fn describe(
@@ -56,11 +74,20 @@ async fn describe(
     engines: &Engines,
 ) -> Result<String, AdapterFailure> {
     let _running = engines.running();
-    let call = Call::own(&generation.profile, Purpose::Read, Instant::now() + DESCRIBE_MAX);
-    let ask = Ask::Describe { adapter: Arc::clone(&collection.adapter), settings: Arc::clone(&collection.settings) };
+    let call = Call::own(
+        &generation.profile,
+        Purpose::Read,
+        Instant::now() + DESCRIBE_MAX,
+    );
+    let ask = Ask::Describe {
+        adapter: Arc::clone(&collection.adapter),
+        settings: Arc::clone(&collection.settings),
+    };
     match call::run(generation, &mut None, call, ask).await? {
         GuestReply::Text(shape) => Ok(shape),
-        GuestReply::Page(_) | GuestReply::Answer(_) => Err(AdapterFailure::Failed("it answered no shape".into())),
+        GuestReply::Page(_) | GuestReply::Answer(_) => {
+            Err(AdapterFailure::Failed("it answered no shape".into()))
+        }
     }
 }
 
@@ -69,16 +96,23 @@ fn compare(collection: &CollectionRef, live: &Result<String, AdapterFailure>) ->
     let live = match live {
         Ok(live) => live,
         // Such an answer says nothing about the new build.
-        Err(AdapterFailure::Guest(error)) if Code::of_word(&error.code).is_outside_plugin() => return Vec::new(),
+        Err(AdapterFailure::Guest(error)) if Code::of_word(&error.code).is_outside_plugin() => {
+            return Vec::new();
+        }
         Err(AdapterFailure::Timeout | AdapterFailure::Overloaded { .. }) => return Vec::new(),
         Err(failure) => return vec![format!("`{key}` cannot be described: {failure}")],
     };
     // A recorded shape that cannot be read says nothing either; the call path will.
-    let Ok(recorded) = serde_json::from_str::<Shape>(&collection.shape) else { return Vec::new() };
+    let Ok(recorded) = serde_json::from_str::<Shape>(&collection.shape) else {
+        return Vec::new();
+    };
     let live: Shape = match serde_json::from_str(live) {
         Ok(live) => live,
         Err(error) => return vec![format!("`{key}`: its shape cannot be read: {error}")],
     };
     let reasons = recorded.satisfied_by(&live).err().unwrap_or_default();
-    reasons.into_iter().map(|reason| format!("`{key}`: {reason}")).collect()
+    reasons
+        .into_iter()
+        .map(|reason| format!("`{key}`: {reason}"))
+        .collect()
 }

@@ -27,7 +27,12 @@ impl Kept {
     }
 
     /// Keeps a build, with its signature beside it if it has one.
-    pub(super) fn keep(&self, plugin: &str, definitions: &str, build: &Build<'_>) -> Result<(), String> {
+    pub(super) fn keep(
+        &self,
+        plugin: &str,
+        definitions: &str,
+        build: &Build<'_>,
+    ) -> Result<(), String> {
         let Some(folder) = &self.0 else { return Ok(()) };
         let folder = folder.join(plugin);
         let kind = if build.is_library { LIBRARY } else { COMPONENT };
@@ -35,7 +40,11 @@ impl Kept {
         let kept = || {
             weir_files::create_folder(&folder, 0o700)?;
             if let Some(signature) = build.signature {
-                weir_files::replace(&signature_path(&path), signature.as_bytes(), weir_files::Readers::Owner)?;
+                weir_files::replace(
+                    &signature_path(&path),
+                    signature.as_bytes(),
+                    weir_files::Readers::Owner,
+                )?;
             }
             if path.exists() {
                 return touch(&path);
@@ -58,12 +67,19 @@ impl Kept {
 
     /// Returns the builds with these definitions, the newest first.
     pub(super) fn builds(&self, plugin: &str, definitions: &str) -> Vec<PathBuf> {
-        let Some(folder) = &self.0 else { return Vec::new() };
+        let Some(folder) = &self.0 else {
+            return Vec::new();
+        };
         let begins = format!("{definitions}-");
-        let of_these =
-            |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&begins));
+        let of_these = |path: &PathBuf| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with(&begins))
+        };
         let all = by_age(&folder.join(plugin)).unwrap_or_default();
-        all.into_iter().map(|(_, path)| path).filter(of_these).collect()
+        all.into_iter()
+            .map(|(_, path)| path)
+            .filter(of_these)
+            .collect()
     }
 }
 
@@ -82,12 +98,14 @@ pub(super) fn digest(path: &Path) -> Option<&str> {
 }
 
 pub(super) fn is_library(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == LIBRARY)
+    path.extension()
+        .is_some_and(|extension| extension == LIBRARY)
 }
 
 /// Returns the build's digest and bytes, if they are still those that were kept.
 pub(super) fn read(path: &Path) -> Result<(String, Vec<u8>), String> {
-    let bytes = fs::read(path).map_err(|error| format!("the kept build cannot be read: {error}"))?;
+    let bytes =
+        fs::read(path).map_err(|error| format!("the kept build cannot be read: {error}"))?;
     let digest = component::digest(&bytes);
     if self::digest(path) != Some(&digest) {
         return Err("the kept build is not what it was kept as".to_owned());
@@ -105,7 +123,10 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 }
 
 fn touch(path: &Path) -> io::Result<()> {
-    fs::File::options().append(true).open(path)?.set_modified(SystemTime::now())
+    fs::File::options()
+        .append(true)
+        .open(path)?
+        .set_modified(SystemTime::now())
 }
 
 /// Returns the builds, the newest first.
@@ -113,9 +134,16 @@ fn by_age(folder: &Path) -> io::Result<Vec<(SystemTime, PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == COMPONENT || extension == LIBRARY) {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == COMPONENT || extension == LIBRARY)
+        {
             // Another process may be removing it.
-            found.extend(fs::metadata(&path).and_then(|metadata| metadata.modified()).map(|at| (at, path)));
+            found.extend(
+                fs::metadata(&path)
+                    .and_then(|metadata| metadata.modified())
+                    .map(|at| (at, path)),
+            );
         }
     }
     found.sort_by(|a, b| b.cmp(a));
@@ -134,18 +162,36 @@ mod tests {
         for at in 0..10 {
             let bytes = build(at);
             let digest = component::digest(&bytes);
-            let build = Build { digest: &digest, bytes: &bytes, signature: None, is_library: at >= 8 };
-            kept.keep("p", &format!("definitions{}", at % 2), &build).expect("kept");
+            let build = Build {
+                digest: &digest,
+                bytes: &bytes,
+                signature: None,
+                is_library: at >= 8,
+            };
+            kept.keep("p", &format!("definitions{}", at % 2), &build)
+                .expect("kept");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let even = kept.builds("p", "definitions0");
         assert_eq!(
-            (even.len(), kept.builds("p", "definitions1").len(), kept.builds("q", "definitions0").len()),
+            (
+                even.len(),
+                kept.builds("p", "definitions1").len(),
+                kept.builds("q", "definitions0").len()
+            ),
             (4, 4, 0)
         );
-        assert_eq!(read(&even[0]).expect("as it was").1, build(8), "the newest first");
+        assert_eq!(
+            read(&even[0]).expect("as it was").1,
+            build(8),
+            "the newest first"
+        );
         fs::write(&even[0], "another").expect("written");
-        assert!(read(&even[0]).expect_err("changed").contains("not what it was kept as"));
+        assert!(
+            read(&even[0])
+                .expect_err("changed")
+                .contains("not what it was kept as")
+        );
         remove(&even[0]).expect("it was there");
         remove(&even[0]).expect("another process has removed it");
     }

@@ -9,7 +9,9 @@ use std::{
     time::SystemTime,
 };
 
-use super::{LoadReport, Loader, Occasion, Prepared, Refused, Slot, check_pin, component, kept, report};
+use super::{
+    LoadReport, Loader, Occasion, Prepared, Refused, Slot, check_pin, component, kept, report,
+};
 use crate::{
     Libraries, PluginConfig,
     engine::Size,
@@ -51,18 +53,41 @@ impl Named {
 
     /// A library, run as the one is that is named now.
     pub(super) fn at(path: PathBuf, config: &PluginConfig) -> Self {
-        let PluginConfig { sha256, in_process, signed_by, trusted, .. } = config.clone();
-        Self { path, sha256, in_process, signed_by, trusted }
+        let PluginConfig {
+            sha256,
+            in_process,
+            signed_by,
+            trusted,
+            ..
+        } = config.clone();
+        Self {
+            path,
+            sha256,
+            in_process,
+            signed_by,
+            trusted,
+        }
     }
 }
 
 impl Loader {
     /// Loads those that the configuration has begun to name, or names otherwise.
     pub(super) async fn load_libraries(&mut self, occasion: Occasion) -> Vec<LoadReport> {
-        let named = self.config.plugin.iter().filter_map(|(name, config)| Some((name.clone(), Named::of(config)?)));
+        let named = self
+            .config
+            .plugin
+            .iter()
+            .filter_map(|(name, config)| Some((name.clone(), Named::of(config)?)));
         let mut reports = Vec::new();
         for (name, named) in named.collect::<Vec<_>>() {
-            if self.libraries.entry(name.clone()).or_default().settled.as_ref() == Some(&named) {
+            if self
+                .libraries
+                .entry(name.clone())
+                .or_default()
+                .settled
+                .as_ref()
+                == Some(&named)
+            {
                 continue;
             }
             let place = named.path.display().to_string();
@@ -72,7 +97,10 @@ impl Loader {
             library.slot.settle(loaded.as_ref().err());
             reports.push(match loaded {
                 Ok(plugin) => report(place, Ok(plugin.status(&self.pool))),
-                Err(Refused { reason, held, .. }) => LoadReport { held, ..report(place, Err(reason)) },
+                Err(Refused { reason, held, .. }) => LoadReport {
+                    held,
+                    ..report(place, Err(reason))
+                },
             });
         }
         reports
@@ -80,15 +108,36 @@ impl Loader {
 
     /// Takes out the libraries that the configuration no longer names. They serve until their replacement does.
     pub(super) fn leave_libraries(&mut self) -> (Vec<LoadReport>, Vec<Arc<Plugin>>) {
-        let is_named = |name: &String| self.config.plugin.get(name).is_some_and(|config| config.native.is_some());
-        let gone: Vec<String> = self.libraries.keys().filter(|name| !is_named(name)).cloned().collect();
+        let is_named = |name: &String| {
+            self.config
+                .plugin
+                .get(name)
+                .is_some_and(|config| config.native.is_some())
+        };
+        let gone: Vec<String> = self
+            .libraries
+            .keys()
+            .filter(|name| !is_named(name))
+            .cloned()
+            .collect();
         let (mut reports, mut leaving) = (Vec::new(), Vec::new());
         for name in gone {
-            let Some(library) = self.libraries.remove(&name) else { continue };
-            let place = library.settled.map_or(name, |named| named.path.display().to_string());
-            let status = library.slot.plugin.as_ref().map(|plugin| plugin.status(&self.pool));
+            let Some(library) = self.libraries.remove(&name) else {
+                continue;
+            };
+            let place = library
+                .settled
+                .map_or(name, |named| named.path.display().to_string());
+            let status = library
+                .slot
+                .plugin
+                .as_ref()
+                .map(|plugin| plugin.status(&self.pool));
             let result = status.ok_or_else(|| "it had been refused".to_owned());
-            reports.push(LoadReport { removed: true, ..report(place, result) });
+            reports.push(LoadReport {
+                removed: true,
+                ..report(place, result)
+            });
             leaving.extend(library.slot.plugin);
         }
         if !reports.is_empty() {
@@ -106,10 +155,17 @@ impl Loader {
 
     /// Returns the library that a plugin serves from.
     pub(super) fn library_of(&self, plugin: &Arc<Plugin>) -> Option<&Library> {
-        self.libraries.values().find(|library| library.slot.serves(plugin))
+        self.libraries
+            .values()
+            .find(|library| library.slot.serves(plugin))
     }
 
-    async fn load_library(&mut self, name: &str, named: &Named, occasion: Occasion) -> Result<Arc<Plugin>, Refused> {
+    async fn load_library(
+        &mut self,
+        name: &str,
+        named: &Named,
+        occasion: Occasion,
+    ) -> Result<Arc<Plugin>, Refused> {
         let config = self.config.plugin.get(name).cloned().unwrap_or_default();
         let prepared = self.prepare_library(name, &config, named).await?;
         let about = self.ask_about(&prepared).await?;
@@ -122,17 +178,28 @@ impl Loader {
         self.note_signature(&config, &prepared.digest);
         let file = self.file_named(name);
         self.check_names(file.as_deref().unwrap_or_default(), &about)?;
-        let of_file = file.as_ref().and_then(|file| self.files.get(file)?.slot.plugin.clone());
-        let own = self.libraries.get(name).and_then(|library| library.slot.plugin.clone());
+        let of_file = file
+            .as_ref()
+            .and_then(|file| self.files.get(file)?.slot.plugin.clone());
+        let own = self
+            .libraries
+            .get(name)
+            .and_then(|library| library.slot.plugin.clone());
         let current = own.or(of_file).or_else(|| self.built_in_named(name));
-        let generation = self.check_build(current.as_deref(), about, &config, prepared, occasion).await?;
+        let generation = self
+            .check_build(current.as_deref(), about, &config, prepared, occasion)
+            .await?;
         self.keep_library(&generation).await?;
         let plugin = self.take_over(current, generation);
         // The file is looked at again, and refused with its reason.
         if let Some(file) = file.and_then(|file| self.files.get_mut(&file)) {
             (file.slot.plugin, file.settled) = (None, None);
         }
-        self.libraries.entry(name.to_owned()).or_default().slot.plugin = Some(Arc::clone(&plugin));
+        self.libraries
+            .entry(name.to_owned())
+            .or_default()
+            .slot
+            .plugin = Some(Arc::clone(&plugin));
         self.publish();
         if occasion == Occasion::Running {
             self.say_loaded();
@@ -147,42 +214,89 @@ impl Loader {
         config: &PluginConfig,
         named: &Named,
     ) -> Result<Prepared, String> {
-        let libraries = self.config.libraries.clone().ok_or("this program runs no native plugins")?;
+        let libraries = self
+            .config
+            .libraries
+            .clone()
+            .ok_or("this program runs no native plugins")?;
         let (name, config, named) = (name.to_owned(), config.clone(), named.clone());
         let running = self.running_copies();
         let copied = move || {
-            let Copied { digest, path, signature } = copy(&name, &config, &named.path, &libraries, &running)?;
+            let Copied {
+                digest,
+                path,
+                signature,
+            } = copy(&name, &config, &named.path, &libraries, &running)?;
             let place = match named.in_process {
-                true => Place::Here { loaded: Loaded::load(&path)?, overrun: Arc::<AtomicUsize>::default() },
-                false => Place::Child { runner: libraries.runner },
+                true => Place::Here {
+                    loaded: Loaded::load(&path)?,
+                    overrun: Arc::<AtomicUsize>::default(),
+                },
+                false => Place::Child {
+                    runner: libraries.runner,
+                },
             };
-            let code = LibraryCode { path, digest: digest.clone(), signature, place, interfaces: OnceLock::new() };
+            let code = LibraryCode {
+                path,
+                digest: digest.clone(),
+                signature,
+                place,
+                interfaces: OnceLock::new(),
+            };
             let code = Arc::new(Code::Library(Arc::new(code)));
-            Ok(Prepared { digest, size: Size::Small, code, notes: Vec::new() })
+            Ok(Prepared {
+                digest,
+                size: Size::Small,
+                code,
+                notes: Vec::new(),
+            })
         };
-        tokio::task::spawn_blocking(copied).await.map_err(|error| format!("loading it failed: {error}"))?
+        tokio::task::spawn_blocking(copied)
+            .await
+            .map_err(|error| format!("loading it failed: {error}"))?
     }
 
     /// Returns the digests of the libraries that plugins run: their children start from these copies.
     fn running_copies(&self) -> HashSet<String> {
-        let builds = |plugin: &Arc<Plugin>| [Some(plugin.generation.load_full()), plugin.other.load_full()];
+        let builds = |plugin: &Arc<Plugin>| {
+            [
+                Some(plugin.generation.load_full()),
+                plugin.other.load_full(),
+            ]
+        };
         let builds = self.plugins().flat_map(builds).flatten();
-        builds.filter(|build| matches!(&*build.code, Code::Library(_))).map(|build| build.digest.to_string()).collect()
+        builds
+            .filter(|build| matches!(&*build.code, Code::Library(_)))
+            .map(|build| build.digest.to_string())
+            .collect()
     }
 
     /// Returns the file of the folder that serves a plugin of this name.
     fn file_named(&self, name: &str) -> Option<String> {
         let serves = |plugin: &Arc<Plugin>| plugin.generation.load().about.name == name;
-        let found = self.files.iter().find(|(_, file)| file.slot.plugin.as_ref().is_some_and(serves));
+        let found = self
+            .files
+            .iter()
+            .find(|(_, file)| file.slot.plugin.as_ref().is_some_and(serves));
         found.map(|(file, _)| file.clone())
     }
 
     /// Checks that no library stands in the way of another plugin.
     pub(super) fn check_libraries(&self, about: &About) -> Result<(), String> {
-        for (name, library) in self.libraries.iter().filter(|(name, _)| **name != about.name) {
-            let Some(plugin) = &library.slot.plugin else { continue };
+        for (name, library) in self
+            .libraries
+            .iter()
+            .filter(|(name, _)| **name != about.name)
+        {
+            let Some(plugin) = &library.slot.plugin else {
+                continue;
+            };
             let other = plugin.generation.load();
-            if let Some(adapter) = about.adapters.iter().find(|adapter| other.provides(&adapter.name)) {
+            if let Some(adapter) = about
+                .adapters
+                .iter()
+                .find(|adapter| other.provides(&adapter.name))
+            {
                 return Err(format!(
                     "the adapter `{}` is already provided by the library of `[plugins.{name}] native`, which stays",
                     adapter.name
@@ -233,29 +347,51 @@ fn copy(
         prune(&to.folder, |kept| kept == digest || running.contains(kept))?;
         fs::read(&copy)
     };
-    let kept = kept().map_err(|error| format!("its copy {} cannot be written: {error}", copy.display()))?;
+    let kept = kept()
+        .map_err(|error| format!("its copy {} cannot be written: {error}", copy.display()))?;
     if component::digest(&kept) != digest {
-        return Err(format!("its copy {} is not what was written", copy.display()));
+        return Err(format!(
+            "its copy {} is not what was written",
+            copy.display()
+        ));
     }
     // Children look for the copy from another folder.
     let path = fs::canonicalize(&copy).map_err(unreadable)?;
-    Ok(Copied { digest, path, signature })
+    Ok(Copied {
+        digest,
+        path,
+        signature,
+    })
 }
 
 /// Removes the oldest copies beyond the bound, but none whose digest `runs`.
 fn prune(folder: &Path, runs: impl Fn(&str) -> bool) -> io::Result<()> {
     weir_files::remove_left_over(folder);
-    let mut copies: Vec<_> = fs::read_dir(folder)?.filter_map(|entry| age(entry.ok()?.path())).collect();
+    let mut copies: Vec<_> = fs::read_dir(folder)?
+        .filter_map(|entry| age(entry.ok()?.path()))
+        .collect();
     copies.sort_by(|a, b| b.cmp(a));
-    let runs = |copy: &Path| copy.file_stem().and_then(|stem| stem.to_str()).is_some_and(&runs);
-    let mut surplus = copies.iter().skip(COPIES_MAX).map(|(_, copy)| copy).filter(|copy| !runs(copy));
+    let runs = |copy: &Path| {
+        copy.file_stem()
+            .and_then(|stem| stem.to_str())
+            .is_some_and(&runs)
+    };
+    let mut surplus = copies
+        .iter()
+        .skip(COPIES_MAX)
+        .map(|(_, copy)| copy)
+        .filter(|copy| !runs(copy));
     surplus.try_for_each(|old| kept::remove(old))
 }
 
 /// Returns when a copy was made; `None` if the file is none.
 fn age(file: PathBuf) -> Option<(SystemTime, PathBuf)> {
-    let made = fs::metadata(&file).and_then(|metadata| metadata.modified()).ok()?;
-    file.extension().is_some_and(|ending| ending == COPY).then_some((made, file))
+    let made = fs::metadata(&file)
+        .and_then(|metadata| metadata.modified())
+        .ok()?;
+    file.extension()
+        .is_some_and(|ending| ending == COPY)
+        .then_some((made, file))
 }
 
 #[cfg(test)]
@@ -271,7 +407,8 @@ mod tests {
         let copy = |at: usize| format!("{at:02}.{COPY}");
         let made = |name: &str, second: u64| {
             let file = fs::File::create(folder.path().join(name)).expect("a file");
-            file.set_modified(begin + Duration::from_secs(second)).expect("its time");
+            file.set_modified(begin + Duration::from_secs(second))
+                .expect("its time");
         };
         made("notes.txt", 0);
         for at in 0..COPIES_MAX + 3 {
@@ -279,7 +416,12 @@ mod tests {
         }
         prune(folder.path(), |digest| digest == "01").expect("removed");
         assert!(folder.path().join("notes.txt").exists(), "it is no copy");
-        let left: Vec<_> = (0..COPIES_MAX + 3).filter(|at| folder.path().join(copy(*at)).exists()).collect();
-        assert_eq!(left, [1].into_iter().chain(3..COPIES_MAX + 3).collect::<Vec<_>>());
+        let left: Vec<_> = (0..COPIES_MAX + 3)
+            .filter(|at| folder.path().join(copy(*at)).exists())
+            .collect();
+        assert_eq!(
+            left,
+            [1].into_iter().chain(3..COPIES_MAX + 3).collect::<Vec<_>>()
+        );
     }
 }

@@ -28,12 +28,20 @@ impl Loader {
         let loaded: Vec<_> = self.plugins().cloned().collect();
         for plugin in loaded {
             let now = plugin.generation.load_full();
-            let config = self.config.plugin.get(&now.about.name).cloned().unwrap_or_default();
+            let config = self
+                .config
+                .plugin
+                .get(&now.about.name)
+                .cloned()
+                .unwrap_or_default();
             // Others were loaded by the look.
             if !Arc::ptr_eq(&now.profile.connections, &self.connections) {
                 let built_in = plugin.built_in.load(Ordering::Relaxed);
                 if let Err(reason) = self.may_serve_on(&plugin, &now, &config).await {
-                    reports.push(LoadReport { built_in, ..report(self.place_of(&plugin), Err(reason)) });
+                    reports.push(LoadReport {
+                        built_in,
+                        ..report(self.place_of(&plugin), Err(reason))
+                    });
                     self.stop(&plugin);
                     continue;
                 }

@@ -66,7 +66,8 @@ impl Loader {
             return;
         }
         self.signed.retain(|(signed, _)| signed != digest);
-        self.signed.push((digest.to_owned(), config.trusted.clone()));
+        self.signed
+            .push((digest.to_owned(), config.trusted.clone()));
     }
 
     /// Returns `true` if a build that was loaded before is signed by one of those that are trusted now.

@@ -27,7 +27,9 @@ impl Slot {
     }
 
     pub(super) fn serves(&self, plugin: &Arc<Plugin>) -> bool {
-        self.plugin.as_ref().is_some_and(|served| Arc::ptr_eq(served, plugin))
+        self.plugin
+            .as_ref()
+            .is_some_and(|served| Arc::ptr_eq(served, plugin))
     }
 }
 
@@ -45,7 +47,11 @@ pub(super) struct Refused {
 
 impl From<String> for Refused {
     fn from(reason: String) -> Self {
-        Self { reason, held: None, defines: None }
+        Self {
+            reason,
+            held: None,
+            defines: None,
+        }
     }
 }
 
@@ -63,8 +69,13 @@ impl Loader {
 
     /// Returns the plugins that serve, built-in ones too.
     pub(super) fn plugins(&self) -> impl Iterator<Item = &Arc<Plugin>> {
-        let built_in = self.built_in.iter().filter_map(|inside| inside.plugin.as_ref());
-        self.slots().filter_map(|slot| slot.plugin.as_ref()).chain(built_in)
+        let built_in = self
+            .built_in
+            .iter()
+            .filter_map(|inside| inside.plugin.as_ref());
+        self.slots()
+            .filter_map(|slot| slot.plugin.as_ref())
+            .chain(built_in)
     }
 
     pub(super) fn is_served(&self, plugin: &Arc<Plugin>) -> bool {

@@ -25,12 +25,17 @@ impl Latest {
             Err(_) => return,
         };
         let next = |bits: u64| Some((bits << 1) | failed | (bits & FULL));
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
     }
 
     pub(crate) fn counted(&self) -> Recent {
         let bits = self.0.load(Ordering::Relaxed);
-        Recent { calls: bits.ilog2(), failed: bits.count_ones() - 1 }
+        Recent {
+            calls: bits.ilog2(),
+            failed: bits.count_ones() - 1,
+        }
     }
 }
 

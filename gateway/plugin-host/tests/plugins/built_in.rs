@@ -21,7 +21,10 @@ async fn version(bench: &Workbench) -> String {
 async fn a_file_stands_for_what_is_built_in_while_it_is_there() {
     let mut bench = Workbench::built_in(BTreeMap::new());
     let reports = bench.host.load_all().await;
-    assert!(matches!(reports.as_slice(), [report] if report.built_in && report.result.is_ok()), "{reports:?}");
+    assert!(
+        matches!(reports.as_slice(), [report] if report.built_in && report.result.is_ok()),
+        "{reports:?}"
+    );
     assert_eq!(version(&bench).await, r#"[{"version":"1"}]"#);
     bench.watch();
     let stop = Arc::new(AtomicBool::new(false));
@@ -29,24 +32,40 @@ async fn a_file_stands_for_what_is_built_in_while_it_is_there() {
         let (host, stop) = (Arc::clone(&bench.host), Arc::clone(&stop));
         async move {
             while !stop.load(Ordering::Relaxed) {
-                host.read(&context("caller"), &collection(), &query("{}")).await.expect("no call fails");
+                host.read(&context("caller"), &collection(), &query("{}"))
+                    .await
+                    .expect("no call fails");
             }
         }
     });
     std::fs::create_dir(bench.plugins()).expect("a folder");
     bench.put("probe.wasm", b"not a component");
-    bench.report("probe.wasm").await.result.expect_err("it is none");
-    assert_eq!(version(&bench).await, r#"[{"version":"1"}]"#, "a refused file changes nothing");
+    bench
+        .report("probe.wasm")
+        .await
+        .result
+        .expect_err("it is none");
+    assert_eq!(
+        version(&bench).await,
+        r#"[{"version":"1"}]"#,
+        "a refused file changes nothing"
+    );
     bench.put("probe.wasm", &tuned("probe", "probe", "2", "-"));
     let loaded = bench.report("probe.wasm").await;
     let status = loaded.result.expect("it loads");
-    assert_eq!((status.generation, status.built_in, loaded.built_in), (2, false, false));
+    assert_eq!(
+        (status.generation, status.built_in, loaded.built_in),
+        (2, false, false)
+    );
     assert_eq!(version(&bench).await, r#"[{"version":"2"}]"#);
     std::fs::remove_file(bench.plugins().join("probe.wasm")).expect("it was there");
     assert!(bench.report("probe.wasm").await.removed);
     let back = bench.report("probe").await;
     let status = back.result.expect("it is back");
-    assert_eq!((status.generation, status.built_in, back.built_in), (3, true, true));
+    assert_eq!(
+        (status.generation, status.built_in, back.built_in),
+        (3, true, true)
+    );
     assert!(status.calls > 0, "counted over its generations");
     assert_eq!(version(&bench).await, r#"[{"version":"1"}]"#);
     stop.store(true, Ordering::Relaxed);
@@ -64,17 +83,31 @@ async fn a_file_with_the_same_bytes_takes_over_in_silence() {
     bench.put("probe.wasm", &probe());
     let started = Instant::now();
     while bench.host.plugins()[0].built_in {
-        assert!(started.elapsed() < Duration::from_secs(20), "the file is not looked at");
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "the file is not looked at"
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     bench.put("later.wasm", &tuned("other", "probe", "2", "-"));
-    let refusal = bench.report("later.wasm").await.result.expect_err("the first file keeps it");
-    assert!(refusal.contains("already provided by `probe.wasm`"), "{refusal}");
+    let refusal = bench
+        .report("later.wasm")
+        .await
+        .result
+        .expect_err("the first file keeps it");
+    assert!(
+        refusal.contains("already provided by `probe.wasm`"),
+        "{refusal}"
+    );
     let plugin = &bench.host.plugins()[0];
     assert_eq!((plugin.generation, plugin.built_in), (1, false));
     std::fs::remove_file(bench.plugins().join("later.wasm")).expect("it was there");
     std::fs::remove_file(bench.plugins().join("probe.wasm")).expect("it was there");
-    let status = bench.report("probe").await.result.expect("it is built in again");
+    let status = bench
+        .report("probe")
+        .await
+        .result
+        .expect("it is built in again");
     assert_eq!((status.generation, status.built_in), (1, true));
 }
 
@@ -85,7 +118,10 @@ async fn a_file_of_any_name_stands_for_the_adapter_it_provides() {
     std::fs::create_dir(bench.plugins()).expect("a folder");
     bench.put("mine.wasm", &tuned("mine", "probe", "2", "-"));
     let reports = bench.host.load_all().await;
-    assert!(matches!(reports.as_slice(), [report] if !report.built_in), "the built-in one is not loaded: {reports:?}");
+    assert!(
+        matches!(reports.as_slice(), [report] if !report.built_in),
+        "the built-in one is not loaded: {reports:?}"
+    );
     assert_eq!(version(&bench).await, r#"[{"version":"2"}]"#);
     bench.watch();
     std::fs::remove_file(bench.plugins().join("mine.wasm")).expect("it was there");
@@ -99,10 +135,16 @@ async fn a_file_of_any_name_stands_for_the_adapter_it_provides() {
 
 #[tokio::test]
 async fn a_pin_holds_for_what_is_built_in_too() {
-    let pinned = PluginConfig { sha256: vec!["0".repeat(64)], ..PluginConfig::default() };
+    let pinned = PluginConfig {
+        sha256: vec!["0".repeat(64)],
+        ..PluginConfig::default()
+    };
     let bench = Workbench::built_in(BTreeMap::from([("probe".to_owned(), pinned)]));
     let reports = bench.host.load_all().await;
     let refusal = reports[0].result.as_ref().expect_err("another digest");
     assert!(refusal.contains("allows only"), "{refusal}");
-    assert!(matches!(bench.read("{}").await, Err(AdapterFailure::Unavailable(_))));
+    assert!(matches!(
+        bench.read("{}").await,
+        Err(AdapterFailure::Unavailable(_))
+    ));
 }

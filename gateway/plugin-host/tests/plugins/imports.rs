@@ -12,12 +12,20 @@ async fn bench(grants: &[(&str, Grant)], write: bool) -> Workbench {
     let sources = tempfile::TempDir::new().expect("a folder").keep();
     let database = sources.join("data.sqlite");
     let tables = rusqlite::Connection::open(&database).expect("a database");
-    tables.execute_batch("CREATE TABLE t (a UNIQUE)").expect("a table");
+    tables
+        .execute_batch("CREATE TABLE t (a UNIQUE)")
+        .expect("a table");
     std::fs::create_dir(sources.join("root")).expect("a folder");
     std::fs::write(sources.join("root/file"), b"old").expect("writable");
     let connections = BTreeMap::from([
         ("db".to_owned(), sqlite(&database, write)),
-        ("root".to_owned(), ConnectionConfig::Files { path: sources.join("root"), write }),
+        (
+            "root".to_owned(),
+            ConnectionConfig::Files {
+                path: sources.join("root"),
+                write,
+            },
+        ),
     ]);
     Workbench::with(config(grants), connections).await
 }
@@ -43,52 +51,110 @@ async fn without_a_grant_everything_is_denied() {
 #[tokio::test]
 async fn a_read_grant_reads_and_does_not_write() {
     let bench = bench(&[("db", Grant::Read), ("root", Grant::Read)], true).await;
-    let rows = bench.read(r#"{"do": "query"}"#).await.expect("an answer").records;
+    let rows = bench
+        .read(r#"{"do": "query"}"#)
+        .await
+        .expect("an answer")
+        .records;
     assert!(rows.contains("one"), "{rows}");
     assert_eq!(
-        bench.read(r#"{"do": "query-many", "count": 20}"#).await.unwrap().records,
+        bench
+            .read(r#"{"do": "query-many", "count": 20}"#)
+            .await
+            .unwrap()
+            .records,
         r#"[{"asked":20,"good":20}]"#
     );
-    assert_eq!(bench.read(r#"{"do": "query-many", "count": 65}"#).await.unwrap().records, r#"[{"asked":65,"good":0}]"#);
-    assert_eq!(bench.read(r#"{"do": "read-file", "connection": "root"}"#).await.unwrap().records, r#"[{"length":3}]"#);
+    assert_eq!(
+        bench
+            .read(r#"{"do": "query-many", "count": 65}"#)
+            .await
+            .unwrap()
+            .records,
+        r#"[{"asked":65,"good":0}]"#
+    );
+    assert_eq!(
+        bench
+            .read(r#"{"do": "read-file", "connection": "root"}"#)
+            .await
+            .unwrap()
+            .records,
+        r#"[{"length":3}]"#
+    );
     for options in [
         r#"{"do": "execute", "text": "INSERT INTO t VALUES (9)"}"#,
         r#"{"do": "query", "text": "INSERT INTO t VALUES (9)", "write": true}"#,
         r#"{"do": "replace", "connection": "root"}"#,
     ] {
         let failure = bench.write(options).await.expect_err(options);
-        assert!(matches!(&failure.failure, AdapterFailure::Guest(error) if error.code == "denied"), "{failure:?}");
+        assert!(
+            matches!(&failure.failure, AdapterFailure::Guest(error) if error.code == "denied"),
+            "{failure:?}"
+        );
         assert!(!failure.handed_over, "{options}");
     }
     // The wrong kind of connection is not a way round either.
-    assert_eq!(bench.code(r#"{"do": "query", "connection": "root"}"#).await, "invalid");
-    assert_eq!(bench.code(r#"{"do": "get", "connection": "db"}"#).await, "invalid");
+    assert_eq!(
+        bench.code(r#"{"do": "query", "connection": "root"}"#).await,
+        "invalid"
+    );
+    assert_eq!(
+        bench.code(r#"{"do": "get", "connection": "db"}"#).await,
+        "invalid"
+    );
 }
 
 #[tokio::test]
 async fn only_a_write_writes_and_its_outcome_is_known() {
     let bench = bench(&[("db", Grant::Write), ("root", Grant::Write)], true).await;
     let insert = r#"{"do": "execute", "text": "INSERT INTO t VALUES (1)"}"#;
-    assert_eq!(bench.code(insert).await, "denied", "a read is refused although the plugin may write");
-    assert_eq!(bench.write(insert).await.expect("written"), r#"[{"changed":1}]"#);
+    assert_eq!(
+        bench.code(insert).await,
+        "denied",
+        "a read is refused although the plugin may write"
+    );
+    assert_eq!(
+        bench.write(insert).await.expect("written"),
+        r#"[{"changed":1}]"#
+    );
     let failure = bench.write(insert).await.expect_err("it is there already");
     assert!(!failure.handed_over, "the source has said no: {failure:?}");
     let trap = r#"{"do": "execute-trap", "text": "INSERT INTO t VALUES (2)"}"#;
-    let failure = bench.write(trap).await.expect_err("it traps after the write");
-    assert!(matches!(failure.failure, AdapterFailure::Failed(_)) && failure.handed_over, "{failure:?}");
+    let failure = bench
+        .write(trap)
+        .await
+        .expect_err("it traps after the write");
+    assert!(
+        matches!(failure.failure, AdapterFailure::Failed(_)) && failure.handed_over,
+        "{failure:?}"
+    );
     let nothing = r#"{"do": "execute-trap", "text": "UPDATE t SET a = 3 WHERE a = 99"}"#;
-    assert!(!bench.write(nothing).await.expect_err("it traps").handed_over, "no row was changed");
-    bench.write(r#"{"do": "replace", "connection": "root"}"#).await.expect("the grant allows it");
+    assert!(
+        !bench
+            .write(nothing)
+            .await
+            .expect_err("it traps")
+            .handed_over,
+        "no row was changed"
+    );
+    bench
+        .write(r#"{"do": "replace", "connection": "root"}"#)
+        .await
+        .expect("the grant allows it");
 }
 
 #[tokio::test]
 async fn a_read_only_connection_stays_so_whatever_is_granted() {
     let bench = bench(&[("db", Grant::Write), ("root", Grant::Write)], false).await;
-    for options in
-        [r#"{"do": "execute", "text": "INSERT INTO t VALUES (9)"}"#, r#"{"do": "replace", "connection": "root"}"#]
-    {
+    for options in [
+        r#"{"do": "execute", "text": "INSERT INTO t VALUES (9)"}"#,
+        r#"{"do": "replace", "connection": "root"}"#,
+    ] {
         let failure = bench.write(options).await.expect_err(options);
-        assert!(matches!(failure.failure, AdapterFailure::Guest(_)) && !failure.handed_over, "{failure:?}");
+        assert!(
+            matches!(failure.failure, AdapterFailure::Guest(_)) && !failure.handed_over,
+            "{failure:?}"
+        );
     }
 }
 
@@ -99,6 +165,14 @@ async fn a_slow_source_ends_with_the_callers_deadline() {
     context.deadline = std::time::Instant::now() + Duration::from_millis(150);
     let slow = r#"{"do": "query", "text": "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(x) FROM c"}"#;
     let started = std::time::Instant::now();
-    bench.host.read(&context, &collection(), &query(slow)).await.expect_err("no end");
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    bench
+        .host
+        .read(&context, &collection(), &query(slow))
+        .await
+        .expect_err("no end");
+    assert!(
+        started.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        started.elapsed()
+    );
 }

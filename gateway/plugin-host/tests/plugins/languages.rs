@@ -35,11 +35,21 @@ async fn python() {
 #[tokio::test]
 async fn what_was_built_for_0_1_0_loads_and_answers_unchanged() {
     for name in ["tiny-c", "tiny-rust", "tiny-js"] {
-        let kept = format!("{}/../../tests/guests/0.1.0/{name}.wasm", env!("CARGO_MANIFEST_DIR"));
-        let guest = Guest::load_from(name, &std::fs::read(&kept).expect("it is kept in the repository")).await;
+        let kept = format!(
+            "{}/../../tests/guests/0.1.0/{name}.wasm",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let guest = Guest::load_from(
+            name,
+            &std::fs::read(&kept).expect("it is kept in the repository"),
+        )
+        .await;
         guest.progress_arrives().await;
         guest.errors_keep_their_parts().await;
-        assert_eq!(guest.act("query").await.expect("a row"), r#"[{"name":"one"}]"#);
+        assert_eq!(
+            guest.act("query").await.expect("a row"),
+            r#"[{"name":"one"}]"#
+        );
     }
 }
 
@@ -59,11 +69,30 @@ async fn check(name: &str, crash: Crash) {
     guest.answers_may_be_large_within_their_bound().await;
     guest.a_crash_ends_one_call(crash).await;
     guest.it_is_ended_from_outside().await;
-    assert_eq!(guest.act("query").await.expect("a row"), r#"[{"name":"one"}]"#);
-    let tight = PluginConfig { cpu_max_ms: Some(200), ..PluginConfig::default() };
-    guest.bench.host.reconfigure(BTreeMap::from([(name.to_owned(), tight)]), guest.connections()).await;
-    let refused = guest.act("query").await.expect_err("nothing is granted any more");
-    assert!(matches!(&refused, AdapterFailure::Guest(error) if error.code == "denied"), "{refused:?}");
+    assert_eq!(
+        guest.act("query").await.expect("a row"),
+        r#"[{"name":"one"}]"#
+    );
+    let tight = PluginConfig {
+        cpu_max_ms: Some(200),
+        ..PluginConfig::default()
+    };
+    guest
+        .bench
+        .host
+        .reconfigure(
+            BTreeMap::from([(name.to_owned(), tight)]),
+            guest.connections(),
+        )
+        .await;
+    let refused = guest
+        .act("query")
+        .await
+        .expect_err("nothing is granted any more");
+    assert!(
+        matches!(&refused, AdapterFailure::Guest(error) if error.code == "denied"),
+        "{refused:?}"
+    );
     let failure = guest.act("spin").await.expect_err("no end");
     let told = matches!(&failure, AdapterFailure::Failed(reason) if reason.contains("200 ms of processor time"));
     assert!(told, "{failure:?}");
@@ -84,7 +113,8 @@ impl Guest {
         let granted = BTreeMap::from([(name.to_owned(), config(&[("db", Grant::Read)]))]);
         let bench = Workbench::empty(granted, BTreeMap::new());
         let database = bench.folder.path().join("data.sqlite");
-        let made = rusqlite::Connection::open(&database).and_then(|tables| tables.execute_batch("CREATE TABLE t (a)"));
+        let made = rusqlite::Connection::open(&database)
+            .and_then(|tables| tables.execute_batch("CREATE TABLE t (a)"));
         made.expect("a database");
         bench.put(&format!("{name}.wasm"), guest_file);
         let settings = r#"{"greeting": "hello"}"#;
@@ -94,18 +124,36 @@ impl Guest {
             settings: Arc::from(settings),
             shape: Arc::from(shape),
         };
-        let mut guest = Self { bench, collection: collection(String::new()) };
+        let mut guest = Self {
+            bench,
+            collection: collection(String::new()),
+        };
         let granted = BTreeMap::from([(name.to_owned(), config(&[("db", Grant::Read)]))]);
-        guest.bench.host.reconfigure(granted, guest.connections()).await;
+        guest
+            .bench
+            .host
+            .reconfigure(granted, guest.connections())
+            .await;
         let reports = guest.bench.host.load_all().await;
-        assert!(reports.iter().all(|report| report.result.is_ok()), "{reports:?}");
-        guest.collection = collection(guest.bench.host.describe(name, settings).await.expect("a shape"));
+        assert!(
+            reports.iter().all(|report| report.result.is_ok()),
+            "{reports:?}"
+        );
+        guest.collection = collection(
+            guest
+                .bench
+                .host
+                .describe(name, settings)
+                .await
+                .expect("a shape"),
+        );
         guest
     }
 
     fn connections(&self) -> Arc<Connections> {
         let folder = self.bench.folder.path();
-        let database = BTreeMap::from([("db".to_owned(), sqlite(&folder.join("data.sqlite"), false))]);
+        let database =
+            BTreeMap::from([("db".to_owned(), sqlite(&folder.join("data.sqlite"), false))]);
         Arc::new(Connections::new(&database, folder).expect("a good connection"))
     }
 
@@ -114,25 +162,52 @@ impl Guest {
     }
 
     async fn act_as(&self, tenant: &str, word: &str) -> Result<String, AdapterFailure> {
-        Ok(self.bench.host.read(&context(tenant), &self.collection, &asked(word)).await?.records)
+        Ok(self
+            .bench
+            .host
+            .read(&context(tenant), &self.collection, &asked(word))
+            .await?
+            .records)
     }
 
     async fn errors_keep_their_parts(&self) {
         let AdapterFailure::Guest(error) = self.act("refuse").await.expect_err("it refuses") else {
             panic!("another failure");
         };
-        let parts = (&*error.code, &*error.message, error.field.as_deref(), error.retry_after_ms);
-        assert_eq!(parts, ("conflict", "Refused, as asked.", Some("name"), Some(7)));
+        let parts = (
+            &*error.code,
+            &*error.message,
+            error.field.as_deref(),
+            error.retry_after_ms,
+        );
+        assert_eq!(
+            parts,
+            ("conflict", "Refused, as asked.", Some("name"), Some(7))
+        );
     }
 
     async fn progress_arrives(&self) {
         let seen = Arc::new(Seen::default());
         let mut context = context("tenant");
         context.events = Some(Arc::clone(&seen) as Arc<dyn CallEvents>);
-        let one = Arc::new(Query { limit: 1, ..Query::default() });
-        let page = self.bench.host.read(&context, &self.collection, &one).await.expect("a page");
-        assert_eq!(page.records, r#"[{"id":1,"name":"one","greeting":"hello"}]"#);
-        assert_eq!(*seen.0.lock().unwrap(), [(1.0, Some(3.0), "reading".to_owned())]);
+        let one = Arc::new(Query {
+            limit: 1,
+            ..Query::default()
+        });
+        let page = self
+            .bench
+            .host
+            .read(&context, &self.collection, &one)
+            .await
+            .expect("a page");
+        assert_eq!(
+            page.records,
+            r#"[{"id":1,"name":"one","greeting":"hello"}]"#
+        );
+        assert_eq!(
+            *seen.0.lock().unwrap(),
+            [(1.0, Some(3.0), "reading".to_owned())]
+        );
     }
 
     async fn state_stays_with_its_tenant(&self) {
@@ -143,7 +218,10 @@ impl Guest {
     }
 
     async fn answers_may_be_large_within_their_bound(&self) {
-        assert_eq!(self.act("large").await.expect("five megabytes").len(), (5 << 20) + 13);
+        assert_eq!(
+            self.act("large").await.expect("five megabytes").len(),
+            (5 << 20) + 13
+        );
         let failure = self.act("too-large").await.expect_err("nine megabytes");
         let told = matches!(&failure, AdapterFailure::Failed(reason) if reason.contains("at most 8388608"));
         assert!(told, "{failure:?}");
@@ -154,19 +232,31 @@ impl Guest {
         let told = match &failure {
             // The text of an exception may hold a secret.
             AdapterFailure::Guest(error) => {
-                crash == Crash::IsCaught && error.code == "internal" && !error.message.contains("as asked")
+                crash == Crash::IsCaught
+                    && error.code == "internal"
+                    && !error.message.contains("as asked")
             }
-            AdapterFailure::Failed(reason) => crash == Crash::Traps && reason.contains("unreachable"),
+            AdapterFailure::Failed(reason) => {
+                crash == Crash::Traps && reason.contains("unreachable")
+            }
             _ => false,
         };
         assert!(told, "{failure:?}");
-        assert_eq!(self.act_as("crash", "count").await.expect("an answer"), r#"[{"calls":1}]"#);
+        assert_eq!(
+            self.act_as("crash", "count").await.expect("an answer"),
+            r#"[{"calls":1}]"#
+        );
     }
 
     async fn it_is_ended_from_outside(&self) {
         let mut late = context("late");
         late.deadline = Instant::now() + Duration::from_millis(100);
-        let failure = self.bench.host.read(&late, &self.collection, &asked("spin")).await.expect_err("no end");
+        let failure = self
+            .bench
+            .host
+            .read(&late, &self.collection, &asked("spin"))
+            .await
+            .expect_err("no end");
         assert!(matches!(failure, AdapterFailure::Timeout), "{failure:?}");
         let gone = context("late");
         let cancel = gone.cancel.clone();
@@ -174,14 +264,27 @@ impl Guest {
             tokio::time::sleep(Duration::from_millis(50)).await;
             cancel.cancel();
         });
-        let failure = self.bench.host.read(&gone, &self.collection, &asked("spin")).await.expect_err("no end");
+        let failure = self
+            .bench
+            .host
+            .read(&gone, &self.collection, &asked("spin"))
+            .await
+            .expect_err("no end");
         assert!(matches!(failure, AdapterFailure::Cancelled), "{failure:?}");
-        assert_eq!(self.act_as("late", "count").await.expect("an answer"), r#"[{"calls":1}]"#, "it was kept");
+        assert_eq!(
+            self.act_as("late", "count").await.expect("an answer"),
+            r#"[{"calls":1}]"#,
+            "it was kept"
+        );
     }
 }
 
 fn asked(word: &str) -> Arc<Query> {
-    Arc::new(Query { options: Some(format!(r#"{{"do":"{word}"}}"#)), limit: 10, ..Query::default() })
+    Arc::new(Query {
+        options: Some(format!(r#"{{"do":"{word}"}}"#)),
+        limit: 10,
+        ..Query::default()
+    })
 }
 
 #[derive(Default)]
@@ -199,6 +302,9 @@ impl CallEvents for Seen {
     fn log(&self, _level: &str, _logger: &str, _data: serde_json::Value) {}
 
     fn progress(&self, done: f64, total: Option<f64>, message: &str) {
-        self.0.lock().unwrap().push((done, total, message.to_owned()));
+        self.0
+            .lock()
+            .unwrap()
+            .push((done, total, message.to_owned()));
     }
 }

@@ -29,8 +29,16 @@ use crate::workbench::{Workbench, collection_of, config, context, query};
 /// test.
 pub(crate) fn runner() -> Vec<OsString> {
     let test = std::env::current_exe().expect("this test has a path");
-    let runner = test.ancestors().nth(2).expect("tests lie in TARGET/PROFILE/deps").join("examples/library");
-    assert!(runner.exists(), "{} is missing: run `cargo build --workspace --all-targets --locked`", runner.display());
+    let runner = test
+        .ancestors()
+        .nth(2)
+        .expect("tests lie in TARGET/PROFILE/deps")
+        .join("examples/library");
+    assert!(
+        runner.exists(),
+        "{} is missing: run `cargo build --workspace --all-targets --locked`",
+        runner.display()
+    );
     vec![runner.into_os_string()]
 }
 
@@ -39,9 +47,17 @@ fn library(folder: &Path, name: &str, version: &str, more: &[&str]) -> PathBuf {
     let path = folder.join(format!("{name}-{version}.so"));
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-I"]).arg(here.join("../../plugin-sdk/native"));
-    compiler.arg(format!("-DNAME=\"{name}\"")).arg(format!("-DVERSION=\"{version}\"")).args(more);
-    compiler.arg(here.join("tests/plugins/library.c")).arg("-o").arg(&path);
+    compiler
+        .args(["-shared", "-fPIC", "-I"])
+        .arg(here.join("../../plugin-sdk/native"));
+    compiler
+        .arg(format!("-DNAME=\"{name}\""))
+        .arg(format!("-DVERSION=\"{version}\""))
+        .args(more);
+    compiler
+        .arg(here.join("tests/plugins/library.c"))
+        .arg("-o")
+        .arg(&path);
     assert!(compiler.status().expect("a C compiler").success());
     path
 }
@@ -49,32 +65,67 @@ fn library(folder: &Path, name: &str, version: &str, more: &[&str]) -> PathBuf {
 /// Returns a configuration that names the library.
 fn named(library: &Path, in_process: bool) -> PluginConfig {
     let digest = hex::encode(Sha256::digest(fs::read(library).expect("it was compiled")));
-    PluginConfig { native: Some(library.to_owned()), sha256: vec![digest], in_process, ..PluginConfig::default() }
+    PluginConfig {
+        native: Some(library.to_owned()),
+        sha256: vec![digest],
+        in_process,
+        ..PluginConfig::default()
+    }
 }
 
 /// Makes a workbench with libraries that run in this process, unless a configuration says otherwise.
-async fn bench(plugins: &[(&str, PluginConfig)], connections: BTreeMap<String, ConnectionConfig>) -> Workbench {
-    let plugins = plugins.iter().map(|(name, config)| ((*name).to_owned(), config.clone())).collect();
+async fn bench(
+    plugins: &[(&str, PluginConfig)],
+    connections: BTreeMap<String, ConnectionConfig>,
+) -> Workbench {
+    let plugins = plugins
+        .iter()
+        .map(|(name, config)| ((*name).to_owned(), config.clone()))
+        .collect();
     let bench = Workbench::empty(plugins, connections);
     let reports = bench.host.load_all().await;
-    assert!(reports.iter().all(|report| report.result.is_ok()), "{reports:?}");
+    assert!(
+        reports.iter().all(|report| report.result.is_ok()),
+        "{reports:?}"
+    );
     bench
 }
 
 async fn reconfigure(bench: &Workbench, plugins: &[(&str, &PluginConfig)]) -> Vec<LoadReport> {
-    let plugins = plugins.iter().map(|(name, config)| ((*name).to_owned(), (*config).clone())).collect();
-    let connections = Connections::new(&BTreeMap::new(), bench.folder.path()).expect("no connections");
+    let plugins = plugins
+        .iter()
+        .map(|(name, config)| ((*name).to_owned(), (*config).clone()))
+        .collect();
+    let connections =
+        Connections::new(&BTreeMap::new(), bench.folder.path()).expect("no connections");
     bench.host.reconfigure(plugins, Arc::new(connections)).await
 }
 
 async fn read(bench: &Workbench, adapter: &str, options: &str) -> Result<String, AdapterFailure> {
-    let page = bench.host.read(&context("tenant"), &collection_of(adapter, "{}"), &query(options)).await;
+    let page = bench
+        .host
+        .read(
+            &context("tenant"),
+            &collection_of(adapter, "{}"),
+            &query(options),
+        )
+        .await;
     page.map(|page| page.records)
 }
 
 async fn write(bench: &Workbench, adapter: &str, options: &str) -> Result<String, WriteFailure> {
-    let change = weir_plugin_host::Change { options: Some(options.to_owned()), ..Default::default() };
-    bench.host.write(&context("tenant"), &collection_of(adapter, "{}"), &Arc::new(change)).await
+    let change = weir_plugin_host::Change {
+        options: Some(options.to_owned()),
+        ..Default::default()
+    };
+    bench
+        .host
+        .write(
+            &context("tenant"),
+            &collection_of(adapter, "{}"),
+            &Arc::new(change),
+        )
+        .await
 }
 
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
@@ -90,18 +141,36 @@ async fn a_copy_that_serves_stays_however_often_another_library_is_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     // Each of its calls starts a child.
     let stays = named(&library(folder.path(), "stays", "1", &[]), false);
-    let stays = PluginConfig { isolation: Some(Isolation::Call), ..stays };
+    let stays = PluginConfig {
+        isolation: Some(Isolation::Call),
+        ..stays
+    };
     let first = library(folder.path(), "moves", "0", &[]);
-    let bench = bench(&[("stays", stays.clone()), ("moves", named(&first, true))], BTreeMap::new()).await;
+    let bench = bench(
+        &[("stays", stays.clone()), ("moves", named(&first, true))],
+        BTreeMap::new(),
+    )
+    .await;
     read(&bench, "stays", "").await.expect("an answer");
     for version in 1..=17 {
-        let next = named(&library(folder.path(), "moves", &version.to_string(), &[]), true);
+        let next = named(
+            &library(folder.path(), "moves", &version.to_string(), &[]),
+            true,
+        );
         let reports = reconfigure(&bench, &[("stays", &stays), ("moves", &next)]).await;
-        assert!(reports.iter().all(|report| report.result.is_ok()), "{reports:?}");
+        assert!(
+            reports.iter().all(|report| report.result.is_ok()),
+            "{reports:?}"
+        );
     }
-    read(&bench, "stays", "").await.expect("a child starts from its copy");
+    read(&bench, "stays", "")
+        .await
+        .expect("a child starts from its copy");
     let copy = |digest: &str| bench.folder.path().join(format!("native/{digest}.so"));
-    assert!(!copy(&named(&first, true).sha256[0]).exists(), "nothing runs from the oldest copy");
+    assert!(
+        !copy(&named(&first, true).sha256[0]).exists(),
+        "nothing runs from the oldest copy"
+    );
     assert!(copy(&stays.sha256[0]).exists());
 }
 
@@ -109,21 +178,47 @@ async fn a_copy_that_serves_stays_however_often_another_library_is_replaced() {
 async fn a_description_has_five_times_the_processor_time_of_a_call() {
     let folder = tempfile::tempdir().expect("a folder");
     let tight = named(&library(folder.path(), "slow", "1", &[]), false);
-    let tight = PluginConfig { cpu_max_ms: Some(300), ..tight };
+    let tight = PluginConfig {
+        cpu_max_ms: Some(300),
+        ..tight
+    };
     let bench = bench(&[("slow", tight)], BTreeMap::new()).await;
-    bench.host.describe("slow", r#"{"busy_ms":900}"#).await.expect("a shape");
+    bench
+        .host
+        .describe("slow", r#"{"busy_ms":900}"#)
+        .await
+        .expect("a shape");
     for (what, failed, bound) in [
-        ("a call", read(&bench, "slow", "spin").await.map(drop), "300 ms of processor time"),
-        ("a description", bench.host.describe("slow", r#"{"busy_ms":60000}"#).await.map(drop), "1500 ms of"),
+        (
+            "a call",
+            read(&bench, "slow", "spin").await.map(drop),
+            "300 ms of processor time",
+        ),
+        (
+            "a description",
+            bench
+                .host
+                .describe("slow", r#"{"busy_ms":60000}"#)
+                .await
+                .map(drop),
+            "1500 ms of",
+        ),
     ] {
         let failed = failed.expect_err(what);
-        assert!(matches!(&failed, AdapterFailure::Failed(reason) if reason.contains(bound)), "{what}: {failed:?}");
+        assert!(
+            matches!(&failed, AdapterFailure::Failed(reason) if reason.contains(bound)),
+            "{what}: {failed:?}"
+        );
     }
 }
 
 fn signed(config: &PluginConfig) -> PluginConfig {
     let trusted = BTreeMap::from([("maker".to_owned(), "RWQ".to_owned())]);
-    PluginConfig { signed_by: vec!["maker".to_owned()], trusted, ..config.clone() }
+    PluginConfig {
+        signed_by: vec!["maker".to_owned()],
+        trusted,
+        ..config.clone()
+    }
 }
 
 #[tokio::test]
@@ -132,13 +227,19 @@ async fn a_library_without_its_signature_is_not_opened() {
     let opened = folder.path().join("opened");
     let says = format!("-DOPENED=\"{}\"", opened.display());
     let config = named(&library(folder.path(), "unsigned", "1", &[&says]), true);
-    let bench = Workbench::empty(BTreeMap::from([("unsigned".to_owned(), signed(&config))]), BTreeMap::new());
+    let bench = Workbench::empty(
+        BTreeMap::from([("unsigned".to_owned(), signed(&config))]),
+        BTreeMap::new(),
+    );
     let reports = bench.host.load_all().await;
     let refusal = reports[0].result.as_ref().expect_err("it has no signature");
     assert!(refusal.contains("it has no signature"), "{refusal}");
     assert!(!opened.exists(), "its start code ran");
     let reports = reconfigure(&bench, &[("unsigned", &config)]).await;
-    assert!(reports[0].result.is_ok() && opened.exists(), "nobody has to sign it now: {reports:?}");
+    assert!(
+        reports[0].result.is_ok() && opened.exists(),
+        "nobody has to sign it now: {reports:?}"
+    );
 }
 
 #[tokio::test]
@@ -148,15 +249,32 @@ async fn a_library_that_serves_stops_when_it_has_to_be_signed_and_is_not() {
     let bench = bench(&[("serves", config.clone())], BTreeMap::new()).await;
     read(&bench, "serves", "").await.expect("an answer");
     // Another build is named that cannot be loaded: the one before it serves on, since its pin is that of the next one.
-    let missing = PluginConfig { sha256: vec!["0".repeat(64)], ..config.clone() };
+    let missing = PluginConfig {
+        sha256: vec!["0".repeat(64)],
+        ..config.clone()
+    };
     let reports = reconfigure(&bench, &[("serves", &missing)]).await;
-    assert!(reports[0].result.as_ref().is_err_and(|why| why.contains("allows only")), "{reports:?}");
+    assert!(
+        reports[0]
+            .result
+            .as_ref()
+            .is_err_and(|why| why.contains("allows only")),
+        "{reports:?}"
+    );
     read(&bench, "serves", "").await.expect("an answer");
     for config in [&missing, &config] {
         let reports = reconfigure(&bench, &[("serves", &signed(config))]).await;
-        assert!(reports.iter().all(|report| report.result.is_err()), "{reports:?}");
-        let failure = read(&bench, "serves", "").await.expect_err("it is not signed");
-        assert!(matches!(failure, AdapterFailure::Unavailable(_)), "{failure:?}");
+        assert!(
+            reports.iter().all(|report| report.result.is_err()),
+            "{reports:?}"
+        );
+        let failure = read(&bench, "serves", "")
+            .await
+            .expect_err("it is not signed");
+        assert!(
+            matches!(failure, AdapterFailure::Unavailable(_)),
+            "{failure:?}"
+        );
     }
     reconfigure(&bench, &[("serves", &config)]).await;
     read(&bench, "serves", "").await.expect("an answer");
@@ -173,7 +291,11 @@ async fn counting(most: Arc<AtomicUsize>, answered: Arc<AtomicUsize>) -> String 
             let (running, eight) = (Arc::clone(&running), Arc::clone(&eight));
             tokio::spawn(async move {
                 let mut request = Vec::new();
-                while stream.read_buf(&mut request).await.is_ok_and(|read| read > 0) {
+                while stream
+                    .read_buf(&mut request)
+                    .await
+                    .is_ok_and(|read| read > 0)
+                {
                     if !request.ends_with(b"\r\n\r\n") {
                         continue;
                     }
@@ -204,10 +326,22 @@ async fn of_sixty_four_writes_eight_are_under_way_at_once() {
         response_max_bytes: None,
     };
     let posts = named(&library(folder.path(), "posts", "1", &[]), true);
-    let posts = PluginConfig { grants: config(&[("service", Grant::Write)]).grants, ..posts };
-    let bench = bench(&[("posts", posts)], BTreeMap::from([("service".to_owned(), service)])).await;
-    write(&bench, "posts", "post-many").await.expect("an answer");
-    assert_eq!((answered.load(Ordering::SeqCst), most.load(Ordering::SeqCst)), (64, 8));
+    let posts = PluginConfig {
+        grants: config(&[("service", Grant::Write)]).grants,
+        ..posts
+    };
+    let bench = bench(
+        &[("posts", posts)],
+        BTreeMap::from([("service".to_owned(), service)]),
+    )
+    .await;
+    write(&bench, "posts", "post-many")
+        .await
+        .expect("an answer");
+    assert_eq!(
+        (answered.load(Ordering::SeqCst), most.load(Ordering::SeqCst)),
+        (64, 8)
+    );
 }
 
 #[tokio::test]
@@ -215,35 +349,72 @@ async fn a_refused_replace_has_changed_nothing_and_one_before_it_has() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("root")).expect("a folder");
     fs::write(folder.path().join("root/file"), "old").expect("written");
-    let root = ConnectionConfig::Files { path: folder.path().join("root"), write: true };
+    let root = ConnectionConfig::Files {
+        path: folder.path().join("root"),
+        write: true,
+    };
     let replaces = named(&library(folder.path(), "replaces", "1", &[]), true);
-    let replaces = PluginConfig { grants: config(&[("root", Grant::Write)]).grants, ..replaces };
-    let bench = bench(&[("replaces", replaces)], BTreeMap::from([("root".to_owned(), root)])).await;
-    for (options, handed_over, content) in [("replace-stale", false, "old"), ("replace-twice", true, "new")] {
-        let failure = write(&bench, "replaces", options).await.expect_err("the version is another");
-        assert!(matches!(&failure.failure, AdapterFailure::Guest(error) if error.code == "conflict"), "{failure:?}");
+    let replaces = PluginConfig {
+        grants: config(&[("root", Grant::Write)]).grants,
+        ..replaces
+    };
+    let bench = bench(
+        &[("replaces", replaces)],
+        BTreeMap::from([("root".to_owned(), root)]),
+    )
+    .await;
+    for (options, handed_over, content) in [
+        ("replace-stale", false, "old"),
+        ("replace-twice", true, "new"),
+    ] {
+        let failure = write(&bench, "replaces", options)
+            .await
+            .expect_err("the version is another");
+        assert!(
+            matches!(&failure.failure, AdapterFailure::Guest(error) if error.code == "conflict"),
+            "{failure:?}"
+        );
         assert_eq!(failure.handed_over, handed_over, "{options}");
-        assert_eq!(fs::read_to_string(folder.path().join("root/file")).expect("it is there"), content);
+        assert_eq!(
+            fs::read_to_string(folder.path().join("root/file")).expect("it is there"),
+            content
+        );
     }
 }
 
 #[tokio::test]
 async fn endless_work_for_later_calls_leaves_others_theirs() {
     let folder = tempfile::tempdir().expect("a folder");
-    let endless = named(&library(folder.path(), "endless", "1", &["-DENDLESS"]), true);
+    let endless = named(
+        &library(folder.path(), "endless", "1", &["-DENDLESS"]),
+        true,
+    );
     let quick = named(&library(folder.path(), "quick", "1", &[]), true);
     let bench = bench(&[("endless", endless), ("quick", quick)], BTreeMap::new()).await;
     let works = tokio::spawn(Arc::clone(&bench.host).work_later());
     let worked = async |adapter: &str| {
         let told = read(&bench, adapter, "worked").await.expect("an answer");
-        told.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().expect(&told)
+        told.trim_matches(|c: char| !c.is_ascii_digit())
+            .parse::<u64>()
+            .expect(&told)
     };
-    read(&bench, "endless", "ask-later").await.expect("an answer");
-    until("the endless work begins", async || worked("endless").await > 0).await;
+    read(&bench, "endless", "ask-later")
+        .await
+        .expect("an answer");
+    until("the endless work begins", async || {
+        worked("endless").await > 0
+    })
+    .await;
     read(&bench, "quick", "ask-later").await.expect("an answer");
-    until("the other work is done", async || worked("quick").await == 1).await;
+    until("the other work is done", async || {
+        worked("quick").await == 1
+    })
+    .await;
     let before = worked("endless").await;
-    until("the endless work goes on", async || worked("endless").await > before).await;
+    until("the endless work goes on", async || {
+        worked("endless").await > before
+    })
+    .await;
     works.abort();
 }
 
@@ -254,10 +425,17 @@ async fn work_for_later_calls_that_fails_closes_nothing_for_its_tenant() {
     let bench = bench(&[("fails", fails)], BTreeMap::new()).await;
     let works = tokio::spawn(Arc::clone(&bench.host).work_later());
     for _ in 0..2 {
-        read(&bench, "fails", "ask-failing").await.expect("an answer");
+        read(&bench, "fails", "ask-failing")
+            .await
+            .expect("an answer");
     }
-    until("all work has failed", async || bench.host.plugins()[0].ends.failed == 8).await;
-    read(&bench, "fails", "").await.expect("the tenant is answered");
+    until("all work has failed", async || {
+        bench.host.plugins()[0].ends.failed == 8
+    })
+    .await;
+    read(&bench, "fails", "")
+        .await
+        .expect("the tenant is answered");
     works.abort();
 }
 
@@ -272,7 +450,9 @@ impl Subscriber for Lines {
 
     fn event(&self, event: &Event<'_>) {
         let mut line = String::new();
-        event.record(&mut |field: &field::Field, value: &dyn std::fmt::Debug| line += &format!("{field}={value:?} "));
+        event.record(&mut |field: &field::Field, value: &dyn std::fmt::Debug| {
+            line += &format!("{field}={value:?} ")
+        });
         self.0.lock().unwrap().push(line);
     }
 
@@ -297,8 +477,21 @@ async fn lines_of_a_child_beyond_the_bound_are_dropped_and_said() {
     let prints = named(&library(folder.path(), "prints", "1", &[]), false);
     let bench = bench(&[("prints", prints)], BTreeMap::new()).await;
     read(&bench, "prints", "print").await.expect("an answer");
-    let said = || lines.0.lock().unwrap().iter().any(|line| line.contains("lines were dropped"));
+    let said = || {
+        lines
+            .0
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|line| line.contains("lines were dropped"))
+    };
     until("dropped lines are said", async || said()).await;
-    let printed = lines.0.lock().unwrap().iter().filter(|line| line.contains("000000")).count();
+    let printed = lines
+        .0
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|line| line.contains("000000"))
+        .count();
     assert!(printed < 2_900, "{printed} of 3,000 lines were written");
 }

@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 use weir_connections::Connections;
 use weir_plugin_host::{
-    AdapterFailure, Admitted, Admitting, CallContext, CallEvents, Definitions, Grant, GuestError, Invocation,
-    ToolAnswer, ToolGate, ToolRef, WriteFailure,
+    AdapterFailure, Admitted, Admitting, CallContext, CallEvents, Definitions, Grant, GuestError,
+    Invocation, ToolAnswer, ToolGate, ToolRef, WriteFailure,
 };
 
 use crate::workbench::{Workbench, config, context, guest, sqlite};
@@ -22,13 +22,30 @@ async fn each_kind_of_answer_comes_back_as_the_tool_gave_it() {
     assert_eq!(bench.value("deploy", given.clone()).await, given);
     assert_eq!(bench.value("names", json!({})).await, json!(["one", "two"]));
     let refused = bench.refused("refuse", json!({"code": "too_early"})).await;
-    let parts = (&*refused.code, refused.message.contains("after noon"), refused.retry_after_ms);
+    let parts = (
+        &*refused.code,
+        refused.message.contains("after noon"),
+        refused.retry_after_ms,
+    );
     assert_eq!(parts, ("too_early", true, Some(7)));
-    assert_eq!(bench.refused("crash", json!({})).await.code, "internal", "the guard of the guest says it");
+    assert_eq!(
+        bench.refused("crash", json!({})).await.code,
+        "internal",
+        "the guard of the guest says it"
+    );
     let drawn = bench.call("draw", json!({})).await.expect("an answer");
-    let ToolAnswer::Complete { value: None, content: Some(content) } = drawn else { panic!("{drawn:?}") };
+    let ToolAnswer::Complete {
+        value: None,
+        content: Some(content),
+    } = drawn
+    else {
+        panic!("{drawn:?}")
+    };
     let blocks: Vec<Value> = serde_json::from_str(&content).expect("an array");
-    let kinds: Vec<&str> = blocks.iter().filter_map(|block| block["type"].as_str()).collect();
+    let kinds: Vec<&str> = blocks
+        .iter()
+        .filter_map(|block| block["type"].as_str())
+        .collect();
     assert_eq!(kinds, ["text", "image", "resource_link", "resource"]);
 }
 
@@ -36,12 +53,25 @@ async fn each_kind_of_answer_comes_back_as_the_tool_gave_it() {
 #[tokio::test]
 async fn an_answer_of_an_unknown_kind_is_a_failure_of_the_plugin() {
     let bench = Tools::load().await;
-    for (kind, why) in [("later", "later"), ("", "kind"), ("input-required", "has a value or content")] {
-        let failure = bench.call("strange", json!({ "kind": kind })).await.expect_err("no answer").failure;
-        let AdapterFailure::Failed(told) = &failure else { panic!("{kind}: {failure:?}") };
+    for (kind, why) in [
+        ("later", "later"),
+        ("", "kind"),
+        ("input-required", "has a value or content"),
+    ] {
+        let failure = bench
+            .call("strange", json!({ "kind": kind }))
+            .await
+            .expect_err("no answer")
+            .failure;
+        let AdapterFailure::Failed(told) = &failure else {
+            panic!("{kind}: {failure:?}")
+        };
         assert!(told.contains(why), "{kind}: {told}");
     }
-    assert_eq!(bench.value("strange", json!({"kind": "complete"})).await, json!({}));
+    assert_eq!(
+        bench.value("strange", json!({"kind": "complete"})).await,
+        json!({})
+    );
 }
 
 #[tokio::test]
@@ -49,22 +79,40 @@ async fn a_tool_is_told_who_asks_and_the_settings_of_its_plugin() {
     let bench = Tools::load().await;
     let told = bench.value("whoami", json!({})).await;
     assert_eq!(told["greeting"], "hello");
-    for (member, value) in
-        [("agent", "robot"), ("tenant", "tenant"), ("call_id", "call-1"), ("contract", "tools@1.0.0")]
-    {
+    for (member, value) in [
+        ("agent", "robot"),
+        ("tenant", "tenant"),
+        ("call_id", "call-1"),
+        ("contract", "tools@1.0.0"),
+    ] {
         assert_eq!(told[member], value, "{member}");
     }
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970")
+        .as_millis();
     let left = told["deadline_ms"].as_u64().expect("a number") as i128 - now as i128;
-    assert!((290_000..=300_000).contains(&left), "{left} ms are left of 300 s");
-    assert_eq!(bench.value("whoami", json!({})).await["calls"], 2, "the instance is kept");
+    assert!(
+        (290_000..=300_000).contains(&left),
+        "{left} ms are left of 300 s"
+    );
+    assert_eq!(
+        bench.value("whoami", json!({})).await["calls"],
+        2,
+        "the instance is kept"
+    );
 }
 
 #[tokio::test]
 async fn a_question_goes_to_the_caller_and_its_answer_comes_back() {
     let bench = Tools::load().await;
-    let asked = bench.call("remove", json!({"environment": "prod"})).await.expect("an answer");
-    let ToolAnswer::InputRequired { requests, state } = asked else { panic!("{asked:?}") };
+    let asked = bench
+        .call("remove", json!({"environment": "prod"}))
+        .await
+        .expect("an answer");
+    let ToolAnswer::InputRequired { requests, state } = asked else {
+        panic!("{asked:?}")
+    };
     let requests: Value = serde_json::from_str(&requests).expect("an object");
     assert_eq!(requests["sure"]["method"], "elicitation/create");
     let answered = json!({
@@ -72,9 +120,18 @@ async fn a_question_goes_to_the_caller_and_its_answer_comes_back() {
         "responses": {"sure": {"action": "accept", "content": {"sure": true}}},
     });
     let invocation = invocation(json!({"environment": "prod"}), Some(answered));
-    let answer = bench.run("remove", &context("tenant"), invocation).await.expect("an answer");
+    let answer = bench
+        .run("remove", &context("tenant"), invocation)
+        .await
+        .expect("an answer");
     let value = r#"{"removed":true}"#.to_owned();
-    assert_eq!(answer, ToolAnswer::Complete { value: Some(value), content: None });
+    assert_eq!(
+        answer,
+        ToolAnswer::Complete {
+            value: Some(value),
+            content: None
+        }
+    );
 }
 
 #[tokio::test]
@@ -83,12 +140,22 @@ async fn progress_arrives_and_a_tool_without_end_is_ended() {
     let seen = Arc::new(Seen::default());
     let mut watched = context("tenant");
     watched.events = Some(Arc::clone(&seen) as Arc<dyn CallEvents>);
-    bench.run("steps", &watched, invocation(json!({"pause_ms": 40}), None)).await.expect("an answer");
+    bench
+        .run("steps", &watched, invocation(json!({"pause_ms": 40}), None))
+        .await
+        .expect("an answer");
     let steps: Vec<(f64, Option<f64>)> = seen.0.lock().unwrap().clone();
-    assert_eq!(steps, [(1.0, Some(3.0)), (2.0, Some(3.0)), (3.0, Some(3.0))]);
+    assert_eq!(
+        steps,
+        [(1.0, Some(3.0)), (2.0, Some(3.0)), (3.0, Some(3.0))]
+    );
     let mut late = context("tenant");
     late.deadline = Instant::now() + Duration::from_millis(100);
-    let failure = bench.run("spin", &late, invocation(json!({}), None)).await.expect_err("no end").failure;
+    let failure = bench
+        .run("spin", &late, invocation(json!({}), None))
+        .await
+        .expect_err("no end")
+        .failure;
     assert!(matches!(failure, AdapterFailure::Timeout), "{failure:?}");
     let gone = context("tenant");
     let cancel = gone.cancel.clone();
@@ -96,7 +163,11 @@ async fn progress_arrives_and_a_tool_without_end_is_ended() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         cancel.cancel();
     });
-    let failure = bench.run("spin", &gone, invocation(json!({}), None)).await.expect_err("no end").failure;
+    let failure = bench
+        .run("spin", &gone, invocation(json!({}), None))
+        .await
+        .expect_err("no end")
+        .failure;
     assert!(matches!(failure, AdapterFailure::Cancelled), "{failure:?}");
 }
 
@@ -106,22 +177,47 @@ async fn a_tool_published_as_read_only_cannot_write_where_its_plugin_may() {
     let refused = bench.refused("look", json!({})).await;
     assert_eq!(refused.code, "denied");
     assert!(refused.message.contains("read-only"), "{}", refused.message);
-    assert_eq!(bench.value("names", json!({})).await, json!(["one", "two"]), "nothing was changed");
-    assert_eq!(bench.value("rename", json!({"name": "uno"})).await, json!({"changed": 1}));
-    assert_eq!(bench.value("names", json!({})).await, json!(["uno", "two"]), "one that is not may");
+    assert_eq!(
+        bench.value("names", json!({})).await,
+        json!(["one", "two"]),
+        "nothing was changed"
+    );
+    assert_eq!(
+        bench.value("rename", json!({"name": "uno"})).await,
+        json!({"changed": 1})
+    );
+    assert_eq!(
+        bench.value("names", json!({})).await,
+        json!(["uno", "two"]),
+        "one that is not may"
+    );
 }
 
 #[tokio::test]
 async fn failures_in_a_row_close_the_tool_and_not_its_neighbours() {
     let bench = Tools::load().await;
-    let tight = weir_plugin_host::PluginConfig { cpu_max_ms: Some(20), ..bench.granted() };
+    let tight = weir_plugin_host::PluginConfig {
+        cpu_max_ms: Some(20),
+        ..bench.granted()
+    };
     bench.reconfigure(tight).await;
     for _ in 0..5 {
-        let failure = bench.call("spin", json!({})).await.expect_err("no end").failure;
+        let failure = bench
+            .call("spin", json!({}))
+            .await
+            .expect_err("no end")
+            .failure;
         assert!(matches!(failure, AdapterFailure::Failed(_)), "{failure:?}");
     }
-    let failure = bench.call("spin", json!({})).await.expect_err("it waits").failure;
-    assert!(matches!(failure, AdapterFailure::BackedOff { .. }), "{failure:?}");
+    let failure = bench
+        .call("spin", json!({}))
+        .await
+        .expect_err("it waits")
+        .failure;
+    assert!(
+        matches!(failure, AdapterFailure::BackedOff { .. }),
+        "{failure:?}"
+    );
     bench.value("names", json!({})).await;
 }
 
@@ -130,8 +226,14 @@ async fn definitions_that_differ_from_one_instance_to_the_next_are_refused() {
     let bench = Tools::empty();
     bench.put("moody");
     let reports = bench.bench.host.load_all().await;
-    let refusal = reports[0].result.as_ref().expect_err("never twice the same");
-    assert!(refusal.contains("differ from one instance to the next"), "{refusal}");
+    let refusal = reports[0]
+        .result
+        .as_ref()
+        .expect_err("never twice the same");
+    assert!(
+        refusal.contains("differ from one instance to the next"),
+        "{refusal}"
+    );
 }
 
 #[tokio::test]
@@ -142,8 +244,15 @@ async fn settings_that_the_plugin_refuses_keep_it_out_and_say_where_they_stand()
     refused.settings.insert("refuse".to_owned(), json!(true));
     let reports = bench.reconfigure(refused).await;
     let loaded = bench.bench.host.load_all().await;
-    let refusal = reports.iter().chain(&loaded).find_map(|report| report.result.as_ref().err()).expect("it is refused");
-    assert!(refusal.contains("[plugins.tools-js.settings]") && refusal.contains("as asked"), "{refusal}");
+    let refusal = reports
+        .iter()
+        .chain(&loaded)
+        .find_map(|report| report.result.as_ref().err())
+        .expect("it is refused");
+    assert!(
+        refusal.contains("[plugins.tools-js.settings]") && refusal.contains("as asked"),
+        "{refusal}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -151,24 +260,45 @@ async fn a_held_build_waits_while_the_old_one_answers_and_no_call_meets_the_othe
     let mut bench = Tools::load().await;
     let old = bench.tool("deploy");
     bench.gate.promise(&old.definitions);
-    bench.gate.say(Admitted::Held("held: `deploy` loses a parameter".to_owned()));
+    bench.gate.say(Admitted::Held(
+        "held: `deploy` loses a parameter".to_owned(),
+    ));
     bench.bench.watch();
     bench.put("renamed");
     let held = bench.bench.report("tools-js.wasm").await;
     assert!(held.held.is_some() && held.result.expect_err("held").contains("loses a parameter"));
-    let new = ToolRef { definitions: bench.gate.asked().into(), ..old.clone() };
+    let new = ToolRef {
+        definitions: bench.gate.asked().into(),
+        ..old.clone()
+    };
     assert_ne!(new.definitions, old.definitions);
     let to_old = json!({"environment": "prod", "service": "web", "version": "1"});
     let to_new = json!({"environment": "prod", "application": "web", "version": "1"});
     assert_eq!(bench.value_of(&old, to_old.clone()).await, to_old);
-    let failure = bench.call_of(&new, to_new.clone()).await.expect_err("not let in").failure;
-    assert!(matches!(&failure, AdapterFailure::NoBuild(plugin) if plugin == "tools-js"), "{failure:?}");
+    let failure = bench
+        .call_of(&new, to_new.clone())
+        .await
+        .expect_err("not let in")
+        .failure;
+    assert!(
+        matches!(&failure, AdapterFailure::NoBuild(plugin) if plugin == "tools-js"),
+        "{failure:?}"
+    );
     // The change is published: the build that waits is asked about again.
     bench.gate.say(Admitted::Yes);
     bench.gate.promise(&new.definitions);
-    bench.bench.report("tools-js.wasm").await.result.expect("it is let in");
+    bench
+        .bench
+        .report("tools-js.wasm")
+        .await
+        .result
+        .expect("it is let in");
     assert_eq!(bench.value_of(&new, to_new.clone()).await["service"], "web");
-    assert_eq!(bench.value_of(&old, to_old.clone()).await, to_old, "a call that was promised the old ones still is");
+    assert_eq!(
+        bench.value_of(&old, to_old.clone()).await,
+        to_old,
+        "a call that was promised the old ones still is"
+    );
 }
 
 #[tokio::test]
@@ -177,7 +307,12 @@ async fn a_build_with_the_same_definitions_takes_over_at_once() {
     let tool = bench.tool("deploy");
     bench.bench.watch();
     bench.put("fix");
-    bench.bench.report("tools-js.wasm").await.result.expect("it loads");
+    bench
+        .bench
+        .report("tools-js.wasm")
+        .await
+        .result
+        .expect("it loads");
     let given = json!({"environment": "prod", "service": "web", "version": "1"});
     assert_eq!(bench.value_of(&tool, given).await["fixed"], "yes");
 }
@@ -190,10 +325,18 @@ async fn a_kept_build_runs_where_the_file_is_held_or_was_published_and_taken_bac
     bench.put("renamed");
     let bench2 = bench.restarted();
     bench2.gate.promise(&old.definitions);
-    bench2.gate.say(Admitted::Held("held: another parameter".to_owned()));
+    bench2
+        .gate
+        .say(Admitted::Held("held: another parameter".to_owned()));
     let reports = bench2.bench.host.load_all().await;
-    assert!(reports.iter().any(|report| report.held.is_some()), "{reports:?}");
-    let kept = reports.iter().find(|report| report.result.is_ok()).expect("the kept build runs");
+    assert!(
+        reports.iter().any(|report| report.held.is_some()),
+        "{reports:?}"
+    );
+    let kept = reports
+        .iter()
+        .find(|report| report.result.is_ok())
+        .expect("the kept build runs");
     assert!(kept.notes[0].contains("kept build"), "{:?}", kept.notes);
     let given = json!({"environment": "prod", "service": "web", "version": "1"});
     assert_eq!(bench2.value_of(&old, given.clone()).await, given);
@@ -204,7 +347,12 @@ async fn a_kept_build_runs_where_the_file_is_held_or_was_published_and_taken_bac
     assert_ne!(new.definitions, old.definitions);
     bench3.bench.watch();
     bench3.gate.promise(&old.definitions);
-    bench3.bench.report("tools-js (kept build)").await.result.expect("it was kept");
+    bench3
+        .bench
+        .report("tools-js (kept build)")
+        .await
+        .result
+        .expect("it was kept");
     assert_eq!(bench3.value_of(&old, given.clone()).await, given);
 }
 
@@ -214,8 +362,16 @@ async fn a_build_without_tools_does_not_replace_one_whose_tools_are_published() 
     let old = bench.tool("deploy");
     bench.gate.promise(&old.definitions);
     bench.bench.watch();
-    bench.bench.put("tools-js.wasm", &crate::workbench::tuned("tools-js", "probe", "9", "-"));
-    let refusal = bench.bench.report("tools-js.wasm").await.result.expect_err("its tools are needed");
+    bench.bench.put(
+        "tools-js.wasm",
+        &crate::workbench::tuned("tools-js", "probe", "9", "-"),
+    );
+    let refusal = bench
+        .bench
+        .report("tools-js.wasm")
+        .await
+        .result
+        .expect_err("its tools are needed");
     assert!(refusal.contains("needs its tools"), "{refusal}");
     let given = json!({"environment": "prod", "service": "web", "version": "1"});
     assert_eq!(bench.value_of(&old, given.clone()).await, given);
@@ -230,16 +386,18 @@ struct Tools {
 impl Tools {
     fn empty() -> Self {
         let bench = Workbench::empty(BTreeMap::new(), BTreeMap::new());
-        let database = rusqlite::Connection::open(bench.folder.path().join("data.sqlite")).expect("a database");
-        let rows =
-            "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO things VALUES (1, 'one'), (2, 'two')";
+        let database = rusqlite::Connection::open(bench.folder.path().join("data.sqlite"))
+            .expect("a database");
+        let rows = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO things VALUES (1, 'one'), (2, 'two')";
         database.execute_batch(rows).expect("two things");
         Self::over(bench)
     }
 
     fn over(bench: Workbench) -> Self {
         let gate = Arc::<Gate>::default();
-        bench.host.set_tool_gate(Arc::clone(&gate) as Arc<dyn ToolGate>);
+        bench
+            .host
+            .set_tool_gate(Arc::clone(&gate) as Arc<dyn ToolGate>);
         Self { bench, gate }
     }
 
@@ -248,7 +406,10 @@ impl Tools {
         bench.reconfigure(bench.granted()).await;
         bench.bench.put("tools-js.wasm", &guest("tools-js"));
         let reports = bench.bench.host.load_all().await;
-        assert!(reports.iter().all(|report| report.result.is_ok()), "{reports:?}");
+        assert!(
+            reports.iter().all(|report| report.result.is_ok()),
+            "{reports:?}"
+        );
         bench
     }
 
@@ -258,21 +419,34 @@ impl Tools {
     }
 
     fn put(&self, build: &str) {
-        self.bench.put("tools-js.wasm", &guest(&format!("tools-js-{build}")));
+        self.bench
+            .put("tools-js.wasm", &guest(&format!("tools-js-{build}")));
     }
 
     fn granted(&self) -> weir_plugin_host::PluginConfig {
         let mut granted = config(&[("db", Grant::Write)]);
-        granted.settings.insert("greeting".to_owned(), json!("hello"));
+        granted
+            .settings
+            .insert("greeting".to_owned(), json!("hello"));
         granted.cpu_max_ms = Some(60_000);
         granted
     }
 
-    async fn reconfigure(&self, config: weir_plugin_host::PluginConfig) -> Vec<weir_plugin_host::LoadReport> {
+    async fn reconfigure(
+        &self,
+        config: weir_plugin_host::PluginConfig,
+    ) -> Vec<weir_plugin_host::LoadReport> {
         let folder = self.bench.folder.path();
-        let database = BTreeMap::from([("db".to_owned(), sqlite(&folder.join("data.sqlite"), true))]);
+        let database =
+            BTreeMap::from([("db".to_owned(), sqlite(&folder.join("data.sqlite"), true))]);
         let connections = Arc::new(Connections::new(&database, folder).expect("a good connection"));
-        self.bench.host.reconfigure(BTreeMap::from([("tools-js".to_owned(), config)]), connections).await
+        self.bench
+            .host
+            .reconfigure(
+                BTreeMap::from([("tools-js".to_owned(), config)]),
+                connections,
+            )
+            .await
     }
 
     /// Returns a tool as it would be published from what is loaded.
@@ -283,7 +457,8 @@ impl Tools {
             tool: name.into(),
             definitions: plugin.definitions.as_deref().expect("it has tools").into(),
             contract: "tools@1.0.0".into(),
-            read_only: ["steps", "look", "names", "draw", "wrong", "whoami", "spin"].contains(&name),
+            read_only: ["steps", "look", "names", "draw", "wrong", "whoami", "spin"]
+                .contains(&name),
         }
     }
 
@@ -293,7 +468,10 @@ impl Tools {
         context: &CallContext,
         invocation: Arc<Invocation>,
     ) -> Result<ToolAnswer, WriteFailure> {
-        self.bench.host.call_tool(context, &self.tool(tool), &invocation).await
+        self.bench
+            .host
+            .call_tool(context, &self.tool(tool), &invocation)
+            .await
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> Result<ToolAnswer, WriteFailure> {
@@ -301,7 +479,10 @@ impl Tools {
     }
 
     async fn call_of(&self, tool: &ToolRef, arguments: Value) -> Result<ToolAnswer, WriteFailure> {
-        self.bench.host.call_tool(&context("tenant"), tool, &invocation(arguments, None)).await
+        self.bench
+            .host
+            .call_tool(&context("tenant"), tool, &invocation(arguments, None))
+            .await
     }
 
     async fn value(&self, tool: &str, arguments: Value) -> Value {
@@ -310,16 +491,20 @@ impl Tools {
 
     async fn value_of(&self, tool: &ToolRef, arguments: Value) -> Value {
         match self.call_of(tool, arguments).await {
-            Ok(ToolAnswer::Complete { value: Some(value), content: None }) => {
-                serde_json::from_str(&value).expect("JSON")
-            }
+            Ok(ToolAnswer::Complete {
+                value: Some(value),
+                content: None,
+            }) => serde_json::from_str(&value).expect("JSON"),
             other => panic!("{}: {other:?}", tool.tool),
         }
     }
 
     async fn refused(&self, tool: &str, arguments: Value) -> GuestError {
         match self.call(tool, arguments).await {
-            Err(WriteFailure { failure: AdapterFailure::Guest(error), handed_over: false }) => error,
+            Err(WriteFailure {
+                failure: AdapterFailure::Guest(error),
+                handed_over: false,
+            }) => error,
             other => panic!("{tool}: {other:?}"),
         }
     }
@@ -345,7 +530,11 @@ struct Gate {
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { says: Mutex::new(Admitted::Yes), promised: Mutex::default(), asked: Mutex::default() }
+        Self {
+            says: Mutex::new(Admitted::Yes),
+            promised: Mutex::default(),
+            asked: Mutex::default(),
+        }
     }
 }
 
@@ -365,7 +554,12 @@ impl Gate {
 }
 
 impl ToolGate for Gate {
-    fn admit<'a>(&'a self, plugin: &'a str, _build: &'a str, definitions: &'a Definitions) -> Admitting<'a> {
+    fn admit<'a>(
+        &'a self,
+        plugin: &'a str,
+        _build: &'a str,
+        definitions: &'a Definitions,
+    ) -> Admitting<'a> {
         assert_eq!(plugin, "tools-js");
         assert!(definitions.text.contains("Deploy a service"));
         *self.asked.lock().unwrap() = definitions.digest.to_string();

@@ -13,8 +13,8 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use weir_connections::{ConnectionConfig, Connections};
 use weir_plugin_host::{
-    AdapterFailure, BuiltIn, CallContext, Change, CollectionRef, Grant, Host, HostConfig, Libraries, LoadReport, Page,
-    PluginConfig, Query, WriteFailure,
+    AdapterFailure, BuiltIn, CallContext, Change, CollectionRef, Grant, Host, HostConfig,
+    Libraries, LoadReport, Page, PluginConfig, Query, WriteFailure,
 };
 
 use crate::libraries;
@@ -40,10 +40,16 @@ pub(crate) fn probe() -> Vec<u8> {
 
 /// Returns a built guest; tests never skip when it is missing.
 pub(crate) fn guest(name: &str) -> Vec<u8> {
-    let folder = env::var_os("WEIR_TEST_GUESTS").map(PathBuf::from).unwrap_or_else(|| cache().join("test-guests"));
+    let folder = env::var_os("WEIR_TEST_GUESTS")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| cache().join("test-guests"));
     let path = folder.join(format!("{name}.wasm"));
-    std::fs::read(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask plugins --guests`", path.display()))
+    std::fs::read(&path).unwrap_or_else(|error| {
+        panic!(
+            "{}: {error}; run `cargo xtask plugins --guests`",
+            path.display()
+        )
+    })
 }
 
 fn cache() -> PathBuf {
@@ -51,7 +57,9 @@ fn cache() -> PathBuf {
         return cache.into();
     }
     let base = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    base.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache"))).expect("HOME is set").join("weir")
+    base.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))
+        .expect("HOME is set")
+        .join("weir")
 }
 
 /// Returns the guest with other words in its block of text.
@@ -61,23 +69,38 @@ pub(crate) fn tuned(name: &str, adapter: &str, version: &str, lose: &str) -> Vec
     assert!(text.len() <= 64, "{text}");
     let text = format!("{text:.<64}");
     let marker = b"probe-tuning:name=";
-    let at = bytes.windows(marker.len()).position(|window| window == marker).expect("the block is in the file");
+    let at = bytes
+        .windows(marker.len())
+        .position(|window| window == marker)
+        .expect("the block is in the file");
     bytes[at..at + 64].copy_from_slice(text.as_bytes());
     bytes
 }
 
 pub(crate) fn config(grants: &[(&str, Grant)]) -> PluginConfig {
-    let grants = grants.iter().map(|(name, grant)| ((*name).to_owned(), *grant)).collect();
-    PluginConfig { grants, ..PluginConfig::default() }
+    let grants = grants
+        .iter()
+        .map(|(name, grant)| ((*name).to_owned(), *grant))
+        .collect();
+    PluginConfig {
+        grants,
+        ..PluginConfig::default()
+    }
 }
 
 impl Workbench {
     /// Makes a workbench with one loaded plugin, `probe.wasm`.
-    pub(crate) async fn with(config: PluginConfig, connections: BTreeMap<String, ConnectionConfig>) -> Self {
+    pub(crate) async fn with(
+        config: PluginConfig,
+        connections: BTreeMap<String, ConnectionConfig>,
+    ) -> Self {
         let bench = Self::empty(BTreeMap::from([("probe".to_owned(), config)]), connections);
         bench.put("probe.wasm", &probe());
         let reports = bench.host.load_all().await;
-        assert!(reports.iter().all(|report| report.result.is_ok()), "{reports:?}");
+        assert!(
+            reports.iter().all(|report| report.result.is_ok()),
+            "{reports:?}"
+        );
         bench
     }
 
@@ -97,8 +120,13 @@ impl Workbench {
     /// Makes a workbench with an unchanged `probe` inside the program, and no plugins folder.
     pub(crate) fn built_in(plugin: BTreeMap<String, PluginConfig>) -> Self {
         let component: &'static [u8] = Box::leak(probe().into_boxed_slice());
-        let digest: &'static str = Box::leak(hex::encode(Sha256::digest(component)).into_boxed_str());
-        Self::over(Box::leak(Box::new([("probe", digest, component)])), plugin, BTreeMap::new())
+        let digest: &'static str =
+            Box::leak(hex::encode(Sha256::digest(component)).into_boxed_str());
+        Self::over(
+            Box::leak(Box::new([("probe", digest, component)])),
+            plugin,
+            BTreeMap::new(),
+        )
     }
 
     fn over(
@@ -106,12 +134,20 @@ impl Workbench {
         plugin: BTreeMap<String, PluginConfig>,
         connections: BTreeMap<String, ConnectionConfig>,
     ) -> Self {
-        Self::in_folder(TempDir::new().expect("a folder"), built_in, plugin, connections)
+        Self::in_folder(
+            TempDir::new().expect("a folder"),
+            built_in,
+            plugin,
+            connections,
+        )
     }
 
     /// Starts another process over the same folders.
     pub(crate) fn restarted(mut self) -> Self {
-        self.watch.take().iter().for_each(tokio::task::JoinHandle::abort);
+        self.watch
+            .take()
+            .iter()
+            .for_each(tokio::task::JoinHandle::abort);
         let folder = std::mem::replace(&mut self.folder, TempDir::new().expect("a folder"));
         Self::in_folder(folder, &[], BTreeMap::new(), BTreeMap::new())
     }
@@ -130,13 +166,21 @@ impl Workbench {
             builds: Some(folder.path().join("builds")),
             accepted: None,
             indexes: Some(folder.path().join("indexes")),
-            libraries: Some(Libraries { folder: folder.path().join("native"), runner: libraries::runner() }),
+            libraries: Some(Libraries {
+                folder: folder.path().join("native"),
+                runner: libraries::runner(),
+            }),
             instances_max: 64,
             parked_bytes_max: 128 << 20,
         };
         let connections = Connections::new(&connections, folder.path()).expect("good connections");
         let host = Arc::new(Host::new(config, Arc::new(connections)).expect("a host"));
-        Self { folder, host, reports: Arc::default(), watch: None }
+        Self {
+            folder,
+            host,
+            reports: Arc::default(),
+            watch: None,
+        }
     }
 
     pub(crate) fn plugins(&self) -> PathBuf {
@@ -153,7 +197,9 @@ impl Workbench {
     pub(crate) fn watch(&mut self) {
         let reports = Arc::clone(&self.reports);
         let host = Arc::clone(&self.host);
-        self.watch = Some(tokio::spawn(host.watch(move |report| reports.lock().unwrap().push(report))));
+        self.watch = Some(tokio::spawn(
+            host.watch(move |report| reports.lock().unwrap().push(report)),
+        ));
     }
 
     /// Returns the next report about `file`.
@@ -168,22 +214,37 @@ impl Workbench {
             if let Some(report) = found {
                 return report;
             }
-            assert!(started.elapsed() < Duration::from_secs(20), "no report about {file}");
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "no report about {file}"
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
     pub(crate) async fn read(&self, options: &str) -> Result<Page, AdapterFailure> {
-        self.host.read(&context("tenant"), &collection(), &query(options)).await
+        self.host
+            .read(&context("tenant"), &collection(), &query(options))
+            .await
     }
 
     pub(crate) async fn read_as(&self, tenant: &str, options: &str) -> String {
-        self.host.read(&context(tenant), &collection(), &query(options)).await.expect("an answer").records
+        self.host
+            .read(&context(tenant), &collection(), &query(options))
+            .await
+            .expect("an answer")
+            .records
     }
 
     pub(crate) async fn write(&self, options: &str) -> Result<String, WriteFailure> {
-        let change = Arc::new(Change { verb: "call".into(), options: Some(options.into()), ..Change::default() });
-        self.host.write(&context("tenant"), &collection(), &change).await
+        let change = Arc::new(Change {
+            verb: "call".into(),
+            options: Some(options.into()),
+            ..Change::default()
+        });
+        self.host
+            .write(&context("tenant"), &collection(), &change)
+            .await
     }
 
     /// Returns the reason the plugin failed.
@@ -220,8 +281,7 @@ pub(crate) fn collection() -> CollectionRef {
 }
 
 pub(crate) fn collection_of(adapter: &str, settings: &str) -> CollectionRef {
-    let shape =
-        r#"{"name": "things", "fields": [{"key": "id", "type": "integer"}, {"key": "name", "type": "string"}]}"#;
+    let shape = r#"{"name": "things", "fields": [{"key": "id", "type": "integer"}, {"key": "name", "type": "string"}]}"#;
     CollectionRef {
         key: Arc::from("shop 1.0.0 things"),
         adapter: Arc::from(adapter),
@@ -231,9 +291,16 @@ pub(crate) fn collection_of(adapter: &str, settings: &str) -> CollectionRef {
 }
 
 pub(crate) fn query(options: &str) -> Arc<Query> {
-    Arc::new(Query { options: Some(options.to_owned()), limit: 10, ..Query::default() })
+    Arc::new(Query {
+        options: Some(options.to_owned()),
+        limit: 10,
+        ..Query::default()
+    })
 }
 
 pub(crate) fn sqlite(path: &Path, write: bool) -> ConnectionConfig {
-    ConnectionConfig::Sqlite { path: path.to_owned(), write }
+    ConnectionConfig::Sqlite {
+        path: path.to_owned(),
+        write,
+    }
 }

@@ -37,12 +37,23 @@ pub(in super::super) struct Build {
 impl Build {
     pub(in super::super) fn run(self, settings: &Settings) -> Done {
         let folder = Folder::open(&self.folder, settings)?;
-        let built = if self.native { build_library(&folder)? } else { build(&folder)? };
-        println!("{} ({} KB)", built.display(), fs::metadata(&built)?.len().div_ceil(1024));
+        let built = if self.native {
+            build_library(&folder)?
+        } else {
+            build(&folder)?
+        };
+        println!(
+            "{} ({} KB)",
+            built.display(),
+            fs::metadata(&built)?.len().div_ceil(1024)
+        );
         if self.native {
             let digest = hex::encode(Sha256::digest(fs::read(&built)?));
             println!("\nIt runs where weir.toml says so, under the plugin's name:\n");
-            println!("native = {:?}\nsha256 = \"{digest}\"", built.display().to_string());
+            println!(
+                "native = {:?}\nsha256 = \"{digest}\"",
+                built.display().to_string()
+            );
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -68,7 +79,9 @@ fn place(built: &Path, target: PathBuf) -> Result<PathBuf, Failure> {
 fn compile_library(folder: &Folder) -> anyhow::Result<PathBuf> {
     match folder.language {
         Language::Rust => rust::build_library(folder),
-        _ => bail!("a native library comes of Rust: in other languages a plugin is a component (`weir plugin build`)"),
+        _ => bail!(
+            "a native library comes of Rust: in other languages a plugin is a component (`weir plugin build`)"
+        ),
     }
 }
 
@@ -77,7 +90,11 @@ pub(super) fn build_again(folder: &Folder, native: bool) -> Result<PathBuf, Fail
     if folder.language == Language::Rust {
         rust::forget(folder, native)?;
     }
-    if native { Ok(compile_library(folder)?) } else { compile(folder) }
+    if native {
+        Ok(compile_library(folder)?)
+    } else {
+        compile(folder)
+    }
 }
 
 fn compile(folder: &Folder) -> Result<PathBuf, Failure> {
@@ -92,7 +109,11 @@ fn compile(folder: &Folder) -> Result<PathBuf, Failure> {
 /// Returns the interface of the folder's plugin, which has tools or adapters alone. A plugin in Rust says in its code
 /// which it has.
 fn world(folder: &Folder, of_tools: &str) -> &'static str {
-    if folder.has(of_tools) { "toolbox" } else { "adapter" }
+    if folder.has(of_tools) {
+        "toolbox"
+    } else {
+        "adapter"
+    }
 }
 
 /// Returns the folder for what is not yet in its place.
@@ -126,13 +147,19 @@ fn run_and_read(command: &mut Command, lacking: &str) -> anyhow::Result<(ExitSta
         eprintln!("{}", String::from_utf8_lossy(&line));
         told.push(line);
     }
-    Ok((child.wait()?, String::from_utf8_lossy(&told.join(&b'\n')).into_owned()))
+    Ok((
+        child.wait()?,
+        String::from_utf8_lossy(&told.join(&b'\n')).into_owned(),
+    ))
 }
 
 fn start(command: &mut Command, lacking: &str) -> anyhow::Result<Child> {
     eprintln!("$ {}", shown(command));
     // Output goes to stderr, since stdout is for the answer of `weir`, which may be JSON.
-    let started = command.stdin(Stdio::null()).stdout(std::io::stderr()).spawn();
+    let started = command
+        .stdin(Stdio::null())
+        .stdout(std::io::stderr())
+        .spawn();
     started.map_err(|error| not_started(command, lacking, error))
 }
 
@@ -145,27 +172,49 @@ fn not_started(command: &Command, lacking: &str, error: std::io::Error) -> anyho
 }
 
 fn ended(command: &Command, status: ExitStatus) -> String {
-    format!("`{}` ended with {status}; what is above says why", command.get_program().to_string_lossy())
+    format!(
+        "`{}` ended with {status}; what is above says why",
+        command.get_program().to_string_lossy()
+    )
 }
 
 /// Returns the command as it would be typed in the plugin's folder.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let variables = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let variables = command
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
     let quoted = |word: &std::ffi::OsStr| {
         let word = word.to_string_lossy();
-        let plain = word.chars().all(|c| c.is_alphanumeric() || "-_./=:@+,".contains(c));
-        if plain { word.into_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+        let plain = word
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-_./=:@+,".contains(c));
+        if plain {
+            word.into_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
     };
-    let variables = variables.map(|(name, value)| format!("{}={}", name.to_string_lossy(), quoted(value)));
-    variables.chain(words.map(quoted)).collect::<Vec<_>>().join(" ")
+    let variables =
+        variables.map(|(name, value)| format!("{}={}", name.to_string_lossy(), quoted(value)));
+    variables
+        .chain(words.map(quoted))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Returns what a program prints, without showing it.
 fn output(command: &mut Command, lacking: &str) -> anyhow::Result<String> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| not_started(command, lacking, error))?;
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| not_started(command, lacking, error))?;
     if !output.status.success() {
-        bail!("`{}` failed: {}", shown(command), String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "`{}` failed: {}",
+            shown(command),
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

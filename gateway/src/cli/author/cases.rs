@@ -49,13 +49,20 @@ impl Test {
         if !component.exists() {
             super::build::build(&folder)?;
         }
-        let files = if self.files.is_empty() { found(&folder.path)? } else { self.files };
+        let files = if self.files.is_empty() {
+            found(&folder.path)?
+        } else {
+            self.files
+        };
         let cases = read(&files)?;
         let trial = Trial::new(&component, folder.config, true)?;
         let outcomes: Vec<(Case, Result<(), String>)> = block_on(async {
             let started = trial.serve().await?;
             if let Some(reason) = refusal(&started) {
-                return Err(Failure::from(anyhow::anyhow!("{}: {reason}", component.display())));
+                return Err(Failure::from(anyhow::anyhow!(
+                    "{}: {reason}",
+                    component.display()
+                )));
             }
             let mut outcomes = Vec::new();
             for case in cases {
@@ -64,7 +71,10 @@ impl Test {
             }
             Ok(outcomes)
         })??;
-        let failed = outcomes.iter().filter(|(_, outcome)| outcome.is_err()).count();
+        let failed = outcomes
+            .iter()
+            .filter(|(_, outcome)| outcome.is_err())
+            .count();
         if json {
             let rows = outcomes.iter().map(|(case, outcome)| {
                 json!({ "case": case.case, "tool": case.tool, "ok": outcome.is_ok(), "message": outcome.as_ref().err() })
@@ -74,38 +84,56 @@ impl Test {
             for (case, outcome) in &outcomes {
                 match outcome {
                     Ok(()) => println!("ok    {}: {}", case.tool, case.case),
-                    Err(why) => println!("fail  {}: {}\n      {}", case.tool, case.case, why.replace('\n', "\n      ")),
+                    Err(why) => println!(
+                        "fail  {}: {}\n      {}",
+                        case.tool,
+                        case.case,
+                        why.replace('\n', "\n      ")
+                    ),
                 }
             }
             println!("{} cases, {failed} failed", outcomes.len());
         }
-        Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if failed == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
     }
 }
 
 async fn judge(started: &App, case: &Case) -> Result<(), String> {
     let outcome = call(started, &case.tool, &Value::Object(case.arguments.clone())).await;
     match (&case.error, outcome) {
-        (_, Outcome::Unknown(names)) => {
-            Err(format!("there is no tool `{}`; there are {}", case.tool, names.join(", ")))
-        }
+        (_, Outcome::Unknown(names)) => Err(format!(
+            "there is no tool `{}`; there are {}",
+            case.tool,
+            names.join(", ")
+        )),
         (_, Outcome::Asked) if case.error.as_deref() == Some("input_required") => Ok(()),
-        (_, Outcome::Asked) => {
-            Err("the tool asks its caller, which is expected as `\"error\": \"input_required\"`".into())
-        }
+        (_, Outcome::Asked) => Err(
+            "the tool asks its caller, which is expected as `\"error\": \"input_required\"`".into(),
+        ),
         (Some(expected), Outcome::Failed { code, reason, .. })
             if *expected == code || Some(expected) == reason.as_ref() =>
         {
             Ok(())
         }
-        (Some(expected), Outcome::Failed { code, text, .. }) => {
-            Err(format!("expected the error {expected}, and got {code}: {text}"))
-        }
-        (Some(expected), Outcome::Answered { structured, .. }) => {
-            Err(format!("expected the error {expected}, and got {}", structured.unwrap_or_default()))
-        }
+        (Some(expected), Outcome::Failed { code, text, .. }) => Err(format!(
+            "expected the error {expected}, and got {code}: {text}"
+        )),
+        (Some(expected), Outcome::Answered { structured, .. }) => Err(format!(
+            "expected the error {expected}, and got {}",
+            structured.unwrap_or_default()
+        )),
         (None, Outcome::Failed { text, .. }) => Err(format!("the call failed: {text}")),
-        (None, Outcome::Answered { structured, content }) => {
+        (
+            None,
+            Outcome::Answered {
+                structured,
+                content,
+            },
+        ) => {
             differs("result", case.result.as_ref(), structured.as_ref())?;
             differs("content", case.content.as_ref(), Some(&content))
         }
@@ -116,7 +144,9 @@ fn differs(what: &str, expected: Option<&Value>, got: Option<&Value>) -> Result<
     match expected {
         Some(expected) if Some(expected) != got => {
             let got = got.map_or_else(|| "none".to_owned(), Value::to_string);
-            Err(format!("the {what} differs\nexpected {expected}\ngot      {got}"))
+            Err(format!(
+                "the {what} differs\nexpected {expected}\ngot      {got}"
+            ))
         }
         _ => Ok(()),
     }
@@ -124,9 +154,15 @@ fn differs(what: &str, expected: Option<&Value>, got: Option<&Value>) -> Result<
 
 fn found(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let folder = folder.join("tests");
-    let entries = fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?;
-    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+    let entries =
+        fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    files.retain(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "json")
+    });
     files.sort();
     if files.is_empty() {
         bail!("{} has no cases (*.json)", folder.display());
@@ -137,9 +173,10 @@ fn found(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
     for file in files {
-        let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
-        let read: Vec<Case> =
-            serde_json::from_str(&text).with_context(|| format!("{} is no list of cases", file.display()))?;
+        let text = fs::read_to_string(file)
+            .with_context(|| format!("{} cannot be read", file.display()))?;
+        let read: Vec<Case> = serde_json::from_str(&text)
+            .with_context(|| format!("{} is no list of cases", file.display()))?;
         for case in read {
             if case.error.is_some() == (case.result.is_some() || case.content.is_some()) {
                 bail!(

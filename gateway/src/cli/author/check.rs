@@ -41,7 +41,11 @@ impl Check {
             Some(file) => (file, settings.config()?, None),
             None => {
                 let folder = Folder::open(Path::new("."), settings)?;
-                let component = if self.native { folder.library() } else { folder.component() };
+                let component = if self.native {
+                    folder.library()
+                } else {
+                    folder.component()
+                };
                 match component.exists() {
                     false if self.native => drop(build::build_library(&folder)?),
                     false => drop(build::build(&folder)?),
@@ -58,7 +62,11 @@ impl Check {
             second_build(&folder, &component, self.native, &mut report)?;
         }
         report.print(json);
-        Ok(if report.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if report.has_failed() {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
     }
 }
 
@@ -68,12 +76,21 @@ async fn look(trial: &Trial, report: &mut Report) -> Result<(), Failure> {
         report.fail("loads", reason);
         return Ok(());
     }
-    for plugin in alone.gateway.host().plugins().iter().filter(|plugin| !plugin.built_in) {
+    for plugin in alone
+        .gateway
+        .host()
+        .plugins()
+        .iter()
+        .filter(|plugin| !plugin.built_in)
+    {
         let adapters = match plugin.adapters.len() {
             0 => String::new(),
             _ => format!(", adapters {}", plugin.adapters.join(", ")),
         };
-        report.ok("loads", format!("{} {}{adapters}", plugin.name, plugin.version));
+        report.ok(
+            "loads",
+            format!("{} {}{adapters}", plugin.name, plugin.version),
+        );
     }
     for (plugin, definitions) in alone.gateway.host().defined() {
         definitions::look(&plugin, &definitions.text, &trial.config, report);
@@ -85,7 +102,9 @@ async fn look(trial: &Trial, report: &mut Report) -> Result<(), Failure> {
     let served = match trial.serve().await {
         Ok(served) => served,
         Err(Failure::Problems(problems)) => {
-            problems.iter().for_each(|problem| report.fail("is published", problem.to_string()));
+            problems
+                .iter()
+                .for_each(|problem| report.fail("is published", problem.to_string()));
             return Ok(());
         }
         Err(failure) => return Err(failure),
@@ -93,7 +112,12 @@ async fn look(trial: &Trial, report: &mut Report) -> Result<(), Failure> {
     if let Some(reason) = refusal(&served) {
         report.fail("is published", reason);
     }
-    for problem in served.registry.refused().into_iter().flat_map(|refused| refused.problems) {
+    for problem in served
+        .registry
+        .refused()
+        .into_iter()
+        .flat_map(|refused| refused.problems)
+    {
         report.fail("is published", problem.to_string());
     }
     lists(&served, report);
@@ -109,13 +133,30 @@ fn lists(served: &App, report: &mut Report) {
     let mut names: Vec<&str> = snapshot.catalogue.tools().map(|tool| &*tool.name).collect();
     names.sort_unstable();
     match names.len() {
-        0 => report.warn("lists", "no tool is served: an adapter needs a contract in `contracts/` to be tried with"),
+        0 => report.warn(
+            "lists",
+            "no tool is served: an adapter needs a contract in `contracts/` to be tried with",
+        ),
         count => report.ok("lists", format!("{count} tools: {}", names.join(", "))),
     }
     let mut found = false;
-    for finding in snapshot.contracts.iter().flat_map(|contract| weir_contracts::lint::lint_contract(contract)) {
-        let place: Vec<&str> = [&finding.tool, &finding.field].into_iter().flatten().map(String::as_str).collect();
-        let told = format!("{}: {}; {} ({})", place.join("."), finding.message, finding.hint, finding.rule);
+    for finding in snapshot
+        .contracts
+        .iter()
+        .flat_map(|contract| weir_contracts::lint::lint_contract(contract))
+    {
+        let place: Vec<&str> = [&finding.tool, &finding.field]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        let told = format!(
+            "{}: {}; {} ({})",
+            place.join("."),
+            finding.message,
+            finding.hint,
+            finding.rule
+        );
         match finding.level {
             weir_contracts::lint::Level::Error => report.fail("lint", told),
             weir_contracts::lint::Level::Warning => report.warn("lint", told),
@@ -130,7 +171,12 @@ fn lists(served: &App, report: &mut Report) {
 
 /// Builds a second time: whoever builds the same source should get the same bytes, since then a digest says what a
 /// component was made of.
-fn second_build(folder: &Folder, component: &Path, native: bool, report: &mut Report) -> Result<(), Failure> {
+fn second_build(
+    folder: &Folder,
+    component: &Path,
+    native: bool,
+    report: &mut Report,
+) -> Result<(), Failure> {
     let first = fs::read(component)?;
     let second = fs::read(build::build_again(folder, native)?)?;
     match first == second {

@@ -28,7 +28,9 @@ const MARKS: [(&str, Language); 4] = [
 
 impl Folder {
     pub(super) fn open(path: &Path, settings: &Settings) -> Result<Self, Failure> {
-        let path = path.canonicalize().with_context(|| format!("{} cannot be opened", path.display()))?;
+        let path = path
+            .canonicalize()
+            .with_context(|| format!("{} cannot be opened", path.display()))?;
         let found = MARKS.iter().find(|(file, _)| path.join(file).is_file());
         let (_, language) = found.with_context(|| {
             format!(
@@ -38,24 +40,41 @@ impl Folder {
             )
         })?;
         let file = path.join("weir.toml");
-        let mut config = if file.is_file() { config::load(&file)? } else { Config::bare(&path) };
+        let mut config = if file.is_file() {
+            config::load(&file)?
+        } else {
+            Config::bare(&path)
+        };
         settings.over(&mut config);
         let name = match config.plugins.keys().collect::<Vec<_>>()[..] {
             [name] => name.clone(),
-            _ => path.file_name().and_then(|name| name.to_str()).context("the folder's name is not UTF-8")?.to_owned(),
+            _ => path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .context("the folder's name is not UTF-8")?
+                .to_owned(),
         };
-        Ok(Self { path, name, language: *language, config })
+        Ok(Self {
+            path,
+            name,
+            language: *language,
+            config,
+        })
     }
 
     /// Returns the place of a build's component, where a gateway in this folder finds it.
     pub(super) fn component(&self) -> PathBuf {
-        self.config.folders.plugins.join(format!("{}.wasm", self.name))
+        self.config
+            .folders
+            .plugins
+            .join(format!("{}.wasm", self.name))
     }
 
     /// Returns the place of what `weir plugin build --native` makes. It is not where a gateway looks for plugins, since
     /// it never loads a library from there.
     pub(super) fn library(&self) -> PathBuf {
-        self.path.join(format!("{}{}", self.name, std::env::consts::DLL_SUFFIX))
+        self.path
+            .join(format!("{}{}", self.name, std::env::consts::DLL_SUFFIX))
     }
 
     pub(super) fn has(&self, file: &str) -> bool {

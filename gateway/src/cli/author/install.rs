@@ -54,23 +54,43 @@ struct Origin {
 impl Install {
     pub(in super::super) fn run(self, settings: &Settings, json: bool) -> Done {
         let config = settings.config()?;
-        let fetched = block_on(self.fetch())?.map_err(|why| anyhow::anyhow!("{why:#}: nothing is installed"))?;
-        let Fetched { component, signature, source } = fetched;
+        let fetched = block_on(self.fetch())?
+            .map_err(|why| anyhow::anyhow!("{why:#}: nothing is installed"))?;
+        let Fetched {
+            component,
+            signature,
+            source,
+        } = fetched;
         let digest = hex::encode(Sha256::digest(&component));
         let plugin = plugin_name(&component, &config)?;
         let own = config.plugins.get(&plugin).cloned().unwrap_or_default();
         let signed_by = signer(&plugin, &own, &component, signature.as_deref())
             .map_err(|why| anyhow::anyhow!("{source}: {why}: nothing is installed"))?;
         let name = self.name.unwrap_or_else(|| plugin.clone());
-        let origin = Origin { source, sha256: digest.clone(), signed_by: signed_by.clone() };
-        let target = place(&config.folders.plugins, &name, &component, signature.as_deref(), &origin)?;
+        let origin = Origin {
+            source,
+            sha256: digest.clone(),
+            signed_by: signed_by.clone(),
+        };
+        let target = place(
+            &config.folders.plugins,
+            &name,
+            &component,
+            signature.as_deref(),
+            &origin,
+        )?;
         let file = target.display().to_string();
         if json {
-            println!("{}", json!({ "plugin": plugin, "file": file, "sha256": digest, "signed_by": signed_by }));
+            println!(
+                "{}",
+                json!({ "plugin": plugin, "file": file, "sha256": digest, "signed_by": signed_by })
+            );
             return Ok(ExitCode::SUCCESS);
         }
-        let by =
-            signed_by.map_or_else(|| "no signature was asked for".to_owned(), |signer| format!("signed by {signer}"));
+        let by = signed_by.map_or_else(
+            || "no signature was asked for".to_owned(),
+            |signer| format!("signed by {signer}"),
+        );
         println!("{plugin}: {file} (sha256 {digest}; {by})");
         Ok(ExitCode::SUCCESS)
     }
@@ -90,11 +110,15 @@ fn plugin_name(component: &[u8], config: &Config) -> Result<String, Failure> {
     block_on(async {
         let started = trial.load().await?;
         if let Some(reason) = refusal(&started) {
-            return Err(Failure::from(anyhow::anyhow!("it does not load: {reason}: nothing is installed")));
+            return Err(Failure::from(anyhow::anyhow!(
+                "it does not load: {reason}: nothing is installed"
+            )));
         }
         let plugins = started.gateway.host().plugins();
         let loaded = plugins.into_iter().find(|plugin| !plugin.built_in);
-        Ok(loaded.map(|plugin| plugin.name).context("it is one of those that the program carries already")?)
+        Ok(loaded
+            .map(|plugin| plugin.name)
+            .context("it is one of those that the program carries already")?)
     })?
 }
 
@@ -117,7 +141,10 @@ fn place(
                 _ => {}
             },
         }
-        put(serde_json::to_string_pretty(origin)?.as_bytes(), &origin_path(&target))?;
+        put(
+            serde_json::to_string_pretty(origin)?.as_bytes(),
+            &origin_path(&target),
+        )?;
         put(component, &target)
     };
     placed().with_context(|| format!("{} cannot be written", target.display()))?;
@@ -134,16 +161,29 @@ impl Verify {
     pub(in super::super) fn run(self, settings: &Settings, json: bool) -> Done {
         let config = settings.config()?;
         let folder = &config.folders.plugins;
-        let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
-        let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "wasm"));
+        let entries =
+            fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+        let mut files: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .collect();
+        files.retain(|file| {
+            file.extension()
+                .is_some_and(|extension| extension == "wasm")
+        });
         files.sort();
-        let checked: Vec<Checked> = files.iter().map(|file| Checked::of(file, &config)).collect();
+        let checked: Vec<Checked> = files
+            .iter()
+            .map(|file| Checked::of(file, &config))
+            .collect();
         match json {
             true => println!("{}", json!(checked)),
             false => checked.iter().for_each(|checked| println!("{checked}")),
         }
-        Ok(if checked.iter().all(|checked| checked.ok) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if checked.iter().all(|checked| checked.ok) {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
     }
 }
 
@@ -169,20 +209,43 @@ struct Verified {
 
 impl Checked {
     fn of(path: &Path, config: &Config) -> Self {
-        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         match verify(path, config) {
-            Ok(verified) => Self { file, ok: true, verified: Some(verified), problem: None },
-            Err(why) => Self { file, ok: false, verified: None, problem: Some(format!("{why:#}")) },
+            Ok(verified) => Self {
+                file,
+                ok: true,
+                verified: Some(verified),
+                problem: None,
+            },
+            Err(why) => Self {
+                file,
+                ok: false,
+                verified: None,
+                problem: Some(format!("{why:#}")),
+            },
         }
     }
 }
 
 impl fmt::Display for Checked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, verified, problem, .. } = self;
+        let Self {
+            file,
+            verified,
+            problem,
+            ..
+        } = self;
         match verified {
             Some(verified) => write!(f, "ok    {file}: {verified}"),
-            None => write!(f, "fail  {file}: {}", problem.as_deref().unwrap_or_default()),
+            None => write!(
+                f,
+                "fail  {file}: {}",
+                problem.as_deref().unwrap_or_default()
+            ),
         }
     }
 }
@@ -210,19 +273,39 @@ fn verify(file: &Path, config: &Config) -> anyhow::Result<Verified> {
         Err(error) => return Err(error).context("its origin.json cannot be read"),
     };
     if let Some(origin) = &origin {
-        ensure!(origin.sha256 == digest, "its sha256 is {digest}, and {} was installed", origin.sha256);
+        ensure!(
+            origin.sha256 == digest,
+            "its sha256 is {digest}, and {} was installed",
+            origin.sha256
+        );
     }
     let plugin = plugin_name(&component, config).map_err(|failure| match failure {
         Failure::Other(error) => error,
         Failure::Problems(problems) => {
-            anyhow::anyhow!("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+            anyhow::anyhow!(
+                "{}",
+                problems
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join("; ")
+            )
         }
     })?;
     let own = config.plugins.get(&plugin).cloned().unwrap_or_default();
     if !own.allows(&digest) {
-        bail!("its sha256 is {digest}, and `[plugins.{plugin}] sha256` allows only {}", own.sha256.join(", "));
+        bail!(
+            "its sha256 is {digest}, and `[plugins.{plugin}] sha256` allows only {}",
+            own.sha256.join(", ")
+        );
     }
     let signature = read_signature(file).map_err(anyhow::Error::msg)?;
-    let signed_by = signer(&plugin, &own, &component, signature.as_deref()).map_err(anyhow::Error::msg)?;
-    Ok(Verified { plugin, sha256: digest, source: origin.map(|origin| origin.source), signed_by })
+    let signed_by =
+        signer(&plugin, &own, &component, signature.as_deref()).map_err(anyhow::Error::msg)?;
+    Ok(Verified {
+        plugin,
+        sha256: digest,
+        source: origin.map(|origin| origin.source),
+        signed_by,
+    })
 }

@@ -29,16 +29,21 @@ impl Trial {
     /// Makes a trial of `component`, with the settings and connections of `config`; a connection may be written if
     /// `write` says so.
     pub(super) fn new(component: &Path, config: Config, write: bool) -> Result<Self, Failure> {
-        if component.extension().is_some_and(|end| end == std::env::consts::DLL_EXTENSION) {
+        if component
+            .extension()
+            .is_some_and(|end| end == std::env::consts::DLL_EXTENSION)
+        {
             return Self::of_library(component, config, write);
         }
-        let bytes = fs::read(component).with_context(|| format!("{} cannot be read", component.display()))?;
+        let bytes = fs::read(component)
+            .with_context(|| format!("{} cannot be read", component.display()))?;
         Self::of_bytes(&bytes, config, write)
     }
 
     /// Makes a trial of a native library, in a process of its own. The library itself says its name.
     fn of_library(library: &Path, config: Config, write: bool) -> Result<Self, Failure> {
-        let bytes = fs::read(library).with_context(|| format!("{} cannot be read", library.display()))?;
+        let bytes =
+            fs::read(library).with_context(|| format!("{} cannot be read", library.display()))?;
         let named = PluginConfig {
             native: Some(library.canonicalize()?),
             sha256: vec![hex::encode(Sha256::digest(&bytes))],
@@ -51,7 +56,12 @@ impl Trial {
         })??;
         let name = name.map_err(|why| anyhow::anyhow!("{}: {why}", library.display()))?;
         let own = trial.config.plugins.entry(name).or_default();
-        *own = PluginConfig { native: named.native, sha256: named.sha256, dev: true, ..own.clone() };
+        *own = PluginConfig {
+            native: named.native,
+            sha256: named.sha256,
+            dev: true,
+            ..own.clone()
+        };
         Ok(trial)
     }
 
@@ -63,13 +73,22 @@ impl Trial {
 
     /// Makes a trial without a plugin.
     fn over(mut config: Config, write: bool) -> Result<Self, Failure> {
-        let state = if config.folders.state.exists() { config.folders.state.clone() } else { draft::state_folder() };
+        let state = if config.folders.state.exists() {
+            config.folders.state.clone()
+        } else {
+            draft::state_folder()
+        };
         let folder = state.join(format!("trial-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         let plugins = folder.join("plugins");
-        fs::create_dir_all(&plugins).with_context(|| format!("{} cannot be made", plugins.display()))?;
+        fs::create_dir_all(&plugins)
+            .with_context(|| format!("{} cannot be made", plugins.display()))?;
         let trial = folder.clone();
-        let cache = config.folders.cache.take().unwrap_or_else(|| state.join("plugins"));
+        let cache = config
+            .folders
+            .cache
+            .take()
+            .unwrap_or_else(|| state.join("plugins"));
         config.folders.cache = Some(cache);
         config.folders.plugins = plugins;
         config.folders.state = folder.join("state");
@@ -83,10 +102,16 @@ impl Trial {
             plugin.signed_by.clear();
             (plugin.native, plugin.in_process) = (None, false);
             if !write {
-                plugin.grants.values_mut().for_each(|grant| *grant = Grant::Read);
+                plugin
+                    .grants
+                    .values_mut()
+                    .for_each(|grant| *grant = Grant::Read);
             }
         }
-        Ok(Self { folder: trial, config })
+        Ok(Self {
+            folder: trial,
+            config,
+        })
     }
 
     /// Loads the component and nothing more, so that nobody judges what it defines.
@@ -112,7 +137,13 @@ impl Drop for Trial {
 
 /// Returns why the component does not load.
 pub(super) fn refusal(started: &App) -> Option<String> {
-    started.gateway.plugin_files().refused().into_iter().map(|refused| refused.reason).next()
+    started
+        .gateway
+        .plugin_files()
+        .refused()
+        .into_iter()
+        .map(|refused| refused.reason)
+        .next()
 }
 
 /// The outcome of one call.
@@ -138,14 +169,26 @@ impl Outcome {
         if result["resultType"] == "input_required" {
             return Self::Asked;
         }
-        let (structured, content) = (result.get("structuredContent").cloned(), result["content"].clone());
+        let (structured, content) = (
+            result.get("structuredContent").cloned(),
+            result["content"].clone(),
+        );
         if result["isError"] != true {
-            return Self::Answered { structured, content };
+            return Self::Answered {
+                structured,
+                content,
+            };
         }
         let error = structured.unwrap_or_default();
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let told = text(&content[0]["text"]).or_else(|| text(&error["message"])).unwrap_or_default();
-        Self::Failed { code: text(&error["code"]).unwrap_or_default(), reason: text(&error["reason"]), text: told }
+        let told = text(&content[0]["text"])
+            .or_else(|| text(&error["message"]))
+            .unwrap_or_default();
+        Self::Failed {
+            code: text(&error["code"]).unwrap_or_default(),
+            reason: text(&error["reason"]),
+            text: told,
+        }
     }
 }
 
@@ -155,7 +198,11 @@ pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcom
         Ok(caller) => caller,
         Err(refused) => {
             let text = refused.message().to_string();
-            return Outcome::Failed { code: "unauthenticated".to_owned(), reason: None, text };
+            return Outcome::Failed {
+                code: "unauthenticated".to_owned(),
+                reason: None,
+                text,
+            };
         }
     };
     let arguments = arguments.to_string();
@@ -165,7 +212,10 @@ pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcom
         arguments: Some(&arguments),
         ..CallRequest::new(&snapshot, &Endpoint::All, tool, "cli", &cancel)
     };
-    match call_tool(&started.gateway, &caller, &request).await.unasked() {
+    match call_tool(&started.gateway, &caller, &request)
+        .await
+        .unasked()
+    {
         Ok(result) => {
             let read = |text: &str| serde_json::from_str(text).unwrap_or_default();
             let structured = result.structured.as_deref().map(read);
@@ -182,7 +232,11 @@ pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcom
         Err(Unasked::Asks) => Outcome::Asked,
         Err(Unasked::NotThere) => {
             let snapshot = started.gateway.snapshot();
-            let mut names: Vec<String> = snapshot.catalogue.tools().map(|tool| tool.name.to_string()).collect();
+            let mut names: Vec<String> = snapshot
+                .catalogue
+                .tools()
+                .map(|tool| tool.name.to_string())
+                .collect();
             names.sort_unstable();
             Outcome::Unknown(names)
         }

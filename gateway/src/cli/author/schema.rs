@@ -28,7 +28,10 @@ impl Schema {
         let defined = block_on(async {
             let started = trial.load().await?;
             if let Some(reason) = refusal(&started) {
-                return Err(Failure::from(anyhow::anyhow!("{}: {reason}", component.display())));
+                return Err(Failure::from(anyhow::anyhow!(
+                    "{}: {reason}",
+                    component.display()
+                )));
             }
             Ok(started.gateway.host().defined())
         })??;
@@ -39,21 +42,32 @@ impl Schema {
             )
             .into());
         };
-        let definitions: Value = serde_json::from_str(&definitions.text).map_err(anyhow::Error::from)?;
-        println!("{}", serde_json::to_string_pretty(&definitions).expect("plain JSON"));
+        let definitions: Value =
+            serde_json::from_str(&definitions.text).map_err(anyhow::Error::from)?;
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&definitions).expect("plain JSON")
+        );
         Ok(ExitCode::SUCCESS)
     }
 }
 
 /// Returns the named file, or the one that was built here, and the configuration that it runs with.
-pub(super) fn component(file: Option<&Path>, settings: &Settings) -> Result<(PathBuf, Config), Failure> {
+pub(super) fn component(
+    file: Option<&Path>,
+    settings: &Settings,
+) -> Result<(PathBuf, Config), Failure> {
     if let Some(file) = file {
         return Ok((file.to_owned(), settings.config()?));
     }
     let folder = Folder::open(Path::new("."), settings)?;
     let component = folder.component();
     if !component.exists() {
-        return Err(anyhow::anyhow!("{} is not there; `weir plugin build` makes it", component.display()).into());
+        return Err(anyhow::anyhow!(
+            "{} is not there; `weir plugin build` makes it",
+            component.display()
+        )
+        .into());
     }
     Ok((component, folder.config))
 }

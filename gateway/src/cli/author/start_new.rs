@@ -37,8 +37,10 @@ impl New {
         for (path, content) in templates::files(&self.name, self.kind, self.lang)? {
             let path = folder.join(path);
             let parent = path.parent().expect("it lies in the new folder");
-            fs::create_dir_all(parent).with_context(|| format!("{} cannot be made", parent.display()))?;
-            fs::write(&path, content).with_context(|| format!("{} cannot be written", path.display()))?;
+            fs::create_dir_all(parent)
+                .with_context(|| format!("{} cannot be made", parent.display()))?;
+            fs::write(&path, content)
+                .with_context(|| format!("{} cannot be written", path.display()))?;
         }
         let call = match self.kind {
             Kind::Tools => "weir call deploy --environment prod --service web",
@@ -56,9 +58,13 @@ impl New {
 /// Checks a name, which is that of a folder, a package, a contract and a plugin.
 fn plugin_name(name: &str) -> anyhow::Result<String> {
     let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
-    let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    let plain = name
+        .chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     if !starts || !plain || name.ends_with('-') || name.len() > NAME_MAX {
-        bail!("a plugin is named by 1 to {NAME_MAX} of `a-z`, `0-9` and `-`, with a letter first and no `-` last");
+        bail!(
+            "a plugin is named by 1 to {NAME_MAX} of `a-z`, `0-9` and `-`, with a letter first and no `-` last"
+        );
     }
     Ok(name.to_owned())
 }

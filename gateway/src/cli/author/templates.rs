@@ -45,26 +45,41 @@ impl Language {
 const TEMPLATES: &str = "plugin-sdk/templates/";
 
 /// Every file of a plugin of that name, by its path in the new folder.
-pub(super) fn files(name: &str, kind: Kind, language: Language) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
+pub(super) fn files(
+    name: &str,
+    kind: Kind,
+    language: Language,
+) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut files = Vec::new();
     for (from, to) in rows(kind, language) {
         for (path, content) in sources().iter().filter(|(path, _)| path.starts_with(&from)) {
             let rest = &path[from.len()..];
             // The folder of a language has one folder for each kind, which is a row of its own.
-            let of_a_kind = ["tools/", "collection/"].iter().any(|kind| rest.starts_with(kind));
+            let of_a_kind = ["tools/", "collection/"]
+                .iter()
+                .any(|kind| rest.starts_with(kind));
             if to.is_empty() && of_a_kind && !from.ends_with(&format!("{}/", kind.folder())) {
                 continue;
             }
-            files.push((PathBuf::from(format!("{to}{}", rest.replace("dot-", "."))), filled(content, name)));
+            files.push((
+                PathBuf::from(format!("{to}{}", rest.replace("dot-", "."))),
+                filled(content, name),
+            ));
         }
     }
     if language == Language::Rust {
         files.push(("sdk/Cargo.toml".into(), alone("plugin-sdk/Cargo.toml")?));
-        files.push(("sdk/macros/Cargo.toml".into(), alone("plugin-sdk/macros/Cargo.toml")?));
+        files.push((
+            "sdk/macros/Cargo.toml".into(),
+            alone("plugin-sdk/macros/Cargo.toml")?,
+        ));
         // The versions this program was made and tested with; cargo drops those that the plugin does not use.
         files.push(("Cargo.lock".into(), source("Cargo.lock")?.to_vec()));
     }
-    anyhow::ensure!(!files.is_empty(), "this program was built without templates");
+    anyhow::ensure!(
+        !files.is_empty(),
+        "this program was built without templates"
+    );
     Ok(files)
 }
 
@@ -74,10 +89,17 @@ fn rows(kind: Kind, language: Language) -> Vec<(String, &'static str)> {
         (format!("{TEMPLATES}all/"), ""),
         (format!("{TEMPLATES}all/{}/", kind.folder()), ""),
         (format!("{TEMPLATES}{}/", language.folder()), ""),
-        (format!("{TEMPLATES}{}/{}/", language.folder(), kind.folder()), ""),
+        (
+            format!("{TEMPLATES}{}/{}/", language.folder(), kind.folder()),
+            "",
+        ),
     ];
     // An adapter in another language than Rust is written against the interface itself.
-    let interface = if kind == Kind::Tools { "plugin-sdk/wit/0.1.1/" } else { "plugin-sdk/wit/0.1.0/" };
+    let interface = if kind == Kind::Tools {
+        "plugin-sdk/wit/0.1.1/"
+    } else {
+        "plugin-sdk/wit/0.1.0/"
+    };
     match language {
         Language::Rust => {
             rows.push(("plugin-sdk/src/".to_owned(), "sdk/src/"));
@@ -87,7 +109,10 @@ fn rows(kind: Kind, language: Language) -> Vec<(String, &'static str)> {
         other => {
             rows.push((interface.to_owned(), "sdk/wit/"));
             rows.push((format!("plugin-sdk/{}/all/", other.folder()), "sdk/"));
-            rows.push((format!("plugin-sdk/{}/{}/", other.folder(), kind.folder()), "sdk/"));
+            rows.push((
+                format!("plugin-sdk/{}/{}/", other.folder(), kind.folder()),
+                "sdk/",
+            ));
         }
     }
     rows
@@ -106,7 +131,9 @@ fn sources() -> super::Sources {
 
 fn source(path: &str) -> anyhow::Result<&'static [u8]> {
     let found = sources().iter().find(|(source, _)| *source == path);
-    found.map(|(_, content)| *content).with_context(|| format!("this program was built without {path}"))
+    found
+        .map(|(_, content)| *content)
+        .with_context(|| format!("this program was built without {path}"))
 }
 
 fn document(path: &str) -> anyhow::Result<DocumentMut> {
@@ -119,16 +146,26 @@ fn alone(path: &str) -> anyhow::Result<Vec<u8>> {
     let mut manifest = document(path)?;
     manifest.remove("lints");
     manifest.remove("dev-dependencies");
-    let package = manifest["package"].as_table_mut().context("a manifest has a package")?;
-    let inherited: Vec<String> =
-        package.iter().filter(|(_, item)| inherits(item)).map(|(key, _)| key.to_owned()).collect();
+    let package = manifest["package"]
+        .as_table_mut()
+        .context("a manifest has a package")?;
+    let inherited: Vec<String> = package
+        .iter()
+        .filter(|(_, item)| inherits(item))
+        .map(|(key, _)| key.to_owned())
+        .collect();
     for key in inherited {
         package.insert(&key, workspace["workspace"]["package"][&key].clone());
     }
-    let versions = workspace["workspace"]["dependencies"].as_table().context("the workspace names versions")?;
+    let versions = workspace["workspace"]["dependencies"]
+        .as_table()
+        .context("the workspace names versions")?;
     for table in dependency_tables(&mut manifest) {
-        let names: Vec<String> =
-            table.iter().filter(|(_, item)| inherits(item)).map(|(key, _)| key.to_owned()).collect();
+        let names: Vec<String> = table
+            .iter()
+            .filter(|(_, item)| inherits(item))
+            .map(|(key, _)| key.to_owned())
+            .collect();
         for name in names {
             let mut written = match versions.get(&name).and_then(Item::as_value) {
                 Some(Value::InlineTable(written)) => written.clone(),

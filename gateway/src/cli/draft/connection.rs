@@ -31,25 +31,51 @@ impl Connection {
     /// Returns the connection of the `sheet` adapter to a folder. `config` is that of `weir.toml`, if there is one.
     pub(super) fn to_folder(folder: &Path, config: Option<&Config>) -> Self {
         let leads_there = |config: &Config, known: &ConnectionConfig| match known {
-            ConnectionConfig::Files { path, .. } => {
-                config.base.join(path).canonicalize().is_ok_and(|known| known == folder)
-            }
+            ConnectionConfig::Files { path, .. } => config
+                .base
+                .join(path)
+                .canonicalize()
+                .is_ok_and(|known| known == folder),
             _ => false,
         };
-        let title = folder.file_name().and_then(|name| name.to_str()).unwrap_or("files");
-        let keys = format!("kind = \"files\"\npath = {}\n", quoted(&folder.to_string_lossy()));
+        let title = folder
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or("files");
+        let keys = format!(
+            "kind = \"files\"\npath = {}\n",
+            quoted(&folder.to_string_lossy())
+        );
         Self::new("sheet", title, &keys, config, leads_there)
     }
 
     /// Returns the connection of the `rest` adapter to the host of a URL, and the path of the URL beneath it.
     pub(super) fn to_host(url: &Url, config: &Config, is_configured: bool) -> (Self, String) {
         let leads_there = |_: &Config, known: &ConnectionConfig| beneath(known, url).is_some();
-        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-        let host = url.domain().map_or_else(|| format!("host-{}", url.host_str().unwrap_or_default()), str::to_owned);
+        let port = url
+            .port()
+            .map(|port| format!(":{port}"))
+            .unwrap_or_default();
+        let host = url.domain().map_or_else(
+            || format!("host-{}", url.host_str().unwrap_or_default()),
+            str::to_owned,
+        );
         let title = format!("{host}{port}");
-        let keys = format!("kind = \"http\"\nbase_url = {}\n", quoted(&url.origin().ascii_serialization()));
-        let connection = Self::new("rest", &title, &keys, Some(config).filter(|_| is_configured), leads_there);
-        let path = config.connections.get(&connection.name).and_then(|known| beneath(known, url));
+        let keys = format!(
+            "kind = \"http\"\nbase_url = {}\n",
+            quoted(&url.origin().ascii_serialization())
+        );
+        let connection = Self::new(
+            "rest",
+            &title,
+            &keys,
+            Some(config).filter(|_| is_configured),
+            leads_there,
+        );
+        let path = config
+            .connections
+            .get(&connection.name)
+            .and_then(|known| beneath(known, url));
         (connection, path.unwrap_or_else(|| url.path().to_owned()))
     }
 
@@ -66,15 +92,20 @@ impl Connection {
         let grants = config.and_then(|config| Some(&config.plugins.get(plugin)?.grants));
         let grant = |name: &str| grants.and_then(|grants| grants.get(name)).copied();
         let known = connections.into_iter().flatten();
-        let known = known.filter(|(_, known)| config.is_some_and(|config| leads_there(config, known)));
+        let known =
+            known.filter(|(_, known)| config.is_some_and(|config| leads_there(config, known)));
         let known = known.min_by_key(|(name, _)| grant(name).is_none());
         let name = match known {
             Some((name, _)) => name.clone(),
             None => {
                 let plain = contract_name(title);
                 let numbered = (2..).map(|number| format!("{plain}-{number}"));
-                let is_free = |name: &String| connections.is_none_or(|known| !known.contains_key(name));
-                std::iter::once(plain.clone()).chain(numbered).find(is_free).expect("numbers do not end")
+                let is_free =
+                    |name: &String| connections.is_none_or(|known| !known.contains_key(name));
+                std::iter::once(plain.clone())
+                    .chain(numbered)
+                    .find(is_free)
+                    .expect("numbers do not end")
             }
         };
         Self {
@@ -92,13 +123,22 @@ impl Connection {
     /// again either.
     pub(super) fn beside(self, text: &str) -> Self {
         let document: Option<DocumentMut> = text.parse().ok();
-        let grants = document.as_ref().and_then(|document| document.get("plugins")?.get(self.plugin)?.get("grants"));
-        Self { has_grants: grants.is_some(), ..self }
+        let grants = document
+            .as_ref()
+            .and_then(|document| document.get("plugins")?.get(self.plugin)?.get("grants"));
+        Self {
+            has_grants: grants.is_some(),
+            ..self
+        }
     }
 
     /// Returns whether `weir.toml` lets the connection write, or could: what is not written yet can be written so.
     pub(super) fn may_write(&self) -> (bool, Grant) {
-        let grant = if self.is_writable { Grant::Write } else { Grant::Read };
+        let grant = if self.is_writable {
+            Grant::Write
+        } else {
+            Grant::Read
+        };
         (self.is_writable, self.grant.unwrap_or(grant))
     }
 
@@ -109,7 +149,11 @@ impl Connection {
     /// Returns what `weir.toml` lacks for a contract that only reads, or also writes; empty if it has everything.
     pub(super) fn missing(&self, writes: bool) -> String {
         let Self { name, plugin, .. } = self;
-        let (write, grant) = if writes { ("write = true\n", "write") } else { ("", "read") };
+        let (write, grant) = if writes {
+            ("write = true\n", "write")
+        } else {
+            ("", "read")
+        };
         let grant = format!("{} = \"{grant}\"\n", toml_edit::Key::new(name));
         let mut blocks = String::new();
         if let Some(keys) = &self.new {
@@ -126,8 +170,9 @@ impl Connection {
             missing.push_str(&format!("\nIt needs this in weir.toml:\n\n{blocks}"));
         }
         if needs_grant && self.has_grants {
-            missing
-                .push_str(&format!("\nIt needs this line in weir.toml, under [plugins.{plugin}.grants]:\n\n{grant}"));
+            missing.push_str(&format!(
+                "\nIt needs this line in weir.toml, under [plugins.{plugin}.grants]:\n\n{grant}"
+            ));
         }
         missing
     }
@@ -135,8 +180,12 @@ impl Connection {
 
 /// Returns the path of a URL beneath the base URL of a connection, if it is there.
 fn beneath(known: &ConnectionConfig, url: &Url) -> Option<String> {
-    let ConnectionConfig::Http { base_url, .. } = known else { return None };
-    let base = Url::parse(base_url).ok().filter(|base| base.origin() == url.origin())?;
+    let ConnectionConfig::Http { base_url, .. } = known else {
+        return None;
+    };
+    let base = Url::parse(base_url)
+        .ok()
+        .filter(|base| base.origin() == url.origin())?;
     let rest = url.path().strip_prefix(base.path().trim_end_matches('/'))?;
     match rest {
         // The connection asks its base itself for this, and no other address.
@@ -156,10 +205,17 @@ mod tests {
     /// Adds what is missing as a person would paste it: blocks at the end, a line beneath its header.
     fn pasted(toml: &str, missing: &str) -> String {
         let mut toml = toml.to_owned();
-        for part in missing.split("\nIt needs this ").filter(|part| !part.is_empty()) {
-            let (said, lines) = part.split_once(":\n\n").expect("a sentence before the lines");
+        for part in missing
+            .split("\nIt needs this ")
+            .filter(|part| !part.is_empty())
+        {
+            let (said, lines) = part
+                .split_once(":\n\n")
+                .expect("a sentence before the lines");
             match said.split_once("under ") {
-                Some((_, header)) => toml = toml.replace(&format!("{header}\n"), &format!("{header}\n{lines}")),
+                Some((_, header)) => {
+                    toml = toml.replace(&format!("{header}\n"), &format!("{header}\n{lines}"))
+                }
                 None => toml = format!("{toml}{lines}\n"),
             }
         }
@@ -167,7 +223,8 @@ mod tests {
     }
 
     fn read(toml: &str, base: &Path) -> Config {
-        crate::config::read("weir.toml", toml, base).unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))
+        crate::config::read("weir.toml", toml, base)
+            .unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))
     }
 
     /// Drafts of two folders and of the first one again, each with what it needs pasted into one `weir.toml`.
@@ -186,22 +243,39 @@ mod tests {
         assert!(config.http.listen.is_some() && config.connections["x"].is_writable());
         let second = Connection::to_folder(&folder("y"), Some(&config)).beside(&toml);
         let toml = pasted(&toml, &second.missing(false));
-        let third = Connection::to_folder(&folder("more/x"), Some(&read(&toml, &place))).beside(&toml);
+        let third =
+            Connection::to_folder(&folder("more/x"), Some(&read(&toml, &place))).beside(&toml);
         let toml = pasted(&toml, &third.missing(false));
-        let host = |url: &str, config: &Config| Connection::to_host(&Url::parse(url).expect("a URL"), config, true);
+        let host = |url: &str, config: &Config| {
+            Connection::to_host(&Url::parse(url).expect("a URL"), config, true)
+        };
         let (remote, path) = host("https://api.example.com/v1/items", &read(&toml, &place));
         assert_eq!(path, "/v1/items");
         let toml = pasted(&toml, &remote.missing(false));
         let config = read(&toml, &place);
         let names: Vec<&str> = config.connections.keys().map(String::as_str).collect();
         assert_eq!(names, ["api-example-com", "x", "x-2", "y"], "{toml}");
-        let grants: Vec<_> =
-            config.plugins["sheet"].grants.iter().map(|(name, grant)| (name.as_str(), *grant)).collect();
-        assert_eq!(grants, [("x", Grant::Write), ("x-2", Grant::Read), ("y", Grant::Read)]);
+        let grants: Vec<_> = config.plugins["sheet"]
+            .grants
+            .iter()
+            .map(|(name, grant)| (name.as_str(), *grant))
+            .collect();
+        assert_eq!(
+            grants,
+            [
+                ("x", Grant::Write),
+                ("x-2", Grant::Read),
+                ("y", Grant::Read)
+            ]
+        );
         assert!(!config.connections["y"].is_writable());
         for folder in ["x", "y", "more/x"] {
             let again = Connection::to_folder(&place.join(folder), Some(&config));
-            assert_eq!((again.is_new(), again.missing(true).as_str()), (false, ""), "{folder}");
+            assert_eq!(
+                (again.is_new(), again.missing(true).as_str()),
+                (false, ""),
+                "{folder}"
+            );
         }
         let (again, _) = host("https://api.example.com/v2/items", &config);
         assert_eq!(again.missing(false), "");
@@ -218,12 +292,23 @@ mod tests {
                     [plugins.rest.grants]\napi = \"read\"\n";
         let config = read(toml, &place);
         let sheets = Connection::to_folder(&place, Some(&config));
-        assert_eq!((sheets.name.as_str(), sheets.may_write()), ("sheets", (false, Grant::Read)));
+        assert_eq!(
+            (sheets.name.as_str(), sheets.may_write()),
+            ("sheets", (false, Grant::Read))
+        );
         let told = sheets.missing(false);
-        assert_eq!(told, "\nIt needs this in weir.toml:\n\n[plugins.sheet.grants]\nsheets = \"read\"\n");
+        assert_eq!(
+            told,
+            "\nIt needs this in weir.toml:\n\n[plugins.sheet.grants]\nsheets = \"read\"\n"
+        );
         // A table without a line is there all the same.
-        let told = sheets.beside(&format!("{toml}[plugins.sheet.grants]\n# none\n")).missing(false);
-        assert_eq!(told, "\nIt needs this line in weir.toml, under [plugins.sheet.grants]:\n\nsheets = \"read\"\n");
+        let told = sheets
+            .beside(&format!("{toml}[plugins.sheet.grants]\n# none\n"))
+            .missing(false);
+        assert_eq!(
+            told,
+            "\nIt needs this line in weir.toml, under [plugins.sheet.grants]:\n\nsheets = \"read\"\n"
+        );
         for (url, expected) in [
             ("http://localhost:8000/v1/items", ("api", "/items")),
             ("http://localhost:8000/v1/", ("api", "/")),
@@ -231,7 +316,8 @@ mod tests {
             ("http://localhost:8000/v10", ("localhost-8000", "/v10")),
             ("http://127.0.0.1/items", ("host-127-0-0-1", "/items")),
         ] {
-            let (connection, path) = Connection::to_host(&Url::parse(url).expect("a URL"), &config, true);
+            let (connection, path) =
+                Connection::to_host(&Url::parse(url).expect("a URL"), &config, true);
             assert_eq!((connection.name.as_str(), path.as_str()), expected, "{url}");
         }
     }

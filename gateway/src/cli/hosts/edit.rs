@@ -8,18 +8,32 @@ use toml_edit::{DocumentMut, Item, Table, TableLike};
 use super::Host;
 
 /// The members that say how a server is reached, in the words of all clients.
-const ADDRESS: [&str; 7] = ["type", "transport", "command", "args", "url", "httpUrl", "serverUrl"];
+const ADDRESS: [&str; 7] = [
+    "type",
+    "transport",
+    "command",
+    "args",
+    "url",
+    "httpUrl",
+    "serverUrl",
+];
 const URLS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
 /// What belongs to a command alone. Codex refuses it beside a URL.
 const OF_COMMANDS: [&str; 4] = ["env", "env_vars", "envFile", "cwd"];
 /// What belongs to a URL alone. Codex refuses it beside a command.
-const OF_URLS: [&str; 4] = ["headers", "http_headers", "env_http_headers", "bearer_token_env_var"];
+const OF_URLS: [&str; 4] = [
+    "headers",
+    "http_headers",
+    "env_http_headers",
+    "bearer_token_env_var",
+];
 
 /// Returns the server as the configuration has it; `None` if it is not in it.
 pub(crate) fn find(host: Host, text: &str, name: &str) -> Result<Option<Value>, String> {
     let config: Value = match host {
         Host::Codex => toml::from_str(text).map_err(|error| error.message().to_owned())?,
-        _ => jsonc_parser::parse_to_serde_value(text, &Default::default()).map_err(|error| error.to_string())?,
+        _ => jsonc_parser::parse_to_serde_value(text, &Default::default())
+            .map_err(|error| error.to_string())?,
     };
     Ok(config[host.member()].get(name).cloned())
 }
@@ -37,7 +51,9 @@ pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<S
             servers.set_implicit(true);
             Item::Table(servers)
         });
-        let servers = servers.as_table_like_mut().ok_or_else(|| format!("`{}` is no table", host.member()))?;
+        let servers = servers
+            .as_table_like_mut()
+            .ok_or_else(|| format!("`{}` is no table", host.member()))?;
         if !servers.contains_key(name) {
             servers.insert(name, Item::Table(Table::new()));
         }
@@ -57,11 +73,16 @@ pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<S
     let root = json(text)?;
     let object = root.object_value_or_create().ok_or("it is no object")?;
     let member = host.member();
-    let servers = object.object_value_or_create(member).ok_or_else(|| format!("`{member}` is no object"))?;
+    let servers = object
+        .object_value_or_create(member)
+        .ok_or_else(|| format!("`{member}` is no object"))?;
     match servers.get(name) {
         Some(server) => {
             let there = server.object_value_or_set();
-            for member in contradicting(&before, members).into_iter().filter_map(|member| there.get(member)) {
+            for member in contradicting(&before, members)
+                .into_iter()
+                .filter_map(|member| there.get(member))
+            {
                 member.remove();
             }
             merge_object(&there, &before, members);
@@ -79,13 +100,19 @@ pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<S
 pub(crate) fn remove(host: Host, text: &str, name: &str) -> Result<Option<String>, String> {
     if host == Host::Codex {
         let mut document = toml(text)?;
-        let servers = document.get_mut(host.member()).and_then(Item::as_table_like_mut);
+        let servers = document
+            .get_mut(host.member())
+            .and_then(Item::as_table_like_mut);
         let removed = servers.and_then(|servers| servers.remove(name));
         return Ok(removed.map(|_| document.to_string()));
     }
     let root = json(text)?;
-    let servers = root.object_value().and_then(|object| object.object_value(host.member()));
-    let Some(server) = servers.and_then(|servers| servers.get(name)) else { return Ok(None) };
+    let servers = root
+        .object_value()
+        .and_then(|object| object.object_value(host.member()));
+    let Some(server) = servers.and_then(|servers| servers.get(name)) else {
+        return Ok(None);
+    };
     server.remove();
     Ok(Some(root.to_string()))
 }
@@ -93,8 +120,16 @@ pub(crate) fn remove(host: Host, text: &str, name: &str) -> Result<Option<String
 /// Returns the members that would contradict the entry if they stayed in it. A key is never sent to another host than the
 /// one that it was written for.
 fn contradicting(before: &Value, members: &Map<String, Value>) -> Vec<&'static str> {
-    let other = if members.contains_key("command") { OF_URLS } else { OF_COMMANDS };
-    let mut found: Vec<_> = ADDRESS.into_iter().chain(other).filter(|member| !members.contains_key(*member)).collect();
+    let other = if members.contains_key("command") {
+        OF_URLS
+    } else {
+        OF_COMMANDS
+    };
+    let mut found: Vec<_> = ADDRESS
+        .into_iter()
+        .chain(other)
+        .filter(|member| !members.contains_key(*member))
+        .collect();
     let new = origin(|name| members.get(name));
     if new.is_some() && new != origin(|name| before.get(name)) {
         found.extend(OF_URLS);
@@ -104,9 +139,18 @@ fn contradicting(before: &Value, members: &Map<String, Value>) -> Vec<&'static s
 
 /// Removes a key from the headers that a client of the server sends, since a variable holds it from now on.
 fn remove_key(server: &mut dyn TableLike, member: &str) {
-    let Some(headers) = server.get_mut(member).and_then(Item::as_table_like_mut) else { return };
+    let Some(headers) = server.get_mut(member).and_then(Item::as_table_like_mut) else {
+        return;
+    };
     let is_key = |name: &&str| name.eq_ignore_ascii_case("authorization");
-    let Some(name) = headers.iter().map(|(name, _)| name).find(is_key).map(str::to_owned) else { return };
+    let Some(name) = headers
+        .iter()
+        .map(|(name, _)| name)
+        .find(is_key)
+        .map(str::to_owned)
+    else {
+        return;
+    };
     headers.remove(&name);
     if headers.is_empty() {
         server.remove(member);
@@ -115,7 +159,9 @@ fn remove_key(server: &mut dyn TableLike, member: &str) {
 
 /// Returns the host of a server, with its scheme and port.
 fn origin<'v>(member: impl Fn(&str) -> Option<&'v Value>) -> Option<reqwest::Url> {
-    let url = URLS.into_iter().find_map(|name| reqwest::Url::parse(member(name)?.as_str()?).ok())?;
+    let url = URLS
+        .into_iter()
+        .find_map(|name| reqwest::Url::parse(member(name)?.as_str()?).ok())?;
     url.join("/").ok()
 }
 
@@ -126,7 +172,9 @@ fn merge_object(there: &CstObject, before: &Value, members: &Map<String, Value>)
         match (there.get(name), value) {
             (None, _) => drop(there.append(name, json_value(value))),
             (Some(_), _) if before == value => {}
-            (Some(member), Value::Object(members)) => merge_object(&member.object_value_or_set(), before, members),
+            (Some(member), Value::Object(members)) => {
+                merge_object(&member.object_value_or_set(), before, members)
+            }
             (Some(member), _) => member.set_value(json_value(value)),
         }
     }
@@ -156,7 +204,8 @@ fn json(text: &str) -> Result<CstRootNode, String> {
 }
 
 fn toml(text: &str) -> Result<DocumentMut, String> {
-    text.parse::<DocumentMut>().map_err(|error| error.message().to_owned())
+    text.parse::<DocumentMut>()
+        .map_err(|error| error.message().to_owned())
 }
 
 fn json_value(value: &Value) -> CstInputValue {
@@ -166,17 +215,26 @@ fn json_value(value: &Value) -> CstInputValue {
         Value::Number(value) => CstInputValue::Number(value.to_string()),
         Value::String(value) => CstInputValue::String(value.clone()),
         Value::Array(values) => CstInputValue::Array(values.iter().map(json_value).collect()),
-        Value::Object(members) => {
-            CstInputValue::Object(members.iter().map(|(name, value)| (name.clone(), json_value(value))).collect())
-        }
+        Value::Object(members) => CstInputValue::Object(
+            members
+                .iter()
+                .map(|(name, value)| (name.clone(), json_value(value)))
+                .collect(),
+        ),
     }
 }
 
 fn toml_value(value: &Value) -> toml_edit::Value {
     match value {
-        Value::Array(values) => values.iter().map(toml_value).collect::<toml_edit::Array>().into(),
+        Value::Array(values) => values
+            .iter()
+            .map(toml_value)
+            .collect::<toml_edit::Array>()
+            .into(),
         Value::Object(members) => {
-            let members = members.iter().map(|(name, value)| (name.as_str(), toml_value(value)));
+            let members = members
+                .iter()
+                .map(|(name, value)| (name.as_str(), toml_value(value)));
             members.collect::<toml_edit::InlineTable>().into()
         }
         Value::String(value) => value.as_str().into(),
@@ -201,19 +259,42 @@ mod tests {
         let entry = json!({ "command": "/bin/weir", "args": ["stdio"] });
         let zed = "// Zed\n{\n  \"theme\": \"One\", // kept\n  \"context_servers\": {\n    \"other\": { \"command\": \"o\" }\n  }\n}\n";
         let with = put(Host::Zed, zed, "weir", &entry).expect("put");
-        for kept in ["// Zed", "\"One\", // kept", "\"other\": { \"command\": \"o\" }", "\"weir\""] {
+        for kept in [
+            "// Zed",
+            "\"One\", // kept",
+            "\"other\": { \"command\": \"o\" }",
+            "\"weir\"",
+        ] {
             assert!(with.contains(kept), "{kept} in\n{with}");
         }
-        assert_eq!(put(Host::Zed, &with, "weir", &entry).expect("put again"), with, "putting it twice changes nothing");
-        let without = remove(Host::Zed, &with, "weir").expect("removed").expect("it was there");
-        assert!(without.contains("// kept") && without.contains("other") && !without.contains("weir"), "{without}");
+        assert_eq!(
+            put(Host::Zed, &with, "weir", &entry).expect("put again"),
+            with,
+            "putting it twice changes nothing"
+        );
+        let without = remove(Host::Zed, &with, "weir")
+            .expect("removed")
+            .expect("it was there");
+        assert!(
+            without.contains("// kept") && without.contains("other") && !without.contains("weir"),
+            "{without}"
+        );
         assert_eq!(remove(Host::Zed, zed, "weir"), Ok(None));
 
         let codex = "# Codex\nmodel = \"m\" # kept\n\n[mcp_servers.other]\ncommand = \"o\"\n";
         let with = put(Host::Codex, codex, "weir", &entry).expect("put");
         assert!(with.starts_with(codex), "{with}");
-        assert!(with.contains("[mcp_servers.weir]\ncommand = \"/bin/weir\"\nargs = [\"stdio\"]\n"), "{with}");
-        assert_eq!(remove(Host::Codex, &with, "weir").expect("removed").expect("it was there").trim(), codex.trim());
+        assert!(
+            with.contains("[mcp_servers.weir]\ncommand = \"/bin/weir\"\nargs = [\"stdio\"]\n"),
+            "{with}"
+        );
+        assert_eq!(
+            remove(Host::Codex, &with, "weir")
+                .expect("removed")
+                .expect("it was there")
+                .trim(),
+            codex.trim()
+        );
 
         let made = put(Host::Cursor, "", "weir", &entry).expect("an empty file");
         let read: Value = serde_json::from_str(&made).expect("JSON");
@@ -233,13 +314,19 @@ mod tests {
 }}}
 "#;
         let with = put(Host::Zed, zed, "weir", &command).expect("put");
-        assert!(with.contains("// mine") && with.contains("// theirs"), "{with}");
+        assert!(
+            with.contains("// mine") && with.contains("// theirs"),
+            "{with}"
+        );
         let mut expected = command.clone();
         expected["enabled"] = false.into();
         expected["env"]["LANG"] = "nb".into();
         assert_eq!(find(Host::Zed, &with, "weir"), Ok(Some(expected)));
         let with = put(Host::Zed, &with, "weir", &url).expect("put");
-        assert_eq!(find(Host::Zed, &with, "weir"), Ok(Some(json!({ "enabled": false, "url": url["url"] }))));
+        assert_eq!(
+            find(Host::Zed, &with, "weir"),
+            Ok(Some(json!({ "enabled": false, "url": url["url"] })))
+        );
 
         let codex = r#"[mcp_servers.weir]
 command = "/bin/weir" # mine
@@ -250,7 +337,10 @@ enabled_tools = ["a"]
 LANG = "nb"
 "#;
         let with = put(Host::Codex, codex, "weir", &command).expect("put");
-        assert!(with.starts_with("[mcp_servers.weir]\ncommand = \"/bin/weir\" # mine\n"), "{with}");
+        assert!(
+            with.starts_with("[mcp_servers.weir]\ncommand = \"/bin/weir\" # mine\n"),
+            "{with}"
+        );
         let mut expected = command.clone();
         expected["startup_timeout_sec"] = json!(20.0);
         expected["enabled_tools"] = json!(["a"]);
@@ -260,7 +350,8 @@ LANG = "nb"
         let other = put(Host::Codex, "", "weir", &expected).expect("put");
         assert_eq!(find(Host::Codex, &other, "weir"), Ok(Some(expected)));
         let with = put(Host::Codex, &with, "weir", &url).expect("put");
-        let expected = json!({ "startup_timeout_sec": 20.0, "enabled_tools": ["a"], "url": url["url"] });
+        let expected =
+            json!({ "startup_timeout_sec": 20.0, "enabled_tools": ["a"], "url": url["url"] });
         assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(expected)));
     }
 
@@ -270,7 +361,13 @@ LANG = "nb"
         let entry = json!({ "url": "http://127.0.0.1/mcp", "bearer_token_env_var": "WEIR_KEY" });
         let with = put(Host::Codex, codex, "weir", &entry).expect("put");
         assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(entry.clone())));
-        let with = put(Host::Codex, &format!("{codex}X-Team = \"a\"\n"), "weir", &entry).expect("put");
+        let with = put(
+            Host::Codex,
+            &format!("{codex}X-Team = \"a\"\n"),
+            "weir",
+            &entry,
+        )
+        .expect("put");
         let mut expected = entry;
         expected["http_headers"] = json!({ "X-Team": "a" });
         assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(expected)));
@@ -279,7 +376,10 @@ LANG = "nb"
     #[test]
     fn what_is_no_configuration_is_left_alone() {
         for text in ["[]", "{\"mcpServers\": []}", "{\"mcpServers\": "] {
-            assert!(put(Host::Cursor, text, "weir", &json!({})).is_err(), "{text}");
+            assert!(
+                put(Host::Cursor, text, "weir", &json!({})).is_err(),
+                "{text}"
+            );
         }
         assert!(put(Host::Codex, "mcp_servers = 1", "weir", &json!({})).is_err());
     }

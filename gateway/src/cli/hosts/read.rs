@@ -13,8 +13,12 @@ const MEMBERS: [&str; 4] = ["mcpServers", "servers", "mcp_servers", "context_ser
 /// Returns the servers of one file by name. The project's own ones of Claude Code count as well.
 pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>, Failure> {
     let broken = |cause: String| {
-        Failure::new(Kind::Start, format!("{} to be a configuration", file.display()), cause)
-            .step("let the client itself read it, and mend what it complains of")
+        Failure::new(
+            Kind::Start,
+            format!("{} to be a configuration", file.display()),
+            cause,
+        )
+        .step("let the client itself read it, and mend what it complains of")
     };
     let config: Value = match is_toml(file) {
         true => toml::from_str(text).map_err(|error| broken(error.message().to_owned()))?,
@@ -50,7 +54,12 @@ pub(super) fn target_to_write(server: &Value, folder: &Path) -> Result<Target, F
 
 /// `secret` fills in variables of the URL, the headers and the environment, `word` those of the command and its folder.
 fn filled(server: &Value, folder: &Path, secret: Fill, word: Fill) -> Result<Target, Failure> {
-    let text = |name: &str, fill: Fill| server[name].as_str().map(|text| expand(text, folder, fill)).transpose();
+    let text = |name: &str, fill: Fill| {
+        server[name]
+            .as_str()
+            .map(|text| expand(text, folder, fill))
+            .transpose()
+    };
     // The variables of another file would be missing without a word.
     if server.get("envFile").is_some() {
         return Err(Failure::new(
@@ -71,14 +80,21 @@ fn filled(server: &Value, folder: &Path, secret: Fill, word: Fill) -> Result<Tar
                 }
             }
             if let Some(variable) = server["bearer_token_env_var"].as_str() {
-                headers.insert("Authorization".to_owned(), format!("Bearer {}", secret(variable)?));
+                headers.insert(
+                    "Authorization".to_owned(),
+                    format!("Bearer {}", secret(variable)?),
+                );
             }
             let transport = if server["type"] == "sse" || server["transport"] == "sse" {
                 Transport::Sse
             } else {
                 Transport::Either
             };
-            return Ok(Target::Url(Url { url, headers: headers.into_iter().collect(), transport }));
+            return Ok(Target::Url(Url {
+                url,
+                headers: headers.into_iter().collect(),
+                transport,
+            }));
         }
     }
     // Zed wrote the command as an object of its own.
@@ -87,19 +103,37 @@ fn filled(server: &Value, folder: &Path, secret: Fill, word: Fill) -> Result<Tar
         command => (command.as_str(), server),
     };
     let Some(command) = command else {
-        return Err(Failure::new(Kind::Start, "an entry with a `command` or a `url`", "it has neither")
-            .step("give the command after `--`, or the URL"));
+        return Err(Failure::new(
+            Kind::Start,
+            "an entry with a `command` or a `url`",
+            "it has neither",
+        )
+        .step("give the command after `--`, or the URL"));
     };
-    let arguments = place["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let arguments: Result<Vec<_>, _> = arguments.map(|text| expand(text, folder, word).map(Into::into)).collect();
+    let arguments = place["args"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let arguments: Result<Vec<_>, _> = arguments
+        .map(|text| expand(text, folder, word).map(Into::into))
+        .collect();
     let mut environment = texts(&place["env"], folder, secret)?;
-    for variable in server["env_vars"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for variable in server["env_vars"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
         environment.insert(variable.to_owned(), secret(variable)?);
     }
     Ok(Target::Command(Command {
         program: expand(command, folder, word)?.into(),
         arguments: arguments?,
-        environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        environment: environment
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
         folder: text("cwd", word)?.map(|cwd| folder.join(cwd)),
         ..Command::default()
     }))
@@ -117,7 +151,9 @@ fn texts(members: &Value, folder: &Path, fill: Fill) -> Result<BTreeMap<String, 
         Value::Number(_) | Value::Bool(_) => Some((name, value.to_string())),
         _ => None,
     });
-    texts.map(|(name, text)| Ok((name.clone(), expand(&text, folder, fill)?))).collect()
+    texts
+        .map(|(name, text)| Ok((name.clone(), expand(&text, folder, fill)?)))
+        .collect()
 }
 
 fn expand(text: &str, folder: &Path, fill: Fill) -> Result<String, Failure> {
@@ -125,7 +161,9 @@ fn expand(text: &str, folder: &Path, fill: Fill) -> Result<String, Failure> {
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         expanded.push_str(&rest[..at]);
-        let Some(end) = rest[at..].find('}') else { break };
+        let Some(end) = rest[at..].find('}') else {
+            break;
+        };
         let name = &rest[at + 2..at + end];
         rest = &rest[at + end + 1..];
         let (name, otherwise) = match name.split_once(":-") {
@@ -134,7 +172,11 @@ fn expand(text: &str, folder: &Path, fill: Fill) -> Result<String, Failure> {
         };
         let name = name.strip_prefix("env:").unwrap_or(name);
         match (name, otherwise) {
-            ("workspaceFolder", _) => expanded.push_str(&std::env::current_dir().unwrap_or_default().to_string_lossy()),
+            ("workspaceFolder", _) => expanded.push_str(
+                &std::env::current_dir()
+                    .unwrap_or_default()
+                    .to_string_lossy(),
+            ),
             ("fileDirname", _) => expanded.push_str(&folder.to_string_lossy()),
             ("userHome" | "HOME", _) => expanded.push_str(&value_of("HOME")?),
             (input, _) if input.starts_with("input:") => {
@@ -160,8 +202,12 @@ fn expand(text: &str, folder: &Path, fill: Fill) -> Result<String, Failure> {
 
 fn value_of(name: &str) -> Result<String, Failure> {
     std::env::var(name).map_err(|_| {
-        Failure::new(Kind::Start, format!("the variable `{name}` in the environment"), "it is not set, or is no text")
-            .step(format!("set `{name}`"))
+        Failure::new(
+            Kind::Start,
+            format!("the variable `{name}` in the environment"),
+            "it is not set, or is no text",
+        )
+        .step(format!("set `{name}`"))
     })
 }
 
@@ -170,7 +216,8 @@ fn reference_to(name: &str) -> Result<String, Failure> {
 }
 
 fn refused(name: &str) -> Result<String, Failure> {
-    let cause = format!("it names the variable `{name}`, whose value would stand in weir.toml in clear");
+    let cause =
+        format!("it names the variable `{name}`, whose value would stand in weir.toml in clear");
     Err(Failure::new(Kind::Start, "an entry whose command and folder name no variables", cause)
         .step(format!(
             "if it is a secret, let the server read it from its environment: --env {name}, and the command after `--`"
@@ -203,14 +250,27 @@ mod tests {
         let entry = json!({ "command": "s" });
         let cases = [
             ("a.json", "{\"mcpServers\": {\"s\": {\"command\": \"s\"}}}"),
-            ("a.json", "{// VS Code\n \"servers\": {\"s\": {\"command\": \"s\"},},}"),
-            ("a.json", "{\"mcp\": {\"servers\": {\"s\": {\"command\": \"s\"}}}}"),
-            ("a.json", "{\"context_servers\": /* Zed */ {\"s\": {\"command\": \"s\"}}}"),
+            (
+                "a.json",
+                "{// VS Code\n \"servers\": {\"s\": {\"command\": \"s\"},},}",
+            ),
+            (
+                "a.json",
+                "{\"mcp\": {\"servers\": {\"s\": {\"command\": \"s\"}}}}",
+            ),
+            (
+                "a.json",
+                "{\"context_servers\": /* Zed */ {\"s\": {\"command\": \"s\"}}}",
+            ),
             ("a.toml", "[mcp_servers.s]\ncommand = \"s\"\n"),
         ];
         for (file, text) in cases {
             let found = servers(Path::new(file), text).expect(text);
-            assert_eq!(found, BTreeMap::from([("s".to_owned(), entry.clone())]), "{text}");
+            assert_eq!(
+                found,
+                BTreeMap::from([("s".to_owned(), entry.clone())]),
+                "{text}"
+            );
         }
         assert!(servers(Path::new("a.json"), "{\"mcpServers\": ").is_err());
         assert!(servers(Path::new("a.toml"), "= 1").is_err());
@@ -218,23 +278,40 @@ mod tests {
 
     #[test]
     fn entries_are_read_in_every_dialect() {
-        let zed = command(&json!({ "command": { "path": "z", "args": ["-a"], "env": { "K": 1 } } }));
-        assert_eq!((zed.program, zed.arguments), ("z".into(), vec!["-a".into()]));
+        let zed =
+            command(&json!({ "command": { "path": "z", "args": ["-a"], "env": { "K": 1 } } }));
+        assert_eq!(
+            (zed.program, zed.arguments),
+            ("z".into(), vec!["-a".into()])
+        );
         assert_eq!(zed.environment, BTreeMap::from([("K".into(), "1".into())]));
         let home = std::env::var("HOME").expect("HOME is set");
         let code = command(
             &json!({ "type": "stdio", "command": "${userHome}/s", "args": ["${NO_SUCH_NAME:-x}"], "cwd": "sub" }),
         );
         assert_eq!(code.program, format!("{home}/s").as_str());
-        assert_eq!((code.arguments, code.folder), (vec!["x".into()], Some("/project/sub".into())));
-        let codex =
-            url(&json!({ "url": "https://a/mcp", "http_headers": { "X": "1" }, "bearer_token_env_var": "HOME" }));
+        assert_eq!(
+            (code.arguments, code.folder),
+            (vec!["x".into()], Some("/project/sub".into()))
+        );
+        let codex = url(
+            &json!({ "url": "https://a/mcp", "http_headers": { "X": "1" }, "bearer_token_env_var": "HOME" }),
+        );
         assert_eq!(
             codex.headers,
-            [("Authorization".to_owned(), format!("Bearer {home}")), ("X".to_owned(), "1".to_owned())]
+            [
+                ("Authorization".to_owned(), format!("Bearer {home}")),
+                ("X".to_owned(), "1".to_owned())
+            ]
         );
-        assert_eq!(url(&json!({ "serverUrl": "https://a/sse", "type": "sse" })).transport, Transport::Sse);
-        assert_eq!(url(&json!({ "httpUrl": "https://g/mcp", "url": "https://old" })).url, "https://g/mcp");
+        assert_eq!(
+            url(&json!({ "serverUrl": "https://a/sse", "type": "sse" })).transport,
+            Transport::Sse
+        );
+        assert_eq!(
+            url(&json!({ "httpUrl": "https://g/mcp", "url": "https://old" })).url,
+            "https://g/mcp"
+        );
         for refused in [
             json!({}),
             json!({ "command": "s", "envFile": ".env" }),
@@ -251,25 +328,52 @@ mod tests {
     fn an_entry_that_is_written_down_names_variables_and_not_their_values() {
         let written = |server: Value| target_to_write(&server, Path::new("/project"));
         let environment = json!({ "A": "${PATH}", "B": "x ${env:PATH}", "C": "${NO_SUCH_NAME:-c}", "D": "${PATH:-d}" });
-        let command = json!({ "command": "${userHome}/s", "env": environment, "env_vars": ["PATH"] });
-        let Ok(Target::Command(command)) = written(command) else { panic!("it is a command") };
+        let command =
+            json!({ "command": "${userHome}/s", "env": environment, "env_vars": ["PATH"] });
+        let Ok(Target::Command(command)) = written(command) else {
+            panic!("it is a command")
+        };
         let reference = "${env:PATH}";
-        let environment = [("A", reference), ("B", "x ${env:PATH}"), ("C", "c"), ("D", reference), ("PATH", reference)];
-        assert_eq!(command.environment, BTreeMap::from(environment.map(|(name, value)| (name.into(), value.into()))));
-        let codex =
-            json!({ "url": "https://a/${PATH}", "env_http_headers": { "X": "PATH" }, "bearer_token_env_var": "PATH" });
-        let Ok(Target::Url(url)) = written(codex) else { panic!("it is a URL") };
+        let environment = [
+            ("A", reference),
+            ("B", "x ${env:PATH}"),
+            ("C", "c"),
+            ("D", reference),
+            ("PATH", reference),
+        ];
+        assert_eq!(
+            command.environment,
+            BTreeMap::from(environment.map(|(name, value)| (name.into(), value.into())))
+        );
+        let codex = json!({ "url": "https://a/${PATH}", "env_http_headers": { "X": "PATH" }, "bearer_token_env_var": "PATH" });
+        let Ok(Target::Url(url)) = written(codex) else {
+            panic!("it is a URL")
+        };
         assert_eq!(url.url, "https://a/${env:PATH}");
         let headers = [("Authorization", "Bearer ${env:PATH}"), ("X", reference)];
-        assert_eq!(url.headers, headers.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(
+            url.headers,
+            headers.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
         for member in ["command", "args", "cwd"] {
             let mut server = json!({ "command": "s" });
-            server[member] = if member == "args" { json!(["--token", reference]) } else { json!(reference) };
-            let Err(failure) = written(server) else { panic!("a command in weir.toml takes no references") };
-            assert!(failure.cause.contains("`PATH`") && failure.steps.len() == 2, "{failure}");
+            server[member] = if member == "args" {
+                json!(["--token", reference])
+            } else {
+                json!(reference)
+            };
+            let Err(failure) = written(server) else {
+                panic!("a command in weir.toml takes no references")
+            };
+            assert!(
+                failure.cause.contains("`PATH`") && failure.steps.len() == 2,
+                "{failure}"
+            );
         }
         let unset = json!({ "command": "s", "env": { "A": "${NO_SUCH_NAME}" } });
-        let Err(failure) = written(unset) else { panic!("it is not set") };
+        let Err(failure) = written(unset) else {
+            panic!("it is not set")
+        };
         assert!(failure.expected.contains("NO_SUCH_NAME"), "{failure}");
     }
 }

@@ -16,7 +16,9 @@ fn open_at(sessions: &Sessions, endpoint: Endpoint) -> Arc<Session> {
 }
 
 fn lives(sessions: &Sessions, session: &Session) -> bool {
-    sessions.get(session.id, &Caller::local(), &Endpoint::All).is_some()
+    sessions
+        .get(session.id, &Caller::local(), &Endpoint::All)
+        .is_some()
 }
 
 #[test]
@@ -25,7 +27,13 @@ fn ids_are_random_and_read_back() {
     let (one, other) = (open(&sessions), open(&sessions));
     assert!(one.id != other.id);
     assert!(SessionId::parse(&one.id.to_string()) == Some(one.id));
-    for bad in ["", "1", &one.id.to_string().to_uppercase().replace('0', "A"), &"0".repeat(33), &"+".repeat(32)] {
+    for bad in [
+        "",
+        "1",
+        &one.id.to_string().to_uppercase().replace('0', "A"),
+        &"0".repeat(33),
+        &"+".repeat(32),
+    ] {
         assert!(SessionId::parse(bad).is_none(), "{bad}");
     }
 }
@@ -34,12 +42,39 @@ fn ids_are_random_and_read_back() {
 fn a_session_is_its_callers_on_its_endpoint() {
     let sessions = Sessions::new(10, Duration::from_secs(60));
     let session = open_at(&sessions, Endpoint::Contract("desk".into()));
-    let other = Caller { agent: "other".into(), ..Caller::local() };
-    assert!(sessions.get(session.id, &other, &Endpoint::Contract("desk".into())).is_none());
-    assert!(sessions.get(session.id, &Caller::local(), &Endpoint::All).is_none());
-    assert!(sessions.get(session.id, &Caller::local(), &Endpoint::Contract("desk".into())).is_some());
+    let other = Caller {
+        agent: "other".into(),
+        ..Caller::local()
+    };
+    assert!(
+        sessions
+            .get(session.id, &other, &Endpoint::Contract("desk".into()))
+            .is_none()
+    );
+    assert!(
+        sessions
+            .get(session.id, &Caller::local(), &Endpoint::All)
+            .is_none()
+    );
+    assert!(
+        sessions
+            .get(
+                session.id,
+                &Caller::local(),
+                &Endpoint::Contract("desk".into())
+            )
+            .is_some()
+    );
     sessions.end(&session);
-    assert!(sessions.get(session.id, &Caller::local(), &Endpoint::Contract("desk".into())).is_none());
+    assert!(
+        sessions
+            .get(
+                session.id,
+                &Caller::local(),
+                &Endpoint::Contract("desk".into())
+            )
+            .is_none()
+    );
     assert!(session.ended().is_cancelled());
 }
 

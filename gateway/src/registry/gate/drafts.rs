@@ -7,7 +7,10 @@ use weir_audit::AdminAct;
 use weir_contracts::{Contract, Version, diff::Diff};
 use weir_state::{DraftHead, NewDraft, Source, StateError, VersionRow};
 
-use super::{ChangeClass, DraftStatus, Gate, GateError, Role, Submission, artifact, change_class, digest, still_on};
+use super::{
+    ChangeClass, DraftStatus, Gate, GateError, Role, Submission, artifact, change_class, digest,
+    still_on,
+};
 use crate::identity::now_ms;
 
 /// The class and the rule of a draft that would retire its contract.
@@ -42,8 +45,13 @@ impl Gate {
     ) -> Result<Held, GateError> {
         let report = serde_json::to_string(&change).expect("a diff is plain data");
         let (class, fingerprint) = (change_class(change.class), change.fingerprint.clone());
-        let held = self.store_held(submission, contract, base, class, &fingerprint, &report).await?;
-        Ok(Held { diff: Some(change), ..held })
+        let held = self
+            .store_held(submission, contract, base, class, &fingerprint, &report)
+            .await?;
+        Ok(Held {
+            diff: Some(change),
+            ..held
+        })
     }
 
     pub(super) async fn store_held(
@@ -87,12 +95,22 @@ impl Gate {
 
     /// Asks for a contract to be retired: its tools go away, its history stays. Always held. `on` is the
     /// [`revision`](super::revision) that the decision rests on; another one refuses it, and `None` stands for any.
-    pub async fn ask_to_retire(&self, name: &str, by: &str, on: Option<i64>) -> Result<Held, GateError> {
+    pub async fn ask_to_retire(
+        &self,
+        name: &str,
+        by: &str,
+        on: Option<i64>,
+    ) -> Result<Held, GateError> {
         let live = self.live();
         still_on(on, name, live.get(name))?;
         let current = live.get(name).ok_or(StateError::Unknown("live contract"))?;
         let base = current.contract.version.to_string();
-        let tools: Vec<&str> = current.contract.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let tools: Vec<&str> = current
+            .contract
+            .tools
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect();
         let fingerprint = digest(&[RETIRE, name, &base]);
         let items: Vec<Value> = tools
             .iter()
@@ -135,9 +153,17 @@ impl Gate {
     }
 
     /// Publishes a draft as it was reported, or does nothing. The version now live; `None` when it was retired.
-    pub async fn publish(&self, id: &str, approval: &Approval<'_>) -> Result<(DraftHead, Option<Version>), GateError> {
+    pub async fn publish(
+        &self,
+        id: &str,
+        approval: &Approval<'_>,
+    ) -> Result<(DraftHead, Option<Version>), GateError> {
         self.refresh().await?;
-        let draft = self.state.draft(id).await?.ok_or(StateError::Unknown("draft"))?;
+        let draft = self
+            .state
+            .draft(id)
+            .await?
+            .ok_or(StateError::Unknown("draft"))?;
         let head = draft.head;
         self.may_publish(&head, approval)?;
         let base = head.base.as_deref();
@@ -154,15 +180,27 @@ impl Gate {
                     published_ms: now_ms(),
                     published_by: approval.by.to_owned(),
                 };
-                let source = Source { origin: head.origin, owner: head.owner.as_deref() };
-                self.publish_row(&contract, base, source, &row, Some(id)).await?;
+                let source = Source {
+                    origin: head.origin,
+                    owner: head.owner.as_deref(),
+                };
+                self.publish_row(&contract, base, source, &row, Some(id))
+                    .await?;
                 self.refresh().await?;
                 Ok((head, Some(contract.version)))
             }
             None => {
                 let change = self.begin(None).await?;
-                let change = change.switch(&head.contract, base, None, Some(id), now_ms(), approval.by);
-                self.recorded(AdminAct::Retire, &head.contract, &head.fingerprint, approval.by, change).await?;
+                let change =
+                    change.switch(&head.contract, base, None, Some(id), now_ms(), approval.by);
+                self.recorded(
+                    AdminAct::Retire,
+                    &head.contract,
+                    &head.fingerprint,
+                    approval.by,
+                    change,
+                )
+                .await?;
                 self.refresh().await?;
                 Ok((head, None))
             }
@@ -175,21 +213,37 @@ impl Gate {
         }
         let needs = Role::for_class(draft.class);
         if approval.role < needs {
-            return Err(GateError::Role { class: draft.class, needs });
+            return Err(GateError::Role {
+                class: draft.class,
+                needs,
+            });
         }
         if approval.fingerprint != draft.fingerprint {
             return Err(GateError::Fingerprint(draft.fingerprint.clone()));
         }
-        let live = self.live().get(&draft.contract).map(|live| live.contract.version.to_string());
+        let live = self
+            .live()
+            .get(&draft.contract)
+            .map(|live| live.contract.version.to_string());
         if live != draft.base {
             let word = |version: Option<String>| version.unwrap_or_else(|| "nothing".to_owned());
-            return Err(GateError::Outdated { base: word(draft.base.clone()), live: word(live) });
+            return Err(GateError::Outdated {
+                base: word(draft.base.clone()),
+                live: word(live),
+            });
         }
         Ok(())
     }
 
     pub async fn discard(&self, id: &str, by: &str) -> Result<(), GateError> {
-        self.recorded(AdminAct::Reject, id, "", by, self.state.discard(id, now_ms(), by)).await
+        self.recorded(
+            AdminAct::Reject,
+            id,
+            "",
+            by,
+            self.state.discard(id, now_ms(), by),
+        )
+        .await
     }
 }
 

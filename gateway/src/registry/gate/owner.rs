@@ -10,13 +10,17 @@ impl Gate {
     /// where another folder owns it.
     pub async fn own(&self, contract: &str, folder: &str) -> Result<Option<GateError>, GateError> {
         let live = self.live();
-        let Some(current) =
-            live.get(contract).filter(|current| matches!(current.origin, Origin::File | Origin::Upstream))
+        let Some(current) = live
+            .get(contract)
+            .filter(|current| matches!(current.origin, Origin::File | Origin::Upstream))
         else {
             return Ok(None);
         };
         let owner = current.owner.as_deref();
-        let owned = |owner: &str| GateError::Owned { contract: contract.to_owned(), owner: owner.to_owned() };
+        let owned = |owner: &str| GateError::Owned {
+            contract: contract.to_owned(),
+            owner: owner.to_owned(),
+        };
         match owner {
             Some(owner) if owner == folder => return Ok(None),
             Some(owner) if Path::new(owner).exists() => return Ok(Some(owned(owner))),
@@ -35,7 +39,10 @@ impl Gate {
             return Ok(None);
         }
         // Somebody else was faster.
-        let now = self.live().get(contract).and_then(|live| live.owner.clone());
+        let now = self
+            .live()
+            .get(contract)
+            .and_then(|live| live.owner.clone());
         Ok(now.filter(|now| now != folder).map(|now| owned(&now)))
     }
 }

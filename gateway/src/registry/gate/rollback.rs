@@ -34,21 +34,46 @@ impl Gate {
     }
 
     /// Finds an earlier version, and how it differs from what is live.
-    pub(super) async fn way_back(&self, name: &str, to: &str, on: Option<i64>) -> Result<WayBack, GateError> {
+    pub(super) async fn way_back(
+        &self,
+        name: &str,
+        to: &str,
+        on: Option<i64>,
+    ) -> Result<WayBack, GateError> {
         self.refresh().await?;
-        let target = self.state.version(name, to).await?.ok_or(StateError::Unknown("version"))?;
+        let target = self
+            .state
+            .version(name, to)
+            .await?
+            .ok_or(StateError::Unknown("version"))?;
         let target = artifact(name, &target.artifact)?;
         let live = self.live();
         let current = live.get(name);
         still_on(on, name, current)?;
-        let before = self.before(name, current).await?.ok_or(StateError::Unknown("contract"))?;
+        let before = self
+            .before(name, current)
+            .await?
+            .ok_or(StateError::Unknown("contract"))?;
         let change = diff(&before, &target);
-        Ok(WayBack { target, change, base: current.map(|current| current.contract.version.to_string()) })
+        Ok(WayBack {
+            target,
+            change,
+            base: current.map(|current| current.contract.version.to_string()),
+        })
     }
 
     /// Makes the target live, if what it was compared with still is.
-    pub(super) async fn go_back(&self, name: &str, back: WayBack, approval: &Approval<'_>) -> Result<Diff, GateError> {
-        let WayBack { target, change, base } = back;
+    pub(super) async fn go_back(
+        &self,
+        name: &str,
+        back: WayBack,
+        approval: &Approval<'_>,
+    ) -> Result<Diff, GateError> {
+        let WayBack {
+            target,
+            change,
+            base,
+        } = back;
         let class = change_class(change.class);
         let needs = Role::for_class(class);
         if approval.role < needs {
@@ -59,9 +84,23 @@ impl Gate {
         }
         let to = target.version.to_string();
         let switch = self.begin(Some(&target)).await?;
-        let switch = switch.switch(name, base.as_deref(), Some(&to), None, now_ms(), approval.by);
+        let switch = switch.switch(
+            name,
+            base.as_deref(),
+            Some(&to),
+            None,
+            now_ms(),
+            approval.by,
+        );
         let subject = format!("{name}@{to}");
-        self.recorded(AdminAct::Rollback, &subject, &change.fingerprint, approval.by, switch).await?;
+        self.recorded(
+            AdminAct::Rollback,
+            &subject,
+            &change.fingerprint,
+            approval.by,
+            switch,
+        )
+        .await?;
         self.refresh().await?;
         Ok(change)
     }

@@ -9,24 +9,40 @@ use std::{
 use super::*;
 use crate::testing;
 
-const API: Source<'_> = Source { origin: Origin::Api, owner: None };
+const API: Source<'_> = Source {
+    origin: Origin::Api,
+    owner: None,
+};
 
 /// Returns contracts that each have one tool, which has the same name in all of them.
 async fn contracts(names: &[&str]) -> Vec<Arc<Contract>> {
     let gateway = testing::gateway(|_| {}).await;
-    let of: Vec<(&str, &[&str])> = names.iter().map(|name| (*name, &["find_part"] as &[&str])).collect();
+    let of: Vec<(&str, &[&str])> = names
+        .iter()
+        .map(|name| (*name, &["find_part"] as &[&str]))
+        .collect();
     testing::publish(&gateway, &of);
     gateway.snapshot().contracts.clone()
 }
 
 fn submission(contract: &Contract) -> Submission<'_> {
     let contract = contract.clone();
-    Submission { contract, source: "", origin: Origin::Api, owner: None, by: "ann", hold: false, on: None }
+    Submission {
+        contract,
+        source: "",
+        origin: Origin::Api,
+        owner: None,
+        by: "ann",
+        hold: false,
+        on: None,
+    }
 }
 
 /// Opens the state once more, as another process does.
 async fn gate(folder: &tempfile::TempDir) -> Gate {
-    let state = State::open(&folder.path().join("state")).await.expect("opened");
+    let state = State::open(&folder.path().join("state"))
+        .await
+        .expect("opened");
     Gate::new(Arc::new(state), Arc::new(Audit::none()))
 }
 
@@ -40,7 +56,10 @@ async fn of_two_processes_one_gets_the_name_of_a_tool() {
     two.refresh().await.expect("read");
     one.submit(submission(depot)).await.expect("published");
     assert!(two.live().is_empty(), "it has not looked again");
-    let lock = Lock { contract: Contract::clone(desk), approvals: Vec::new() };
+    let lock = Lock {
+        contract: Contract::clone(desk),
+        approvals: Vec::new(),
+    };
     match two.restore(&lock, "desk", API).await {
         Err(GateError::Refused(problems)) => {
             let message = "the tool `find_part` is defined by the contract `depot` already";
@@ -57,10 +76,16 @@ async fn an_older_reading_never_takes_the_place_of_a_newer_one() {
     let contracts = contracts(&["desk"]).await;
     let folder = tempfile::tempdir().expect("a folder");
     let first = gate(&folder).await;
-    first.submit(submission(&contracts[0])).await.expect("published");
+    first
+        .submit(submission(&contracts[0]))
+        .await
+        .expect("published");
     let switch = async |base: Option<&str>, to: Option<&str>| {
         let change = first.state().change_live().await.expect("begun");
-        change.switch("desk", base, to, None, 1, "ann").await.expect("switched");
+        change
+            .switch("desk", base, to, None, 1, "ann")
+            .await
+            .expect("switched");
     };
     for polls in 1..1000 {
         let gate = Gate::new(first.state().clone(), Arc::new(Audit::none()));
@@ -72,13 +97,17 @@ async fn an_older_reading_never_takes_the_place_of_a_newer_one() {
         }
         switch(Some("1.0.0"), None).await;
         // The newer reading either waits for the older one, or has ended before it goes on.
-        let newer = tokio::time::timeout(std::time::Duration::from_millis(50), gate.refresh()).await;
+        let newer =
+            tokio::time::timeout(std::time::Duration::from_millis(50), gate.refresh()).await;
         older.await.expect("read");
         match newer {
             Ok(newer) => newer.expect("read"),
             Err(_) => gate.refresh().await.expect("read"),
         }
-        assert!(gate.live().is_empty(), "the older reading was stopped after {polls} polls");
+        assert!(
+            gate.live().is_empty(),
+            "the older reading was stopped after {polls} polls"
+        );
         switch(None, Some("1.0.0")).await;
     }
     panic!("it never ended");
@@ -94,19 +123,39 @@ async fn desk(tools: &[&str]) -> Arc<Contract> {
 /// Between the look at the difference and the change, somebody publishes a further version.
 #[tokio::test]
 async fn a_rollback_undoes_no_version_that_its_approval_never_saw() {
-    let versions = [desk(&["a"]).await, desk(&["a", "b"]).await, desk(&["a", "b", "c"]).await];
+    let versions = [
+        desk(&["a"]).await,
+        desk(&["a", "b"]).await,
+        desk(&["a", "b", "c"]).await,
+    ];
     let folder = tempfile::tempdir().expect("a folder");
     let gate = gate(&folder).await;
-    gate.submit(submission(&versions[0])).await.expect("published");
-    gate.submit(submission(&versions[1])).await.expect("published");
+    gate.submit(submission(&versions[0]))
+        .await
+        .expect("published");
+    gate.submit(submission(&versions[1]))
+        .await
+        .expect("published");
     let live = || gate.live()["desk"].contract.version.to_string();
     let on = revision(gate.live().get("desk"));
-    let back = gate.way_back("desk", "1.0.0", Some(on)).await.expect("there");
+    let back = gate
+        .way_back("desk", "1.0.0", Some(on))
+        .await
+        .expect("there");
     let fingerprint = back.change.fingerprint.clone();
-    gate.submit(submission(&versions[2])).await.expect("published");
-    let approval = Approval { by: "ann", role: Role::Operator, fingerprint: &fingerprint };
+    gate.submit(submission(&versions[2]))
+        .await
+        .expect("published");
+    let approval = Approval {
+        by: "ann",
+        role: Role::Operator,
+        fingerprint: &fingerprint,
+    };
     let undone = gate.go_back("desk", back, &approval).await;
-    assert!(matches!(undone, Err(GateError::State(StateError::Moved(_)))), "{undone:?}");
+    assert!(
+        matches!(undone, Err(GateError::State(StateError::Moved(_)))),
+        "{undone:?}"
+    );
     let undone = gate.roll_back("desk", "1.0.0", &approval, Some(on)).await;
     assert!(matches!(undone, Err(GateError::Changed(_))), "{undone:?}");
     let retired = gate.ask_to_retire("desk", "ann", Some(on)).await;
@@ -115,8 +164,13 @@ async fn a_rollback_undoes_no_version_that_its_approval_never_saw() {
 
     let on = Some(revision(gate.live().get("desk")));
     let back = gate.way_back("desk", "1.0.0", on).await.expect("there");
-    let approval = Approval { fingerprint: &back.change.fingerprint.clone(), ..approval };
-    gate.roll_back("desk", "1.0.0", &approval, on).await.expect("it is what was looked at");
+    let approval = Approval {
+        fingerprint: &back.change.fingerprint.clone(),
+        ..approval
+    };
+    gate.roll_back("desk", "1.0.0", &approval, on)
+        .await
+        .expect("it is what was looked at");
     assert_eq!(live(), "1.0.0");
 }
 
@@ -127,8 +181,18 @@ async fn what_was_made_on_a_retired_contract_is_refused_once_it_is_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let gate = gate(&folder).await;
     let on = Some(revision(gate.live().get("desk")));
-    gate.submit(Submission { on, ..submission(&contract) }).await.expect("nothing of it is live");
-    let refused = gate.submit(Submission { on, ..submission(&contract) }).await;
+    gate.submit(Submission {
+        on,
+        ..submission(&contract)
+    })
+    .await
+    .expect("nothing of it is live");
+    let refused = gate
+        .submit(Submission {
+            on,
+            ..submission(&contract)
+        })
+        .await;
     assert!(matches!(refused, Err(GateError::Changed(_))), "{refused:?}");
 }
 
@@ -141,13 +205,22 @@ async fn a_later_text_of_the_same_version_is_known_to_every_process() {
     one.submit(submission(&contract)).await.expect("published");
     two.refresh().await.expect("read");
     let before = two.live()["desk"].contract.clone();
-    let verdict = one.submit(Submission { source: "# later", ..submission(&contract) }).await.expect("kept");
+    let verdict = one
+        .submit(Submission {
+            source: "# later",
+            ..submission(&contract)
+        })
+        .await
+        .expect("kept");
     assert!(matches!(verdict, Verdict::Unchanged { .. }), "{verdict:?}");
     two.refresh().await.expect("read");
     for gate in [&one, &two] {
         assert_eq!(gate.live()["desk"].source, "# later");
     }
-    assert!(Arc::ptr_eq(&before, &two.live()["desk"].contract), "what is served is not made anew");
+    assert!(
+        Arc::ptr_eq(&before, &two.live()["desk"].contract),
+        "what is served is not made anew"
+    );
 }
 
 /// Polls a future so many times; `None` if it has not ended by then.
@@ -156,7 +229,11 @@ async fn polled<F: Future>(mut future: Pin<&mut F>, mut times: usize) -> Option<
         Poll::Ready(output) => Poll::Ready(Some(output)),
         Poll::Pending => {
             times -= 1;
-            if times == 0 { Poll::Ready(None) } else { Poll::Pending }
+            if times == 0 {
+                Poll::Ready(None)
+            } else {
+                Poll::Pending
+            }
         }
     })
     .await

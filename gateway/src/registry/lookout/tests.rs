@@ -33,14 +33,35 @@ async fn a_server_that_lists_something_else_again_and_again_is_looked_at_less_of
     for number in 0..3 {
         hold("restless", number, now_ms()).await;
     }
-    assert_eq!((registry.apart("restless").await, registry.restless("restless").await), (APART, None));
+    assert_eq!(
+        (
+            registry.apart("restless").await,
+            registry.restless("restless").await
+        ),
+        (APART, None)
+    );
     for number in 3..30 {
         hold("restless", number, now_ms()).await;
         hold("once", number, 1).await;
     }
     assert_eq!(registry.apart("restless").await, RESTLESS_APART);
-    assert_eq!(registry.apart("once").await, APART, "it has come to rest since");
-    assert!(registry.restless("once").await.is_some_and(|note| note.starts_with("at least 20 drafts were replaced")));
+    assert_eq!(
+        registry.apart("once").await,
+        APART,
+        "it has come to rest since"
+    );
+    assert!(
+        registry
+            .restless("once")
+            .await
+            .is_some_and(|note| note.starts_with("at least 20 drafts were replaced"))
+    );
     let pending = state.pending(Some("restless")).await.expect("read");
-    assert_eq!(pending.iter().map(|head| head.id.as_str()).collect::<Vec<_>>(), ["restless29"]);
+    assert_eq!(
+        pending
+            .iter()
+            .map(|head| head.id.as_str())
+            .collect::<Vec<_>>(),
+        ["restless29"]
+    );
 }

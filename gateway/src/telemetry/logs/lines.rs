@@ -80,10 +80,18 @@ impl Lines {
                     return;
                 }
                 waiting.idle = true;
-                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                waiting = self
+                    .changed
+                    .wait(waiting)
+                    .unwrap_or_else(PoisonError::into_inner);
             }
-            let held = self.changed.wait_timeout_while(waiting, HELD, |waiting| !waiting.ended);
-            mem::swap(&mut held.unwrap_or_else(PoisonError::into_inner).0.bytes, &mut bytes);
+            let held = self
+                .changed
+                .wait_timeout_while(waiting, HELD, |waiting| !waiting.ended);
+            mem::swap(
+                &mut held.unwrap_or_else(PoisonError::into_inner).0.bytes,
+                &mut bytes,
+            );
             // Nobody is left to be told of a failure.
             let _ = to.write_all(&bytes).and_then(|()| to.flush());
             bytes.clear();
@@ -162,6 +170,10 @@ mod tests {
         drop(go);
         writer.end();
         let written: usize = taken.iter().sum();
-        assert_eq!(written, 3 * WAITING_MAX - lost * line.len(), "what was not lost is written at the end");
+        assert_eq!(
+            written,
+            3 * WAITING_MAX - lost * line.len(),
+            "what was not lost is written at the end"
+        );
     }
 }

@@ -77,16 +77,29 @@ pub(super) struct Agents {
 struct AgentSeries([IntCounter; 5]);
 
 impl ToolMeter {
-    pub fn new(tool: Arc<str>, contract: Arc<str>, version: Version, adapter: Option<Arc<str>>) -> Self {
+    pub fn new(
+        tool: Arc<str>,
+        contract: Arc<str>,
+        version: Version,
+        adapter: Option<Arc<str>>,
+    ) -> Self {
         let contract_version = format!("{contract}@{version}").into();
-        Self { tool, contract, contract_version, version, adapter, series: OnceLock::new() }
+        Self {
+            tool,
+            contract,
+            contract_version,
+            version,
+            adapter,
+            series: OnceLock::new(),
+        }
     }
 }
 
 impl ToolSeries {
     /// Returns the counter of a code; `None` stands for a call that went well.
     pub(super) fn outcome(&self, code: Option<Code>) -> &IntCounter {
-        code.and_then(|code| self.codes.get(code as usize)).unwrap_or(&self.ok)
+        code.and_then(|code| self.codes.get(code as usize))
+            .unwrap_or(&self.ok)
     }
 }
 
@@ -98,20 +111,42 @@ impl Tools {
         folded: &IntCounterVec,
         most: usize,
     ) -> Self {
-        let other = Arc::new(series(&calls, &durations, &adapters, [OTHER, "", ""], OTHER));
+        let other = Arc::new(series(
+            &calls,
+            &durations,
+            &adapters,
+            [OTHER, "", ""],
+            OTHER,
+        ));
         let folded_tools = folded.with_label_values(&["tool"]);
         let folded_adapters = folded.with_label_values(&["adapter"]);
-        Self { calls, durations, adapters, most, known: Mutex::default(), other, folded_tools, folded_adapters }
+        Self {
+            calls,
+            durations,
+            adapters,
+            most,
+            known: Mutex::default(),
+            other,
+            folded_tools,
+            folded_adapters,
+        }
     }
 
     /// Returns series that stand for no tool at all.
     pub(super) fn named(&self, name: &str) -> ToolSeries {
-        series(&self.calls, &self.durations, &self.adapters, [name, "", ""], OTHER)
+        series(
+            &self.calls,
+            &self.durations,
+            &self.adapters,
+            [name, "", ""],
+            OTHER,
+        )
     }
 
     /// Returns the series of a tool: looked up once, then kept with it.
     pub(super) fn of<'a>(&self, tool: &'a ToolMeter) -> &'a ToolSeries {
-        tool.series.get_or_init(|| self.find(&mut self.known(), tool))
+        tool.series
+            .get_or_init(|| self.find(&mut self.known(), tool))
     }
 
     /// Publishes the tools of a new snapshot, which count from 0. Those that are gone keep their series until the room
@@ -120,7 +155,10 @@ impl Tools {
         let tools: Vec<_> = tools.collect();
         let live: HashSet<Key> = tools.iter().map(|tool| key(tool)).collect();
         let mut known = self.known();
-        let new = live.iter().filter(|key| !known.tools.contains_key(*key)).count();
+        let new = live
+            .iter()
+            .filter(|key| !known.tools.contains_key(*key))
+            .count();
         if known.tools.len() + new > self.most {
             self.forget(&mut known, &live);
         }
@@ -143,13 +181,21 @@ impl Tools {
         let adapter = self.adapter(known, tool.adapter.as_ref());
         let version = tool.version.to_string();
         let labels = [&*tool.tool, &*tool.contract, &version];
-        let made = Arc::new(series(&self.calls, &self.durations, &self.adapters, labels, &adapter));
+        let made = Arc::new(series(
+            &self.calls,
+            &self.durations,
+            &self.adapters,
+            labels,
+            &adapter,
+        ));
         known.tools.insert(key, made.clone());
         made
     }
 
     fn adapter(&self, known: &mut Known, adapter: Option<&Arc<str>>) -> Arc<str> {
-        let Some(adapter) = adapter else { return OTHER.into() };
+        let Some(adapter) = adapter else {
+            return OTHER.into();
+        };
         if known.adapters.contains(adapter) {
             return adapter.clone();
         }
@@ -168,13 +214,19 @@ impl Tools {
             if live.contains(key) {
                 return true;
             }
-            let (contract, version) = contract_version.rsplit_once('@').unwrap_or((contract_version, ""));
+            let (contract, version) = contract_version
+                .rsplit_once('@')
+                .unwrap_or((contract_version, ""));
             for outcome in outcomes() {
-                let _ = self.calls.remove_label_values(&[tool, contract, version, outcome]);
+                let _ = self
+                    .calls
+                    .remove_label_values(&[tool, contract, version, outcome]);
             }
             if !names.contains(&**tool) {
                 for error in ERRORS {
-                    let _ = self.durations.remove_label_values(&["tools/call", tool, error]);
+                    let _ = self
+                        .durations
+                        .remove_label_values(&["tools/call", tool, error]);
                 }
             }
             false
@@ -189,12 +241,20 @@ impl Tools {
 impl Agents {
     pub(super) fn new(calls: IntCounterVec, folded: &IntCounterVec) -> Self {
         let other = AgentSeries(RESULTS.map(|result| calls.with_label_values(&[OTHER, result])));
-        Self { calls, known: DashMap::default(), other, folded: folded.with_label_values(&["agent"]) }
+        Self {
+            calls,
+            known: DashMap::default(),
+            other,
+            folded: folded.with_label_values(&["agent"]),
+        }
     }
 
     /// Counts a call of an agent. `result` is one of [`RESULTS`].
     pub(super) fn count(&self, agent: &Arc<str>, result: &str) {
-        let at = RESULTS.iter().position(|known| *known == result).unwrap_or(RESULTS.len() - 1);
+        let at = RESULTS
+            .iter()
+            .position(|known| *known == result)
+            .unwrap_or(RESULTS.len() - 1);
         if let Some(series) = self.known.get(agent) {
             return series.0[at].inc();
         }
@@ -202,7 +262,8 @@ impl Agents {
             self.folded.inc();
             return self.other.0[at].inc();
         }
-        let made = AgentSeries(RESULTS.map(|result| self.calls.with_label_values(&[&**agent, result])));
+        let made =
+            AgentSeries(RESULTS.map(|result| self.calls.with_label_values(&[&**agent, result])));
         made.0[at].inc();
         self.known.insert(agent.clone(), Arc::new(made));
     }

@@ -18,12 +18,14 @@ pub struct Row {
 }
 
 /// The bounds that OpenTelemetry advises for MCP, with finer ones below: many sources answer within a millisecond.
-const OPERATION: &[f64] =
-    &[0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+const OPERATION: &[f64] = &[
+    0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0,
+    120.0, 300.0,
+];
 /// Microseconds to milliseconds: what Weir itself takes.
 const FINE: &[f64] = &[
-    0.000_002, 0.000_005, 0.000_01, 0.000_02, 0.000_03, 0.000_05, 0.000_075, 0.000_1, 0.000_15, 0.000_2, 0.000_5,
-    0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 1.0,
+    0.000_002, 0.000_005, 0.000_01, 0.000_02, 0.000_03, 0.000_05, 0.000_075, 0.000_1, 0.000_15,
+    0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 1.0,
 ];
 
 pub const CALLS: Row = Row {
@@ -98,7 +100,12 @@ pub const REFUSALS: Row = Row {
     labels: &["what", "reason"],
     help: "Who was turned away before there was a call. The reason `admin key` is the admin API.",
 };
-pub const IN_FLIGHT: Row = Row { name: "weir_in_flight_calls", kind: Gauge, labels: &[], help: "Calls running now." };
+pub const IN_FLIGHT: Row = Row {
+    name: "weir_in_flight_calls",
+    kind: Gauge,
+    labels: &[],
+    help: "Calls running now.",
+};
 pub const IN_FLIGHT_MAX: Row = Row {
     name: "weir_in_flight_calls_max",
     kind: Gauge,
@@ -111,10 +118,18 @@ pub const TASKS: Row = Row {
     labels: &[],
     help: "Calls that went on after their request was answered, and are kept: for an hour, ended or not.",
 };
-pub const SESSIONS: Row =
-    Row { name: "weir_sessions", kind: Gauge, labels: &[], help: "Legacy sessions that are open." };
-pub const STREAMS: Row =
-    Row { name: "weir_streams", kind: Gauge, labels: &[], help: "Notification streams that are open." };
+pub const SESSIONS: Row = Row {
+    name: "weir_sessions",
+    kind: Gauge,
+    labels: &[],
+    help: "Legacy sessions that are open.",
+};
+pub const STREAMS: Row = Row {
+    name: "weir_streams",
+    kind: Gauge,
+    labels: &[],
+    help: "Notification streams that are open.",
+};
 pub const PLUGIN_CALLS: Row = Row {
     name: "weir_plugin_calls_total",
     kind: Counter,
@@ -248,10 +263,18 @@ pub const AUDIT_FAILURES: Row = Row {
     labels: &[],
     help: "Writes and syncs of the audit trail that failed.",
 };
-pub const AUDIT_RECORDS: Row =
-    Row { name: "weir_audit_records_total", kind: Counter, labels: &[], help: "Records in this process's chain." };
-pub const AUDIT_BYTES: Row =
-    Row { name: "weir_audit_bytes_total", kind: Counter, labels: &[], help: "Bytes of those records." };
+pub const AUDIT_RECORDS: Row = Row {
+    name: "weir_audit_records_total",
+    kind: Counter,
+    labels: &[],
+    help: "Records in this process's chain.",
+};
+pub const AUDIT_BYTES: Row = Row {
+    name: "weir_audit_bytes_total",
+    kind: Counter,
+    labels: &[],
+    help: "Bytes of those records.",
+};
 pub const AUDIT_UNSYNCED: Row = Row {
     name: "weir_audit_unsynced_records",
     kind: Gauge,
@@ -292,8 +315,18 @@ pub const DRIFTED: Row = Row {
     labels: &[],
     help: "Collections whose source, at the last look, no longer served what their contract says.",
 };
-pub const TOOLS: Row = Row { name: "weir_tools", kind: Gauge, labels: &[], help: "Tools that are served." };
-pub const CONTRACTS: Row = Row { name: "weir_contracts", kind: Gauge, labels: &[], help: "Contracts that are served." };
+pub const TOOLS: Row = Row {
+    name: "weir_tools",
+    kind: Gauge,
+    labels: &[],
+    help: "Tools that are served.",
+};
+pub const CONTRACTS: Row = Row {
+    name: "weir_contracts",
+    kind: Gauge,
+    labels: &[],
+    help: "Contracts that are served.",
+};
 pub const GENERATION: Row = Row {
     name: "weir_snapshot_generation",
     kind: Gauge,
@@ -313,8 +346,12 @@ pub const LOG_LINES_LOST: Row = Row {
     labels: &[],
     help: "Log lines that were lost because nobody took them from stderr. The audit trail has every call all the same.",
 };
-pub const BUILD: Row =
-    Row { name: "weir_build_info", kind: Gauge, labels: &["version"], help: "1, with the version of this build." };
+pub const BUILD: Row = Row {
+    name: "weir_build_info",
+    kind: Gauge,
+    labels: &["version"],
+    help: "1, with the version of this build.",
+};
 
 pub const TABLE: &[&Row] = &[
     &CALLS,
@@ -387,8 +424,17 @@ pub fn page() -> String {
             Gauge => "gauge",
             Histogram(_) => "histogram",
         };
-        let labels: Vec<String> = row.labels.iter().map(|label| format!("`{label}`")).collect();
-        page.push_str(&format!("| `{}` | {kind} | {} | {} |\n", row.name, labels.join(", "), row.help));
+        let labels: Vec<String> = row
+            .labels
+            .iter()
+            .map(|label| format!("`{label}`"))
+            .collect();
+        page.push_str(&format!(
+            "| `{}` | {kind} | {} | {} |\n",
+            row.name,
+            labels.join(", "),
+            row.help
+        ));
     }
     page.push_str("\nBuckets, in seconds:\n\n");
     for row in TABLE {
@@ -410,6 +456,10 @@ mod tests {
         if std::env::var_os("WEIR_BLESS").is_some() {
             std::fs::write(path, page()).expect("written");
         }
-        assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page(), "run the tests with WEIR_BLESS=1");
+        assert_eq!(
+            std::fs::read_to_string(path).unwrap_or_default(),
+            page(),
+            "run the tests with WEIR_BLESS=1"
+        );
     }
 }

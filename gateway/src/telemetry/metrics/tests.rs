@@ -26,8 +26,11 @@ fn series(text: &str) -> usize {
 }
 
 fn value(text: &str, series: &str) -> f64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no series {series} in\n{text}"))
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.and_then(|value| value.parse().ok())
+        .unwrap_or_else(|| panic!("no series {series} in\n{text}"))
 }
 
 #[tokio::test]
@@ -41,7 +44,8 @@ async fn a_hundred_thousand_random_names_leave_no_series_behind() {
     }
     let after = text(&gateway);
     assert_eq!(series(&after), before);
-    let unknown = "weir_calls_total{contract=\"\",outcome=\"unknown_tool\",tool=\"_unknown\",version=\"\"}";
+    let unknown =
+        "weir_calls_total{contract=\"\",outcome=\"unknown_tool\",tool=\"_unknown\",version=\"\"}";
     assert_eq!(value(&after, unknown), 100_001.0);
 }
 
@@ -49,7 +53,9 @@ async fn a_hundred_thousand_random_names_leave_no_series_behind() {
 async fn a_published_tool_counts_from_zero_and_a_refusal_by_its_reason() {
     let gateway = testing::gateway(|_| {}).await;
     let of = |outcome: &str| {
-        format!("weir_calls_total{{contract=\"depot\",outcome=\"{outcome}\",tool=\"find_part\",version=\"1.0.0\"}}")
+        format!(
+            "weir_calls_total{{contract=\"depot\",outcome=\"{outcome}\",tool=\"find_part\",version=\"1.0.0\"}}"
+        )
     };
     let before = text(&gateway);
     for outcome in ["ok", "invalid_arguments", "unavailable"] {
@@ -59,11 +65,36 @@ async fn a_published_tool_counts_from_zero_and_a_refusal_by_its_reason() {
     call(&gateway, "find_part", r#"{"id":"1"}"#).await;
     let after = text(&gateway);
     assert_eq!(value(&after, &of("invalid_arguments")), 1.0);
-    assert_eq!(value(&after, &of("unavailable")), 1.0, "there is no adapter");
-    assert_eq!(value(&after, "weir_invalid_arguments_total{reason=\"missing_required\"}"), 1.0);
-    assert_eq!(value(&after, "weir_invalid_arguments_total{reason=\"unknown_argument\"}"), 1.0);
-    assert_eq!(value(&after, "weir_agent_calls_total{agent=\"local\",result=\"refused\"}"), 1.0);
-    assert_eq!(value(&after, "weir_call_stage_seconds_count{stage=\"adapter\"}"), 1.0);
+    assert_eq!(
+        value(&after, &of("unavailable")),
+        1.0,
+        "there is no adapter"
+    );
+    assert_eq!(
+        value(
+            &after,
+            "weir_invalid_arguments_total{reason=\"missing_required\"}"
+        ),
+        1.0
+    );
+    assert_eq!(
+        value(
+            &after,
+            "weir_invalid_arguments_total{reason=\"unknown_argument\"}"
+        ),
+        1.0
+    );
+    assert_eq!(
+        value(
+            &after,
+            "weir_agent_calls_total{agent=\"local\",result=\"refused\"}"
+        ),
+        1.0
+    );
+    assert_eq!(
+        value(&after, "weir_call_stage_seconds_count{stage=\"adapter\"}"),
+        1.0
+    );
     assert_eq!(value(&after, "weir_call_overhead_seconds_count"), 2.0);
 }
 
@@ -77,17 +108,41 @@ async fn tools_beyond_the_bound_share_a_series() {
         let tools: Vec<&str> = chunk.iter().map(String::as_str).collect();
         testing::publish(&gateway, &[("desk", &tools)]);
         let after = text(&gateway);
-        assert!(series(&after) <= before, "{} series, {before} before", series(&after));
-        assert!(after.contains(&format!("tool=\"{}\"", tools[0])), "{} has no series", tools[0]);
+        assert!(
+            series(&after) <= before,
+            "{} series, {before} before",
+            series(&after)
+        );
+        assert!(
+            after.contains(&format!("tool=\"{}\"", tools[0])),
+            "{} has no series",
+            tools[0]
+        );
     }
     let tools: Vec<&str> = names.iter().map(String::as_str).collect();
     testing::publish(&gateway, &[("desk", &tools)]);
     let snapshot = gateway.snapshot();
-    snapshot.catalogue.tools().for_each(|tool| gateway.metrics().tools.of(&tool.meter).outcome(None).inc());
+    snapshot
+        .catalogue
+        .tools()
+        .for_each(|tool| gateway.metrics().tools.of(&tool.meter).outcome(None).inc());
     let after = text(&gateway);
-    assert!(series(&after) <= before, "{} series, {before} before", series(&after));
-    assert_eq!(value(&after, "weir_calls_total{contract=\"\",outcome=\"ok\",tool=\"_other\",version=\"\"}"), 36.0);
-    assert_eq!(value(&after, "weir_series_folded_total{label=\"tool\"}"), 36.0);
+    assert!(
+        series(&after) <= before,
+        "{} series, {before} before",
+        series(&after)
+    );
+    assert_eq!(
+        value(
+            &after,
+            "weir_calls_total{contract=\"\",outcome=\"ok\",tool=\"_other\",version=\"\"}"
+        ),
+        36.0
+    );
+    assert_eq!(
+        value(&after, "weir_series_folded_total{label=\"tool\"}"),
+        36.0
+    );
 }
 
 #[test]
@@ -95,7 +150,12 @@ fn a_scraper_shows_the_token_or_goes_away() {
     let guarded = Metrics::new(1, Some("s3cret"));
     assert!(guarded.are_guarded());
     assert!(guarded.admit(Credential::Key("s3cret")));
-    for wrong in [Credential::None, Credential::Malformed, Credential::Key("s3cre"), Credential::Key("")] {
+    for wrong in [
+        Credential::None,
+        Credential::Malformed,
+        Credential::Key("s3cre"),
+        Credential::Key(""),
+    ] {
         assert!(!guarded.admit(wrong));
     }
 }
@@ -105,9 +165,13 @@ fn a_scraper_shows_the_token_or_goes_away() {
 async fn every_row_of_the_table_is_scraped() {
     let gateway = testing::gateway(|_| {}).await;
     let text = text(&gateway);
-    let named: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let named: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
+        .collect();
     for name in &named {
-        let known = table::TABLE.iter().any(|row| row.name == *name) || name.starts_with("process_");
+        let known =
+            table::TABLE.iter().any(|row| row.name == *name) || name.starts_with("process_");
         assert!(known, "{name} is not in the table");
     }
     for row in table::TABLE {
@@ -116,6 +180,10 @@ async fn every_row_of_the_table_is_scraped() {
             || row.labels.contains(&"upstream")
             || row.name.starts_with("weir_audit_")
             || row.name == "weir_agent_calls_total";
-        assert!(absent || named.contains(&row.name), "{} is not scraped", row.name);
+        assert!(
+            absent || named.contains(&row.name),
+            "{} is not scraped",
+            row.name
+        );
     }
 }

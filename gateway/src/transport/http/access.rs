@@ -69,11 +69,19 @@ impl Current {
     pub(super) fn new(gateway: &Arc<Gateway>, local: SocketAddr) -> anyhow::Result<Self> {
         let config = Arc::clone(&gateway.config());
         let access = Access::new(&config.http, local)?;
-        Ok(Self { gateway: gateway.clone(), local, made: ArcSwap::from_pointee((config, access)) })
+        Ok(Self {
+            gateway: gateway.clone(),
+            local,
+            made: ArcSwap::from_pointee((config, access)),
+        })
     }
 
     /// Returns the Origin, if there is one and it may call.
-    pub(super) fn check<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, Refused> {
+    pub(super) fn check<'h>(
+        &self,
+        uri: &Uri,
+        headers: &'h HeaderMap,
+    ) -> Result<Option<&'h HeaderValue>, Refused> {
         let config = self.gateway.config();
         // A configuration is taken over only when these rules can be made of it.
         if !Arc::ptr_eq(&self.made.load().0, &config)
@@ -95,34 +103,52 @@ impl Access {
         let mut hosts = Vec::new();
         for host in &http.hosts {
             let host = Authority::parse(host).with_context(|| {
-                format!("[http] hosts: `{host}` is not a host name or address with an optional port")
+                format!(
+                    "[http] hosts: `{host}` is not a host name or address with an optional port"
+                )
             })?;
             hosts.push(host);
         }
         let mut origins = Vec::new();
         for origin in &http.origins {
-            let origin = Origin::parse(origin)
-                .with_context(|| format!("[http] origins: `{origin}` is not an origin such as https://app.example"))?;
+            let origin = Origin::parse(origin).with_context(|| {
+                format!("[http] origins: `{origin}` is not an origin such as https://app.example")
+            })?;
             origins.push(origin);
         }
         if let Some(url) = &http.public_url {
-            let (host, origin) = public(url)
-                .with_context(|| format!("[http] public_url: `{url}` is not a URL such as https://mcp.example/mcp"))?;
+            let (host, origin) = public(url).with_context(|| {
+                format!("[http] public_url: `{url}` is not a URL such as https://mcp.example/mcp")
+            })?;
             hosts.push(host);
             origins.push(origin);
         }
         let listen = Some(local.ip().to_canonical()).filter(|address| !address.is_unspecified());
-        Ok(Self { hosts, origins, listen })
+        Ok(Self {
+            hosts,
+            origins,
+            listen,
+        })
     }
 
-    fn check<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, Refused> {
-        self.check_hosts(uri, headers).map_err(|error| Refused { what: "host", error })?;
-        self.check_origin(headers).map_err(|error| Refused { what: "origin", error })
+    fn check<'h>(
+        &self,
+        uri: &Uri,
+        headers: &'h HeaderMap,
+    ) -> Result<Option<&'h HeaderValue>, Refused> {
+        self.check_hosts(uri, headers).map_err(|error| Refused {
+            what: "host",
+            error,
+        })?;
+        self.check_origin(headers).map_err(|error| Refused {
+            what: "origin",
+            error,
+        })
     }
 
     fn check_hosts(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), RpcError> {
-        let host =
-            single(headers, header::HOST)?.ok_or_else(|| RpcError::refused(400, "the Host header is missing"))?;
+        let host = single(headers, header::HOST)?
+            .ok_or_else(|| RpcError::refused(400, "the Host header is missing"))?;
         self.check_host(host.to_str().unwrap_or_default())?;
         // A request that names its authority in the target is for that one, whatever Host says.
         match uri.authority() {
@@ -131,14 +157,22 @@ impl Access {
         }
     }
 
-    fn check_origin<'h>(&self, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, RpcError> {
-        let Some(origin) = single(headers, header::ORIGIN)? else { return Ok(None) };
+    fn check_origin<'h>(
+        &self,
+        headers: &'h HeaderMap,
+    ) -> Result<Option<&'h HeaderValue>, RpcError> {
+        let Some(origin) = single(headers, header::ORIGIN)? else {
+            return Ok(None);
+        };
         let text = origin.to_str().unwrap_or_default();
         match Origin::parse(text).is_some_and(|origin| self.allows(&origin)) {
             true => Ok(Some(origin)),
             false => Err(RpcError::refused(
                 403,
-                format!("the Origin `{}` may not call; allow it in the config: [http] origins", shown(text)),
+                format!(
+                    "the Origin `{}` may not call; allow it in the config: [http] origins",
+                    shown(text)
+                ),
             )),
         }
     }
@@ -148,7 +182,10 @@ impl Access {
             true => Ok(()),
             false => Err(RpcError::refused(
                 403,
-                format!("the Host `{}` is not served here; allow it in the config: [http] hosts", shown(text)),
+                format!(
+                    "the Host `{}` is not served here; allow it in the config: [http] hosts",
+                    shown(text)
+                ),
             )),
         }
     }
@@ -168,7 +205,11 @@ impl Access {
     fn allows(&self, origin: &Origin) -> bool {
         let served = match origin {
             Origin::Web { host, port, .. } => {
-                self.is_own(host) || self.serves(&Authority { host: host.clone(), port: Some(*port) })
+                self.is_own(host)
+                    || self.serves(&Authority {
+                        host: host.clone(),
+                        port: Some(*port),
+                    })
             }
             Origin::Other(_) => false,
         };
@@ -176,7 +217,8 @@ impl Access {
     }
 
     fn is_own(&self, host: &Host) -> bool {
-        host.is_loopback() || matches!(host, Host::Address(address) if self.listen == Some(*address))
+        host.is_loopback()
+            || matches!(host, Host::Address(address) if self.listen == Some(*address))
     }
 }
 
@@ -187,7 +229,10 @@ impl Authority {
         let (host, rest) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (address, rest) = rest.split_once(']')?;
-                (Host::Address(IpAddr::V6(address.parse::<Ipv6Addr>().ok()?).to_canonical()), rest)
+                (
+                    Host::Address(IpAddr::V6(address.parse::<Ipv6Addr>().ok()?).to_canonical()),
+                    rest,
+                )
             }
             None => {
                 let end = text.find(':').unwrap_or(text.len());
@@ -196,7 +241,9 @@ impl Authority {
         };
         let port = match rest.strip_prefix(':') {
             None if rest.is_empty() => None,
-            Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some(digits)
+                if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
                 Some(digits.parse().ok()?)
             }
             _ => return None,
@@ -215,7 +262,9 @@ impl Host {
 
     fn parse(text: &str) -> Option<Self> {
         let name = text.strip_suffix('.').unwrap_or(text);
-        let clean = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+        let clean = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
         if name.is_empty() || name.ends_with('.') || name.starts_with('.') || !clean {
             return None;
         }
@@ -236,11 +285,17 @@ impl Origin {
         let secure = match scheme.as_str() {
             "http" => false,
             "https" => true,
-            _ if rest.is_empty() || rest.contains(|character: char| character.is_whitespace()) => return None,
+            _ if rest.is_empty() || rest.contains(|character: char| character.is_whitespace()) => {
+                return None;
+            }
             _ => return Some(Self::Other(format!("{scheme}://{rest}"))),
         };
         let Authority { host, port } = Authority::parse(rest)?;
-        Some(Self::Web { secure, host, port: port.unwrap_or(if secure { 443 } else { 80 }) })
+        Some(Self::Web {
+            secure,
+            host,
+            port: port.unwrap_or(if secure { 443 } else { 80 }),
+        })
     }
 }
 
@@ -258,9 +313,15 @@ pub(super) fn preflight(request: &HeaderMap, from_allowed_origin: bool) -> Respo
     if let Some(asked) = request.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
     }
-    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    headers.insert(
+        header::ACCESS_CONTROL_MAX_AGE,
+        HeaderValue::from_static("600"),
+    );
     if request.contains_key("access-control-request-private-network") {
-        headers.insert("access-control-allow-private-network", HeaderValue::from_static("true"));
+        headers.insert(
+            "access-control-allow-private-network",
+            HeaderValue::from_static("true"),
+        );
     }
     response
 }
@@ -277,7 +338,9 @@ pub(super) fn expose(response: &mut HeaderMap, origin: &HeaderValue) {
 
 /// Returns `true` if the request is for this machine by a name of loopback.
 pub(super) fn is_own(headers: &HeaderMap) -> bool {
-    let host = headers.get(header::HOST).and_then(|host| Authority::parse(host.to_str().ok()?));
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| Authority::parse(host.to_str().ok()?));
     host.is_some_and(|authority| authority.host.is_loopback())
 }
 
@@ -287,14 +350,23 @@ fn public(url: &str) -> Option<(Authority, Origin)> {
     let origin = Origin::parse(&format!("{scheme}://{authority}"))?;
     matches!(origin, Origin::Web { .. }).then_some(())?;
     // The proxy in front may pass on its own port or none.
-    Some((Authority { port: None, ..Authority::parse(authority)? }, origin))
+    Some((
+        Authority {
+            port: None,
+            ..Authority::parse(authority)?
+        },
+        origin,
+    ))
 }
 
 fn single(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&HeaderValue>, RpcError> {
     let mut values = headers.get_all(&name).iter();
     match (values.next(), values.next()) {
         (value, None) => Ok(value),
-        (_, Some(_)) => Err(RpcError::refused(400, format!("the {name} header is given more than once"))),
+        (_, Some(_)) => Err(RpcError::refused(
+            400,
+            format!("the {name} header is given more than once"),
+        )),
     }
 }
 

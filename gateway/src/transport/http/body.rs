@@ -17,11 +17,21 @@ const UNKNOWN_CALLER_ARRIVAL_MAX: Duration = Duration::from_millis(250);
 /// A body takes no longer to arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 
-pub(super) async fn read(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Result<Bytes, RpcError> {
+pub(super) async fn read(
+    headers: &HeaderMap,
+    mut body: Body,
+    bytes_max: usize,
+) -> Result<Bytes, RpcError> {
     content_type(headers)?;
-    let too_large =
-        || RpcError::refused(413, format!("the body is larger than {bytes_max} bytes ([http] body_max_bytes)"));
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let too_large = || {
+        RpcError::refused(
+            413,
+            format!("the body is larger than {bytes_max} bytes ([http] body_max_bytes)"),
+        )
+    };
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > bytes_max as u64) {
         drain(body, bytes_max).await;
         return Err(too_large());
@@ -39,19 +49,29 @@ pub(super) async fn read(headers: &HeaderMap, mut body: Body, bytes_max: usize) 
             Err(too_large())
         }
         Ok(Err(_)) => Err(RpcError::invalid_request("the body broke off")),
-        Err(_) => Err(RpcError::refused(408, format!("the body did not arrive within {} s", ARRIVAL_MAX.as_secs()))),
+        Err(_) => Err(RpcError::refused(
+            408,
+            format!("the body did not arrive within {} s", ARRIVAL_MAX.as_secs()),
+        )),
     }
 }
 
 /// Reads the body of someone who is refused before it counts, for the id of the request: within narrow bounds, or not
 /// at all.
 pub(super) async fn read_of_unknown_caller(headers: &HeaderMap, body: Body) -> Option<Bytes> {
-    let declared = headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<usize>().ok()?;
+    let declared = headers
+        .get(header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse::<usize>()
+        .ok()?;
     if declared > UNKNOWN_CALLER_BYTES_MAX {
         return None;
     }
     let collecting = Limited::new(body, UNKNOWN_CALLER_BYTES_MAX).collect();
-    let collected = tokio::time::timeout(UNKNOWN_CALLER_ARRIVAL_MAX, collecting).await.ok()?;
+    let collected = tokio::time::timeout(UNKNOWN_CALLER_ARRIVAL_MAX, collecting)
+        .await
+        .ok()?;
     Some(collected.ok()?.to_bytes())
 }
 
@@ -64,13 +84,25 @@ async fn drain(body: Body, bytes_max: usize) {
 
 fn content_type(headers: &HeaderMap) -> Result<(), RpcError> {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
-    let (first, more) = (values.next().and_then(|value| value.to_str().ok()), values.next().is_some());
+    let (first, more) = (
+        values.next().and_then(|value| value.to_str().ok()),
+        values.next().is_some(),
+    );
     if more || !first.is_some_and(is_json) {
-        return Err(RpcError::refused(415, "the Content-Type must be application/json"));
+        return Err(RpcError::refused(
+            415,
+            "the Content-Type must be application/json",
+        ));
     }
-    let encoded = headers.get_all(header::CONTENT_ENCODING).iter().any(|value| value != "identity");
+    let encoded = headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .any(|value| value != "identity");
     match encoded {
-        true => Err(RpcError::refused(415, "the body must not be compressed (Content-Encoding)")),
+        true => Err(RpcError::refused(
+            415,
+            "the body must not be compressed (Content-Encoding)",
+        )),
         false => Ok(()),
     }
 }
@@ -78,7 +110,9 @@ fn content_type(headers: &HeaderMap) -> Result<(), RpcError> {
 /// Returns `true` for `application/json`, which must be UTF-8 if it names a charset.
 fn is_json(value: &str) -> bool {
     let mut parts = value.split(';').map(|part| part.trim_matches([' ', '\t']));
-    let json = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
+    let json = parts
+        .next()
+        .is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
     json && parts.all(|parameter| match parameter.split_once('=') {
         Some((name, charset)) if name.eq_ignore_ascii_case("charset") => {
             charset.trim_matches('"').eq_ignore_ascii_case("utf-8")

@@ -1,6 +1,8 @@
 //! Connections: accepted within a bound, with timeouts against slow clients, and drained at the end.
 
-use std::{convert::Infallible, future::Future, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible, future::Future, net::SocketAddr, pin::pin, sync::Arc, time::Duration,
+};
 
 use axum::response::Response;
 use hyper::{Request, body::Incoming, server::conn::http1, service::Service};
@@ -42,12 +44,18 @@ pub(crate) async fn with_peer<T>(work: impl Future<Output = T>, peer: Option<Soc
 
 /// A service that answers the requests of all connections.
 pub(crate) trait Answering:
-    Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
+    Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + 'static
 {
 }
 
 impl<S> Answering for S where
-    S: Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static
 {
 }
 
@@ -60,7 +68,9 @@ pub(crate) async fn serve(
     ending: &CancellationToken,
 ) {
     let connections = TaskTracker::new();
-    let room = Arc::new(Semaphore::new(connections_max.clamp(1, Semaphore::MAX_PERMITS)));
+    let room = Arc::new(Semaphore::new(
+        connections_max.clamp(1, Semaphore::MAX_PERMITS),
+    ));
     let mut shutdown = pin!(shutdown);
     loop {
         // Without room the next client waits in the system's queue.
@@ -75,7 +85,8 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let connection = PEER.scope(peer, connection(stream, service.clone(), ending.clone()));
+                let connection =
+                    PEER.scope(peer, connection(stream, service.clone(), ending.clone()));
                 connections.spawn(async move {
                     connection.await;
                     drop(permit);
@@ -91,8 +102,14 @@ pub(crate) async fn serve(
     drop(listener);
     ending.cancel();
     connections.close();
-    if tokio::time::timeout(DRAIN_MAX, connections.wait()).await.is_err() {
-        tracing::warn!(connections = connections.len(), "clients that do not read their answers are left");
+    if tokio::time::timeout(DRAIN_MAX, connections.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            connections = connections.len(),
+            "clients that do not read their answers are left"
+        );
     }
 }
 

@@ -39,7 +39,10 @@ pub(super) const REST: Door = Door {
 };
 
 /// The page that describes them, which people open.
-pub(super) const REFERENCE: Door = Door { asks_people: true, ..REST };
+pub(super) const REFERENCE: Door = Door {
+    asks_people: true,
+    ..REST
+};
 
 pub(super) const FORMS: Door = Door {
     segment: "forms",
@@ -74,7 +77,11 @@ impl Door {
         let mut response = if head.method == Method::OPTIONS {
             access::preflight(&head.headers, origin.is_some())
         } else {
-            let password = if self.asks_people { password(&head.headers) } else { None };
+            let password = if self.asks_people {
+                password(&head.headers)
+            } else {
+                None
+            };
             let credential = match &password {
                 Some(password) => Credential::Key(password),
                 None => {
@@ -85,7 +92,13 @@ impl Door {
             match server.gateway.identities().resolve(credential) {
                 Ok(caller) => answer(caller, head, body).await,
                 Err(refused) => {
-                    audit.refused(RefusedWhat::Identity, &place, credential.id(), address(), &refused.to_string());
+                    audit.refused(
+                        RefusedWhat::Identity,
+                        &place,
+                        credential.id(),
+                        address(),
+                        &refused.to_string(),
+                    );
                     self.unauthorized(refused)
                 }
             }
@@ -125,10 +138,14 @@ impl Door {
     fn unauthorized(&self, refused: Refused) -> Response {
         let mut response = refusal(&RpcError::unauthorized(refused.message()));
         let challenge = match self.asks_people {
-            true => HeaderValue::from_static("Basic realm=\"weir: the key is the password\", charset=\"UTF-8\""),
+            true => HeaderValue::from_static(
+                "Basic realm=\"weir: the key is the password\", charset=\"UTF-8\"",
+            ),
             false => HeaderValue::from_static(refused.challenge()),
         };
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, challenge);
         response
     }
 }
@@ -140,22 +157,33 @@ pub(super) fn is_read(method: &Method) -> bool {
 
 /// Takes a page or a document from the rate of its agent: it counts as a request.
 pub(super) fn within_rate(server: &Server, caller: &Caller, place: &str) -> Result<(), RpcError> {
-    server.gateway.buckets().request(caller, Instant::now().into_std()).map_err(|wait| {
-        server.gateway.audit().refused_rate(place, &caller.agent);
-        RpcError::rate_limited(wait)
-    })
+    server
+        .gateway
+        .buckets()
+        .request(caller, Instant::now().into_std())
+        .map_err(|wait| {
+            server.gateway.audit().refused_rate(place, &caller.agent);
+            RpcError::rate_limited(wait)
+        })
 }
 
 /// Answers that the caller sees no such contract.
 pub(super) fn unknown_contract(server: &Server, caller: &Caller, place: &str) -> Response {
     server.gateway.audit().refused_access(place, &caller.agent);
-    problem(404, "unknown_contract", "No such contract is served here.".to_owned()).into_response()
+    problem(
+        404,
+        "unknown_contract",
+        "No such contract is served here.".to_owned(),
+    )
+    .into_response()
 }
 
 /// Returns the password of `Authorization: Basic …`; the key itself says whose it is.
 fn password(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let (text, None) = (values.next()?.to_str().ok()?, values.next()) else { return None };
+    let (text, None) = (values.next()?.to_str().ok()?, values.next()) else {
+        return None;
+    };
     let (scheme, encoded) = text.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
         return None;
@@ -171,16 +199,27 @@ pub(super) fn refusal(error: &RpcError) -> Response {
         _ => "refused",
     };
     let answer = problem(error.status, code, error.message.to_string());
-    let mut response = Answer { retry_after_s: error.retry_after_s, ..answer }.into_response();
+    let mut response = Answer {
+        retry_after_s: error.retry_after_s,
+        ..answer
+    }
+    .into_response();
     if matches!(error.status, 401 | 403 | 408 | 413 | 415) {
         // The body, or the rest of it, is not waited for.
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
 pub(super) fn not_allowed(allow: &'static str) -> Response {
-    let mut response = refusal(&RpcError::refused(405, format!("the methods allowed here are {allow}")));
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    let mut response = refusal(&RpcError::refused(
+        405,
+        format!("the methods allowed here are {allow}"),
+    ));
+    response
+        .headers_mut()
+        .insert(header::ALLOW, HeaderValue::from_static(allow));
     response
 }

@@ -26,9 +26,17 @@ pub(super) async fn index(
         let snapshot = server.gateway.snapshot();
         let endpoint = Endpoint::Contract(contract.as_str().into());
         let listing = snapshot.catalogue.listing(&endpoint, caller.access())?;
-        let title = listing.server.title.as_deref().unwrap_or(&listing.server.name);
+        let title = listing
+            .server
+            .title
+            .as_deref()
+            .unwrap_or(&listing.server.name);
         let tools = listing.tools.entries().iter().map(|tool| &*tool.tool);
-        Some(html(page::index(title, listing.server.instructions.as_deref(), tools)))
+        Some(html(page::index(
+            title,
+            listing.server.instructions.as_deref(),
+            tools,
+        )))
     };
     door::FORMS.page(&server, &contract, request, show).await
 }
@@ -46,7 +54,11 @@ pub(super) async fn tool(
                 return refusal(&error);
             }
             let snapshot = server.gateway.snapshot();
-            match snapshot.catalogue.tool(&Endpoint::Contract(contract.as_str().into()), &tool, caller.access()) {
+            match snapshot.catalogue.tool(
+                &Endpoint::Contract(contract.as_str().into()),
+                &tool,
+                caller.access(),
+            ) {
                 Some(tool) => html(page::tool(&tool.tool)),
                 None => rest::unknown_tool(&tool).into_response(),
             }
@@ -59,9 +71,21 @@ pub(super) async fn tool(
 pub(super) fn html(page: String) -> Response {
     let mut response = Response::new(Body::from(page));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(page::policy()));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(page::policy()),
+    );
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("no-referrer"),
+    );
     response
 }

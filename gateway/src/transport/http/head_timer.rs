@@ -26,7 +26,9 @@ struct Until {
 impl HeadTimer {
     /// Creates a timer. The first wait lasts no shorter than `first`.
     pub(super) fn new(first: Duration) -> Self {
-        Self { clock: Arc::new(Mutex::new(Box::pin(tokio::time::sleep(first)))) }
+        Self {
+            clock: Arc::new(Mutex::new(Box::pin(tokio::time::sleep(first)))),
+        }
     }
 }
 
@@ -36,7 +38,10 @@ impl Timer for HeadTimer {
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
-        Box::pin(Until { deadline, clock: self.clock.clone() })
+        Box::pin(Until {
+            deadline,
+            clock: self.clock.clone(),
+        })
     }
 }
 

@@ -41,20 +41,29 @@ pub(super) async fn request(
         Ok(context) => context,
         Err(error) => return reply::error(Some(&id), &error),
     };
-    let scope = RequestScope { client: context.client().cloned(), ..scope };
+    let scope = RequestScope {
+        client: context.client().cloned(),
+        ..scope
+    };
     let answered = legacy::admit(id.clone(), method, params, context.version, Some(headers))
         .and_then(|request| methods::answer(&scope, &server.subscriptions, request));
     match answered {
         Ok(Reply::Answer(body)) => reply::json(200, body),
         Ok(Reply::Call(call)) => {
-            let (channel, messages) = call.channel(context.client(), server.subscriptions.ending()).unzip();
+            let (channel, messages) = call
+                .channel(context.client(), server.subscriptions.ending())
+                .unzip();
             let running = start(server, scope, &context, call.into_owned(), channel);
             match messages {
-                None => running.await.map_or_else(reply::unanswered, |answer| reply::json(answer.status, answer.body)),
+                None => running.await.map_or_else(reply::unanswered, |answer| {
+                    reply::json(answer.status, answer.body)
+                }),
                 Some(messages) => reply::after_messages(running, messages).await,
             }
         }
-        Ok(Reply::Subscribe(_)) => reply::error(Some(&id), &RpcError::unknown_method(method, false)),
+        Ok(Reply::Subscribe(_)) => {
+            reply::error(Some(&id), &RpcError::unknown_method(method, false))
+        }
         Err(error) => reply::error(Some(&id), &error),
     }
 }
@@ -84,11 +93,17 @@ pub(super) fn response(
     response: &wire::Response<'_>,
 ) -> Response {
     match LegacyContext::of(server, scope, headers) {
-        Ok(LegacyContext { session: Some(session), .. }) => {
+        Ok(LegacyContext {
+            session: Some(session),
+            ..
+        }) => {
             session.client.answered(response);
             reply::accepted()
         }
-        Ok(_) => reply::error(None, &RpcError::invalid_request("nothing was asked that this could answer")),
+        Ok(_) => reply::error(
+            None,
+            &RpcError::invalid_request("nothing was asked that this could answer"),
+        ),
         Err(error) => reply::refusal(&error),
     }
 }
@@ -103,21 +118,35 @@ pub(super) async fn batch(
         Ok(context) => context,
         Err(error) => return reply::refusal(&error),
     };
-    let scope = RequestScope { client: context.client().cloned(), ..scope };
+    let scope = RequestScope {
+        client: context.client().cloned(),
+        ..scope
+    };
     if !context.version.has_batches() {
         let version = context.version.as_str();
-        return reply::error(None, &RpcError::invalid_request(format!("{version} has no batches")));
+        return reply::error(
+            None,
+            &RpcError::invalid_request(format!("{version} has no batches")),
+        );
     }
-    let messages: Vec<_> = elements.iter().map(|element| Message::read(element.get())).collect();
+    let messages: Vec<_> = elements
+        .iter()
+        .map(|element| Message::read(element.get()))
+        .collect();
     let initializes = |message: &Result<Message<'_>, _>| matches!(message, Ok(Message::Request { method, .. } | Message::Notification { method, .. }) if method == "initialize");
     if messages.iter().any(initializes) {
-        return reply::error(None, &RpcError::invalid_request("`initialize` must not be part of a batch"));
+        return reply::error(
+            None,
+            &RpcError::invalid_request("`initialize` must not be part of a batch"),
+        );
     }
     let mut batch = Batch::default();
     for message in messages {
         match message {
             Ok(Message::Request { id, method, params }) => {
-                in_batch(&mut batch, server, &scope, headers, &context, id, &method, params);
+                in_batch(
+                    &mut batch, server, &scope, headers, &context, id, &method, params,
+                );
             }
             Ok(Message::Notification { method, params }) => context.notice(server, &method, params),
             Ok(Message::Response(response)) => {
@@ -131,7 +160,10 @@ pub(super) async fn batch(
     if batch.is_empty() {
         return reply::accepted();
     }
-    batch.message().await.map_or_else(reply::unanswered, |message| reply::json(200, message))
+    batch
+        .message()
+        .await
+        .map_or_else(reply::unanswered, |message| reply::json(200, message))
 }
 
 /// Returns the stream of a session's notifications. Without a session there is nothing to stream, which clients expect.
@@ -140,20 +172,36 @@ pub(super) fn get(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap
         return reply::not_allowed("POST");
     }
     let session = match LegacyContext::of(server, &scope, headers) {
-        Ok(LegacyContext { session: Some(session), .. }) => session,
+        Ok(LegacyContext {
+            session: Some(session),
+            ..
+        }) => session,
         Ok(_) => return reply::not_allowed("POST"),
         Err(error) => return reply::refusal(&error),
     };
-    if let Err(error) = door::within_rate(server, &scope.caller, &format!("GET {}", scope.endpoint)) {
+    if let Err(error) = door::within_rate(server, &scope.caller, &format!("GET {}", scope.endpoint))
+    {
         return reply::refusal(&error);
     }
     let (ended, stream) = match session.take_stream(|| server.subscriptions.admit(&scope.caller)) {
         Ok(taken) => taken,
-        Err(error) => return reply::refusal(&RpcError { status: 503, ..error }),
+        Err(error) => {
+            return reply::refusal(&RpcError {
+                status: 503,
+                ..error
+            });
+        }
     };
     let caller = scope.caller.clone();
     let changes = Changes::of_client(Arc::new(scope), &session.client);
-    let state = (server.clone(), session, changes, (ended, caller), reply::keep_alive(), stream);
+    let state = (
+        server.clone(),
+        session,
+        changes,
+        (ended, caller),
+        reply::keep_alive(),
+        stream,
+    );
     // The comment sends the headers on their way.
     let opening = stream::iter([Ok(reply::comment())]);
     reply::events(opening.chain(stream::unfold(state, async |mut state| {
@@ -176,7 +224,10 @@ pub(super) fn delete(server: &Server, scope: &RequestScope, headers: &HeaderMap)
         return reply::not_allowed("POST");
     }
     match LegacyContext::of(server, scope, headers) {
-        Ok(LegacyContext { session: Some(session), .. }) => {
+        Ok(LegacyContext {
+            session: Some(session),
+            ..
+        }) => {
             server.sessions.end(&session);
             let mut response = reply::accepted();
             *response.status_mut() = axum::http::StatusCode::NO_CONTENT;
@@ -199,18 +250,31 @@ impl LegacyContext {
         let named = legacy::header_version(headers)?;
         let mut ids = headers.get_all(SESSION_HEADER).iter();
         let Some(id) = ids.next() else {
-            return Ok(Self { session: None, version: named.unwrap_or(Version::LEGACY_ASSUMED) });
+            return Ok(Self {
+                session: None,
+                version: named.unwrap_or(Version::LEGACY_ASSUMED),
+            });
         };
         if ids.next().is_some() {
-            return Err(RpcError::invalid_request("the Mcp-Session-Id header is given more than once"));
+            return Err(RpcError::invalid_request(
+                "the Mcp-Session-Id header is given more than once",
+            ));
         }
         let session = id
             .to_str()
             .ok()
             .and_then(SessionId::parse)
             .and_then(|id| server.sessions.get(id, &scope.caller, &scope.endpoint))
-            .ok_or_else(|| RpcError::refused(404, "there is no such session, or it has ended: initialize again"))?;
-        Ok(Self { version: session.version, session: Some(session) })
+            .ok_or_else(|| {
+                RpcError::refused(
+                    404,
+                    "there is no such session, or it has ended: initialize again",
+                )
+            })?;
+        Ok(Self {
+            version: session.version,
+            session: Some(session),
+        })
     }
 
     fn client(&self) -> Option<&Arc<Client>> {
@@ -218,32 +282,58 @@ impl LegacyContext {
     }
 
     fn notice(&self, server: &Server, method: &str, params: GivenParams<'_>) {
-        if let (Some(session), Notice::Cancelled(request)) = (&self.session, Notice::read(method, params)) {
+        if let (Some(session), Notice::Cancelled(request)) =
+            (&self.session, Notice::read(method, params))
+        {
             server.calls.cancel(&(session.id, request));
         }
     }
 }
 
-fn initialize(server: &Server, scope: RequestScope, headers: &HeaderMap, id: Id<'_>, params: Params<'_>) -> Response {
+fn initialize(
+    server: &Server,
+    scope: RequestScope,
+    headers: &HeaderMap,
+    id: Id<'_>,
+    params: Params<'_>,
+) -> Response {
     let session = match SessionId::random() {
         Ok(session) => session,
-        Err(_) => return reply::error(Some(&id), &RpcError::internal("no random number could be had")),
+        Err(_) => {
+            return reply::error(
+                Some(&id),
+                &RpcError::internal("no random number could be had"),
+            );
+        }
     };
     let client = Arc::new(Client::new(session.number(), scope.gateway.announcements()));
-    let scope = RequestScope { client: Some(client.clone()), ..scope };
-    let answered =
-        legacy::admit(id.clone(), "initialize", params, Version::LEGACY_LATEST, Some(headers)).and_then(|request| {
-            let version = request.version;
-            match methods::answer(&scope, &server.subscriptions, request)? {
-                Reply::Answer(body) => Ok((body, version)),
-                Reply::Call(_) | Reply::Subscribe(_) => Err(RpcError::internal("initialize is answered at once")),
+    let scope = RequestScope {
+        client: Some(client.clone()),
+        ..scope
+    };
+    let answered = legacy::admit(
+        id.clone(),
+        "initialize",
+        params,
+        Version::LEGACY_LATEST,
+        Some(headers),
+    )
+    .and_then(|request| {
+        let version = request.version;
+        match methods::answer(&scope, &server.subscriptions, request)? {
+            Reply::Answer(body) => Ok((body, version)),
+            Reply::Call(_) | Reply::Subscribe(_) => {
+                Err(RpcError::internal("initialize is answered at once"))
             }
-        });
+        }
+    });
     let (body, version) = match answered {
         Ok(answered) => answered,
         Err(error) => return reply::error(Some(&id), &error),
     };
-    let session = server.sessions.open(session, client, scope.caller, scope.endpoint, version);
+    let session = server
+        .sessions
+        .open(session, client, scope.caller, scope.endpoint, version);
     let mut response = reply::json(200, body);
     let header = HeaderValue::from_str(&session.id.to_string()).expect("hexadecimal digits");
     response.headers_mut().insert(SESSION_HEADER, header);
@@ -251,7 +341,10 @@ fn initialize(server: &Server, scope: RequestScope, headers: &HeaderMap, id: Id<
 }
 
 /// In a batch nothing is said before the answer, which is one array.
-#[expect(clippy::too_many_arguments, reason = "a request and where it came from")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a request and where it came from"
+)]
 fn in_batch(
     batch: &mut Batch,
     server: &Arc<Server>,
@@ -262,17 +355,28 @@ fn in_batch(
     method: &str,
     params: GivenParams<'_>,
 ) {
-    let answered = batch.room().and_then(|()| params.read()).and_then(|params| {
-        let request = legacy::admit(id.clone(), method, params, context.version, Some(headers))?;
-        methods::answer(scope, &server.subscriptions, request)
-    });
+    let answered = batch
+        .room()
+        .and_then(|()| params.read())
+        .and_then(|params| {
+            let request =
+                legacy::admit(id.clone(), method, params, context.version, Some(headers))?;
+            methods::answer(scope, &server.subscriptions, request)
+        });
     match answered {
         Ok(Reply::Call(call)) => {
             let running = start(server, scope.clone(), context, call.into_owned(), None);
-            batch.later(running.map(|answer| answer.map(|answer| answer.body)).boxed());
+            batch.later(
+                running
+                    .map(|answer| answer.map(|answer| answer.body))
+                    .boxed(),
+            );
         }
         Ok(Reply::Answer(body)) => batch.answer(body),
-        Ok(Reply::Subscribe(_)) => batch.answer(error_answer(Some(&id), &RpcError::unknown_method(method, false))),
+        Ok(Reply::Subscribe(_)) => batch.answer(error_answer(
+            Some(&id),
+            &RpcError::unknown_method(method, false),
+        )),
         Err(error) => batch.answer(error_answer(Some(&id), &error)),
     }
 }
@@ -285,13 +389,19 @@ fn start(
     call: Call<'static>,
     channel: Option<Arc<CallChannel>>,
 ) -> BoxFuture<'static, Option<Answer>> {
-    let in_flight =
-        context.session.as_ref().map(|session| server.calls.open((session.id, call.id.key()), session.ended()));
-    let cancel = in_flight.as_ref().map_or_else(CancellationToken::new, |call| call.token().clone());
+    let in_flight = context.session.as_ref().map(|session| {
+        server
+            .calls
+            .open((session.id, call.id.key()), session.ended())
+    });
+    let cancel = in_flight
+        .as_ref()
+        .map_or_else(CancellationToken::new, |call| call.token().clone());
     let id = call.id.clone();
     let task = server.tasks.spawn(async move {
         let _in_flight = in_flight;
         call.run(&scope, &cancel, channel).await
     });
-    task.map(move |answer| answer.unwrap_or_else(|_| Some(reply::failed(&id)))).boxed()
+    task.map(move |answer| answer.unwrap_or_else(|_| Some(reply::failed(&id))))
+        .boxed()
 }

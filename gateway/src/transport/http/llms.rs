@@ -33,7 +33,11 @@ pub(super) async fn contract_view(State(server): State<Arc<Server>>, request: Re
     answer(&server, Endpoint::Contract("view".into()), &request)
 }
 
-pub(super) async fn view(State(server): State<Arc<Server>>, Path(view): Path<String>, request: Request) -> Response {
+pub(super) async fn view(
+    State(server): State<Arc<Server>>,
+    Path(view): Path<String>,
+    request: Request,
+) -> Response {
     answer(&server, Endpoint::View(view.into()), &request)
 }
 
@@ -58,12 +62,22 @@ fn answer(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
 }
 
 fn page(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
-    let authorization = request.headers().get_all(header::AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+    let authorization = request
+        .headers()
+        .get_all(header::AUTHORIZATION)
+        .iter()
+        .map(HeaderValue::as_bytes);
     let credential = Credential::of_header(authorization);
     let caller = match server.gateway.identities().resolve(credential) {
         Ok(caller) => caller,
         Err(refused) => {
-            refuse(server, RefusedWhat::Identity, request, credential.id(), &refused.to_string());
+            refuse(
+                server,
+                RefusedWhat::Identity,
+                request,
+                credential.id(),
+                &refused.to_string(),
+            );
             return reply::unauthorized(refused, None);
         }
     };
@@ -81,9 +95,15 @@ fn page(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
         Ok(listing) => {
             let mut response = Response::new(Body::from(listing.llms().to_owned()));
             let headers = response.headers_mut();
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+            headers.insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("text/plain; charset=utf-8"),
+            );
             // Another caller may see other tools.
-            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+            headers.insert(
+                header::CACHE_CONTROL,
+                HeaderValue::from_static("private, no-cache"),
+            );
             response
         }
         Err(error) => reply::refusal(&error),
@@ -92,5 +112,8 @@ fn page(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
 
 fn refuse(server: &Server, what: RefusedWhat, request: &Request, id: Option<&str>, reason: &str) {
     let address = connections::peer().map(|peer| peer.ip());
-    server.gateway.audit().refused(what, request.uri().path(), id, address, reason);
+    server
+        .gateway
+        .audit()
+        .refused(what, request.uri().path(), id, address, reason);
 }

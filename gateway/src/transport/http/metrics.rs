@@ -17,7 +17,13 @@ use super::{access, reply};
 use crate::{gateway::Gateway, identity::Credential, scrape};
 
 /// The headers that proxies add to a request.
-const OF_PROXIES: [&str; 5] = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
+const OF_PROXIES: [&str; 5] = [
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-real-ip",
+];
 /// The version is that of the text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -32,10 +38,21 @@ struct Scrape {
 
 /// Returns the router of a listener. `local` is the address that it listens on, and `is_public` says whether agents call
 /// there.
-pub(crate) fn router(gateway: &Arc<Gateway>, local: SocketAddr, is_public: bool) -> anyhow::Result<Router> {
+pub(crate) fn router(
+    gateway: &Arc<Gateway>,
+    local: SocketAddr,
+    is_public: bool,
+) -> anyhow::Result<Router> {
     let access = access::Current::new(gateway, local)?;
-    let asked = Scrape { gateway: gateway.clone(), access, loopback: local.ip().is_loopback(), is_public };
-    Ok(Router::new().route("/metrics", get(answer)).with_state(Arc::new(asked)))
+    let asked = Scrape {
+        gateway: gateway.clone(),
+        access,
+        loopback: local.ip().is_loopback(),
+        is_public,
+    };
+    Ok(Router::new()
+        .route("/metrics", get(answer))
+        .with_state(Arc::new(asked)))
 }
 
 async fn answer(State(asked): State<Arc<Scrape>>, request: Request) -> Response {
@@ -54,7 +71,11 @@ async fn answer(State(asked): State<Arc<Scrape>>, request: Request) -> Response 
             );
         }
     }
-    let values = request.headers().get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+    let values = request
+        .headers()
+        .get_all(AUTHORIZATION)
+        .iter()
+        .map(HeaderValue::as_bytes);
     match metrics.admit(Credential::of_header(values)) {
         true => ([(CONTENT_TYPE, TEXT)], scrape::text(&asked.gateway)).into_response(),
         false => refused("send `Authorization: Bearer` with the token of [metrics]"),
@@ -67,11 +88,18 @@ impl Scrape {
     fn is_behind_proxy(&self, headers: &HeaderMap) -> bool {
         let http = &self.gateway.config().http;
         let is_expected = self.is_public && (!http.hosts.is_empty() || http.public_url.is_some());
-        is_expected || !access::is_own(headers) || OF_PROXIES.iter().any(|name| headers.contains_key(*name))
+        is_expected
+            || !access::is_own(headers)
+            || OF_PROXIES.iter().any(|name| headers.contains_key(*name))
     }
 }
 
 fn refused(message: &'static str) -> Response {
     let challenge = HeaderValue::from_static("Bearer realm=\"weir metrics\"");
-    (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, challenge)], format!("{message}\n")).into_response()
+    (
+        StatusCode::UNAUTHORIZED,
+        [(WWW_AUTHENTICATE, challenge)],
+        format!("{message}\n"),
+    )
+        .into_response()
 }

@@ -37,7 +37,9 @@ async fn run(server: &Server, scope: RequestScope, call: Call<'_>) -> Response {
         let gone = cancel.drop_guard_ref();
         let answer = call.run(&scope, &cancel, None).await;
         gone.disarm();
-        return answer.map_or_else(reply::unanswered, |answer| reply::json(answer.status, answer.body));
+        return answer.map_or_else(reply::unanswered, |answer| {
+            reply::json(answer.status, answer.body)
+        });
     };
     let (id, call) = (call.id.clone().into_owned(), call.into_owned());
     let work = {
@@ -51,12 +53,15 @@ async fn run(server: &Server, scope: RequestScope, call: Call<'_>) -> Response {
 
 fn listen(subscription: Subscription) -> Response {
     let state = (subscription, reply::keep_alive());
-    reply::events(stream::unfold(state, async |(mut subscription, mut keep_alive)| {
-        let bytes = tokio::select! {
-            biased;
-            message = subscription.next() => reply::frame([message?]),
-            _ = keep_alive.tick() => reply::comment(),
-        };
-        Some((Ok(bytes), (subscription, keep_alive)))
-    }))
+    reply::events(stream::unfold(
+        state,
+        async |(mut subscription, mut keep_alive)| {
+            let bytes = tokio::select! {
+                biased;
+                message = subscription.next() => reply::frame([message?]),
+                _ = keep_alive.tick() => reply::comment(),
+            };
+            Some((Ok(bytes), (subscription, keep_alive)))
+        },
+    ))
 }

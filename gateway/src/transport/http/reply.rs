@@ -28,8 +28,12 @@ const NO_SIGN_IN: &str = concat!(
 
 pub(super) fn json(status: u16, body: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(body));
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     response
 }
 
@@ -41,7 +45,9 @@ pub(super) fn error(id: Option<&Id<'_>>, error: &RpcError) -> Response {
 fn of_error(error: &RpcError, body: Vec<u8>) -> Response {
     let mut response = json(error.status, body);
     if let Some(seconds) = error.retry_after_s {
-        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, seconds.into());
     }
     response
 }
@@ -55,7 +61,9 @@ fn closing(error: &RpcError, body: Vec<u8>) -> Response {
     let mut response = of_error(error, body);
     if matches!(error.status, 401 | 403 | 408 | 413 | 415) {
         // The body, or the rest of it, is not waited for.
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
@@ -65,7 +73,10 @@ fn closing(error: &RpcError, body: Vec<u8>) -> Response {
 pub(super) fn unauthorized(refused: Refused, id: Option<&Id<'_>>) -> Response {
     let error = RpcError::unauthorized(refused.message());
     let mut response = closing(&error, error_answer(id, &error));
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(refused.challenge()));
+    response.headers_mut().insert(
+        header::WWW_AUTHENTICATE,
+        HeaderValue::from_static(refused.challenge()),
+    );
     response
 }
 
@@ -75,8 +86,13 @@ pub(super) fn no_sign_in(status: u16) -> Response {
 }
 
 pub(super) fn not_allowed(allow: &'static str) -> Response {
-    let mut response = refusal(&RpcError::refused(405, format!("the methods allowed here are {allow}")));
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    let mut response = refusal(&RpcError::refused(
+        405,
+        format!("the methods allowed here are {allow}"),
+    ));
+    response
+        .headers_mut()
+        .insert(header::ALLOW, HeaderValue::from_static(allow));
     response
 }
 
@@ -122,10 +138,15 @@ pub(super) fn unanswered() -> Response {
 }
 
 /// Returns a stream of events. `X-Accel-Buffering` keeps proxies from holding events back.
-pub(super) fn events(stream: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
+pub(super) fn events(
+    stream: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
+) -> Response {
     let mut response = Response::new(Body::from_stream(stream));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response

@@ -35,8 +35,7 @@ use crate::{
 
 /// Proof that the call is recorded.
 const RECEIPT: &str = "weir-receipt";
-const ASKS: &str =
-    "The tool asks its caller before it goes on, which plain HTTP cannot carry. Call it with an MCP client.";
+const ASKS: &str = "The tool asks its caller before it goes on, which plain HTTP cannot carry. Call it with an MCP client.";
 
 /// A call as it goes on by itself, whoever reads of it.
 struct Call {
@@ -87,9 +86,19 @@ pub(super) async fn call(
         Err(refused) => return refused,
     };
     drop(snapshot);
-    let trace = head.headers.get("traceparent").and_then(|value| methods::traceparent(value.to_str().ok()?));
+    let trace = head
+        .headers
+        .get("traceparent")
+        .and_then(|value| methods::traceparent(value.to_str().ok()?));
     let trace = trace.map(ToOwned::to_owned);
-    let call = Call { gateway: server.gateway.clone(), caller, endpoint, tool, arguments, trace };
+    let call = Call {
+        gateway: server.gateway.clone(),
+        caller,
+        endpoint,
+        tool,
+        arguments,
+        trace,
+    };
     if wants_events(&head.headers) {
         return events(server, call);
     }
@@ -120,15 +129,25 @@ pub(super) async fn reference(
     request: Request,
 ) -> Response {
     let show = |caller: &Caller| {
-        let page = described(&server.gateway, caller, &contract, |api, tools| page::reference(api, tools))?;
+        let page = described(&server.gateway, caller, &contract, |api, tools| {
+            page::reference(api, tools)
+        })?;
         Some(forms::html(page))
     };
-    door::REFERENCE.page(&server, &contract, request, show).await
+    door::REFERENCE
+        .page(&server, &contract, request, show)
+        .await
 }
 
 /// Returns the document of one contract, with the tools that this caller sees; `None` if it sees no such contract.
-pub(crate) fn openapi_document(gateway: &Gateway, caller: &Caller, contract: &str) -> Option<String> {
-    described(gateway, caller, contract, |api, tools| openapi::document(api, tools).to_string())
+pub(crate) fn openapi_document(
+    gateway: &Gateway,
+    caller: &Caller,
+    contract: &str,
+) -> Option<String> {
+    described(gateway, caller, contract, |api, tools| {
+        openapi::document(api, tools).to_string()
+    })
 }
 
 fn described(
@@ -138,16 +157,30 @@ fn described(
     describe: impl FnOnce(&Api<'_>, Vec<&Tool>) -> String,
 ) -> Option<String> {
     let snapshot = gateway.snapshot();
-    let listing = snapshot.catalogue.listing(&Endpoint::Contract(contract.into()), caller.access())?;
+    let listing = snapshot
+        .catalogue
+        .listing(&Endpoint::Contract(contract.into()), caller.access())?;
     let below = format!("/rest/{contract}");
     let api = Api {
-        title: listing.server.title.as_deref().unwrap_or(&listing.server.name),
+        title: listing
+            .server
+            .title
+            .as_deref()
+            .unwrap_or(&listing.server.name),
         version: &listing.server.version,
         description: listing.server.instructions.as_deref(),
         server: &below,
         needs_key: gateway.identities().are_required(),
     };
-    Some(describe(&api, listing.tools.entries().iter().map(|tool| &*tool.tool).collect()))
+    Some(describe(
+        &api,
+        listing
+            .tools
+            .entries()
+            .iter()
+            .map(|tool| &*tool.tool)
+            .collect(),
+    ))
 }
 
 /// Returns the arguments as JSON. A tool that is unknown is left to the call, which records that somebody asked for it.
@@ -161,25 +194,42 @@ async fn arguments(
         (&Method::GET, Some(tool)) if !openapi::takes_query(&tool.tool, tool.checks().schema()) => {
             Err(not_allowed("POST, OPTIONS"))
         }
-        (&Method::GET, Some(_)) if comes_from_another_site(&head.headers) => {
-            Err(refusal(&RpcError::refused(403, "a page of another site may not call (Sec-Fetch-Site)")))
-        }
+        (&Method::GET, Some(_)) if comes_from_another_site(&head.headers) => Err(refusal(
+            &RpcError::refused(403, "a page of another site may not call (Sec-Fetch-Site)"),
+        )),
         (&Method::GET, tool) => {
             let query = head.uri.query().unwrap_or_default();
-            Ok(tool.map_or_else(|| "{}".to_owned(), |tool| of_query(tool.checks().schema(), query)))
+            Ok(tool.map_or_else(
+                || "{}".to_owned(),
+                |tool| of_query(tool.checks().schema(), query),
+            ))
         }
         (&Method::POST, _) => {
             let has_no_body = !head.headers.contains_key(header::TRANSFER_ENCODING)
-                && head.headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0");
+                && head
+                    .headers
+                    .get(header::CONTENT_LENGTH)
+                    .is_none_or(|length| length == "0");
             if has_no_body {
                 return Ok("{}".to_owned());
             }
-            let bytes = body::read(&head.headers, body, server.gateway.config().http.body_max_bytes).await;
+            let bytes = body::read(
+                &head.headers,
+                body,
+                server.gateway.config().http.body_max_bytes,
+            )
+            .await;
             let bytes = bytes.map_err(|error| refusal(&error))?;
             match serde_json::from_slice::<&RawValue>(&bytes) {
                 Ok(raw) if raw.get().starts_with('{') => Ok(raw.get().to_owned()),
-                Ok(_) => Err(refusal(&RpcError::refused(400, "the body must be a JSON object: the arguments"))),
-                Err(error) => Err(refusal(&RpcError::refused(400, format!("the body is not JSON: {error}")))),
+                Ok(_) => Err(refusal(&RpcError::refused(
+                    400,
+                    "the body must be a JSON object: the arguments",
+                ))),
+                Err(error) => Err(refusal(&RpcError::refused(
+                    400,
+                    format!("the body is not JSON: {error}"),
+                ))),
             }
         }
         (_, Some(tool)) if openapi::takes_query(&tool.tool, tool.checks().schema()) => {
@@ -193,27 +243,47 @@ async fn arguments(
 fn of_query(schema: &Value, query: &str) -> String {
     let mut texts: Map<String, Value> = Map::new();
     for (name, text) in form_urlencoded::parse(query.as_bytes()) {
-        let list = texts.entry(name).or_insert_with(|| Value::Array(Vec::new()));
-        list.as_array_mut().expect("made as a list").push(text.into());
+        let list = texts
+            .entry(name)
+            .or_insert_with(|| Value::Array(Vec::new()));
+        list.as_array_mut()
+            .expect("made as a list")
+            .push(text.into());
     }
     let arguments = texts.iter().map(|(name, texts)| {
-        let texts: Vec<&str> = texts.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        (name.clone(), text::value(&schema["properties"][name], &texts))
+        let texts: Vec<&str> = texts
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        (
+            name.clone(),
+            text::value(&schema["properties"][name], &texts),
+        )
     });
     Value::Object(arguments.collect()).to_string()
 }
 
 /// Returns `true` if a browser says so; it sends no Origin with what it merely loads.
 fn comes_from_another_site(headers: &HeaderMap) -> bool {
-    !headers.contains_key(header::ORIGIN) && headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
+    !headers.contains_key(header::ORIGIN)
+        && headers
+            .get("sec-fetch-site")
+            .is_some_and(|site| site == "cross-site")
 }
 
 /// Returns `true` if a stream of events is accepted. A weight of 0 says that it is not.
 fn wants_events(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let accepted = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|range| {
         let (kind, parameters) = range.split_once(';').unwrap_or((range, ""));
-        let weight = parameters.split(';').find_map(|parameter| parameter.trim().strip_prefix("q="));
+        let weight = parameters
+            .split(';')
+            .find_map(|parameter| parameter.trim().strip_prefix("q="));
         let is_refused = weight.is_some_and(|weight| weight.trim().parse() == Ok(0.0));
         kind.trim().eq_ignore_ascii_case("text/event-stream") && !is_refused
     })
@@ -228,7 +298,10 @@ impl Call {
             trace: self.trace.as_deref(),
             ..CallRequest::new(&snapshot, &self.endpoint, &self.tool, "rest", cancel)
         };
-        match call_tool(&self.gateway, &self.caller, &request).await.unasked() {
+        match call_tool(&self.gateway, &self.caller, &request)
+            .await
+            .unasked()
+        {
             Ok(result) => Answer::of(result),
             Err(Unasked::NotThere) => unknown_tool(&self.tool),
             Err(Unasked::Asks) => {
@@ -241,23 +314,35 @@ impl Call {
 
 pub(super) fn unknown_tool(tool: &str) -> Answer {
     let tool: String = tool.chars().take(64).collect();
-    problem(404, "unknown_tool", format!("There is no tool `{tool}` here."))
+    problem(
+        404,
+        "unknown_tool",
+        format!("There is no tool `{tool}` here."),
+    )
 }
 
 impl Answer {
     fn of(result: ToolResult) -> Self {
         let receipt = result.receipt.as_ref().map(ToString::to_string);
         if result.is_error {
-            return Self { receipt, ..failed(&result) };
+            return Self {
+                receipt,
+                ..failed(&result)
+            };
         }
         let body = match (result.structured, result.content) {
             (Some(structured), _) => structured.into_bytes(),
             (None, Content::Blocks(blocks)) => format!(r#"{{"content":{blocks}}}"#).into_bytes(),
-            (None, Content::Text(text)) => {
-                json!({ "content": [{ "type": "text", "text": text }] }).to_string().into_bytes()
-            }
+            (None, Content::Text(text)) => json!({ "content": [{ "type": "text", "text": text }] })
+                .to_string()
+                .into_bytes(),
         };
-        Self { status: 200, body, receipt, retry_after_s: None }
+        Self {
+            status: 200,
+            body,
+            receipt,
+            retry_after_s: None,
+        }
     }
 
     pub(super) fn into_response(self) -> Response {
@@ -265,9 +350,15 @@ impl Answer {
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if self.status != 200 {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+            headers.insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/problem+json"),
+            );
         }
-        if let Some(receipt) = self.receipt.and_then(|receipt| HeaderValue::try_from(receipt).ok()) {
+        if let Some(receipt) = self
+            .receipt
+            .and_then(|receipt| HeaderValue::try_from(receipt).ok())
+        {
             headers.insert(RECEIPT, receipt);
         }
         if let Some(seconds) = self.retry_after_s {
@@ -283,12 +374,20 @@ fn failed(result: &ToolResult) -> Answer {
     let row = result.code.unwrap_or(Code::ToolError).row();
     let mut body = problem_members(row.status, row.label, row.meaning, &result.content.text());
     let read = |json: &str| serde_json::from_str(json).unwrap_or_default();
-    match (result.error().map(read), result.structured.as_deref().map(read)) {
-        (Some(Value::Object(error)), _) => body.extend(error.into_iter().filter(|(name, _)| name != "message")),
+    match (
+        result.error().map(read),
+        result.structured.as_deref().map(read),
+    ) {
+        (Some(Value::Object(error)), _) => {
+            body.extend(error.into_iter().filter(|(name, _)| name != "message"))
+        }
         (None, Some(theirs)) => drop(body.insert("structuredContent".to_owned(), theirs)),
         _ => {}
     }
-    let retry_after_s = body.get("retry_after_ms").and_then(Value::as_u64).map(|wait| wait.div_ceil(1000));
+    let retry_after_s = body
+        .get("retry_after_ms")
+        .and_then(Value::as_u64)
+        .map(|wait| wait.div_ceil(1000));
     Answer {
         status: row.status,
         body: Value::Object(body).to_string().into_bytes(),
@@ -298,9 +397,19 @@ fn failed(result: &ToolResult) -> Answer {
 }
 
 pub(super) fn problem(status: u16, code: &str, detail: String) -> Answer {
-    let title = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error");
-    let body = Value::Object(problem_members(status, code, title, &detail)).to_string().into_bytes();
-    Answer { status, body, receipt: None, retry_after_s: None }
+    let title = StatusCode::from_u16(status)
+        .ok()
+        .and_then(|status| status.canonical_reason())
+        .unwrap_or("Error");
+    let body = Value::Object(problem_members(status, code, title, &detail))
+        .to_string()
+        .into_bytes();
+    Answer {
+        status,
+        body,
+        receipt: None,
+        retry_after_s: None,
+    }
 }
 
 fn problem_members(status: u16, code: &str, title: &str, detail: &str) -> Map<String, Value> {
@@ -322,11 +431,19 @@ fn events(server: &Server, call: Call) -> Response {
         let cancel = cancel.clone();
         async move { call.run(&cancel, Some(channel)).await }
     };
-    let failed = || problem(500, Code::Internal.label(), "The gateway failed.".to_owned());
-    let running = running::started(&server.tasks, cancel, work).map(move |answer| answer.unwrap_or_else(failed));
+    let failed = || {
+        problem(
+            500,
+            Code::Internal.label(),
+            "The gateway failed.".to_owned(),
+        )
+    };
+    let running = running::started(&server.tasks, cancel, work)
+        .map(move |answer| answer.unwrap_or_else(failed));
     let state = Some((running.boxed(), messages, reply::keep_alive()));
     reply::events(stream::unfold(state, async |state| {
-        let (mut running, messages, mut keep_alive): (BoxFuture<'static, Answer>, CallMessages, _) = state?;
+        let (mut running, messages, mut keep_alive): (BoxFuture<'static, Answer>, CallMessages, _) =
+            state?;
         let bytes = tokio::select! {
             biased;
             answer = &mut running => return Some((Ok::<_, Infallible>(last(&messages, answer)), None)),
@@ -338,12 +455,20 @@ fn events(server: &Server, call: Call) -> Response {
 }
 
 fn reported(messages: &CallMessages) -> Vec<u8> {
-    messages.take().iter().flat_map(|update| event("progress", update)).collect()
+    messages
+        .take()
+        .iter()
+        .flat_map(|update| event("progress", update))
+        .collect()
 }
 
 fn last(messages: &CallMessages, answer: Answer) -> Bytes {
     let mut bytes = reported(messages);
-    let name = if answer.status == 200 { "result" } else { "problem" };
+    let name = if answer.status == 200 {
+        "result"
+    } else {
+        "problem"
+    };
     bytes.extend(event(name, &answer.body));
     bytes.into()
 }

@@ -53,7 +53,9 @@ mod tests {
         let unread = reply::after_messages(running.boxed(), messages).await;
         answer.send(()).expect("the call waits");
         let ended = tokio::time::timeout(Duration::from_secs(5), ended).await;
-        ended.expect("it ends although its stream is not read").expect("it ends well");
+        ended
+            .expect("it ends although its stream is not read")
+            .expect("it ends well");
         assert!(!cancel.is_cancelled(), "its client is there still");
         drop(unread);
         assert!(cancel.is_cancelled());
@@ -65,8 +67,12 @@ mod tests {
         assert_eq!(started(&tasks, cancel.clone(), async { 7 }).await, Some(7));
         assert!(!cancel.is_cancelled());
         let heard = cancel.clone();
-        drop(started(&tasks, cancel.clone(), async move { heard.cancelled().await }));
+        drop(started(&tasks, cancel.clone(), async move {
+            heard.cancelled().await
+        }));
         tasks.close();
-        tokio::time::timeout(Duration::from_secs(5), tasks.wait()).await.expect("it hears that it is left");
+        tokio::time::timeout(Duration::from_secs(5), tasks.wait())
+            .await
+            .expect("it hears that it is left");
     }
 }

@@ -39,7 +39,11 @@ pub(super) async fn heard<T>(
 }
 
 /// Sends a message unless `cancel` comes first.
-pub(super) async fn is_sent(out: &mpsc::Sender<Vec<u8>>, message: Vec<u8>, cancel: &CancellationToken) -> bool {
+pub(super) async fn is_sent(
+    out: &mpsc::Sender<Vec<u8>>,
+    message: Vec<u8>,
+    cancel: &CancellationToken,
+) -> bool {
     tokio::select! {
         biased;
         () = cancel.cancelled() => false,
@@ -76,8 +80,13 @@ mod tests {
             tokio::spawn(async move { heard(running, &messages, &out, &cancel).await })
         };
         let in_time = Duration::from_secs(5);
-        tokio::time::timeout(in_time, ended.cancelled()).await.expect("it ends although what it said waits");
+        tokio::time::timeout(in_time, ended.cancelled())
+            .await
+            .expect("it ends although what it said waits");
         cancel.cancel();
-        tokio::time::timeout(in_time, call).await.expect("nothing waits for a call that is over").unwrap();
+        tokio::time::timeout(in_time, call)
+            .await
+            .expect("nothing waits for a call that is over")
+            .unwrap();
     }
 }

@@ -20,7 +20,11 @@ pub(super) enum Line<'a> {
 
 impl<R: AsyncRead + Unpin, F: Fn() -> usize> Lines<R, F> {
     pub(super) fn new(reader: R, bytes_max: F) -> Self {
-        Self { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new(), bytes_max }
+        Self {
+            reader: BufReader::with_capacity(64 << 10, reader),
+            line: Vec::new(),
+            bytes_max,
+        }
     }
 
     /// Returns the next line that is not blank, without its end; `None` at the end of input.

@@ -38,11 +38,22 @@ pub(crate) struct ChildLink {
 }
 
 impl ChildLink {
-    pub(crate) fn start(command: &Command, message_max: usize, inbox: Arc<Inbox>) -> Result<Self, Failure> {
-        let name = Path::new(&command.program).file_name().unwrap_or(&command.program).to_string_lossy().into_owned();
+    pub(crate) fn start(
+        command: &Command,
+        message_max: usize,
+        inbox: Arc<Inbox>,
+    ) -> Result<Self, Failure> {
+        let name = Path::new(&command.program)
+            .file_name()
+            .unwrap_or(&command.program)
+            .to_string_lossy()
+            .into_owned();
         if let Some(folder) = command.folder.as_deref().filter(|folder| !folder.is_dir()) {
-            return Err(not_started(&name, &format!("its working folder {} is not there", folder.display()))
-                .step("make the folder, or give another one as `folder`"));
+            return Err(not_started(
+                &name,
+                &format!("its working folder {} is not there", folder.display()),
+            )
+            .step("make the folder, or give another one as `folder`"));
         }
         if !is_there(command) {
             return Err(not_started(&name, "there is no such program")
@@ -53,29 +64,63 @@ impl ChildLink {
         words.push(&command.program);
         words.extend(&command.arguments);
         let mut process = tokio::process::Command::new(words[0]);
-        process.args(&words[1..]).env_clear().process_group(0).kill_on_drop(true);
-        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        process.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        process
+            .args(&words[1..])
+            .env_clear()
+            .process_group(0)
+            .kill_on_drop(true);
+        process
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        process.envs(
+            INHERITED
+                .iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+        );
         process.envs(&command.environment);
         if let Some(folder) = &command.folder {
             process.current_dir(folder);
         }
-        let mut child = process.spawn().map_err(|error| not_started(&name, &error.to_string()))?;
+        let mut child = process
+            .spawn()
+            .map_err(|error| not_started(&name, &error.to_string()))?;
         let stdin = child.stdin.take().expect("stdin is piped");
         let stdout = child.stdout.take().expect("stdout is piped");
         let stderr = Arc::new(Stderr::new(command));
-        tokio::spawn(stderr.clone().read(child.stderr.take().expect("stderr is piped")));
+        tokio::spawn(
+            stderr
+                .clone()
+                .read(child.stderr.take().expect("stderr is piped")),
+        );
         let (lines, queue) = mpsc::channel(QUEUE_MAX);
         let stop = CancellationToken::new();
         tokio::spawn(write(stdin, queue, stop.clone()));
-        let reader = read(stdout, message_max, inbox.clone(), lines.downgrade(), stop.clone());
+        let reader = read(
+            stdout,
+            message_max,
+            inbox.clone(),
+            lines.downgrade(),
+            stop.clone(),
+        );
         let (end, ended) = watch::channel(false);
-        let life = Life { child, name, stop: stop.clone(), stderr: stderr.clone(), inbox };
+        let life = Life {
+            child,
+            name,
+            stop: stop.clone(),
+            stderr: stderr.clone(),
+            inbox,
+        };
         tokio::spawn(async move {
             life.run(reader).await;
             let _ = end.send(true); // nobody may ask
         });
-        Ok(Self { lines, stop, ended, stderr })
+        Ok(Self {
+            lines,
+            stop,
+            ended,
+            stderr,
+        })
     }
 
     pub(crate) async fn send(&self, line: String) -> Result<(), Failure> {
@@ -112,7 +157,12 @@ struct Life {
 impl Life {
     async fn run(mut self, reader: impl Future<Output = ()> + Send + 'static) {
         // The group is killed with us if the runtime ends before the child does.
-        let mut group = Group(self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
+        let mut group = Group(
+            self.child
+                .id()
+                .and_then(|id| i32::try_from(id).ok())
+                .and_then(Pid::from_raw),
+        );
         let mut reader = tokio::spawn(reader);
         let status = tokio::select! {
             status = self.child.wait() => {
@@ -136,12 +186,14 @@ impl Life {
         group.kill();
         reader.abort();
         let how = how_it_ended(status);
-        self.inbox.close(ended(format!("`{}` {how}", self.name), &self.stderr));
+        self.inbox
+            .close(ended(format!("`{}` {how}", self.name), &self.stderr));
     }
 
     /// Logs an end that the child came to by itself, or that somebody else brought about.
     fn log_end(&self, status: Option<ExitStatus>) -> Option<ExitStatus> {
-        self.inbox.log_end(&format!("it {}", how_it_ended(status)), &self.stderr.text());
+        self.inbox
+            .log_end(&format!("it {}", how_it_ended(status)), &self.stderr.text());
         status
     }
 
@@ -233,19 +285,32 @@ async fn read(
 
 pub(super) fn too_large(message_max: usize) -> Failure {
     let cause = format!("it sent one of more than {message_max} bytes");
-    Failure::new(Kind::TooLarge, "every message of the server to be within its bound", cause)
-        .step("ask the server for less, or raise the bound")
+    Failure::new(
+        Kind::TooLarge,
+        "every message of the server to be within its bound",
+        cause,
+    )
+    .step("ask the server for less, or raise the bound")
 }
 
 fn not_started(name: &str, cause: &str) -> Failure {
-    Failure::new(Kind::Start, format!("`{name}` to start as an MCP server"), cause).before_sending()
+    Failure::new(
+        Kind::Start,
+        format!("`{name}` to start as an MCP server"),
+        cause,
+    )
+    .before_sending()
 }
 
 fn ended(cause: String, stderr: &Stderr) -> Failure {
-    Failure::new(Kind::Closed, "the server to keep running while it is used", cause)
-        .stderr(&stderr.text())
-        .step("run the command in a terminal: it should wait for input, and print nothing")
-        .step("give it what it misses: arguments, or variables of its environment")
+    Failure::new(
+        Kind::Closed,
+        "the server to keep running while it is used",
+        cause,
+    )
+    .stderr(&stderr.text())
+    .step("run the command in a terminal: it should wait for input, and print nothing")
+    .step("give it what it misses: arguments, or variables of its environment")
 }
 
 fn how_it_ended(status: Option<ExitStatus>) -> String {
@@ -264,7 +329,11 @@ fn is_there(command: &Command) -> bool {
         let folder = command.folder.as_deref().unwrap_or(Path::new("."));
         return program.is_file() || folder.join(program).is_file();
     }
-    let path = command.environment.get(OsStr::new("PATH")).cloned().or_else(|| std::env::var_os("PATH"));
+    let path = command
+        .environment
+        .get(OsStr::new("PATH"))
+        .cloned()
+        .or_else(|| std::env::var_os("PATH"));
     std::env::split_paths(&path.unwrap_or_default()).any(|folder| folder.join(program).is_file())
 }
 
@@ -277,9 +346,18 @@ struct Stderr {
 impl Stderr {
     fn new(command: &Command) -> Self {
         const SECRET_MIN: usize = 8;
-        let values = command.environment.values().filter_map(|value| value.to_str());
-        let secrets = values.filter(|value| value.len() >= SECRET_MIN).map(ToOwned::to_owned).collect();
-        Self { bytes: Mutex::default(), secrets }
+        let values = command
+            .environment
+            .values()
+            .filter_map(|value| value.to_str());
+        let secrets = values
+            .filter(|value| value.len() >= SECRET_MIN)
+            .map(ToOwned::to_owned)
+            .collect();
+        Self {
+            bytes: Mutex::default(),
+            secrets,
+        }
     }
 
     async fn read(self: Arc<Self>, mut stderr: impl AsyncRead + Unpin) {
@@ -293,8 +371,16 @@ impl Stderr {
     }
 
     fn text(&self) -> String {
-        let bytes: Vec<u8> = self.bytes.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let bytes: Vec<u8> = self
+            .bytes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .copied()
+            .collect();
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        self.secrets.iter().fold(text, |text, secret| text.replace(secret, "***"))
+        self.secrets
+            .iter()
+            .fold(text, |text, secret| text.replace(secret, "***"))
     }
 }

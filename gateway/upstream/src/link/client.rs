@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header::CONTENT_TYPE};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header::CONTENT_TYPE,
+};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
@@ -33,12 +35,17 @@ pub(super) struct Client {
 impl Client {
     /// Returns the client, and the checked address.
     pub(super) fn new(url: &settings::Url) -> Result<(Self, url::Url), Failure> {
-        let mut address = url::Url::parse(&url.url).map_err(|error| refused(&format!("this is no URL: {error}")))?;
+        let mut address = url::Url::parse(&url.url)
+            .map_err(|error| refused(&format!("this is no URL: {error}")))?;
         if !matches!(address.scheme(), "http" | "https") || !address.has_host() {
-            return Err(refused("it does not begin with http:// or https:// and a host"));
+            return Err(refused(
+                "it does not begin with http:// or https:// and a host",
+            ));
         }
         if !address.username().is_empty() || address.password().is_some() {
-            return Err(refused("it holds credentials").step("use `--header 'Authorization: …'` instead"));
+            return Err(
+                refused("it holds credentials").step("use `--header 'Authorization: …'` instead")
+            );
         }
         address.set_fragment(None);
         let mut tcp = HttpConnector::new();
@@ -53,7 +60,13 @@ impl Client {
             .pool_idle_timeout(IDLE_MAX)
             .pool_timer(TokioTimer::new())
             .build(HttpsConnector::from((tcp, tls)));
-        Ok((Self { http, headers: headers(url)? }, address))
+        Ok((
+            Self {
+                http,
+                headers: headers(url)?,
+            },
+            address,
+        ))
     }
 
     /// Returns a request with the headers that go with every request.
@@ -65,7 +78,10 @@ impl Client {
         request
     }
 
-    pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failure> {
+    pub(super) async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, Failure> {
         self.http.request(request).await.map_err(|error| {
             if !error.is_connect() {
                 return broken();
@@ -84,8 +100,11 @@ fn headers(url: &settings::Url) -> Result<HeaderMap, Failure> {
     for (name, value) in &url.headers {
         let name = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| refused(&format!("`{}` is no name of a header", one_line(name, 60))))?;
-        let mut value = HeaderValue::from_str(value)
-            .map_err(|_| refused(&format!("the value of the header `{name}` holds characters that no header may")))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| {
+            refused(&format!(
+                "the value of the header `{name}` holds characters that no header may"
+            ))
+        })?;
         value.set_sensitive(true);
         headers.append(name, value);
     }
@@ -98,8 +117,17 @@ pub(super) fn uri(address: &url::Url) -> Result<Uri, Failure> {
 }
 
 pub(super) fn content_type(response: &Response<Incoming>) -> String {
-    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    let value = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    value
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
 }
 
 /// Returns the next bytes of a body, or `None` at its end.
@@ -121,7 +149,8 @@ pub(super) async fn whole(mut body: Incoming, max_bytes: usize) -> Result<String
         }
         read.extend_from_slice(&bytes);
     }
-    Ok(String::from_utf8(read).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Ok(String::from_utf8(read)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// The causes do not repeat the address, which may hold a secret.
@@ -134,6 +163,9 @@ fn failed(cause: &str) -> Failure {
 }
 
 fn broken() -> Failure {
-    Failure { kind: Kind::Closed, ..failed("the connection broke off, or what answers is no HTTP") }
-        .step("look at the server's log")
+    Failure {
+        kind: Kind::Closed,
+        ..failed("the connection broke off, or what answers is no HTTP")
+    }
+    .step("look at the server's log")
 }

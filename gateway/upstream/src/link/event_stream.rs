@@ -24,7 +24,13 @@ pub(crate) struct TooLong;
 
 impl Events {
     pub(crate) fn new(event_max: usize) -> Self {
-        Self { line: Vec::new(), event: Event::default(), has_data: false, after_return: false, event_max }
+        Self {
+            line: Vec::new(),
+            event: Event::default(),
+            has_data: false,
+            after_return: false,
+            event_max,
+        }
     }
 
     /// Returns the events that `bytes` completes.
@@ -54,7 +60,9 @@ impl Events {
     fn line(&mut self, line: &str) -> Option<Event> {
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
-            let is_event = std::mem::take(&mut self.has_data) || event.id.is_some() || event.retry_ms.is_some();
+            let is_event = std::mem::take(&mut self.has_data)
+                || event.id.is_some()
+                || event.retry_ms.is_some();
             return is_event.then_some(event);
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
@@ -67,7 +75,9 @@ impl Events {
                 }
                 self.event.data.push_str(value);
             }
-            "id" if !value.contains('\0') && value.len() <= 1024 => self.event.id = Some(value.to_owned()),
+            "id" if !value.contains('\0') && value.len() <= 1024 => {
+                self.event.id = Some(value.to_owned())
+            }
             "retry" => self.event.retry_ms = value.parse().ok(),
             _ => {} // a comment, or a field of later days
         }
@@ -81,12 +91,14 @@ mod tests {
 
     #[test]
     fn events_are_read_however_they_are_cut() {
-        let stream =
-            ": hello\r\n\r\nevent: message\r\nid: 7\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\nretry: 20\n\ndata:é\n\n";
+        let stream = ": hello\r\n\r\nevent: message\r\nid: 7\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\nretry: 20\n\ndata:é\n\n";
         for size in 1..stream.len() {
             let mut events = Events::new(1000);
-            let found: Vec<Event> =
-                stream.as_bytes().chunks(size).flat_map(|chunk| events.feed(chunk).expect("short")).collect();
+            let found: Vec<Event> = stream
+                .as_bytes()
+                .chunks(size)
+                .flat_map(|chunk| events.feed(chunk).expect("short"))
+                .collect();
             let first = Event {
                 name: Some("message".to_owned()),
                 data: "{\"a\":\n1}".to_owned(),
@@ -102,7 +114,9 @@ mod tests {
     #[test]
     fn an_event_without_an_end_is_refused() {
         let mut events = Events::new(1000);
-        let endless = (0..100).map(|_| events.feed(b"data: 0123456789\n")).find(Result::is_err);
+        let endless = (0..100)
+            .map(|_| events.feed(b"data: 0123456789\n"))
+            .find(Result::is_err);
         assert!(endless.is_some());
     }
 }

@@ -57,7 +57,11 @@ pub(crate) struct HttpLink {
 }
 
 impl HttpLink {
-    pub(crate) fn new(url: &Url, message_max: usize, inbox: Arc<Inbox>) -> Result<Arc<Self>, Failure> {
+    pub(crate) fn new(
+        url: &Url,
+        message_max: usize,
+        inbox: Arc<Inbox>,
+    ) -> Result<Arc<Self>, Failure> {
         let (client, address) = Client::new(url)?;
         Ok(Arc::new(Self {
             client,
@@ -73,7 +77,11 @@ impl HttpLink {
     /// Posts a request, and receives until its answer is in the inbox.
     pub(crate) async fn exchange(&self, message: &Outgoing) -> Result<(), Failure> {
         let Some(id) = message.id else {
-            return self.post(message).await.map(drop).map_err(|error| error.into_failure(message.method));
+            return self
+                .post(message)
+                .await
+                .map(drop)
+                .map_err(|error| error.into_failure(message.method));
         };
         if let Err(error) = self.answered(message, id).await {
             self.inbox.fail(id, error);
@@ -83,7 +91,9 @@ impl HttpLink {
 
     /// Posts a message, and leaves the answer of a request to a task.
     pub(crate) async fn send(self: &Arc<Self>, message: Outgoing) -> Result<(), Failure> {
-        let Some(id) = message.id else { return self.exchange(&message).await };
+        let Some(id) = message.id else {
+            return self.exchange(&message).await;
+        };
         let link = self.clone();
         let task = tokio::spawn(async move { drop(link.exchange(&message).await) });
         let mut streams = lock(&self.streams);
@@ -123,7 +133,9 @@ impl HttpLink {
         if let Some(listener) = lock(&self.listener).take() {
             listener.abort();
         }
-        lock(&self.streams).drain().for_each(|(_, stream)| stream.abort());
+        lock(&self.streams)
+            .drain()
+            .for_each(|(_, stream)| stream.abort());
     }
 
     /// Ends the session at the server too, where there is one.
@@ -155,33 +167,66 @@ impl HttpLink {
     }
 
     /// Reads the stream until the answer has come; takes it up again where the server lets it end before, as it may.
-    async fn follow(&self, response: Response<Body>, message: &Outgoing, id: u64) -> Result<(), Failure> {
+    async fn follow(
+        &self,
+        response: Response<Body>,
+        message: &Outgoing,
+        id: u64,
+    ) -> Result<(), Failure> {
         let mut next = Some(response);
         let (mut last_id, mut retry) = (None, RETRY);
         while let Some(response) = next {
-            let broke = self.stream(response, message.version, Some(id), &mut last_id, &mut retry).await;
+            let broke = self
+                .stream(
+                    response,
+                    message.version,
+                    Some(id),
+                    &mut last_id,
+                    &mut retry,
+                )
+                .await;
             if !self.inbox.is_awaited(id) {
                 return Ok(());
             }
-            if broke.as_ref().is_err_and(|failure| failure.kind == Kind::TooLarge) || message.is_modern() {
+            if broke
+                .as_ref()
+                .is_err_and(|failure| failure.kind == Kind::TooLarge)
+                || message.is_modern()
+            {
                 broke?;
                 break;
             }
-            let Some(last) = last_id.as_deref() else { break };
-            next = self.resume(message.version, last, retry.max(RETRY_MIN)).await;
+            let Some(last) = last_id.as_deref() else {
+                break;
+            };
+            next = self
+                .resume(message.version, last, retry.max(RETRY_MIN))
+                .await;
         }
-        Err(Failure::new(Kind::Closed, "the server to answer what it was asked", "its stream ended before the answer"))
+        Err(Failure::new(
+            Kind::Closed,
+            "the server to answer what it was asked",
+            "its stream ended before the answer",
+        ))
     }
 
     /// Takes up a stream behind its last event. `None`: the server does not go on with it, or is gone.
-    async fn resume(&self, version: Option<&'static str>, last: &str, retry: Duration) -> Option<Response<Body>> {
+    async fn resume(
+        &self,
+        version: Option<&'static str>,
+        last: &str,
+        retry: Duration,
+    ) -> Option<Response<Body>> {
         for _ in 0..RESUME_TRIES_MAX {
             tokio::time::sleep(retry).await;
             let mut request = self.request(Method::GET, version);
             request.headers_mut().insert(LAST_EVENT, header_value(last));
-            let Ok(response) = self.client.send(request).await else { continue };
+            let Ok(response) = self.client.send(request).await else {
+                continue;
+            };
             if !response.status().is_server_error() {
-                let is_stream = response.status().is_success() && content_type(&response) == "text/event-stream";
+                let is_stream = response.status().is_success()
+                    && content_type(&response) == "text/event-stream";
                 return is_stream.then_some(response);
             }
         }
@@ -196,7 +241,9 @@ impl HttpLink {
             return Err(());
         }
         let (mut last_id, mut retry) = (None, Duration::ZERO);
-        self.stream(response, Some(version), None, &mut last_id, &mut retry).await.map_err(drop)
+        self.stream(response, Some(version), None, &mut last_id, &mut retry)
+            .await
+            .map_err(drop)
     }
 
     /// Passes events to the inbox, until the stream ends or `id` is no longer awaited.
@@ -211,8 +258,14 @@ impl HttpLink {
         let mut events = Events::new(self.message_max);
         let mut body = response.into_body();
         while let Some(bytes) = chunk(&mut body).await? {
-            for Event { name, data, id: event_id, retry_ms } in
-                events.feed(&bytes).map_err(|_| too_large(self.message_max))?
+            for Event {
+                name,
+                data,
+                id: event_id,
+                retry_ms,
+            } in events
+                .feed(&bytes)
+                .map_err(|_| too_large(self.message_max))?
             {
                 *last_id = event_id.or(last_id.take());
                 *retry = retry_ms.map_or(*retry, Duration::from_millis);
@@ -231,7 +284,14 @@ impl HttpLink {
     /// Gives a message to the inbox, and the server what comes back.
     async fn take(&self, text: &str, version: Option<&'static str>, of: Option<u64>) {
         for reply in self.inbox.receive(text, of) {
-            let message = Outgoing { text: reply, id: None, method: "", name: None, headers: Vec::new(), version };
+            let message = Outgoing {
+                text: reply,
+                id: None,
+                method: "",
+                name: None,
+                headers: Vec::new(),
+                version,
+            };
             let _ = tokio::time::timeout(REPLY_MAX, Box::pin(self.post(&message))).await; // it asked; the answer is its own affair
         }
     }
@@ -252,7 +312,8 @@ impl HttpLink {
             }
             for (name, value) in &message.headers {
                 let name = HeaderName::try_from(format!("mcp-param-{}", name.to_ascii_lowercase()));
-                let name = name.map_err(|_| protocol("its tool names a header that none can be"))?;
+                let name =
+                    name.map_err(|_| protocol("its tool names a header that none can be"))?;
                 headers.insert(name, header_value(value));
             }
         }
@@ -262,7 +323,11 @@ impl HttpLink {
         let status = response.status();
         if status.is_success() {
             if opens {
-                let session = response.headers().get(SESSION).filter(|id| id.len() <= 1024).cloned();
+                let session = response
+                    .headers()
+                    .get(SESSION)
+                    .filter(|id| id.len() <= 1024)
+                    .cloned();
                 *lock(&self.session) = session;
             }
             return Ok(response);
@@ -289,13 +354,23 @@ impl HttpLink {
                 .into();
             }
             404 if has_session => {
-                let failure = Failure::new(Kind::SessionOver, "the session to be known", "the server ended it");
+                let failure = Failure::new(
+                    Kind::SessionOver,
+                    "the session to be known",
+                    "the server ended it",
+                );
                 return failure.before_sending().into();
             }
             300..=399 => {
-                return Failure::new(Kind::Unreachable, expected, format!("it answers {status}, to look elsewhere"))
-                    .step("give the address it redirects to; redirects are not followed with credentials")
-                    .into();
+                return Failure::new(
+                    Kind::Unreachable,
+                    expected,
+                    format!("it answers {status}, to look elsewhere"),
+                )
+                .step(
+                    "give the address it redirects to; redirects are not followed with credentials",
+                )
+                .into();
             }
             500.. => {
                 return Failure::new(Kind::Unreachable, expected, format!("it answers {status}"))
@@ -305,13 +380,19 @@ impl HttpLink {
             _ => {}
         }
         // A refusal that says why in the protocol's own words; its id may be missing.
-        let text = whole(response.into_body(), 1 << 20).await.unwrap_or_default();
+        let text = whole(response.into_body(), 1 << 20)
+            .await
+            .unwrap_or_default();
         let refusal = serde_json::from_str::<Incoming<'_>>(&text).ok();
         let (id, error) = refusal.map_or((None, None), |refusal| (refusal.id, refusal.error));
         // One that does not name the request is about the session or the era, which the server does not know. What is no
         // message of the protocol may be about the arguments.
-        let is_about_request = message.id.is_some_and(|own| id.is_some_and(|id| id.get() == own.to_string()));
-        let is_wrong_era = error.as_ref().is_some_and(|error| error.code == UNSUPPORTED_VERSION);
+        let is_about_request = message
+            .id
+            .is_some_and(|own| id.is_some_and(|id| id.get() == own.to_string()));
+        let is_wrong_era = error
+            .as_ref()
+            .is_some_and(|error| error.code == UNSUPPORTED_VERSION);
         let is_of_session = error.is_some() && !is_about_request;
         let is_unknown = status == StatusCode::BAD_REQUEST && (is_wrong_era || is_of_session);
         if is_unknown && message.is_known_everywhere() {
@@ -330,7 +411,11 @@ impl HttpLink {
     }
 
     fn request(&self, method: Method, version: Option<&'static str>) -> Request<Full<Bytes>> {
-        let accept = if method == Method::GET { EVENTS } else { EITHER };
+        let accept = if method == Method::GET {
+            EVENTS
+        } else {
+            EITHER
+        };
         let mut request = self.client.request(method, &self.address);
         let headers = request.headers_mut();
         headers.insert(ACCEPT, accept);
@@ -345,8 +430,12 @@ impl HttpLink {
 }
 
 fn protocol(cause: &str) -> Failure {
-    Failure::new(Kind::Protocol, "the address to answer as an MCP server", cause)
-        .step("check the path of the address; most servers answer at /mcp, older ones at /sse")
+    Failure::new(
+        Kind::Protocol,
+        "the address to answer as an MCP server",
+        cause,
+    )
+    .step("check the path of the address; most servers answer at /mcp, older ones at /sse")
 }
 
 /// Returns a text as it is if a header can hold it, and in the protocol's form of base64 otherwise.
@@ -356,7 +445,10 @@ fn header_value(text: &str) -> HeaderValue {
     let plain = plain && text.trim() == text && !text.starts_with("=?base64?");
     let value = match plain {
         true => text.to_owned(),
-        false => format!("=?base64?{}?=", base64::engine::general_purpose::STANDARD.encode(text)),
+        false => format!(
+            "=?base64?{}?=",
+            base64::engine::general_purpose::STANDARD.encode(text)
+        ),
     };
     HeaderValue::from_str(&value).expect("plain ASCII")
 }

@@ -50,9 +50,18 @@ impl SseLink {
         let (client, address) = Client::new(url)?;
         let expected = "the address to open a stream of MCP messages";
         let mut open = client.request(Method::GET, &uri(&address)?);
-        open.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let late = || Failure::new(Kind::Timeout, expected, format!("nothing came within {} s", start.as_secs()));
-        let response = timeout(start, client.send(open)).await.map_err(|_| late())??;
+        open.headers_mut()
+            .insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let late = || {
+            Failure::new(
+                Kind::Timeout,
+                expected,
+                format!("nothing came within {} s", start.as_secs()),
+            )
+        };
+        let response = timeout(start, client.send(open))
+            .await
+            .map_err(|_| late())??;
         let status = response.status();
         if matches!(status.as_u16(), 401 | 403) {
             return Err(Failure::new(
@@ -63,15 +72,34 @@ impl SseLink {
             .step("give a header that it accepts, such as `--header 'Authorization: Bearer …'`"));
         }
         if !status.is_success() || content_type(&response) != "text/event-stream" {
-            return Err(Failure::new(Kind::NotHere, expected, format!("it answers {status} and no stream"))
-                .step("check the path of the address; most servers answer at /mcp, older ones at /sse"));
+            return Err(Failure::new(
+                Kind::NotHere,
+                expected,
+                format!("it answers {status} and no stream"),
+            )
+            .step(
+                "check the path of the address; most servers answer at /mcp, older ones at /sse",
+            ));
         }
         let (named, endpoint) = oneshot::channel();
-        let stream = Stream { address, client, message_max, inbox, named: Some(named) };
+        let stream = Stream {
+            address,
+            client,
+            message_max,
+            inbox,
+            named: Some(named),
+        };
         let reader = AbortOnDropHandle::new(tokio::spawn(stream.read(response)));
         match timeout(start, endpoint).await {
-            Ok(Ok(sender)) => Ok(Self { sender: sender?, reader }),
-            _ => Err(Failure::new(Kind::Protocol, expected, "its stream does not name the address for messages")),
+            Ok(Ok(sender)) => Ok(Self {
+                sender: sender?,
+                reader,
+            }),
+            _ => Err(Failure::new(
+                Kind::Protocol,
+                expected,
+                "its stream does not name the address for messages",
+            )),
         }
     }
 
@@ -87,14 +115,20 @@ impl SseLink {
 impl Sender {
     async fn send(&self, text: &str) -> Result<(), Failure> {
         let mut request = self.client.request(Method::POST, &self.endpoint);
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        request
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         *request.body_mut() = Full::from(text.to_owned());
         let status = self.client.send(request).await?.status();
         if status.is_success() {
             return Ok(());
         }
         let expected = "the server to accept a message at the address it named";
-        Err(Failure::new(Kind::Unreachable, expected, format!("it answers {status}")))
+        Err(Failure::new(
+            Kind::Unreachable,
+            expected,
+            format!("it answers {status}"),
+        ))
     }
 }
 
@@ -116,10 +150,18 @@ impl Stream {
         let over = loop {
             let bytes = match chunk(&mut body).await {
                 Ok(Some(bytes)) => bytes,
-                Ok(None) => break Failure::new(Kind::Closed, "the server's stream to stay open", "it ended"),
+                Ok(None) => {
+                    break Failure::new(
+                        Kind::Closed,
+                        "the server's stream to stay open",
+                        "it ended",
+                    );
+                }
                 Err(failure) => break failure,
             };
-            let Ok(whole) = events.feed(&bytes) else { break too_large(self.message_max) };
+            let Ok(whole) = events.feed(&bytes) else {
+                break too_large(self.message_max);
+            };
             for event in whole {
                 match event.name.as_deref() {
                     Some("endpoint") => sender = self.endpoint(&event.data).or(sender),
@@ -145,7 +187,10 @@ impl Stream {
         let refused = |cause: &str| Failure::new(Kind::Protocol, expected, cause);
         let found = match self.address.join(named.trim()) {
             Ok(endpoint) if endpoint.origin() == self.address.origin() => {
-                uri(&endpoint).map(|endpoint| Sender { client: self.client.clone(), endpoint })
+                uri(&endpoint).map(|endpoint| Sender {
+                    client: self.client.clone(),
+                    endpoint,
+                })
             }
             Ok(_) => Err(refused("it names an address of another host")),
             Err(_) => Err(refused("it names no address")),

@@ -41,10 +41,17 @@ impl Session {
             if subscribed.is_refused.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            if subscribed.stream.as_ref().is_some_and(|(_, task)| !task.is_finished()) && subscribed.uris == *uris {
+            if subscribed
+                .stream
+                .as_ref()
+                .is_some_and(|(_, task)| !task.is_finished())
+                && subscribed.uris == *uris
+            {
                 return Ok(());
             }
-            let stream = self.listen(uris, &agreed, subscribed.is_refused.clone()).await?;
+            let stream = self
+                .listen(uris, &agreed, subscribed.is_refused.clone())
+                .await?;
             let before = subscribed.stream.replace(stream);
             if let Some((id, task)) = before {
                 self.cancel(id, &agreed).await;
@@ -58,11 +65,17 @@ impl Session {
         }
         let gone: Vec<String> = subscribed.uris.difference(uris).cloned().collect();
         let new: Vec<String> = uris.difference(&subscribed.uris).cloned().collect();
-        for (method, uris) in [("resources/unsubscribe", gone), ("resources/subscribe", new)] {
+        for (method, uris) in [
+            ("resources/unsubscribe", gone),
+            ("resources/subscribe", new),
+        ] {
             for uri in uris {
                 let params = message::object(&[("uri", &message::text(&uri))]);
                 // A server that cannot tell of a resource is not asked again.
-                let _ = self.core.request(Request::new(method, params, agreed.version)).await;
+                let _ = self
+                    .core
+                    .request(Request::new(method, params, agreed.version))
+                    .await;
                 match method {
                     "resources/subscribe" => drop(subscribed.uris.insert(uri)),
                     _ => drop(subscribed.uris.remove(&uri)),
@@ -79,8 +92,13 @@ impl Session {
         agreed: &Agreed,
         is_refused: Arc<AtomicBool>,
     ) -> Result<(u64, AbortHandle), RequestError> {
-        let mut wanted: Vec<(&str, &str)> =
-            ["toolsListChanged", "promptsListChanged", "resourcesListChanged"].map(|list| (list, "true")).to_vec();
+        let mut wanted: Vec<(&str, &str)> = [
+            "toolsListChanged",
+            "promptsListChanged",
+            "resourcesListChanged",
+        ]
+        .map(|list| (list, "true"))
+        .to_vec();
         let uris = serde_json::to_string(uris).unwrap_or_default();
         if uris != "[]" {
             wanted.push(("resourceSubscriptions", &uris));
@@ -90,7 +108,12 @@ impl Session {
         let params = message::object(&[("notifications", &wanted), ("_meta", &meta)]);
         let id = self.core.id();
         let mut wait = self.core.inbox.expect(id, None)?;
-        self.core.send(id, Request::new("subscriptions/listen", params, agreed.version)).await?;
+        self.core
+            .send(
+                id,
+                Request::new("subscriptions/listen", params, agreed.version),
+            )
+            .await?;
         // What comes on the stream is heard by the inbox; its answer is the end of it.
         let task = tokio::spawn(async move {
             let has_none = match (&mut wait.answer).await {

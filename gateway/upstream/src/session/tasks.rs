@@ -74,7 +74,9 @@ struct Told {
 impl Begun {
     /// Returns the task that a call was answered with, if it was.
     pub(super) fn read(call: &Call<'_>, result: &RawValue, is_modern: bool) -> Option<Self> {
-        let Asked::Tool { as_task, .. } = call.asked else { return None };
+        let Asked::Tool { as_task, .. } = call.asked else {
+            return None;
+        };
         let created: Created<'_> = match is_modern || *as_task {
             true => serde_json::from_str(result.get()).ok()?,
             false => return None,
@@ -82,10 +84,21 @@ impl Begun {
         let id = match is_modern {
             true if created.result_type == Some("task") => created.task_id?,
             true => return None,
-            false => serde_json::from_str::<Created<'_>>(created.task?.get()).ok()?.task_id?,
+            false => {
+                serde_json::from_str::<Created<'_>>(created.task?.get())
+                    .ok()?
+                    .task_id?
+            }
         };
-        let every = created.poll_interval_ms.map_or(LOOK, Duration::from_millis).clamp(LOOK_MIN, LOOK_MAX);
-        Some(Self { id: message::text(&id), every, is_modern })
+        let every = created
+            .poll_interval_ms
+            .map_or(LOOK, Duration::from_millis)
+            .clamp(LOOK_MIN, LOOK_MAX);
+        Some(Self {
+            id: message::text(&id),
+            every,
+            is_modern,
+        })
     }
 }
 
@@ -109,16 +122,33 @@ impl Session {
             },
             false => {
                 let listener = call.listener.clone();
-                let call = Call { resumed: None, headers: &[], listener, ..*call };
-                self.call_once(&call, &Sending::TaskResult(&task.id), &self.agreed(), deadline).await
+                let call = Call {
+                    resumed: None,
+                    headers: &[],
+                    listener,
+                    ..*call
+                };
+                self.call_once(
+                    &call,
+                    &Sending::TaskResult(&task.id),
+                    &self.agreed(),
+                    deadline,
+                )
+                .await
             }
         };
         let failure = match ended {
             Ok(result) => return Ok(result),
-            Err(RequestError::Failed(failure)) => Failure { is_handed_over: true, ..failure },
+            Err(RequestError::Failed(failure)) => Failure {
+                is_handed_over: true,
+                ..failure
+            },
             Err(RequestError::Refused(refusal)) => {
                 let message = one_line(&refusal.message, 300);
-                wrong(format!("it refused to tell of its task ({}): {message}", refusal.code))
+                wrong(format!(
+                    "it refused to tell of its task ({}): {message}",
+                    refusal.code
+                ))
             }
         };
         if !self.is_closed() {
@@ -128,7 +158,12 @@ impl Session {
         Err(failure.into())
     }
 
-    async fn look(&self, task: &Begun, call: &Call<'_>, mut deadline: Instant) -> Result<Box<RawValue>, RequestError> {
+    async fn look(
+        &self,
+        task: &Begun,
+        call: &Call<'_>,
+        mut deadline: Instant,
+    ) -> Result<Box<RawValue>, RequestError> {
         let (mut looks, mut missed) = (0.0, 0);
         let mut answered = HashSet::new();
         loop {
@@ -137,48 +172,74 @@ impl Session {
             let seen = match timeout_at(deadline, self.of_task("tasks/get", task, &[])).await {
                 Err(_) => return Err(late().into()),
                 Ok(Ok(seen)) => seen,
-                Ok(Err(RequestError::Failed(Failure { kind: Kind::Unreachable | Kind::Timeout, .. })))
-                    if missed < MISSED_MAX =>
-                {
+                Ok(Err(RequestError::Failed(Failure {
+                    kind: Kind::Unreachable | Kind::Timeout,
+                    ..
+                }))) if missed < MISSED_MAX => {
                     missed += 1;
                     continue;
                 }
                 Ok(Err(error)) => return Err(error),
             };
-            let seen: Seen<'_> =
-                serde_json::from_str(seen.get()).map_err(|error| wrong(format!("its task cannot be read: {error}")))?;
+            let seen: Seen<'_> = serde_json::from_str(seen.get())
+                .map_err(|error| wrong(format!("its task cannot be read: {error}")))?;
             (looks, missed) = (looks + 1.0, 0);
             if let (Some(listener), Some(message)) = (&call.listener, seen.status_message)
                 && listener.wants_progress()
             {
-                listener.progress(Progress { progress: looks, total: None, message: Some(message) });
+                listener.progress(Progress {
+                    progress: looks,
+                    total: None,
+                    message: Some(message),
+                });
             }
             match &*seen.status {
                 "working" => {}
                 "input_required" => {
-                    let open = seen.input_requests.into_iter().filter(|(key, _)| !answered.contains(key));
+                    let open = seen
+                        .input_requests
+                        .into_iter()
+                        .filter(|(key, _)| !answered.contains(key));
                     let open: Vec<_> = open.collect();
                     if open.len() + answered.len() > ASKED_MAX {
-                        return Err(wrong(format!("its task asks more than {ASKED_MAX} times")).into());
+                        return Err(
+                            wrong(format!("its task asks more than {ASKED_MAX} times")).into()
+                        );
                     }
                     let began = Instant::now();
                     answered.extend(open.iter().map(|(key, _)| key.clone()));
                     if let Some(responses) = self.responses(call, open).await? {
-                        self.of_task("tasks/update", task, &[("inputResponses", &responses)]).await?;
+                        self.of_task("tasks/update", task, &[("inputResponses", &responses)])
+                            .await?;
                     }
                     deadline += began.elapsed();
                 }
                 "completed" => {
-                    return seen.result.map(ToOwned::to_owned).ok_or_else(|| wrong("its task has no result").into());
+                    return seen
+                        .result
+                        .map(ToOwned::to_owned)
+                        .ok_or_else(|| wrong("its task has no result").into());
                 }
                 "failed" => {
-                    let Told { code, message } = seen.error.ok_or_else(|| wrong("its task has no error"))?;
+                    let Told { code, message } =
+                        seen.error.ok_or_else(|| wrong("its task has no error"))?;
                     return refused(code, &message);
                 }
                 "cancelled" => {
-                    return Err(Failure::new(Kind::Closed, "the task to run to its end", "its server ended it").into());
+                    return Err(Failure::new(
+                        Kind::Closed,
+                        "the task to run to its end",
+                        "its server ended it",
+                    )
+                    .into());
                 }
-                other => return Err(wrong(format!("its task has the status `{}`", one_line(other, 50))).into()),
+                other => {
+                    return Err(wrong(format!(
+                        "its task has the status `{}`",
+                        one_line(other, 50)
+                    ))
+                    .into());
+                }
             }
         }
     }
@@ -191,22 +252,37 @@ impl Session {
     ) -> Result<Option<String>, RequestError> {
         let mut responses = HashMap::new();
         for (key, Wanted { method, params }) in open {
-            let listener = call.listener.as_ref().filter(|_| self.core.inbox.may_ask(&method));
+            let listener = call
+                .listener
+                .as_ref()
+                .filter(|_| self.core.inbox.may_ask(&method));
             let is_form = method == "elicitation/create";
             let answer = match listener {
-                Some(listener) => listener.ask(Question { method, params: params.map(ToOwned::to_owned) }).await,
+                Some(listener) => {
+                    listener
+                        .ask(Question {
+                            method,
+                            params: params.map(ToOwned::to_owned),
+                        })
+                        .await
+                }
                 None => None,
             };
             let answer = match answer {
                 None if is_form => RawValue::from_string(r#"{"action":"decline"}"#.to_owned()).ok(),
                 answer => answer,
             };
-            responses.insert(key, answer.ok_or_else(|| wrong("it asks what nobody here may answer"))?);
+            responses.insert(
+                key,
+                answer.ok_or_else(|| wrong("it asks what nobody here may answer"))?,
+            );
         }
         if responses.is_empty() {
             return Ok(None);
         }
-        serde_json::to_string(&responses).map(Some).map_err(|error| wrong(error.to_string()).into())
+        serde_json::to_string(&responses)
+            .map(Some)
+            .map_err(|error| wrong(error.to_string()).into())
     }
 
     async fn of_task(
@@ -216,7 +292,13 @@ impl Session {
         more: &[(&str, &str)],
     ) -> Result<Box<RawValue>, RequestError> {
         let agreed = self.agreed();
-        let meta = self.core.meta(agreed.version, &Meta { knows_tasks: true, ..Meta::default() });
+        let meta = self.core.meta(
+            agreed.version,
+            &Meta {
+                knows_tasks: true,
+                ..Meta::default()
+            },
+        );
         let mut params = vec![("taskId", task.id.as_str())];
         params.extend(more);
         params.extend(task.is_modern.then_some(("_meta", meta.as_str())));

@@ -12,10 +12,22 @@ use crate::tests::{object, open, posts, service, try_walk, walk};
 #[test]
 fn the_next_page_is_found_among_links() {
     for (header, address) in [
-        (r#"<https://api/items?page=2>; rel="next""#, Some("https://api/items?page=2")),
-        (r#"<https://api/items?fields=id,name&page=2>; rel="next""#, Some("https://api/items?fields=id,name&page=2")),
-        (r#"</x?a=1>; rel=prev, </x?a=3>; title="a, \"b\"; rel=last"; rel="last next""#, Some("/x?a=3")),
-        (r#"</x?a=1>; title="</x?a=2>; rel=next", </x?a=3> ; Rel = NEXT"#, Some("/x?a=3")),
+        (
+            r#"<https://api/items?page=2>; rel="next""#,
+            Some("https://api/items?page=2"),
+        ),
+        (
+            r#"<https://api/items?fields=id,name&page=2>; rel="next""#,
+            Some("https://api/items?fields=id,name&page=2"),
+        ),
+        (
+            r#"</x?a=1>; rel=prev, </x?a=3>; title="a, \"b\"; rel=last"; rel="last next""#,
+            Some("/x?a=3"),
+        ),
+        (
+            r#"</x?a=1>; title="</x?a=2>; rel=next", </x?a=3> ; Rel = NEXT"#,
+            Some("/x?a=3"),
+        ),
         (r#"</x>; rel=next"#, Some("/x")),
         (r#"</x?a=1>; rel="nextcloud""#, None),
         (r#"</x?a=1>; title="rel=next"#, None),
@@ -42,19 +54,47 @@ fn every_pagination_walks_to_the_end_once() {
                 let store = service(posts(11));
                 let rest = open(&settings);
                 let mut added = 0;
-                let walked = walk(&rest, Query { limit, ..Query::default() }, || {
-                    // Somebody inserts behind and before where we are.
-                    added -= 1;
-                    store.borrow_mut().insert(0, object(json!({"id": added, "title": "new"})));
-                });
-                let ids: Vec<_> = walked.iter().map(|record| record["id"].as_i64().unwrap()).collect();
-                assert_eq!(ids, (1..=11).collect::<Vec<_>>(), "{pagination} {sorted} {limit}");
+                let walked = walk(
+                    &rest,
+                    Query {
+                        limit,
+                        ..Query::default()
+                    },
+                    || {
+                        // Somebody inserts behind and before where we are.
+                        added -= 1;
+                        store
+                            .borrow_mut()
+                            .insert(0, object(json!({"id": added, "title": "new"})));
+                    },
+                );
+                let ids: Vec<_> = walked
+                    .iter()
+                    .map(|record| record["id"].as_i64().unwrap())
+                    .collect();
+                assert_eq!(
+                    ids,
+                    (1..=11).collect::<Vec<_>>(),
+                    "{pagination} {sorted} {limit}"
+                );
             }
             service(posts(11));
             let order = vec![Order::parse("title"), Order::parse("-id")];
             let conditions = vec![Condition::new("title", Comparison::NotEquals, "t0")];
-            let walked = walk(&open(&settings), Query { limit: 2, order, conditions, ..Query::default() }, || {});
-            let ids: Vec<_> = walked.iter().map(|record| record["id"].as_i64().unwrap()).collect();
+            let walked = walk(
+                &open(&settings),
+                Query {
+                    limit: 2,
+                    order,
+                    conditions,
+                    ..Query::default()
+                },
+                || {},
+            );
+            let ids: Vec<_> = walked
+                .iter()
+                .map(|record| record["id"].as_i64().unwrap())
+                .collect();
             assert_eq!(ids, [10, 7, 4, 1, 11, 8, 5, 2], "{pagination} {sorted}");
         }
     }
@@ -64,7 +104,11 @@ fn every_pagination_walks_to_the_end_once() {
         "pagination":{"style":"page","page":"_page","size":"_limit","per_page":10}}}"#;
     let rest = open(settings);
     let before = http::sent().len();
-    rest.read(&Query { limit: 15, ..Query::default() }).unwrap();
+    rest.read(&Query {
+        limit: 15,
+        ..Query::default()
+    })
+    .unwrap();
     assert_eq!(http::sent().len() - before, 2);
 }
 
@@ -106,7 +150,10 @@ fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
         (500, "{}", Behind::Failed),
     ];
     for (status, body, means) in behind {
-        for (count, limit) in [0, 1, 4, 5, 8, 11, 12].into_iter().flat_map(|count| [(count, 4), (count, 100)]) {
+        for (count, limit) in [0, 1, 4, 5, 8, 11, 12]
+            .into_iter()
+            .flat_map(|count| [(count, 4), (count, 100)])
+        {
             let service = service(posts(count));
             http::answer(move |request| {
                 let page: usize = request.query[0].1.parse().unwrap();
@@ -115,10 +162,21 @@ fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
                 if page > last && body != "the last one again" {
                     return Ok(http::json(status, body));
                 }
-                let records: Vec<_> = service.iter().skip((page.min(last) - 1) * 4).take(4).collect();
+                let records: Vec<_> = service
+                    .iter()
+                    .skip((page.min(last) - 1) * 4)
+                    .take(4)
+                    .collect();
                 Ok(http::json(200, &json!(records).to_string()))
             });
-            let walked = try_walk(&open(settings), Query { limit, ..Query::default() }, || {});
+            let walked = try_walk(
+                &open(settings),
+                Query {
+                    limit,
+                    ..Query::default()
+                },
+                || {},
+            );
             let told = format!("{count} records by {limit}, then {status} {body}: {walked:?}");
             let is_refused = match means {
                 Behind::Sure => false,
@@ -127,11 +185,19 @@ fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
                 Behind::Failed => count > 0,
             };
             if is_refused {
-                let code = if status == 429 { "rate_limited" } else { "upstream_error" };
+                let code = if status == 429 {
+                    "rate_limited"
+                } else {
+                    "upstream_error"
+                };
                 assert!(walked.as_ref().is_err_and(|error| error.is(code)), "{told}");
                 continue;
             }
-            let ids: Vec<_> = walked.unwrap().iter().map(|record| record["id"].as_u64().unwrap()).collect();
+            let ids: Vec<_> = walked
+                .unwrap()
+                .iter()
+                .map(|record| record["id"].as_u64().unwrap())
+                .collect();
             assert_eq!(ids, (1..=u64::from(count)).collect::<Vec<_>>(), "{told}");
         }
     }
@@ -141,7 +207,12 @@ fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
         "1" => Ok(http::json(200, &posts(100).to_string())),
         _ => Ok(http::json(400, "{}")),
     });
-    let cut = open(settings).read(&Query { limit: 200, ..Query::default() }).unwrap_err();
+    let cut = open(settings)
+        .read(&Query {
+            limit: 200,
+            ..Query::default()
+        })
+        .unwrap_err();
     assert!(cut.is("upstream_error"), "{cut}");
 }
 
@@ -154,8 +225,15 @@ fn a_page_that_is_repeated_is_the_end() {
         http::answer(move |request| {
             *answers.borrow_mut() += 1;
             let page = request.query[0].1.parse::<u32>().unwrap().min(3);
-            let link = |id| if is_signed { format!("/{id}?signature={}", answers.borrow()) } else { format!("/{id}") };
-            let records = (page * 2 - 1..=page * 2).map(|id| json!({"no": {"id": id}, "link": link(id)}));
+            let link = |id| {
+                if is_signed {
+                    format!("/{id}?signature={}", answers.borrow())
+                } else {
+                    format!("/{id}")
+                }
+            };
+            let records =
+                (page * 2 - 1..=page * 2).map(|id| json!({"no": {"id": id}, "link": link(id)}));
             Ok(http::json(200, &records.collect::<Value>().to_string()))
         });
     };
@@ -166,14 +244,25 @@ fn a_page_that_is_repeated_is_the_end() {
         )
     };
     // What changes from one answer to the next is not of the key.
-    for (settings, is_signed) in
-        [(settings(r#""key":["id"],"#), true), (settings("").replace("id\":{", "no\":{"), false)]
-    {
+    for (settings, is_signed) in [
+        (settings(r#""key":["id"],"#), true),
+        (settings("").replace("id\":{", "no\":{"), false),
+    ] {
         serve(is_signed);
         let rest = open(&settings);
         assert_eq!(rest.shape.key.is_empty(), !is_signed);
-        let walked = walk(&rest, Query { limit: 100, ..Query::default() }, || {});
-        let ids: Vec<_> = walked.iter().map(|record| record.get("id").unwrap_or(&record["no"]).clone()).collect();
+        let walked = walk(
+            &rest,
+            Query {
+                limit: 100,
+                ..Query::default()
+            },
+            || {},
+        );
+        let ids: Vec<_> = walked
+            .iter()
+            .map(|record| record.get("id").unwrap_or(&record["no"]).clone())
+            .collect();
         assert_eq!(ids, [1, 2, 3, 4, 5, 6], "{settings}");
         // Without a key, only the second repeat is sure.
         assert_eq!(http::sent().len(), if is_signed { 4 } else { 5 });
@@ -194,7 +283,14 @@ fn serve_values(pages: &'static [&'static [u32]], behind: Again) {
                 Again::Missing => return Ok(http::json(404, "{}")),
             },
         };
-        Ok(http::json(200, &values.iter().map(|value| json!({"v": value})).collect::<Value>().to_string()))
+        Ok(http::json(
+            200,
+            &values
+                .iter()
+                .map(|value| json!({"v": value}))
+                .collect::<Value>()
+                .to_string(),
+        ))
     });
 }
 
@@ -214,8 +310,18 @@ fn values_settings(key: &str, scan_max: usize) -> String {
 }
 
 fn values_of(settings: &str) -> Vec<u64> {
-    let walked = walk(&open(settings), Query { limit: 100, ..Query::default() }, || {});
-    walked.iter().map(|record| record["v"].as_u64().unwrap()).collect()
+    let walked = walk(
+        &open(settings),
+        Query {
+            limit: 100,
+            ..Query::default()
+        },
+        || {},
+    );
+    walked
+        .iter()
+        .map(|record| record["v"].as_u64().unwrap())
+        .collect()
 }
 
 /// Some services answer their first page for every number behind the last one.
@@ -224,7 +330,11 @@ fn a_first_page_that_is_repeated_is_the_end() {
     for key in ["", r#""key":["v"],"#] {
         serve_values(&[&[1, 2], &[3, 4], &[5]], Again::First);
         // The repeat is no record to look through.
-        assert_eq!(values_of(&values_settings(key, 5)), [1, 2, 3, 4, 5], "{key}");
+        assert_eq!(
+            values_of(&values_settings(key, 5)),
+            [1, 2, 3, 4, 5],
+            "{key}"
+        );
     }
 }
 
@@ -253,7 +363,11 @@ fn equal_pages_of_a_list_without_a_key_are_not_its_end() {
     // The service has another word for the end, so that the repeat was none.
     for behind in [Again::Empty, Again::Missing] {
         serve_values(&[&[1, 1], &[1, 1]], behind);
-        assert_eq!(values_of(&values_settings("", 100)), [1, 1, 1, 1], "{behind:?}");
+        assert_eq!(
+            values_of(&values_settings("", 100)),
+            [1, 1, 1, 1],
+            "{behind:?}"
+        );
     }
 }
 
@@ -269,11 +383,21 @@ fn a_refusal_behind_a_page_of_per_page_records_is_an_error() {
                 "1" => Ok(http::json(200, &posts(count).to_string())),
                 _ => Ok(http::json(status, body)),
             });
-            let walked = try_walk(&open(settings), Query { limit: 200, ..Query::default() }, || {});
+            let walked = try_walk(
+                &open(settings),
+                Query {
+                    limit: 200,
+                    ..Query::default()
+                },
+                || {},
+            );
             let told = format!("{count} records, then {status} {body:?}: {walked:?}");
             match is_end {
                 true => assert_eq!(walked.map(|walked| walked.len()), Ok(99), "{told}"),
-                false => assert!(walked.is_err_and(|error| error.is("upstream_error")), "{told}"),
+                false => assert!(
+                    walked.is_err_and(|error| error.is("upstream_error")),
+                    "{told}"
+                ),
             }
         }
     }
@@ -296,8 +420,18 @@ fn a_record_found_twice_does_not_end_a_sorted_list() {
         let records: Vec<_> = store.iter().skip((page - 1) * 2).take(2).collect();
         Ok(http::json(200, &json!(records).to_string()))
     });
-    let walked = walk(&open(settings), Query { limit: 3, ..Query::default() }, || {});
-    let ids: Vec<_> = walked.iter().map(|record| record["id"].as_u64().unwrap()).collect();
+    let walked = walk(
+        &open(settings),
+        Query {
+            limit: 3,
+            ..Query::default()
+        },
+        || {},
+    );
+    let ids: Vec<_> = walked
+        .iter()
+        .map(|record| record["id"].as_u64().unwrap())
+        .collect();
     assert_eq!(ids, (1..=9).collect::<Vec<_>>());
 }
 
@@ -310,12 +444,28 @@ fn a_short_page_is_the_last_one_only_where_the_settings_say_so() {
         )
     };
     for (pagination, asked, found) in [
-        (r#"{"style":"page","page":"page","size":"_limit","per_page":4}"#, 5, 11),
+        (
+            r#"{"style":"page","page":"page","size":"_limit","per_page":4}"#,
+            5,
+            11,
+        ),
         (r#"{"style":"page","page":"page"}"#, 5, 11),
-        (r#"{"style":"page","page":"page","size":"_limit","per_page":4,"ends":"short"}"#, 2, 6),
+        (
+            r#"{"style":"page","page":"page","size":"_limit","per_page":4,"ends":"short"}"#,
+            2,
+            6,
+        ),
         (r#"{"style":"page","page":"page","ends":"short"}"#, 2, 6),
-        (r#"{"style":"offset","offset":"skip","limit":"_limit","per_page":4,"ends":"short"}"#, 2, 6),
-        (r#"{"style":"offset","offset":"skip","limit":"_limit","per_page":4,"ends":"empty"}"#, 5, 11),
+        (
+            r#"{"style":"offset","offset":"skip","limit":"_limit","per_page":4,"ends":"short"}"#,
+            2,
+            6,
+        ),
+        (
+            r#"{"style":"offset","offset":"skip","limit":"_limit","per_page":4,"ends":"empty"}"#,
+            5,
+            11,
+        ),
     ] {
         testing::reset();
         http::answer(|request| {
@@ -327,11 +477,31 @@ fn a_short_page_is_the_last_one_only_where_the_settings_say_so() {
                 ("page", "4") | ("skip", "10") => &[11],
                 _ => &[],
             };
-            Ok(http::json(200, &ids.iter().map(|id| json!({"id": id})).collect::<Value>().to_string()))
+            Ok(http::json(
+                200,
+                &ids.iter()
+                    .map(|id| json!({"id": id}))
+                    .collect::<Value>()
+                    .to_string(),
+            ))
         });
-        let walked = walk(&open(&settings(pagination)), Query { limit: 100, ..Query::default() }, || {});
-        let ids: Vec<_> = walked.iter().map(|record| record["id"].as_u64().unwrap()).collect();
-        assert_eq!((http::sent().len(), ids), (asked, (1..=found).collect()), "{pagination}");
+        let walked = walk(
+            &open(&settings(pagination)),
+            Query {
+                limit: 100,
+                ..Query::default()
+            },
+            || {},
+        );
+        let ids: Vec<_> = walked
+            .iter()
+            .map(|record| record["id"].as_u64().unwrap())
+            .collect();
+        assert_eq!(
+            (http::sent().len(), ids),
+            (asked, (1..=found).collect()),
+            "{pagination}"
+        );
     }
 }
 
@@ -343,9 +513,19 @@ fn a_next_page_at_another_path_is_not_taken_for_the_end() {
     testing::reset();
     http::answer(|_| {
         let mut response = http::json(200, r#"[{"id":1}]"#);
-        response.headers.push(("Link".into(), r#"</posts/page/2>; rel="next""#.into()));
+        response
+            .headers
+            .push(("Link".into(), r#"</posts/page/2>; rel="next""#.into()));
         Ok(response)
     });
-    let refused = open(settings).read(&Query { limit: 10, ..Query::default() }).unwrap_err();
-    assert!(refused.is("upstream_error") && refused.message.contains("next page"), "{refused}");
+    let refused = open(settings)
+        .read(&Query {
+            limit: 10,
+            ..Query::default()
+        })
+        .unwrap_err();
+    assert!(
+        refused.is("upstream_error") && refused.message.contains("next page"),
+        "{refused}"
+    );
 }

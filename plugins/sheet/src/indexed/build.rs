@@ -41,7 +41,12 @@ impl Source<'_> {
         let has_changed = || Ok::<_, Error>(stat(self.settings)?.version != self.info.version);
         let mut is_over = false;
         while !is_over {
-            let mut piece = files::read(&self.settings.connection, &self.settings.path, offset, files::READ_MAX)?;
+            let mut piece = files::read(
+                &self.settings.connection,
+                &self.settings.path,
+                offset,
+                files::READ_MAX,
+            )?;
             offset += piece.len() as u64;
             is_over = piece.is_empty() || offset >= self.info.size;
             if is_over {
@@ -51,7 +56,10 @@ impl Source<'_> {
             parser.feed(&piece, &mut |_, row, span| {
                 let span = span.start as u64..span.end as u64;
                 if !row.is_blank() {
-                    making.push(&cell_value(row.cell(position), field, self.zone), span.clone());
+                    making.push(
+                        &cell_value(row.cell(position), field, self.zone),
+                        span.clone(),
+                    );
                 }
                 if making.is_full() {
                     if has_changed()? {
@@ -68,7 +76,9 @@ impl Source<'_> {
             }
             if is_over && parser.is_within_row() {
                 // It would swallow what is appended later: such a file gets no index.
-                return Err(Error::invalid("The last row has a quote that is never closed."));
+                return Err(Error::invalid(
+                    "The last row has a quote that is never closed.",
+                ));
             }
             if clock::monotonic_ns().saturating_sub(began) >= PIECE_NS {
                 break;
@@ -77,7 +87,11 @@ impl Source<'_> {
         if has_changed()? {
             return Ok(false);
         }
-        let upto = if is_over { self.info.size } else { parser.row_start() };
+        let upto = if is_over {
+            self.info.size
+        } else {
+            parser.row_start()
+        };
         index::add(&name, &making.take(), covered, upto)?;
         if is_over {
             index::finish(&name)?;
@@ -98,7 +112,11 @@ impl Making {
     fn push(&mut self, value: &Value<'_>, at: std::ops::Range<u64>) {
         match (self, value) {
             (Self::Values(entries), _) => {
-                entries.push(Entry { key: sort_key(value), at: at.start, length: (at.end - at.start) as u32 });
+                entries.push(Entry {
+                    key: sort_key(value),
+                    at: at.start,
+                    length: (at.end - at.start) as u32,
+                });
             }
             (Self::Signatures(signatures), Value::Text(text)) => signatures.push(text, at),
             (Self::Signatures(signatures), _) => signatures.push("", at),

@@ -56,7 +56,8 @@ impl Signatures {
 
     /// Adds a row by its bytes in the file, which lie behind those of the row before.
     pub(crate) fn push(&mut self, text: &str, at: Range<u64>) {
-        let has_room = |rows: &Range<u64>| at.end - rows.start <= BLOCK_BYTES_MAX && self.set.len() < SET_MAX;
+        let has_room =
+            |rows: &Range<u64>| at.end - rows.start <= BLOCK_BYTES_MAX && self.set.len() < SET_MAX;
         if !self.rows.as_ref().is_none_or(has_room) {
             self.end_block();
         }
@@ -89,19 +90,32 @@ impl Signatures {
     /// Ends the group: its entries, in the order of their keys.
     pub(crate) fn take(&mut self) -> Vec<Entry> {
         self.end_block();
-        let Some(group) = self.blocks.first().map(|block| block.start) else { return Vec::new() };
+        let Some(group) = self.blocks.first().map(|block| block.start) else {
+            return Vec::new();
+        };
         let mut entries = Vec::new();
         for (bit, slice) in self.slices.chunks_exact_mut(SLICE_BYTES).enumerate() {
-            let used = slice.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            let used = slice
+                .iter()
+                .rposition(|byte| *byte != 0)
+                .map_or(0, |last| last + 1);
             if used > 0 {
                 let key = [&slice_key(bit)[..], &group.to_be_bytes(), &slice[..used]].concat();
-                entries.push(Entry { key, at: group, length: 0 });
+                entries.push(Entry {
+                    key,
+                    at: group,
+                    length: 0,
+                });
                 slice[..used].fill(0);
             }
         }
         for (number, block) in self.blocks.drain(..).enumerate() {
             let length = (block.end - block.start) as u32;
-            entries.push(Entry { key: block_key(group, number), at: block.start, length });
+            entries.push(Entry {
+                key: block_key(group, number),
+                at: block.start,
+                length,
+            });
         }
         entries
     }
@@ -116,7 +130,10 @@ pub(crate) fn slices(part: &str) -> Vec<Slice> {
     bits.sort_unstable();
     bits.dedup();
     bits.truncate(LOOKED_MAX);
-    bits.into_iter().map(usize::from).map(|bit| (slice_key(bit).to_vec(), slice_key(bit + 1).to_vec())).collect()
+    bits.into_iter()
+        .map(usize::from)
+        .map(|bit| (slice_key(bit).to_vec(), slice_key(bit + 1).to_vec()))
+        .collect()
 }
 
 /// The blocks that may hold a part, by their groups.
@@ -127,14 +144,23 @@ impl Candidates {
     /// Returns the blocks that have the bit of these entries: all those of one slice.
     pub(crate) fn of(slice: Vec<Entry>) -> Self {
         // The key also holds what is read already: which slice, and of which group.
-        Self(slice.into_iter().map(|entry| (entry.at, entry.key[1 + 2 + 8..].to_vec())).collect())
+        Self(
+            slice
+                .into_iter()
+                .map(|entry| (entry.at, entry.key[1 + 2 + 8..].to_vec()))
+                .collect(),
+        )
     }
 
     /// Leaves those that have both.
     pub(crate) fn and(self, other: &Self) -> Self {
         let both = self.0.into_iter().filter_map(|(group, one)| {
             let another = other.0.get(&group)?;
-            let both: Vec<u8> = one.iter().zip(another).map(|(one, another)| one & another).collect();
+            let both: Vec<u8> = one
+                .iter()
+                .zip(another)
+                .map(|(one, another)| one & another)
+                .collect();
             both.iter().any(|byte| *byte != 0).then_some((group, both))
         });
         Self(both.collect())
@@ -142,19 +168,35 @@ impl Candidates {
 
     /// Returns how many blocks there are, of how many groups.
     pub(crate) fn count(&self) -> (usize, usize) {
-        let ones = self.0.values().flatten().map(|byte| byte.count_ones() as usize);
+        let ones = self
+            .0
+            .values()
+            .flatten()
+            .map(|byte| byte.count_ones() as usize);
         (ones.sum(), self.0.len())
     }
 
     /// Returns for each group the keys of its blocks, and which of them are meant.
-    pub(crate) fn blocks(&self) -> impl Iterator<Item = ((Vec<u8>, Vec<u8>), impl Fn(&Entry) -> bool)> {
+    pub(crate) fn blocks(
+        &self,
+    ) -> impl Iterator<Item = ((Vec<u8>, Vec<u8>), impl Fn(&Entry) -> bool)> {
         self.0.iter().map(|(group, blocks)| {
-            let first = blocks.iter().position(|byte| *byte != 0).unwrap_or(blocks.len());
-            let keys = (block_key(*group, first * 8), block_key(*group, blocks.len() * 8));
+            let first = blocks
+                .iter()
+                .position(|byte| *byte != 0)
+                .unwrap_or(blocks.len());
+            let keys = (
+                block_key(*group, first * 8),
+                block_key(*group, blocks.len() * 8),
+            );
             let is_meant = move |block: &Entry| {
-                let [.., high, low] = block.key[..] else { return false };
+                let [.., high, low] = block.key[..] else {
+                    return false;
+                };
                 let number = usize::from(u16::from_be_bytes([high, low]));
-                blocks.get(number / 8).is_some_and(|byte| byte & (1 << (number % 8)) != 0)
+                blocks
+                    .get(number / 8)
+                    .is_some_and(|byte| byte & (1 << (number % 8)) != 0)
             };
             (keys, is_meant)
         })
@@ -167,14 +209,20 @@ fn slice_key(bit: usize) -> [u8; 3] {
 }
 
 fn block_key(group: u64, number: usize) -> Vec<u8> {
-    [&[BLOCK][..], &group.to_be_bytes(), &(number as u16).to_be_bytes()].concat()
+    [
+        &[BLOCK][..],
+        &group.to_be_bytes(),
+        &(number as u16).to_be_bytes(),
+    ]
+    .concat()
 }
 
 /// Returns the bit of each three adjacent bytes.
 fn bits(text: &str) -> impl Iterator<Item = u16> {
     const SHIFT: u32 = u32::BITS - BITS.ilog2();
     text.as_bytes().windows(3).map(|three| {
-        let [a, b, c] = [three[0], three[1], three[2]].map(|byte| u32::from(byte.to_ascii_lowercase()));
+        let [a, b, c] =
+            [three[0], three[1], three[2]].map(|byte| u32::from(byte.to_ascii_lowercase()));
         // Knuth's multiplicative hash: its high bits depend on all of the number's.
         ((a << 16 | b << 8 | c).wrapping_mul(0x9e37_79b1) >> SHIFT) as u16
     })
@@ -186,16 +234,28 @@ mod tests {
 
     fn found(entries: &[Entry], part: &str) -> Vec<Range<u64>> {
         let within = |(from, to): &(Vec<u8>, Vec<u8>)| -> Vec<Entry> {
-            entries.iter().filter(|entry| *from <= entry.key && entry.key < *to).cloned().collect()
+            entries
+                .iter()
+                .filter(|entry| *from <= entry.key && entry.key < *to)
+                .cloned()
+                .collect()
         };
         let slices = slices(part);
-        let candidates = slices.iter().map(|keys| Candidates::of(within(keys))).reduce(|one, next| one.and(&next));
+        let candidates = slices
+            .iter()
+            .map(|keys| Candidates::of(within(keys)))
+            .reduce(|one, next| one.and(&next));
         let candidates = candidates.expect("the part has a slice");
         let blocks = candidates.blocks().flat_map(|(keys, is_meant)| {
-            let meant: Vec<Entry> = within(&keys).into_iter().filter(|block| is_meant(block)).collect();
+            let meant: Vec<Entry> = within(&keys)
+                .into_iter()
+                .filter(|block| is_meant(block))
+                .collect();
             meant
         });
-        blocks.map(|block| block.at..block.at + u64::from(block.length)).collect()
+        blocks
+            .map(|block| block.at..block.at + u64::from(block.length))
+            .collect()
     }
 
     #[test]
@@ -211,7 +271,10 @@ mod tests {
         entries.extend(signatures.take());
         assert!(entries.iter().all(|entry| entry.key.len() <= KEY_MAX));
         let of_77 = found(&entries, "OF 77");
-        assert!(of_77.iter().any(|block| block.contains(&(77 * 40))), "{of_77:?}");
+        assert!(
+            of_77.iter().any(|block| block.contains(&(77 * 40))),
+            "{of_77:?}"
+        );
         assert!(of_77.len() < 10, "{of_77:?}");
         assert_eq!(found(&entries, "nobody"), []);
         let blocks = entries.iter().filter(|entry| entry.key[0] == BLOCK).count();
@@ -226,6 +289,10 @@ mod tests {
         let text: String = (0..2_000).map(|number: u32| number.to_string()).collect();
         signatures.push(&text, 0..1);
         signatures.push("", 1..2);
-        assert_eq!(signatures.blocks.first(), Some(&(0..1)), "it takes no other row");
+        assert_eq!(
+            signatures.blocks.first(),
+            Some(&(0..1)),
+            "it takes no other row"
+        );
     }
 }

@@ -54,8 +54,13 @@ fn number() -> impl Strategy<Value = String> {
 fn table() -> impl Strategy<Value = String> {
     let row = (number(), cell(), number(), cell());
     let quoted = |cell: &str| format!("\"{}\"", cell.replace('"', "\"\""));
-    (proptest::collection::vec(row, 0..60), any::<bool>(), "(\n|\r\n)", any::<bool>()).prop_map(
-        move |(rows, quote, end, last)| {
+    (
+        proptest::collection::vec(row, 0..60),
+        any::<bool>(),
+        "(\n|\r\n)",
+        any::<bool>(),
+    )
+        .prop_map(move |(rows, quote, end, last)| {
             let mut text = format!("id,name,amount,other{end}");
             for (id, name, amount, other) in rows {
                 let (name, other) = (quoted(&name), quoted(&other));
@@ -66,8 +71,7 @@ fn table() -> impl Strategy<Value = String> {
                 text.truncate(text.len() - end.len());
             }
             text
-        },
-    )
+        })
 }
 
 fn conditions() -> impl Strategy<Value = Vec<Condition>> {
@@ -75,7 +79,10 @@ fn conditions() -> impl Strategy<Value = Vec<Condition>> {
     let number = (Just("amount"), 0_usize..9, number());
     let one = prop_oneof![text, number].prop_map(|(column, comparison, operand)| {
         let comparison = Comparison::ALL[comparison];
-        let plain = operand.parse::<f64>().ok().filter(|number| number.is_finite());
+        let plain = operand
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite());
         let one = |text: String| match (column, plain) {
             ("amount", Some(number)) => json!(number),
             _ => json!(text),
@@ -103,7 +110,12 @@ fn query() -> impl Strategy<Value = Query> {
                 }
             })
             .collect();
-        Query { conditions, order, limit, ..Query::default() }
+        Query {
+            conditions,
+            order,
+            limit,
+            ..Query::default()
+        }
     })
 }
 
@@ -141,8 +153,17 @@ proptest! {
 }
 
 fn rows(count: usize) -> String {
-    let row = |row: usize| format!("{row},{},{}\n", ["open", "closed", "new"][row % 3], row * 7 % count);
-    format!("id,status,rank\n{}", (0..count).map(row).collect::<String>())
+    let row = |row: usize| {
+        format!(
+            "{row},{},{}\n",
+            ["open", "closed", "new"][row % 3],
+            row * 7 % count
+        )
+    };
+    format!(
+        "id,status,rank\n{}",
+        (0..count).map(row).collect::<String>()
+    )
 }
 
 #[test]
@@ -150,15 +171,26 @@ fn a_lookup_reads_its_row_and_little_else() {
     testing::reset();
     files::put("data", "x.csv", rows(20_000));
     let sheet = open("always", |_| ());
-    let query =
-        Query { conditions: vec![Condition::new("id", Comparison::Equals, 12_345)], limit: 2, ..Query::default() };
+    let query = Query {
+        conditions: vec![Condition::new("id", Comparison::Equals, 12_345)],
+        limit: 2,
+        ..Query::default()
+    };
     let first = sheet.read(&query).unwrap();
-    assert_eq!(index::asked().len(), 1, "the pass asks for the index of the key");
+    assert_eq!(
+        index::asked().len(),
+        1,
+        "the pass asks for the index of the key"
+    );
     sheet.read(&query).unwrap();
     build(&sheet);
     let reads = files::reads();
     assert_eq!(sheet.read(&query).unwrap(), first);
-    assert_eq!((files::reads() - reads, index::ranges()), (1, 1), "one row is read");
+    assert_eq!(
+        (files::reads() - reads, index::ranges()),
+        (1, 1),
+        "one row is read"
+    );
     assert!(index::asked().is_empty());
 }
 
@@ -171,23 +203,47 @@ fn lists_read_what_they_need() {
     for (conditions, order, reads_max) in [
         (vec![], "id", 1),
         (vec![], "-rank", 1),
-        (vec![Condition::new("status", Comparison::Equals, "open")], "id", 2),
-        (vec![Condition::new("rank", Comparison::AtLeast, 19_950)], "id", 1),
-        (vec![Condition::new("status", Comparison::Contains, "lose")], "id", 2),
+        (
+            vec![Condition::new("status", Comparison::Equals, "open")],
+            "id",
+            2,
+        ),
+        (
+            vec![Condition::new("rank", Comparison::AtLeast, 19_950)],
+            "id",
+            1,
+        ),
+        (
+            vec![Condition::new("status", Comparison::Contains, "lose")],
+            "id",
+            2,
+        ),
         // These lie between the two: more than are taken at once, and far behind in the order.
         (
-            vec![Condition::new("rank", Comparison::AtMost, 600), Condition::new("id", Comparison::AtLeast, 19_000)],
+            vec![
+                Condition::new("rank", Comparison::AtMost, 600),
+                Condition::new("id", Comparison::AtLeast, 19_000),
+            ],
             "id",
             4,
         ),
     ] {
-        let query = Query { conditions, order: vec![Order::parse(order)], limit: 50, ..Query::default() };
+        let query = Query {
+            conditions,
+            order: vec![Order::parse(order)],
+            limit: 50,
+            ..Query::default()
+        };
         let expected = passes.read(&query).unwrap();
         let _ = sheet.read(&query);
         build(&sheet);
         let reads = files::reads();
         assert_eq!(sheet.read(&query).unwrap(), expected, "{query:?}");
-        assert!(files::reads() - reads <= reads_max, "{query:?}: {}", files::reads() - reads);
+        assert!(
+            files::reads() - reads <= reads_max,
+            "{query:?}: {}",
+            files::reads() - reads
+        );
     }
 }
 
@@ -196,7 +252,11 @@ fn lists_read_what_they_need() {
 fn parts_of_texts_are_looked_for_where_they_may_be() {
     testing::reset();
     let row = |row: usize| format!("{row},Name of {row}\n");
-    files::put("data", "x.csv", format!("id,name\n{}", (0..20_000).map(row).collect::<String>()));
+    files::put(
+        "data",
+        "x.csv",
+        format!("id,name\n{}", (0..20_000).map(row).collect::<String>()),
+    );
     let (sheet, passes) = (open("always", |_| ()), open("never", |_| ()));
     for (comparison, part, count, reads_max) in [
         (Comparison::Contains, "nobody", 0, 0),
@@ -205,7 +265,12 @@ fn parts_of_texts_are_looked_for_where_they_may_be() {
         (Comparison::ContainsCi, "NAME OF 12345", 1, 1),
     ] {
         let conditions = vec![Condition::new("name", comparison, part)];
-        let query = Query { conditions, order: vec![Order::parse("id")], limit: 50, ..Query::default() };
+        let query = Query {
+            conditions,
+            order: vec![Order::parse("id")],
+            limit: 50,
+            ..Query::default()
+        };
         let expected = passes.read(&query).unwrap();
         let found: Vec<Value> = weir_plugin_sdk::serde_json::from_str(&expected.records).unwrap();
         assert_eq!(found.len(), count, "{part}");
@@ -213,7 +278,11 @@ fn parts_of_texts_are_looked_for_where_they_may_be() {
         build(&sheet);
         let reads = files::reads();
         assert_eq!(sheet.read(&query).unwrap(), expected, "{part}");
-        assert!(files::reads() - reads <= reads_max, "{part}: {}", files::reads() - reads);
+        assert!(
+            files::reads() - reads <= reads_max,
+            "{part}: {}",
+            files::reads() - reads
+        );
     }
 }
 
@@ -222,7 +291,10 @@ fn a_changed_file_is_read_anew_until_its_index_is() {
     testing::reset();
     files::put("data", "x.csv", "id,n\n1,a\n2,b\n");
     let sheet = open("always", |_| ());
-    let query = Query { limit: 5, ..Query::default() };
+    let query = Query {
+        limit: 5,
+        ..Query::default()
+    };
     sheet.read(&query).unwrap();
     build(&sheet);
     files::put("data", "x.csv", "id,n\n2,c\n1,d\n");
@@ -241,9 +313,14 @@ fn a_file_that_ends_within_a_quote_gets_no_index() {
     testing::reset();
     files::put("data", "x.csv", "id,n\n1,a\n2,\"b\n");
     let sheet = open("always", |_| ());
-    let query = Query { limit: 5, ..Query::default() };
+    let query = Query {
+        limit: 5,
+        ..Query::default()
+    };
     let expected = sheet.read(&query).unwrap();
-    let [work] = &index::asked()[..] else { panic!("one index is asked for") };
+    let [work] = &index::asked()[..] else {
+        panic!("one index is asked for")
+    };
     assert!(sheet.later(work).is_err());
     assert_eq!(sheet.read(&query).unwrap(), expected);
     let _: Value = weir_plugin_sdk::serde_json::from_str(&expected.records).unwrap();

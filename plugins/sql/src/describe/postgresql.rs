@@ -57,14 +57,24 @@ struct KeyPart {
 
 pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
     if let Source::Query(query) = settings.source() {
-        let mut described = Described { read_only: Some("A query is read-only."), ..Described::default() };
+        let mut described = Described {
+            read_only: Some("A query is read-only."),
+            ..Described::default()
+        };
         for (name, native) in columns_of(settings, query)? {
-            described.add(&name, field(&name, native.unwrap_or_default(), false), |_| ());
+            described.add(
+                &name,
+                field(&name, native.unwrap_or_default(), false),
+                |_| (),
+            );
         }
         return Ok(described);
     }
     let tables: Vec<Table> = ask(settings, TABLE, vec![json!(settings.source().sql())])?;
-    let table = tables.into_iter().next().ok_or_else(|| no_table(settings))?;
+    let table = tables
+        .into_iter()
+        .next()
+        .ok_or_else(|| no_table(settings))?;
     let columns: Vec<Told> = ask(settings, COLUMNS, vec![json!(table.oid)])?;
     let key: Vec<KeyPart> = ask(settings, KEY, vec![json!(table.oid)])?;
     let mut described = Described {
@@ -73,11 +83,15 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
         ..Described::default()
     };
     for told in columns {
-        described.add(&told.name, field(&told.name, told.native, told.required), |field| {
-            field.generated = told.generated;
-            field.read_only = told.computed;
-            field.description = told.description;
-        });
+        described.add(
+            &told.name,
+            field(&told.name, told.native, told.required),
+            |field| {
+                field.generated = told.generated;
+                field.read_only = told.computed;
+                field.description = told.description;
+            },
+        );
     }
     Ok(described)
 }
@@ -85,7 +99,10 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
 /// Returns the field of a column; `None` for columns of bytes, which have no place in the value table.
 fn field(name: &str, native: String, required: bool) -> Option<Field> {
     let (kind, items) = match native.strip_suffix("[]") {
-        Some(element) => (Type::List, Some(Box::new(Field::new("", kind(element)?).nullable(true)))),
+        Some(element) => (
+            Type::List,
+            Some(Box::new(Field::new("", kind(element)?).nullable(true))),
+        ),
         None => (kind(&native)?, None),
     };
     let mut field = Field::new(name, kind).nullable(!required);

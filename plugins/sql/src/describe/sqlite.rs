@@ -15,7 +15,8 @@ use crate::settings::{Settings, Source, quoted};
 const COLUMNS_A_PASS: usize = 40;
 const INTEGER_MAX: i64 = (1 << 53) - 1;
 
-const TABLE: &str = "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND name = ?1 COLLATE NOCASE";
+const TABLE: &str =
+    "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND name = ?1 COLLATE NOCASE";
 const COLUMNS: &str = "SELECT name, type, \"notnull\" AS required, dflt_value IS NOT NULL AS defaulted, pk, hidden \
     FROM pragma_table_xinfo(?1) ORDER BY cid";
 
@@ -38,37 +39,69 @@ struct ColumnInfo {
 pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
     let (name, view) = match settings.source() {
         Source::Query(text) => return query(settings, text),
-        Source::Table { schema: Some(schema), .. } if schema != "main" => return Err(no_table(settings)),
+        Source::Table {
+            schema: Some(schema),
+            ..
+        } if schema != "main" => return Err(no_table(settings)),
         Source::Table { table, .. } => {
             let tables: Vec<Table> = ask(settings, TABLE, vec![json!(table)])?;
-            let table = tables.into_iter().next().ok_or_else(|| no_table(settings))?;
+            let table = tables
+                .into_iter()
+                .next()
+                .ok_or_else(|| no_table(settings))?;
             (table.name, table.r#type == "view")
         }
     };
     let told: Vec<ColumnInfo> = ask(settings, COLUMNS, vec![json!(name)])?;
-    let told: Vec<_> = told.into_iter().filter(|column| column.hidden != 1).collect();
-    let seen = look(settings, &told.iter().map(|column| column.name.as_str()).collect::<Vec<_>>())?;
+    let told: Vec<_> = told
+        .into_iter()
+        .filter(|column| column.hidden != 1)
+        .collect();
+    let seen = look(
+        settings,
+        &told
+            .iter()
+            .map(|column| column.name.as_str())
+            .collect::<Vec<_>>(),
+    )?;
     let mut key: Vec<_> = told.iter().filter(|column| column.pk > 0).collect();
     key.sort_by_key(|column| column.pk);
     let numbered = key.len() == 1 && key[0].r#type.eq_ignore_ascii_case("INTEGER");
     let key: Vec<_> = key.into_iter().map(|column| column.name.clone()).collect();
-    let mut described = Described { key, read_only: view.then_some("A view is read-only."), ..Described::default() };
+    let mut described = Described {
+        key,
+        read_only: view.then_some("A view is read-only."),
+        ..Described::default()
+    };
     for (column, seen) in told.into_iter().zip(&seen) {
         let is_number = numbered && column.pk > 0;
         let is_computed = column.hidden > 1;
-        described.add(&column.name, field(&column.name, &column.r#type, seen), |field| {
-            field.nullable = column.required == 0 && !is_number;
-            field.generated = column.defaulted != 0 || is_number || is_computed;
-            field.read_only = is_computed;
-        });
+        described.add(
+            &column.name,
+            field(&column.name, &column.r#type, seen),
+            |field| {
+                field.nullable = column.required == 0 && !is_number;
+                field.generated = column.defaulted != 0 || is_number || is_computed;
+                field.read_only = is_computed;
+            },
+        );
     }
     Ok(described)
 }
 
 fn query(settings: &Settings, text: &str) -> Result<Described, Error> {
     let columns = columns_of(settings, text)?;
-    let seen = look(settings, &columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>())?;
-    let mut described = Described { read_only: Some("A query is read-only."), ..Described::default() };
+    let seen = look(
+        settings,
+        &columns
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect::<Vec<_>>(),
+    )?;
+    let mut described = Described {
+        read_only: Some("A query is read-only."),
+        ..Described::default()
+    };
     for ((name, declared), seen) in columns.iter().zip(&seen) {
         let field = field(name, declared.as_deref().unwrap_or_default(), seen);
         described.add(name, field, |field| field.nullable = true);
@@ -92,9 +125,18 @@ struct Seen {
 fn look(settings: &Settings, columns: &[&str]) -> Result<Vec<Seen>, Error> {
     let mut seen = Vec::new();
     for columns in columns.chunks(COLUMNS_A_PASS) {
-        let list: Vec<_> = columns.iter().enumerate().map(|(at, column)| counts(at, &quoted(column))).collect();
-        let text = format!("SELECT {} FROM {}", list.join(", "), settings.source().sql());
-        let rows: Vec<HashMap<String, Option<serde_json::Number>>> = ask(settings, &text, Vec::new())?;
+        let list: Vec<_> = columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| counts(at, &quoted(column)))
+            .collect();
+        let text = format!(
+            "SELECT {} FROM {}",
+            list.join(", "),
+            settings.source().sql()
+        );
+        let rows: Vec<HashMap<String, Option<serde_json::Number>>> =
+            ask(settings, &text, Vec::new())?;
         let row = rows.into_iter().next().unwrap_or_default();
         seen.extend((0..columns.len()).map(|at| {
             let number = |what: &str| {
@@ -136,7 +178,9 @@ fn counts(at: usize, column: &str) -> String {
 
 /// Returns the field of a column; `None` for columns of bytes, which have no place in the value table.
 fn field(name: &str, declared: &str, seen: &Seen) -> Option<Field> {
-    if seen.blobs > 0 || (declared.eq_ignore_ascii_case("BLOB") && seen.integers + seen.reals + seen.texts == 0) {
+    if seen.blobs > 0
+        || (declared.eq_ignore_ascii_case("BLOB") && seen.integers + seen.reals + seen.texts == 0)
+    {
         return None;
     }
     let mut field = Field::new(name, kind(&declared.to_ascii_uppercase(), seen));
@@ -158,7 +202,10 @@ fn kind(declared: &str, seen: &Seen) -> Type {
     if says(&["INT"]) && whole {
         return integer(seen);
     }
-    if says(&["DATETIME", "TIMESTAMP"]) && seen.integers + seen.reals == 0 && seen.datetimes == seen.texts {
+    if says(&["DATETIME", "TIMESTAMP"])
+        && seen.integers + seen.reals == 0
+        && seen.datetimes == seen.texts
+    {
         return Type::Datetime;
     }
     if declared == "DATE" && seen.integers + seen.reals == 0 && seen.dates == seen.texts {
@@ -178,5 +225,9 @@ fn kind(declared: &str, seen: &Seen) -> Type {
 
 /// Returns `integer` while all values fit into one; a column that already holds larger ones is `decimal`.
 fn integer(seen: &Seen) -> Type {
-    if seen.least >= -INTEGER_MAX && seen.most <= INTEGER_MAX { Type::Integer } else { Type::Decimal }
+    if seen.least >= -INTEGER_MAX && seen.most <= INTEGER_MAX {
+        Type::Integer
+    } else {
+        Type::Decimal
+    }
 }

@@ -39,7 +39,9 @@ impl Both {
     pub(crate) fn filled(sqlite: &str, postgresql: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("data.db");
-        rusqlite::Connection::open(&path).and_then(|database| database.execute_batch(sqlite)).expect("filled");
+        rusqlite::Connection::open(&path)
+            .and_then(|database| database.execute_batch(sqlite))
+            .expect("filled");
         let server = Server::started();
         server.script(postgresql);
         let url = server.url();
@@ -53,7 +55,11 @@ impl Both {
             server: Rc::new(server),
             meanwhile: Rc::default(),
             sqlite: connect(ConnectionConfig::Sqlite { path, write: true }),
-            postgresql: connect(ConnectionConfig::Postgresql { url, write: true, pool_max: None }),
+            postgresql: connect(ConnectionConfig::Postgresql {
+                url,
+                write: true,
+                pool_max: None,
+            }),
         }
     }
 
@@ -73,15 +79,30 @@ impl Both {
     }
 
     /// Returns what both answer; panics if they differ.
-    pub(crate) fn same<T: PartialEq + std::fmt::Debug>(&self, act: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-        let bare = |result: Result<T, Error>| result.map_err(|error| Error { details: None, ..error });
+    pub(crate) fn same<T: PartialEq + std::fmt::Debug>(
+        &self,
+        act: impl Fn() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let bare = |result: Result<T, Error>| {
+            result.map_err(|error| Error {
+                details: None,
+                ..error
+            })
+        };
         let sqlite = bare(self.on(Which::Sqlite, &act));
         let postgresql = bare(self.on(Which::Postgresql, &act));
-        assert_eq!(sqlite, postgresql, "SQLite (left) and PostgreSQL (right) differ");
+        assert_eq!(
+            sqlite, postgresql,
+            "SQLite (left) and PostgreSQL (right) differ"
+        );
         sqlite
     }
 
-    pub(crate) fn on<T>(&self, which: Which, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn on<T>(
+        &self,
+        which: Which,
+        act: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let database = match which {
             Which::Sqlite => self.sqlite.clone(),
             Which::Postgresql => self.postgresql.clone(),
@@ -98,7 +119,10 @@ impl Both {
                 options: statement.options.as_deref(),
                 deadline: Instant::now() + Duration::from_secs(10),
             };
-            let writes = statement.options.as_deref().is_some_and(|options| options.contains("\"write\":true"));
+            let writes = statement
+                .options
+                .as_deref()
+                .is_some_and(|options| options.contains("\"write\":true"));
             let answer = match writes {
                 true => runtime.block_on(database.query_write(given)),
                 false => runtime.block_on(database.query(given)),
@@ -108,12 +132,18 @@ impl Both {
             }
             match answer {
                 Ok(rows) => Ok(testing::sql::Answer {
-                    rows: weir_plugin_sdk::sql::Rows { records: rows.records, truncated: rows.truncated },
+                    rows: weir_plugin_sdk::sql::Rows {
+                        records: rows.records,
+                        truncated: rows.truncated,
+                    },
                     changed: 0,
                 }),
                 Err(error) => Err(Error {
                     field: error.field.clone(),
-                    details: error.details.clone().map(|details| format!("{details} in {}", statement.text)),
+                    details: error
+                        .details
+                        .clone()
+                        .map(|details| format!("{details} in {}", statement.text)),
                     ..Error::new(error.code.word(), error.message.clone())
                 }),
             }
@@ -127,11 +157,18 @@ impl Both {
 }
 
 pub(crate) fn walk(both: &Both, table: &str, order: &[Order], limit: u32) -> Vec<String> {
-    let mut query = Query { order: order.to_vec(), limit, ..Query::default() };
+    let mut query = Query {
+        order: order.to_vec(),
+        limit,
+        ..Query::default()
+    };
     let mut walked = Vec::new();
     for _ in 0..20 {
-        let (records, next) = both.same(|| open(table).and_then(|table| table.read(&query)).map(show)).expect("a page");
-        let records: Vec<&serde_json::value::RawValue> = serde_json::from_str(&records).expect("records");
+        let (records, next) = both
+            .same(|| open(table).and_then(|table| table.read(&query)).map(show))
+            .expect("a page");
+        let records: Vec<&serde_json::value::RawValue> =
+            serde_json::from_str(&records).expect("records");
         walked.extend(records.into_iter().map(|record| record.get().to_owned()));
         match next {
             Some(next) => query.cursor = Some(next),
@@ -151,7 +188,11 @@ pub(crate) fn open(table: &str) -> Result<Sql, Error> {
 }
 
 pub(crate) fn write(table: &str, verb: Verb, key: Value, record: Value) -> Result<String, Error> {
-    open(table)?.write(&Change { key: object(key), record: object(record), ..Change::new(verb) })
+    open(table)?.write(&Change {
+        key: object(key),
+        record: object(record),
+        ..Change::new(verb)
+    })
 }
 
 pub(crate) fn with(record: &Value, more: Value) -> Value {
@@ -172,7 +213,14 @@ pub(crate) fn outline(shape: &Shape) -> String {
     let fields: Vec<_> = shape
         .fields
         .iter()
-        .map(|field| format!("{}:{:?}{}", field.key, field.kind, if field.nullable { "" } else { "!" }))
+        .map(|field| {
+            format!(
+                "{}:{:?}{}",
+                field.key,
+                field.kind,
+                if field.nullable { "" } else { "!" }
+            )
+        })
         .collect();
     format!(
         "{} key={} write={} read_only={:?}",
@@ -185,7 +233,10 @@ pub(crate) fn outline(shape: &Shape) -> String {
 
 fn connect(config: ConnectionConfig) -> Arc<sql::SqlConnection> {
     let configs = BTreeMap::from([("db".to_owned(), config)]);
-    match Connections::new(&configs, Path::new("/")).expect("a database").get("db") {
+    match Connections::new(&configs, Path::new("/"))
+        .expect("a database")
+        .get("db")
+    {
         Some(Connection::Sql(sql)) => sql.clone(),
         _ => unreachable!("it is a database"),
     }

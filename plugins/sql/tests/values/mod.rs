@@ -1,8 +1,8 @@
 //! Values at their edges: what is shown is compared, in both databases.
 
 use weir_plugin_sdk::{
-    Adapter, Comparison, Condition, Field, Order, Query, Shape, Type, Value as CsvValue, Zone, serde_json,
-    serde_json::Value, sql, testing,
+    Adapter, Comparison, Condition, Field, Order, Query, Shape, Type, Value as CsvValue, Zone,
+    serde_json, serde_json::Value, sql, testing,
 };
 use weir_sql::Sql;
 
@@ -12,8 +12,18 @@ use crate::both::{Both, Which, describe, open, outline, show, walk};
 #[test]
 fn the_limits_of_each_type_are_shown_and_found() {
     let columns = [
-        ("id", Type::Integer, "INTEGER PRIMARY KEY", "int PRIMARY KEY"),
-        ("name", Type::String, "TEXT NOT NULL", "text COLLATE \"en-x-icu\" NOT NULL"),
+        (
+            "id",
+            Type::Integer,
+            "INTEGER PRIMARY KEY",
+            "int PRIMARY KEY",
+        ),
+        (
+            "name",
+            Type::String,
+            "TEXT NOT NULL",
+            "text COLLATE \"en-x-icu\" NOT NULL",
+        ),
         ("amount", Type::Decimal, "TEXT", "numeric"),
         ("big", Type::Decimal, "TEXT", "numeric"),
         ("count", Type::Integer, "INTEGER", "bigint"),
@@ -30,16 +40,28 @@ fn the_limits_of_each_type_are_shown_and_found() {
         ["4", "", "-0.001", "-9007199254740993", "0", "-2.5", "1970-01-01", "1970-01-01T00:00:00Z", "false"],
         ["5", "two\nlines\u{feff} %_\\'\"", "0.07", "1", "7", "1e21", "2024-02-29", "2024-03-02T12:00:00.5Z", "true"],
     ];
-    let native =
-        columns.map(|(name, _, sqlite, postgresql)| [format!("{name} {sqlite}"), format!("{name} {postgresql}")]);
-    let [sqlite, postgresql] = [0, 1].map(|which| native.each_ref().map(|both| both[which].as_str()).join(", "));
+    let native = columns.map(|(name, _, sqlite, postgresql)| {
+        [format!("{name} {sqlite}"), format!("{name} {postgresql}")]
+    });
+    let [sqlite, postgresql] = [0, 1].map(|which| {
+        native
+            .each_ref()
+            .map(|both| both[which].as_str())
+            .join(", ")
+    });
     let mut script = format!("CREATE TABLE edges ({postgresql});");
     let both = Both::filled(&format!("CREATE TABLE edges ({sqlite})"), "");
     let database = both.sqlite_file();
-    let insert = format!("INSERT INTO edges VALUES ({})", vec!["?"; columns.len()].join(", "));
+    let insert = format!(
+        "INSERT INTO edges VALUES ({})",
+        vec!["?"; columns.len()].join(", ")
+    );
     for row in rows {
         let cells = || {
-            columns.iter().zip(row).map(|((name, kind, ..), cell)| (*kind, cell, cell.is_empty() && *name != "name"))
+            columns
+                .iter()
+                .zip(row)
+                .map(|((name, kind, ..), cell)| (*kind, cell, cell.is_empty() && *name != "name"))
         };
         let values = cells().map(|(kind, cell, null)| match kind {
             _ if null => rusqlite::types::Value::Null,
@@ -48,12 +70,17 @@ fn the_limits_of_each_type_are_shown_and_found() {
             Type::Number => cell.parse::<f64>().expect("a number").into(),
             _ => cell.to_owned().into(),
         });
-        database.execute(&insert, rusqlite::params_from_iter(values)).expect("inserted");
+        database
+            .execute(&insert, rusqlite::params_from_iter(values))
+            .expect("inserted");
         let values = cells().map(|(_, cell, null)| match null {
             true => "NULL".to_owned(),
             false => format!("'{}'", cell.replace('\'', "''")),
         });
-        script += &format!("INSERT INTO edges VALUES ({});", values.collect::<Vec<_>>().join(", "));
+        script += &format!(
+            "INSERT INTO edges VALUES ({});",
+            values.collect::<Vec<_>>().join(", ")
+        );
     }
     both.fill("", &script);
     // The contract says the types, the database its own names for them.
@@ -67,32 +94,76 @@ fn the_limits_of_each_type_are_shown_and_found() {
     };
     let csv = |at: usize, cell: &str| {
         let (name, kind, ..) = columns[at];
-        CsvValue::from_text(cell, &Field::new(name, kind).nullable(name != "name"), &Zone::utc()).to_json()
+        CsvValue::from_text(
+            cell,
+            &Field::new(name, kind).nullable(name != "name"),
+            &Zone::utc(),
+        )
+        .to_json()
     };
     let expected: Vec<String> = rows
         .iter()
         .map(|row| {
-            let members = row.iter().enumerate().map(|(at, cell)| format!("\"{}\":{}", columns[at].0, csv(at, cell)));
+            let members = row
+                .iter()
+                .enumerate()
+                .map(|(at, cell)| format!("\"{}\":{}", columns[at].0, csv(at, cell)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(","))
         })
         .collect();
     let read = |query: Query| {
-        let page = both.same(|| open().and_then(|table| table.read(&query)).map(show)).expect("a page");
-        let records: Vec<&serde_json::value::RawValue> = serde_json::from_str(&page.0).expect("records");
-        records.into_iter().map(|record| record.get().to_owned()).collect::<Vec<_>>()
+        let page = both
+            .same(|| open().and_then(|table| table.read(&query)).map(show))
+            .expect("a page");
+        let records: Vec<&serde_json::value::RawValue> =
+            serde_json::from_str(&page.0).expect("records");
+        records
+            .into_iter()
+            .map(|record| record.get().to_owned())
+            .collect::<Vec<_>>()
     };
-    assert_eq!(read(Query { limit: 100, ..Query::default() }), expected);
+    assert_eq!(
+        read(Query {
+            limit: 100,
+            ..Query::default()
+        }),
+        expected
+    );
     for (row, record) in rows.iter().zip(&expected) {
         for (at, cell) in row.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
             let value = serde_json::from_str::<Value>(&csv(at, cell)).expect("JSON");
             let condition = Condition::new(columns[at].0, Comparison::Equals, value);
-            let found = read(Query { conditions: vec![condition], limit: 100, ..Query::default() });
-            assert!(found.contains(record), "{} = {cell}: {found:?}", columns[at].0);
+            let found = read(Query {
+                conditions: vec![condition],
+                limit: 100,
+                ..Query::default()
+            });
+            assert!(
+                found.contains(record),
+                "{} = {cell}: {found:?}",
+                columns[at].0
+            );
         }
     }
-    for (column, descending, first) in [("at", true, 0), ("at", false, 1), ("amount", true, 0), ("ratio", true, 0)] {
-        let order = vec![Order { column: column.to_owned(), descending }];
-        assert_eq!(read(Query { order, limit: 1, ..Query::default() }), [expected[first].clone()], "{column}");
+    for (column, descending, first) in [
+        ("at", true, 0),
+        ("at", false, 1),
+        ("amount", true, 0),
+        ("ratio", true, 0),
+    ] {
+        let order = vec![Order {
+            column: column.to_owned(),
+            descending,
+        }];
+        assert_eq!(
+            read(Query {
+                order,
+                limit: 1,
+                ..Query::default()
+            }),
+            [expected[first].clone()],
+            "{column}"
+        );
     }
 }
 
@@ -113,12 +184,23 @@ fn what_is_shown_of_a_number_is_compared() {
         assert_eq!(whole.len(), 7, "{by}");
         assert_eq!(whole[5], r#"{"id":6,"price":null}"#);
         for limit in [1, 2] {
-            assert_eq!(walk(&both, "prices", &order, limit), whole, "{by} by {limit}");
+            assert_eq!(
+                walk(&both, "prices", &order, limit),
+                whole,
+                "{by} by {limit}"
+            );
         }
     }
     let conditions = vec![Condition::new("price", Comparison::Equals, "0.3")];
-    let query = Query { conditions, columns: vec!["id".into()], limit: 10, ..Query::default() };
-    let found = both.same(|| open("prices")?.read(&query).map(show)).expect("a page");
+    let query = Query {
+        conditions,
+        columns: vec!["id".into()],
+        limit: 10,
+        ..Query::default()
+    };
+    let found = both
+        .same(|| open("prices")?.read(&query).map(show))
+        .expect("a page");
     assert_eq!(found.0, r#"[{"id":1},{"id":2},{"id":3}]"#);
 }
 
@@ -128,7 +210,9 @@ fn infinities_are_null() {
     let columns = "day, at, zoned, price, score";
     let finite = "'2024-02-29', '2024-05-06 07:08:09', '2024-05-06 07:08:09', 1.5, 2.5";
     let infinite = |sign: &str| {
-        ["date", "timestamp", "timestamptz", "numeric", "float8"].map(|_| format!("'{sign}infinity'")).join(", ")
+        ["date", "timestamp", "timestamptz", "numeric", "float8"]
+            .map(|_| format!("'{sign}infinity'"))
+            .join(", ")
     };
     let rows = |least: &str, most: &str| {
         format!(
@@ -147,20 +231,26 @@ fn infinities_are_null() {
             rows(&infinite("-"), &infinite(""))
         ),
     );
-    let described = both.same(|| describe(r#"{"connection":"db","table":"ends"}"#).map(|shape| outline(&shape)));
+    let described = both
+        .same(|| describe(r#"{"connection":"db","table":"ends"}"#).map(|shape| outline(&shape)));
     assert!(
-        described
-            .expect("described")
-            .starts_with("id:Integer! day:Date at:Datetime zoned:Datetime price:Decimal score:Number")
+        described.expect("described").starts_with(
+            "id:Integer! day:Date at:Datetime zoned:Datetime price:Decimal score:Number"
+        )
     );
     for column in columns.split(", ") {
         for by in [column.to_owned(), format!("-{column}")] {
             let order = [Order::parse(&by)];
             let whole = walk(&both, "ends", &order, 100);
             let ids: Vec<_> = whole.iter().map(|record| &record[..7]).collect();
-            assert_eq!(ids, [2, 4, 1, 3, 5].map(|id| format!("{{\"id\":{id}")), "{by}");
+            assert_eq!(
+                ids,
+                [2, 4, 1, 3, 5].map(|id| format!("{{\"id\":{id}")),
+                "{by}"
+            );
             assert!(
-                whole[2].ends_with(r#""day":null,"at":null,"zoned":null,"price":null,"score":null}"#),
+                whole[2]
+                    .ends_with(r#""day":null,"at":null,"zoned":null,"price":null,"score":null}"#),
                 "{}",
                 whole[2]
             );
@@ -182,8 +272,15 @@ fn infinities_are_null() {
             (Comparison::IsEmpty, true.into(), "1,3,5"),
         ] {
             let conditions = vec![Condition::new(column, comparison, value)];
-            let query = Query { conditions, columns: vec!["id".into()], limit: 10, ..Query::default() };
-            let found = both.same(|| open("ends")?.read(&query).map(show)).expect("a page");
+            let query = Query {
+                conditions,
+                columns: vec!["id".into()],
+                limit: 10,
+                ..Query::default()
+            };
+            let found = both
+                .same(|| open("ends")?.read(&query).map(show))
+                .expect("a page");
             let found = found.0.replace("{\"id\":", "").replace('}', "");
             assert_eq!(found, format!("[{ids}]"), "{column} {comparison}");
         }
@@ -198,7 +295,11 @@ fn a_list_does_not_end_at_a_value_that_does_not_fit() {
     let both = Both::filled(script, script);
     // To SQLite it is a text.
     for (which, by) in [(Which::Sqlite, "day"), (Which::Postgresql, "-day")] {
-        let first = Query { order: vec![Order::parse(by)], limit: 1, ..Query::default() };
+        let first = Query {
+            order: vec![Order::parse(by)],
+            limit: 1,
+            ..Query::default()
+        };
         let error = both.on(which, || {
             let settings = r#"{"connection":"db","table":"days"}"#;
             let mut shape = describe(settings)?;
@@ -206,10 +307,16 @@ fn a_list_does_not_end_at_a_value_that_does_not_fit() {
             shape.fields[1].kind = Type::Date;
             let table = Sql::open(settings, &shape)?;
             let page = table.read(&first)?;
-            table.read(&Query { cursor: page.next, ..first.clone() })
+            table.read(&Query {
+                cursor: page.next,
+                ..first.clone()
+            })
         });
         let error = error.map(show).expect_err("nothing is behind it");
-        assert_eq!((error.code.as_str(), error.field.as_deref()), ("source_changed", Some("day")));
+        assert_eq!(
+            (error.code.as_str(), error.field.as_deref()),
+            ("source_changed", Some("day"))
+        );
     }
 }
 
@@ -230,17 +337,38 @@ fn texts_are_equal_letter_for_letter_under_any_collation() {
         let mut shape = describe(settings)?;
         // The collation would refuse a key of these.
         shape.key = vec!["word".into()];
-        shape.fields.iter_mut().for_each(|field| field.nullable = false);
+        shape
+            .fields
+            .iter_mut()
+            .for_each(|field| field.nullable = false);
         Sql::open(settings, &shape)
     };
     let read = |query: &Query| both.same(|| open()?.read(query).map(show)).expect("a page");
-    for (column, value, found) in [("word", "a", 1), ("word", "A", 1), ("code", "x", 2), ("word", "ä", 0)] {
+    for (column, value, found) in [
+        ("word", "a", 1),
+        ("word", "A", 1),
+        ("code", "x", 2),
+        ("word", "ä", 0),
+    ] {
         let conditions = vec![Condition::new(column, Comparison::Equals, value)];
-        let records = read(&Query { conditions, limit: 10, ..Query::default() }).0;
-        assert_eq!(records.matches("word").count(), found, "{column} = {value}: {records}");
+        let records = read(&Query {
+            conditions,
+            limit: 10,
+            ..Query::default()
+        })
+        .0;
+        assert_eq!(
+            records.matches("word").count(),
+            found,
+            "{column} = {value}: {records}"
+        );
     }
     for order in ["word", "-code"] {
-        let mut query = Query { order: vec![Order::parse(order)], limit: 1, ..Query::default() };
+        let mut query = Query {
+            order: vec![Order::parse(order)],
+            limit: 1,
+            ..Query::default()
+        };
         let mut walked = Vec::new();
         for _ in 0..4 {
             let (records, next) = read(&query);
@@ -255,18 +383,40 @@ fn texts_are_equal_letter_for_letter_under_any_collation() {
 
 #[test]
 fn one_of_takes_many_values() {
-    let moments: Vec<_> = (0..500).map(|at| format!("2024-05-06 {:02}:{:02}:00", at / 60, at % 60)).collect();
-    let rows: Vec<_> = moments.iter().enumerate().map(|(id, at)| format!("({id}, '{at}')")).collect();
-    let rows = format!("INSERT INTO many VALUES {}, (500, '2025-01-01 00:00:00')", rows.join(", "));
+    let moments: Vec<_> = (0..500)
+        .map(|at| format!("2024-05-06 {:02}:{:02}:00", at / 60, at % 60))
+        .collect();
+    let rows: Vec<_> = moments
+        .iter()
+        .enumerate()
+        .map(|(id, at)| format!("({id}, '{at}')"))
+        .collect();
+    let rows = format!(
+        "INSERT INTO many VALUES {}, (500, '2025-01-01 00:00:00')",
+        rows.join(", ")
+    );
     let both = Both::filled(
         &format!("CREATE TABLE many (id INTEGER PRIMARY KEY, at DATETIME); {rows}"),
         &format!("CREATE TABLE many (id int PRIMARY KEY, at timestamp); {rows}"),
     );
-    let moments: Vec<Value> = moments.iter().map(|at| format!("{}Z", at.replace(' ', "T")).into()).collect();
-    for (column, values) in [("id", Value::from((0..500).collect::<Vec<_>>())), ("at", moments.into())] {
+    let moments: Vec<Value> = moments
+        .iter()
+        .map(|at| format!("{}Z", at.replace(' ', "T")).into())
+        .collect();
+    for (column, values) in [
+        ("id", Value::from((0..500).collect::<Vec<_>>())),
+        ("at", moments.into()),
+    ] {
         let conditions = vec![Condition::new(column, Comparison::OneOf, values)];
-        let query = Query { conditions, columns: vec!["id".into()], limit: 1000, ..Query::default() };
-        let found = both.same(|| open("many")?.read(&query).map(show)).expect(column);
+        let query = Query {
+            conditions,
+            columns: vec!["id".into()],
+            limit: 1000,
+            ..Query::default()
+        };
+        let found = both
+            .same(|| open("many")?.read(&query).map(show))
+            .expect(column);
         assert_eq!(found.0.matches("id").count(), 500, "{column}");
     }
 }
@@ -281,7 +431,10 @@ fn plain_comparisons_are_served_by_an_index() {
         ("d", "date", "2024-01-01".into()),
         ("z", "timestamptz", "2024-01-01T00:00:00Z".into()),
     ];
-    let native = columns.each_ref().map(|(name, native, _)| format!("{name} {native} UNIQUE")).join(", ");
+    let native = columns
+        .each_ref()
+        .map(|(name, native, _)| format!("{name} {native} UNIQUE"))
+        .join(", ");
     let both = Both::filled("", &format!("CREATE TABLE found ({native}); {PLAN}"));
     let settings = r#"{"connection":"db","table":"found"}"#;
     for (name, native, value) in columns {
@@ -291,7 +444,12 @@ fn plain_comparisons_are_served_by_an_index() {
             }
             let plan = both.on(Which::Postgresql, || {
                 let conditions = vec![Condition::new(name, comparison, value.clone())];
-                let query = Query { conditions, columns: vec![name.to_owned()], limit: 1, ..Query::default() };
+                let query = Query {
+                    conditions,
+                    columns: vec![name.to_owned()],
+                    limit: 1,
+                    ..Query::default()
+                };
                 // The order is another matter.
                 let mut shape = describe(settings)?;
                 shape.fields.retain(|field| field.key == name);
@@ -319,17 +477,25 @@ fn plain_orders_are_served_by_an_index() {
         ),
     );
     let settings = r#"{"connection":"db","table":"ordered"}"#;
-    for (by, is_cut_by) in ["z", "d", "f", "n", "i"]
-        .into_iter()
-        .flat_map(|name| [(name.to_owned(), format!("({name} >= ")), (format!("-{name}"), format!("({name} <= "))])
-    {
+    for (by, is_cut_by) in ["z", "d", "f", "n", "i"].into_iter().flat_map(|name| {
+        [
+            (name.to_owned(), format!("({name} >= ")),
+            (format!("-{name}"), format!("({name} <= ")),
+        ]
+    }) {
         let plans = both.on(Which::Postgresql, || {
             let table = Sql::open(settings, &describe(settings)?)?;
-            let mut query = Query { order: vec![Order::parse(&by)], limit: 1, ..Query::default() };
+            let mut query = Query {
+                order: vec![Order::parse(&by)],
+                limit: 1,
+                ..Query::default()
+            };
             let mut plans = Vec::new();
             for _ in 0..2 {
                 query.cursor = table.read(&query)?.next;
-                plans.push(planned(&testing::sql::statements().pop().expect("a statement"))?);
+                plans.push(planned(
+                    &testing::sql::statements().pop().expect("a statement"),
+                )?);
             }
             Ok(plans)
         });
@@ -338,16 +504,27 @@ fn plain_orders_are_served_by_an_index() {
             assert!(plan.contains("Presorted Key"), "{by}: {plan}");
         }
         let has_bound = plans[1].contains("Index Cond") && plans[1].contains(&is_cut_by);
-        assert!(has_bound || by.ends_with('i'), "behind a page {by}: {}", plans[1]);
+        assert!(
+            has_bound || by.ends_with('i'),
+            "behind a page {by}: {}",
+            plans[1]
+        );
     }
     for by in ["id", "-id"] {
         let plan = both.on(Which::Postgresql, || {
             let table = Sql::open(settings, &describe(settings)?)?;
-            table.read(&Query { order: vec![Order::parse(by)], limit: 1, ..Query::default() })?;
+            table.read(&Query {
+                order: vec![Order::parse(by)],
+                limit: 1,
+                ..Query::default()
+            })?;
             planned(&testing::sql::statements().pop().expect("a statement"))
         });
         let plan = plan.expect(by);
-        assert!(plan.contains("Index Scan") && !plan.contains("Sort"), "{by}: {plan}");
+        assert!(
+            plan.contains("Index Scan") && !plan.contains("Sort"),
+            "{by}: {plan}"
+        );
     }
 }
 
@@ -371,15 +548,30 @@ fn both_parts_of_an_order_are_served_by_an_index() {
         let plan = both.on(Which::Postgresql, || {
             let table = Sql::open(settings, &describe(settings)?)?;
             let order = vec![Order::parse(by)];
-            let first = table.read(&Query { order: order.clone(), limit: 490, ..Query::default() })?;
-            table.read(&Query { order, limit: 20, cursor: first.next, ..Query::default() })?;
+            let first = table.read(&Query {
+                order: order.clone(),
+                limit: 490,
+                ..Query::default()
+            })?;
+            table.read(&Query {
+                order,
+                limit: 20,
+                cursor: first.next,
+                ..Query::default()
+            })?;
             let statement = testing::sql::statements().pop().expect("a statement");
             assert!(statement.text.contains("UNION ALL"), "{}", statement.text);
             planned(&statement)
         });
         let plan = plan.expect(by);
-        assert!(plan.contains("Append") && plan.contains("Presorted Key"), "{by}: {plan}");
-        assert!(plan.contains("Index Cond") && !plan.contains("Seq Scan"), "{by}: {plan}");
+        assert!(
+            plan.contains("Append") && plan.contains("Presorted Key"),
+            "{by}: {plan}"
+        );
+        assert!(
+            plan.contains("Index Cond") && !plan.contains("Seq Scan"),
+            "{by}: {plan}"
+        );
     }
 }
 
@@ -389,12 +581,37 @@ fn a_record_that_changes_while_a_page_is_read_is_read_once() {
     let both = Both::filled("", "");
     let dates = "(1, '2024-01-01'), (2, '2024-01-02'), (3, '2024-01-03')";
     for (rows, change, limit, pages) in [
-        ("(1, '2024-01-01'), (2, NULL)", "SET day = '2023-01-01' WHERE id = 2", 10, "2,1"),
-        ("(1, '2024-01-01'), (2, NULL)", "SET day = '2023-01-01' WHERE id = 2", 1, "2;1"),
-        ("(1, '2024-01-01'), (2, 'infinity')", "SET day = '2025-01-01' WHERE id = 2", 10, "1,2"),
-        ("(1, '2024-01-01'), (2, '2024-01-02')", "SET day = NULL WHERE id = 1", 10, "2,1"),
+        (
+            "(1, '2024-01-01'), (2, NULL)",
+            "SET day = '2023-01-01' WHERE id = 2",
+            10,
+            "2,1",
+        ),
+        (
+            "(1, '2024-01-01'), (2, NULL)",
+            "SET day = '2023-01-01' WHERE id = 2",
+            1,
+            "2;1",
+        ),
+        (
+            "(1, '2024-01-01'), (2, 'infinity')",
+            "SET day = '2025-01-01' WHERE id = 2",
+            10,
+            "1,2",
+        ),
+        (
+            "(1, '2024-01-01'), (2, '2024-01-02')",
+            "SET day = NULL WHERE id = 1",
+            10,
+            "2,1",
+        ),
         // More finite values, and fewer, than the first statement has found.
-        ("(1, NULL), (2, NULL), (3, '2024-01-03')", "SET day = '2024-01-01'", 2, "1,2;3"),
+        (
+            "(1, NULL), (2, NULL), (3, '2024-01-03')",
+            "SET day = '2024-01-01'",
+            2,
+            "1,2;3",
+        ),
         // The others are only asked for as far as there was room, so that there may be more.
         (dates, "SET day = NULL", 5, "1,2,3;"),
         (dates, "SET day = NULL", 3, "1;2,3"),
@@ -407,12 +624,23 @@ fn a_record_that_changes_while_a_page_is_read_is_read_once() {
             let table = open("days")?;
             both.fill_behind_next_statement(&format!("UPDATE days {change}"));
             let order = vec![Order::parse("day")];
-            let mut query = Query { order, columns: vec!["id".into()], limit, ..Query::default() };
+            let mut query = Query {
+                order,
+                columns: vec!["id".into()],
+                limit,
+                ..Query::default()
+            };
             let mut walked = Vec::new();
             loop {
                 let page = table.read(&query)?;
                 let found: Vec<Value> = serde_json::from_str(&page.records).expect("records");
-                walked.push(found.iter().map(|record| record["id"].to_string()).collect::<Vec<_>>().join(","));
+                walked.push(
+                    found
+                        .iter()
+                        .map(|record| record["id"].to_string())
+                        .collect::<Vec<_>>()
+                        .join(","),
+                );
                 query.cursor = page.next;
                 if query.cursor.is_none() {
                     return Ok(walked.join(";"));
@@ -436,10 +664,23 @@ const PLAN: &str = "
     END $$;";
 
 fn planned(asked: &sql::Statement) -> Result<String, weir_plugin_sdk::Error> {
-    let given: Vec<_> = asked.parameters.iter().map(|value| value.as_str().expect("a text")).collect();
-    let parameters = vec![asked.text.clone().into(), format!("{{{}}}", given.join(",")).into()];
+    let given: Vec<_> = asked
+        .parameters
+        .iter()
+        .map(|value| value.as_str().expect("a text"))
+        .collect();
+    let parameters = vec![
+        asked.text.clone().into(),
+        format!("{{{}}}", given.join(",")).into(),
+    ];
     let text = "SELECT plan($1::text, $2::text::text[]) AS plan".to_owned();
-    let asked = sql::Statement { connection: "db".into(), text, parameters, limit: 1, options: None };
+    let asked = sql::Statement {
+        connection: "db".into(),
+        text,
+        parameters,
+        limit: 1,
+        options: None,
+    };
     Ok(sql::query(&asked)?.records)
 }
 
@@ -472,27 +713,51 @@ fn a_time_shown_twice_is_its_first_reading() {
         "2024-10-27 01:30:00",
         "2024-10-27 04:30:00",
     ];
-    let rows: Vec<_> = times.iter().enumerate().map(|(id, time)| format!("({id}, '{time}')")).collect();
+    let rows: Vec<_> = times
+        .iter()
+        .enumerate()
+        .map(|(id, time)| format!("({id}, '{time}')"))
+        .collect();
     let rows = format!("INSERT INTO times VALUES {}", rows.join(", "));
     let both = Both::filled(
         &format!("CREATE TABLE times (id INTEGER PRIMARY KEY, at DATETIME); {rows}"),
         &format!("CREATE TABLE times (id int PRIMARY KEY, at timestamp); {rows}"),
     );
-    for zone in ["UTC", "+05:30", "Europe/Vienna", "Australia/Lord_Howe", "Antarctica/Troll"] {
+    for zone in [
+        "UTC",
+        "+05:30",
+        "Europe/Vienna",
+        "Australia/Lord_Howe",
+        "Antarctica/Troll",
+    ] {
         let read = |query: &Query| {
             let page = both.same(|| {
                 let settings = r#"{"connection":"db","table":"times"}"#;
-                let shape = Shape { timezone: Some(zone.to_owned()), ..describe(settings)? };
+                let shape = Shape {
+                    timezone: Some(zone.to_owned()),
+                    ..describe(settings)?
+                };
                 Sql::open(settings, &shape)?.read(query).map(show)
             });
             let (records, next) = page.expect("a page");
-            (serde_json::from_str::<Vec<Value>>(&records).expect("records"), next)
+            (
+                serde_json::from_str::<Vec<Value>>(&records).expect("records"),
+                next,
+            )
         };
         for by in ["at", "-at"] {
             let order = vec![Order::parse(by)];
-            let (whole, _) = read(&Query { order: order.clone(), limit: 100, ..Query::default() });
+            let (whole, _) = read(&Query {
+                order: order.clone(),
+                limit: 100,
+                ..Query::default()
+            });
             assert_eq!(whole.len(), times.len());
-            let mut query = Query { order, limit: 1, ..Query::default() };
+            let mut query = Query {
+                order,
+                limit: 1,
+                ..Query::default()
+            };
             for record in &whole {
                 let (page, next) = read(&query);
                 assert_eq!(page, std::slice::from_ref(record), "{zone} by {by}");
@@ -500,8 +765,16 @@ fn a_time_shown_twice_is_its_first_reading() {
             }
             assert_eq!(query.cursor, None);
             for record in &whole {
-                let conditions = vec![Condition::new("at", Comparison::Equals, record["at"].clone())];
-                let (found, _) = read(&Query { conditions, limit: 100, ..Query::default() });
+                let conditions = vec![Condition::new(
+                    "at",
+                    Comparison::Equals,
+                    record["at"].clone(),
+                )];
+                let (found, _) = read(&Query {
+                    conditions,
+                    limit: 100,
+                    ..Query::default()
+                });
                 assert!(found.contains(record), "{zone}: {record}");
             }
         }

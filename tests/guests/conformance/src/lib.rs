@@ -6,16 +6,20 @@ use weir_plugin_sdk::items::{Completed, Contents, Message, Prompt, Resource, Tem
 use weir_plugin_sdk::schema::Fields;
 use weir_plugin_sdk::serde_json::{Map, Value, json};
 use weir_plugin_sdk::tools::{Definition, Reply, Tool};
-use weir_plugin_sdk::{Answer, Bytes, Content, Context, Error, Items, Question, ToolError, clock, events, log, tool};
+use weir_plugin_sdk::{
+    Answer, Bytes, Content, Context, Error, Items, Question, ToolError, clock, events, log, tool,
+};
 
 /// A picture of one red point.
 const PICTURE: &[u8] = &[
-    0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0, 0, 0, 1, 8,
-    2, 0, 0, 0, 0x90, 0x77, 0x53, 0xde, 0, 0, 0, 0x0c, b'I', b'D', b'A', b'T', 8, 0xd7, 0x63, 0xf8, 0xcf, 0xc0, 0, 0,
-    3, 1, 1, 0, 0x18, 0xdd, 0x8d, 0xb0, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82,
+    0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, b'I', b'H', b'D', b'R', 0, 0, 0,
+    1, 0, 0, 0, 1, 8, 2, 0, 0, 0, 0x90, 0x77, 0x53, 0xde, 0, 0, 0, 0x0c, b'I', b'D', b'A', b'T', 8,
+    0xd7, 0x63, 0xf8, 0xcf, 0xc0, 0, 0, 3, 1, 1, 0, 0x18, 0xdd, 0x8d, 0xb0, 0, 0, 0, 0, b'I', b'E',
+    b'N', b'D', 0xae, 0x42, 0x60, 0x82,
 ];
 /// A sound without a sample.
-const SOUND: &[u8] = b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\0\0\0\0";
+const SOUND: &[u8] =
+    b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\0\0\0\0";
 
 fn picture() -> Bytes {
     PICTURE.to_vec().into()
@@ -53,7 +57,11 @@ fn test_audio_content() -> Answer {
 #[tool(read_only)]
 fn test_embedded_resource() -> Answer {
     let text = "This is an embedded resource content.";
-    Answer::blocks([Content::resource_text("test://embedded-resource", "text/plain", text)])
+    Answer::blocks([Content::resource_text(
+        "test://embedded-resource",
+        "text/plain",
+        text,
+    )])
 }
 
 /// Answers a text, a picture and a resource.
@@ -63,14 +71,21 @@ fn test_multiple_content_types() -> Answer {
     Answer::blocks([
         Content::text("Multiple content types test:"),
         Content::image("image/png", picture()),
-        Content::resource_text("test://mixed-content-resource", "application/json", resource),
+        Content::resource_text(
+            "test://mixed-content-resource",
+            "application/json",
+            resource,
+        ),
     ])
 }
 
 /// Fails.
 #[tool(read_only)]
 fn test_error_handling() -> Result<(), ToolError> {
-    Err(ToolError::refuse("intended", "This tool intentionally returns an error for testing"))
+    Err(ToolError::refuse(
+        "intended",
+        "This tool intentionally returns an error for testing",
+    ))
 }
 
 /// Says how far it is, three times.
@@ -86,7 +101,11 @@ fn test_tool_with_progress(ctx: &Context) -> Answer {
 /// Logs three lines.
 #[tool(read_only)]
 fn test_tool_with_logging() -> Answer {
-    for line in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
+    for line in [
+        "Tool execution started",
+        "Tool processing data",
+        "Tool execution completed",
+    ] {
         log::info(line);
         work(50);
     }
@@ -137,13 +156,24 @@ fn form(message: &str, schema: &Value) -> Value {
 }
 
 fn texts(message: &str, names: &[&str]) -> Value {
-    let properties: Map<String, Value> =
-        names.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
-    form(message, &json!({ "type": "object", "properties": properties, "required": names }))
+    let properties: Map<String, Value> = names
+        .iter()
+        .map(|name| ((*name).to_owned(), json!({ "type": "string" })))
+        .collect();
+    form(
+        message,
+        &json!({ "type": "object", "properties": properties, "required": names }),
+    )
 }
 
 /// One question, and the text that its answer makes.
-fn asked(ctx: &Context, key: &str, method: &str, params: Value, say: impl Fn(&Value) -> String) -> Answer {
+fn asked(
+    ctx: &Context,
+    key: &str,
+    method: &str,
+    params: Value,
+    say: impl Fn(&Value) -> String,
+) -> Answer {
     match ctx.response(key) {
         None => Answer::ask(Question::request(key, method, params)),
         Some(response) => Answer::text(say(response)),
@@ -157,14 +187,29 @@ fn test_sampling(
     prompt: String,
     ctx: &Context,
 ) -> Answer {
-    asked(ctx, "answer", "sampling/createMessage", sampling(&prompt, 100), |response| {
-        format!("LLM response: {}", response["content"]["text"].as_str().unwrap_or_default())
-    })
+    asked(
+        ctx,
+        "answer",
+        "sampling/createMessage",
+        sampling(&prompt, 100),
+        |response| {
+            format!(
+                "LLM response: {}",
+                response["content"]["text"].as_str().unwrap_or_default()
+            )
+        },
+    )
 }
 
 fn elicited(response: &Value) -> String {
-    let content = response.get("content").cloned().unwrap_or_else(|| json!({}));
-    format!("action={}, content={content}", response["action"].as_str().unwrap_or_default())
+    let content = response
+        .get("content")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
+    format!(
+        "action={}, content={content}",
+        response["action"].as_str().unwrap_or_default()
+    )
 }
 
 /// Asks a person.
@@ -178,7 +223,13 @@ fn test_elicitation(
         "username": { "type": "string", "description": "User's response" },
         "email": { "type": "string", "description": "User's email address" },
     } });
-    asked(ctx, "form", "elicitation/create", form(&message, &schema), |it| format!("User response: {}", elicited(it)))
+    asked(
+        ctx,
+        "form",
+        "elicitation/create",
+        form(&message, &schema),
+        |it| format!("User response: {}", elicited(it)),
+    )
 }
 
 /// Asks a person with defaults of each kind.
@@ -192,7 +243,9 @@ fn test_elicitation_sep1034_defaults(ctx: &Context) -> Answer {
         "verified": { "type": "boolean", "default": true },
     } });
     let params = form("Please fill in the form", &schema);
-    asked(ctx, "form", "elicitation/create", params, |it| format!("Elicitation completed: {}", elicited(it)))
+    asked(ctx, "form", "elicitation/create", params, |it| {
+        format!("Elicitation completed: {}", elicited(it))
+    })
 }
 
 /// Asks a person with choices of each kind.
@@ -218,13 +271,21 @@ fn test_elicitation_sep1330_enums(ctx: &Context) -> Answer {
         },
     } });
     let params = form("Please choose", &schema);
-    asked(ctx, "form", "elicitation/create", params, |it| format!("Elicitation completed: {}", elicited(it)))
+    asked(ctx, "form", "elicitation/create", params, |it| {
+        format!("Elicitation completed: {}", elicited(it))
+    })
 }
 
 /// Asks the caller's model, whatever the caller can answer.
 #[tool(read_only)]
 fn test_missing_capability(ctx: &Context) -> Answer {
-    asked(ctx, "sample", "sampling/createMessage", sampling("Hello", 10), ToString::to_string)
+    asked(
+        ctx,
+        "sample",
+        "sampling/createMessage",
+        sampling("Hello", 10),
+        ToString::to_string,
+    )
 }
 
 fn text<'r>(response: &'r Value, field: &str) -> Option<&'r str> {
@@ -234,7 +295,10 @@ fn text<'r>(response: &'r Value, field: &str) -> Option<&'r str> {
 /// Asks for a name, until one comes.
 #[tool(read_only)]
 fn test_input_required_result_elicitation(ctx: &Context) -> Answer {
-    match ctx.response("user_name").and_then(|response| text(response, "name")) {
+    match ctx
+        .response("user_name")
+        .and_then(|response| text(response, "name"))
+    {
         Some(name) => Answer::text(format!("Hello, {name}!")),
         None => {
             let params = texts("What is your name?", &["name"]);
@@ -247,14 +311,27 @@ fn test_input_required_result_elicitation(ctx: &Context) -> Answer {
 #[tool(read_only)]
 fn test_input_required_result_sampling(ctx: &Context) -> Answer {
     let params = sampling("What is the capital of France?", 100);
-    let said = |response: &Value| response["content"]["text"].as_str().unwrap_or_default().to_owned();
-    asked(ctx, "capital_question", "sampling/createMessage", params, said)
+    let said = |response: &Value| {
+        response["content"]["text"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    asked(
+        ctx,
+        "capital_question",
+        "sampling/createMessage",
+        params,
+        said,
+    )
 }
 
 /// Asks for the roots of the caller.
 #[tool(read_only)]
 fn test_input_required_result_list_roots(ctx: &Context) -> Answer {
-    asked(ctx, "client_roots", "roots/list", json!({}), |response| format!("Roots: {}", response["roots"]))
+    asked(ctx, "client_roots", "roots/list", json!({}), |response| {
+        format!("Roots: {}", response["roots"])
+    })
 }
 
 fn confirm(key: &str) -> Question {
@@ -287,19 +364,38 @@ fn test_input_required_result_multiple_inputs(ctx: &Context) -> Answer {
     if keys.iter().all(|key| ctx.response(key).is_some()) {
         return Answer::text("All three were answered.");
     }
-    let question = Question::request(keys[0], "elicitation/create", texts("What is your name?", &["name"]));
-    let question = question.and_request(keys[1], "sampling/createMessage", sampling("Generate a greeting", 50));
-    Answer::ask(question.and_request(keys[2], "roots/list", json!({})).state("all"))
+    let question = Question::request(
+        keys[0],
+        "elicitation/create",
+        texts("What is your name?", &["name"]),
+    );
+    let question = question.and_request(
+        keys[1],
+        "sampling/createMessage",
+        sampling("Generate a greeting", 50),
+    );
+    Answer::ask(
+        question
+            .and_request(keys[2], "roots/list", json!({}))
+            .state("all"),
+    )
 }
 
 /// Asks twice, one after the other.
 #[tool(read_only)]
 fn test_input_required_result_multi_round(ctx: &Context) -> Answer {
     let ask = |key: &str, message: &str, field: &str, state: &str| {
-        Answer::ask(Question::request(key, "elicitation/create", texts(message, &[field])).state(state))
+        Answer::ask(
+            Question::request(key, "elicitation/create", texts(message, &[field])).state(state),
+        )
     };
     match (ctx.state(), ctx.response("step1"), ctx.response("step2")) {
-        (Some("round-1"), Some(_), _) => ask("step2", "Step 2: What is your favorite color?", "color", "round-2"),
+        (Some("round-1"), Some(_), _) => ask(
+            "step2",
+            "Step 2: What is your favorite color?",
+            "color",
+            "round-2",
+        ),
         (Some("round-2"), _, Some(_)) => Answer::text("Both were answered."),
         _ => ask("step1", "Step 1: What is your name?", "name", "round-1"),
     }
@@ -313,7 +409,11 @@ fn test_input_required_result_capabilities(ctx: &Context) -> Answer {
     }
     let mut question = None;
     let questions = [
-        ("elicitation", "elicitation/create", texts("What is your name?", &["name"])),
+        (
+            "elicitation",
+            "elicitation/create",
+            texts("What is your name?", &["name"]),
+        ),
         ("sampling", "sampling/createMessage", sampling("Hello", 10)),
         ("roots", "roots/list", json!({})),
     ];
@@ -325,7 +425,10 @@ fn test_input_required_result_capabilities(ctx: &Context) -> Answer {
             });
         }
     }
-    question.map_or_else(|| Answer::text("There is nothing that this caller can be asked."), Answer::ask)
+    question.map_or_else(
+        || Answer::text("There is nothing that this caller can be asked."),
+        Answer::ask,
+    )
 }
 
 /// Greets.
@@ -338,7 +441,10 @@ fn greet(name: String) -> Answer {
 #[tool(read_only, task)]
 fn slow_compute(seconds: u32, label: Option<String>) -> Answer {
     work(u64::from(seconds) * 1000);
-    Answer::text(format!("{}: {seconds} s", label.as_deref().unwrap_or("computed")))
+    Answer::text(format!(
+        "{}: {seconds} s",
+        label.as_deref().unwrap_or("computed")
+    ))
 }
 
 /// Fails after a while.
@@ -379,7 +485,10 @@ fn multi_input(ctx: &Context) -> Answer {
 /// Asks for a name at once, and then works for a while.
 #[tool(read_only, task = "required")]
 fn test_tool_with_task(ctx: &Context) -> Answer {
-    let Some(name) = ctx.response("user_name").and_then(|response| text(response, "name")) else {
+    let Some(name) = ctx
+        .response("user_name")
+        .and_then(|response| text(response, "name"))
+    else {
         let params = texts("What is your name?", &["name"]);
         return Answer::ask(Question::request("user_name", "elicitation/create", params));
     };
@@ -451,21 +560,30 @@ impl Items for Fixture {
             Prompt::new("test_prompt_with_arguments", "A prompt with two arguments.")
                 .argument("arg1", "First test argument", true)
                 .argument("arg2", "Second test argument", true),
-            Prompt::new("test_prompt_with_embedded_resource", "A prompt with a resource inside.").argument(
-                "resourceUri",
-                "URI of the resource to embed",
-                true,
-            ),
+            Prompt::new(
+                "test_prompt_with_embedded_resource",
+                "A prompt with a resource inside.",
+            )
+            .argument("resourceUri", "URI of the resource to embed", true),
             Prompt::new("test_prompt_with_image", "A prompt with a picture inside."),
-            Prompt::new("test_input_required_result_prompt", "A prompt that asks before it answers."),
+            Prompt::new(
+                "test_input_required_result_prompt",
+                "A prompt that asks before it answers.",
+            ),
         ]
     }
 
     fn resources() -> Vec<Resource> {
         vec![
-            Resource::new("test://static-text", "static-text", "A text.").member("mimeType", "text/plain"),
-            Resource::new("test://static-binary", "static-binary", "A picture.").member("mimeType", "image/png"),
-            Resource::new("test://watched-resource", "watched-resource", "A text that changes."),
+            Resource::new("test://static-text", "static-text", "A text.")
+                .member("mimeType", "text/plain"),
+            Resource::new("test://static-binary", "static-binary", "A picture.")
+                .member("mimeType", "image/png"),
+            Resource::new(
+                "test://watched-resource",
+                "watched-resource",
+                "A text that changes.",
+            ),
         ]
     }
 
@@ -474,28 +592,52 @@ impl Items for Fixture {
         vec![template.member("mimeType", "application/json")]
     }
 
-    fn prompt(name: &str, arguments: &Map<String, Value>, ctx: &Context) -> Result<Answer<Vec<Message>>, Error> {
-        let argument = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
+    fn prompt(
+        name: &str,
+        arguments: &Map<String, Value>,
+        ctx: &Context,
+    ) -> Result<Answer<Vec<Message>>, Error> {
+        let argument = |name: &str| {
+            arguments
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let said = |text: &str| Message::user(Content::text(text));
         Ok(Answer::of(match name {
             "test_simple_prompt" => vec![said("This is a simple prompt for testing.")],
             "test_prompt_with_arguments" => {
                 let (one, other) = (argument("arg1"), argument("arg2"));
-                vec![said(&format!("Prompt with arguments: arg1='{one}', arg2='{other}'"))]
+                vec![said(&format!(
+                    "Prompt with arguments: arg1='{one}', arg2='{other}'"
+                ))]
             }
             "test_prompt_with_embedded_resource" => {
                 let text = "Embedded resource content for testing.";
                 let resource = Content::resource_text(argument("resourceUri"), "text/plain", text);
-                vec![Message::user(resource), said("Please process the embedded resource above.")]
+                vec![
+                    Message::user(resource),
+                    said("Please process the embedded resource above."),
+                ]
             }
             "test_prompt_with_image" => {
-                vec![Message::user(Content::image("image/png", picture())), said("Please analyze the image above.")]
+                vec![
+                    Message::user(Content::image("image/png", picture())),
+                    said("Please analyze the image above."),
+                ]
             }
-            _ => match ctx.response("user_context").and_then(|response| text(response, "context")) {
+            _ => match ctx
+                .response("user_context")
+                .and_then(|response| text(response, "context"))
+            {
                 Some(context) => vec![said(&format!("The context is {context}."))],
                 None => {
                     let params = texts("What context should the prompt use?", &["context"]);
-                    return Ok(Answer::ask(Question::request("user_context", "elicitation/create", params)));
+                    return Ok(Answer::ask(Question::request(
+                        "user_context",
+                        "elicitation/create",
+                        params,
+                    )));
                 }
             },
         }))
@@ -503,24 +645,38 @@ impl Items for Fixture {
 
     fn read(uri: &str, _ctx: &Context) -> Result<Answer<Vec<Contents>>, Error> {
         let contents = match uri {
-            "test://static-text" => {
-                Contents::text(uri, "text/plain", "This is the content of the static text resource.")
-            }
+            "test://static-text" => Contents::text(
+                uri,
+                "text/plain",
+                "This is the content of the static text resource.",
+            ),
             "test://static-binary" => Contents::bytes(uri, "image/png", picture()),
             "test://watched-resource" => Contents::text(uri, "text/plain", "A text that changes."),
             uri => {
-                let id = uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data"));
+                let id = uri
+                    .strip_prefix("test://template/")
+                    .and_then(|rest| rest.strip_suffix("/data"));
                 let id = id.ok_or_else(|| Error::not_found("There is no such resource."))?;
-                let data = json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") });
+                let data =
+                    json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") });
                 Contents::text(uri, "application/json", data.to_string())
             }
         };
         Ok(Answer::of(vec![contents]))
     }
 
-    fn complete(_of: Completed<'_>, _argument: &str, value: &str, _ctx: &Context) -> Result<Vec<String>, Error> {
+    fn complete(
+        _of: Completed<'_>,
+        _argument: &str,
+        value: &str,
+        _ctx: &Context,
+    ) -> Result<Vec<String>, Error> {
         let known = ["paris", "park", "party"];
-        Ok(known.into_iter().filter(|known| known.starts_with(value)).map(ToOwned::to_owned).collect())
+        Ok(known
+            .into_iter()
+            .filter(|known| known.starts_with(value))
+            .map(ToOwned::to_owned)
+            .collect())
     }
 }
 

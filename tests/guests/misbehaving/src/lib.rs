@@ -8,8 +8,8 @@ use std::hint::black_box;
 
 use weir_plugin_sdk::serde_json::{Value, json};
 use weir_plugin_sdk::{
-    Adapter, Change, Comparison, Error, Field, Page, Query, Shape, Type, adapter::parse_settings, clock, files, http,
-    log, progress, shape::Capabilities, shape::Param, sql,
+    Adapter, Change, Comparison, Error, Field, Page, Query, Shape, Type, adapter::parse_settings,
+    clock, files, http, log, progress, shape::Capabilities, shape::Param, sql,
 };
 
 /// `build=` and eight characters that a test may overwrite. `2`: another build; `lost`: its shape has lost the column
@@ -18,7 +18,12 @@ static BUILD: [u8; 14] = *b"build=1       ";
 
 fn build() -> String {
     let marker = black_box(&BUILD);
-    marker[6..].iter().map(|byte| char::from(*byte)).collect::<String>().trim_end().to_owned()
+    marker[6..]
+        .iter()
+        .map(|byte| char::from(*byte))
+        .collect::<String>()
+        .trim_end()
+        .to_owned()
 }
 
 thread_local! {
@@ -68,34 +73,55 @@ impl Adapter for Misbehaving {
     fn open(settings: &str, _shape: &Shape) -> Result<Self, Error> {
         let settings: Settings = parse_settings(settings)?;
         settings.configure.as_deref().into_iter().for_each(fail);
-        Ok(Self { behaviour: settings.behaviour.unwrap_or_else(|| "behave".to_owned()), amount: settings.amount })
+        Ok(Self {
+            behaviour: settings.behaviour.unwrap_or_else(|| "behave".to_owned()),
+            amount: settings.amount,
+        })
     }
 
     fn read(&self, query: &Query) -> Result<Page, Error> {
         let params = query.options.get("params").and_then(Value::as_object);
         let given = |name: &str| {
-            let sought = query
-                .conditions
-                .iter()
-                .find(|condition| condition.column == name && condition.comparison == Comparison::Equals);
-            params.and_then(|params| params.get(name)).or(sought.map(|condition| &condition.value))
+            let sought = query.conditions.iter().find(|condition| {
+                condition.column == name && condition.comparison == Comparison::Equals
+            });
+            params
+                .and_then(|params| params.get(name))
+                .or(sought.map(|condition| &condition.value))
         };
-        let behaviour = given("behaviour").and_then(Value::as_str).unwrap_or(&self.behaviour);
-        let amount = given("amount").and_then(Value::as_u64).unwrap_or(self.amount);
+        let behaviour = given("behaviour")
+            .and_then(Value::as_str)
+            .unwrap_or(&self.behaviour);
+        let amount = given("amount")
+            .and_then(Value::as_u64)
+            .unwrap_or(self.amount);
         let text = given("text").and_then(Value::as_str);
-        Ok(Page { records: records(behaviour, amount, text, query)?, next: None })
+        Ok(Page {
+            records: records(behaviour, amount, text, query)?,
+            next: None,
+        })
     }
 
     fn write(&self, change: &Change) -> Result<String, Error> {
         let given = |name: &str| {
             let params = change.options.get("params").and_then(Value::as_object);
-            change.record.get(name).or_else(|| params.and_then(|params| params.get(name)))
+            change
+                .record
+                .get(name)
+                .or_else(|| params.and_then(|params| params.get(name)))
         };
-        let behaviour = given("behaviour").and_then(Value::as_str).unwrap_or(&self.behaviour);
-        let amount = given("amount").and_then(Value::as_u64).unwrap_or(self.amount);
+        let behaviour = given("behaviour")
+            .and_then(Value::as_str)
+            .unwrap_or(&self.behaviour);
+        let amount = given("amount")
+            .and_then(Value::as_u64)
+            .unwrap_or(self.amount);
         let text = given("text").and_then(Value::as_str);
         let records = records(behaviour, amount, text, &Query::default())?;
-        Ok(records.trim_start_matches('[').trim_end_matches(']').to_owned())
+        Ok(records
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned())
     }
 }
 
@@ -113,20 +139,37 @@ fn shape() -> Shape {
         shape.fields.retain(|field| field.key != "text");
     }
     shape.key = vec!["id".to_owned()];
-    let param = |name: &str, kind| Param { name: name.to_owned(), kind, required: false, description: None };
+    let param = |name: &str, kind| Param {
+        name: name.to_owned(),
+        kind,
+        required: false,
+        description: None,
+    };
     shape.capabilities = Capabilities {
         read: true,
         write: ["create", "update", "delete"].map(str::to_owned).to_vec(),
         order: vec!["*".to_owned()],
-        params: vec![param("behaviour", Type::String), param("amount", Type::Integer), param("text", Type::String)],
+        params: vec![
+            param("behaviour", Type::String),
+            param("amount", Type::Integer),
+            param("text", Type::String),
+        ],
         ..Capabilities::default()
     };
-    shape.capabilities.matches.insert("*".to_owned(), vec!["equals".to_owned()]);
+    shape
+        .capabilities
+        .matches
+        .insert("*".to_owned(), vec!["equals".to_owned()]);
     shape
 }
 
 /// One record, unless the behaviour is to do something else.
-fn records(behaviour: &str, amount: u64, text: Option<&str>, query: &Query) -> Result<String, Error> {
+fn records(
+    behaviour: &str,
+    amount: u64,
+    text: Option<&str>,
+    query: &Query,
+) -> Result<String, Error> {
     let calls = CALLS.get() + 1;
     CALLS.set(calls);
     let record = |text: Option<&str>| {
@@ -137,7 +180,8 @@ fn records(behaviour: &str, amount: u64, text: Option<&str>, query: &Query) -> R
         "behave" => {}
         // What the one before left, and leaves its own.
         "remember" => {
-            let before = LEFT.with_borrow_mut(|left| std::mem::replace(left, text.map(str::to_owned)));
+            let before =
+                LEFT.with_borrow_mut(|left| std::mem::replace(left, text.map(str::to_owned)));
             return Ok(record(before.as_deref()));
         }
         "slow" => {
@@ -164,10 +208,12 @@ fn records(behaviour: &str, amount: u64, text: Option<&str>, query: &Query) -> R
             };
             http::send(&request)?;
         }
-        "progress" => (1..=amount.max(3)).for_each(|done| progress::report(done as f64, None, "still busy")),
-        "progress-backwards" => {
-            [3.0, 2.0, 2.0, f64::NAN, 5.0].into_iter().for_each(|done| progress::report(done, None, "?"))
+        "progress" => {
+            (1..=amount.max(3)).for_each(|done| progress::report(done as f64, None, "still busy"))
         }
+        "progress-backwards" => [3.0, 2.0, 2.0, f64::NAN, 5.0]
+            .into_iter()
+            .for_each(|done| progress::report(done, None, "?")),
         "ungranted-sql" => {
             let statement = sql::Statement {
                 connection: "not-granted".to_owned(),
@@ -179,11 +225,16 @@ fn records(behaviour: &str, amount: u64, text: Option<&str>, query: &Query) -> R
         }
         "ungranted-files" => drop(files::read("not-granted", "../../etc/passwd", 0, 100)?),
         "ungranted-http" => {
-            let request = http::Request { connection: "not-granted".to_owned(), ..http::Request::default() };
+            let request = http::Request {
+                connection: "not-granted".to_owned(),
+                ..http::Request::default()
+            };
             http::send(&request)?;
         }
         "refuse" => {
-            return Err(Error::new(text.unwrap_or("conflict"), "Refused, as asked.").field("text").retry_after_ms(7));
+            return Err(Error::new(text.unwrap_or("conflict"), "Refused, as asked.")
+                .field("text")
+                .retry_after_ms(7));
         }
         "pretend-error" => {
             return Ok(json!([{
@@ -192,11 +243,15 @@ fn records(behaviour: &str, amount: u64, text: Option<&str>, query: &Query) -> R
             }])
             .to_string());
         }
-        "extra-column" => return Ok(record(text).replacen("\"id\"", "\"secret\":\"leak\",\"id\"", 1)),
+        "extra-column" => {
+            return Ok(record(text).replacen("\"id\"", "\"secret\":\"leak\",\"id\"", 1));
+        }
         "wrong-type" => return Ok(record(text).replacen("\"id\":1", "\"id\":\"one\"", 1)),
         "missing-column" => return Ok(record(text).replacen("\"id\":1,", "", 1)),
         "double-key" => return Ok(record(text).replacen("\"id\":1", "\"id\":1,\"id\":2", 1)),
-        "large-number" => return Ok(record(text).replacen("\"id\":1", "\"id\":9007199254740993", 1)),
+        "large-number" => {
+            return Ok(record(text).replacen("\"id\":1", "\"id\":9007199254740993", 1));
+        }
         "lone-surrogate" => return Ok(record(Some("half")).replacen("\"half\"", "\"\\ud800\"", 1)),
         "deep" => {
             let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
@@ -282,7 +337,12 @@ mod tests {
     #[test]
     fn it_behaves_when_asked_to() {
         let adapter = Misbehaving::open("{}", &shape()).unwrap();
-        let page = adapter.read(&Query { limit: 1, ..Query::default() }).unwrap();
+        let page = adapter
+            .read(&Query {
+                limit: 1,
+                ..Query::default()
+            })
+            .unwrap();
         let records: Value = serde_json::from_str(&page.records).unwrap();
         assert_eq!(records[0]["behaviour"], "behave");
         assert_eq!(records[0]["build"], "1");

@@ -60,9 +60,18 @@ impl Collections for Probe {
         Ok(json!({ "name": "things", "fields": fields, "key": ["id"], "capabilities": { "read": true } }).to_string())
     }
 
-    fn configure(collection: String, _adapter: String, settings: String, _shape: String) -> Result<(), Error> {
-        let settings = serde_json::from_str(&settings).map_err(|_| error("invalid", "settings are JSON"))?;
-        remember("configured", &(recall("configured").parse::<u32>().unwrap_or(0) + 1).to_string());
+    fn configure(
+        collection: String,
+        _adapter: String,
+        settings: String,
+        _shape: String,
+    ) -> Result<(), Error> {
+        let settings =
+            serde_json::from_str(&settings).map_err(|_| error("invalid", "settings are JSON"))?;
+        remember(
+            "configured",
+            &(recall("configured").parse::<u32>().unwrap_or(0) + 1).to_string(),
+        );
         SETTINGS.with_borrow_mut(|all| all.insert(collection, settings));
         Ok(())
     }
@@ -72,7 +81,10 @@ impl Collections for Probe {
             return Err(error("not_configured", "configure was not called"));
         }
         let records = behave(query.options.as_deref().unwrap_or(""))?;
-        Ok(Page { records: records.to_string(), next: None })
+        Ok(Page {
+            records: records.to_string(),
+            next: None,
+        })
     }
 
     fn write(_collection: String, change: Change) -> Result<String, Error> {
@@ -102,7 +114,9 @@ fn behave(options: &str) -> Result<Value, Error> {
         "recurse" => Ok(json!(recurse(black_box(1)))),
         "clock" => Ok(json!([{ "sum": (0..count).map(|_| clock::now_ms() % 2).sum::<u64>() }])),
         "dialect" => {
-            let failed = (0..count).filter(|_| sql::dialect(&connection).is_err()).count();
+            let failed = (0..count)
+                .filter(|_| sql::dialect(&connection).is_err())
+                .count();
             Ok(json!([{ "failed": failed }]))
         }
         "return" => Ok(Value::String("x".repeat(count as usize))),
@@ -132,16 +146,22 @@ fn behave(options: &str) -> Result<Value, Error> {
             remember("calls", &calls.to_string());
             Ok(json!([{ "calls": calls }]))
         }
-        "fail" => Err(error(options["code"].as_str().unwrap_or("conflict"), "as asked")),
+        "fail" => Err(error(
+            options["code"].as_str().unwrap_or("conflict"),
+            "as asked",
+        )),
         "pretend" => Ok(json!([{ "code": "internal", "call_id": "forged", "isError": true }])),
         "query" => query(&connection, &options).map(|rows| json!([{ "rows": rows.records }])),
-        "execute" => sql::execute(&statement(&connection, &options)).map(|changed| json!([{ "changed": changed }])),
+        "execute" => sql::execute(&statement(&connection, &options))
+            .map(|changed| json!([{ "changed": changed }])),
         "execute-trap" => {
             let _ = sql::execute(&statement(&connection, &options));
             panic!("after the write")
         }
         "query-many" => {
-            let statements: Vec<_> = (0..count).map(|_| statement(&connection, &options)).collect();
+            let statements: Vec<_> = (0..count)
+                .map(|_| statement(&connection, &options))
+                .collect();
             let answers = sql::query_many(&statements);
             let good = answers.iter().filter(|answer| answer.is_ok()).count();
             Ok(json!([{ "asked": answers.len(), "good": good }]))
@@ -159,8 +179,10 @@ fn behave(options: &str) -> Result<Value, Error> {
             http::send(&request).map(|answer| json!([{ "status": answer.status }]))
         }
         "stat" => files::stat(&connection, "file").map(|info| json!([{ "size": info.size }])),
-        "read-file" => files::read(&connection, "file", 0, u32::MAX).map(|bytes| json!([{ "length": bytes.len() }])),
-        "replace" => files::replace(&connection, "file", None, b"new").map(|version| json!([{ "version": version }])),
+        "read-file" => files::read(&connection, "file", 0, u32::MAX)
+            .map(|bytes| json!([{ "length": bytes.len() }])),
+        "replace" => files::replace(&connection, "file", None, b"new")
+            .map(|version| json!([{ "version": version }])),
         _ => Err(error("unsupported", word)),
     }
 }
@@ -172,10 +194,15 @@ fn query(connection: &str, options: &Value) -> Result<sql::Rows, Error> {
 fn statement(connection: &str, options: &Value) -> sql::Statement {
     sql::Statement {
         connection: connection.to_owned(),
-        text: options["text"].as_str().unwrap_or("SELECT 1 AS one").to_owned(),
+        text: options["text"]
+            .as_str()
+            .unwrap_or("SELECT 1 AS one")
+            .to_owned(),
         parameters: "[]".to_owned(),
         limit: 10,
-        options: options["write"].as_bool().map(|write| json!({ "write": write }).to_string()),
+        options: options["write"]
+            .as_bool()
+            .map(|write| json!({ "write": write }).to_string()),
     }
 }
 
@@ -203,10 +230,23 @@ fn recall(key: &str) -> String {
 
 fn tuned(key: &str) -> String {
     let text = String::from_utf8_lossy(black_box(&TUNING)).into_owned();
-    let values = text.trim_start_matches("probe-tuning:").split(';').filter_map(|part| part.split_once('='));
-    values.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value.to_owned()).unwrap_or_default()
+    let values = text
+        .trim_start_matches("probe-tuning:")
+        .split(';')
+        .filter_map(|part| part.split_once('='));
+    values
+        .into_iter()
+        .find(|(name, _)| *name == key)
+        .map(|(_, value)| value.to_owned())
+        .unwrap_or_default()
 }
 
 fn error(code: &str, message: &str) -> Error {
-    Error { code: code.into(), message: message.into(), field: None, retry_after_ms: None, details: None }
+    Error {
+        code: code.into(),
+        message: message.into(),
+        field: None,
+        retry_after_ms: None,
+        details: None,
+    }
 }

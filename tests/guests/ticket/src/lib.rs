@@ -27,7 +27,10 @@ impl Adapter for Ticket {
     }
 
     fn read(&self, query: &Query) -> Result<Page, Error> {
-        let id = query.conditions.iter().find(|condition| condition.column == "ticket_id");
+        let id = query
+            .conditions
+            .iter()
+            .find(|condition| condition.column == "ticket_id");
         let Some(id) = id.and_then(|condition| condition.value.as_str()) else {
             return Err(Error::invalid("A ticket is asked for by its id.").field("ticket_id"));
         };
@@ -40,10 +43,16 @@ impl Adapter for Ticket {
             ("status", text("open")),
             ("priority", text("high")),
             ("assignee", text("dana@example.com")),
-            ("tags", Value::Json(Cow::Borrowed(r#"["hardware","office"]"#))),
+            (
+                "tags",
+                Value::Json(Cow::Borrowed(r#"["hardware","office"]"#)),
+            ),
             ("description", text(&description)),
         ]);
-        Ok(Page { records: records.finish(), next: None })
+        Ok(Page {
+            records: records.finish(),
+            next: None,
+        })
     }
 }
 

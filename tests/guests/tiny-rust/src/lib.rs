@@ -6,7 +6,9 @@ use serde::Deserialize;
 use weir_plugin_sdk::adapter::parse_settings;
 use weir_plugin_sdk::matches::Matcher;
 use weir_plugin_sdk::records::Records;
-use weir_plugin_sdk::{Adapter, Error, Page, Query, Shape, Value, Zone, log, progress, serde_json, sql, tool};
+use weir_plugin_sdk::{
+    Adapter, Error, Page, Query, Shape, Value, Zone, log, progress, serde_json, sql, tool,
+};
 
 const SHAPE: &str = r#"{"name":"tiny","fields":[{"key":"id","type":"integer"},{"key":"name","type":"string"},{"key":"greeting","type":"string"}],"key":["id"],"capabilities":{"read":true,"matches":{"*":["equals"]},"order":["id"]}}"#;
 const NAMES: [&str; 3] = ["one", "two", "three"];
@@ -36,20 +38,26 @@ impl Adapter for Tiny {
     }
 
     fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
-        Ok(Self { settings: parse_settings(settings)?, shape: shape.clone() })
+        Ok(Self {
+            settings: parse_settings(settings)?,
+            shape: shape.clone(),
+        })
     }
 
     fn read(&self, query: &Query) -> Result<Page, Error> {
         log::info("reading");
         progress::report(1.0, Some(3.0), "reading");
         if let Some(word) = query.options.get("do").and_then(serde_json::Value::as_str) {
-            return act(word).map(|records| Page { records, next: None });
+            return act(word).map(|records| Page {
+                records,
+                next: None,
+            });
         }
         let behind: i128 = match query.cursor.as_deref() {
             None => 0,
-            Some(cursor) => {
-                cursor.parse().map_err(|_| Error::invalid("The cursor is not one of this list.").field("cursor"))?
-            }
+            Some(cursor) => cursor.parse().map_err(|_| {
+                Error::invalid("The cursor is not one of this list.").field("cursor")
+            })?,
         };
         let mut records = Records::new();
         for (index, name) in NAMES.iter().enumerate() {
@@ -60,20 +68,25 @@ impl Adapter for Tiny {
             };
             let mut holds = index as i128 + 1 > behind;
             for condition in &query.conditions {
-                let field = self
-                    .shape
-                    .field(&condition.column)
-                    .ok_or_else(|| Error::invalid("The collection has no such column.").field(&condition.column))?;
+                let field = self.shape.field(&condition.column).ok_or_else(|| {
+                    Error::invalid("The collection has no such column.").field(&condition.column)
+                })?;
                 holds &= Matcher::new(condition, field, &Zone::utc())?.matches(&record(&field.key));
             }
             if holds && records.count() == query.limit {
-                return Ok(Page { records: records.finish(), next: Some(index.to_string()) });
+                return Ok(Page {
+                    records: records.finish(),
+                    next: Some(index.to_string()),
+                });
             }
             if holds {
                 records.push(["id", "name", "greeting"].map(|column| (column, record(column))));
             }
         }
-        Ok(Page { records: records.finish(), next: None })
+        Ok(Page {
+            records: records.finish(),
+            next: None,
+        })
     }
 }
 
@@ -81,10 +94,18 @@ impl Adapter for Tiny {
 fn act(word: &str) -> Result<String, Error> {
     thread_local! { static CALLS: Cell<u32> = const { Cell::new(0) }; }
     match word {
-        "refuse" => Err(Error::conflict("Refused, as asked.").field("name").retry_after_ms(7)),
+        "refuse" => Err(Error::conflict("Refused, as asked.")
+            .field("name")
+            .retry_after_ms(7)),
         "query" => {
             let (connection, text) = ("db".to_owned(), "SELECT 'one' AS name".to_owned());
-            sql::query(&sql::Statement { connection, text, limit: 1, ..Default::default() }).map(|rows| rows.records)
+            sql::query(&sql::Statement {
+                connection,
+                text,
+                limit: 1,
+                ..Default::default()
+            })
+            .map(|rows| rows.records)
         }
         // What an instance remembers.
         "count" => {
@@ -107,7 +128,9 @@ fn name_number(
     #[arg(ge = 1, le = 3)]
     number: u8,
 ) -> Option<String> {
-    NAMES.get(usize::from(number) - 1).map(|name| (*name).to_owned())
+    NAMES
+        .get(usize::from(number) - 1)
+        .map(|name| (*name).to_owned())
 }
 
 weir_plugin_sdk::export!(Tiny; tools: name_number);

@@ -7,7 +7,9 @@ use std::hint::black_box;
 use weir_plugin_sdk::schema::{Mismatch, ToolSchema, Writer};
 use weir_plugin_sdk::serde_json::{self, Map, Value, json};
 use weir_plugin_sdk::sql::{self, Statement};
-use weir_plugin_sdk::{Answer, Content, Context, Elicited, Question, ToolError, clock, data, files, http, log, tool};
+use weir_plugin_sdk::{
+    Answer, Content, Context, Elicited, Question, ToolError, clock, data, files, http, log, tool,
+};
 
 /// Deploy a service
 ///
@@ -25,7 +27,11 @@ fn deploy(
     version: String,
 ) -> BTreeMap<String, String> {
     log::info(&format!("deploying {service}"));
-    let members = [("environment", environment), ("service", service), ("version", version)];
+    let members = [
+        ("environment", environment),
+        ("service", service),
+        ("version", version),
+    ];
     members.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
@@ -34,7 +40,10 @@ const ROUNDS: u32 = 2_000_000;
 
 /// Takes three steps and says how far it is after each.
 #[tool(read_only)]
-fn steps(#[arg(ge = 0, le = 1000, default = 25)] pause_ms: u32, ctx: &Context) -> Result<i64, ToolError> {
+fn steps(
+    #[arg(ge = 0, le = 1000, default = 25)] pause_ms: u32,
+    ctx: &Context,
+) -> Result<i64, ToolError> {
     for done in 1..=3 {
         ctx.progress(f64::from(done), Some(3.0), &format!("step {done}"));
         if done < 3 {
@@ -65,7 +74,10 @@ fn crash() {
 /// Refuses for a reason of its own.
 #[tool]
 fn refuse(#[arg(default = "too_early")] code: &str) -> Result<(), ToolError> {
-    Err(ToolError::refuse(code, "It is too early for that; ask again after noon.").retry_after_ms(7))
+    Err(
+        ToolError::refuse(code, "It is too early for that; ask again after noon.")
+            .retry_after_ms(7),
+    )
 }
 
 /// Says that it only reads, and tries to write.
@@ -80,7 +92,13 @@ fn look() -> Result<(), ToolError> {
 fn post() -> Result<(), ToolError> {
     let (connection, method, path) = ("web".to_owned(), "POST".to_owned(), "/items".to_owned());
     let body = Some(br#"{"id":"posted"}"#.to_vec());
-    http::send(&http::Request { connection, method, path, body, ..http::Request::default() })?;
+    http::send(&http::Request {
+        connection,
+        method,
+        path,
+        body,
+        ..http::Request::default()
+    })?;
     Ok(())
 }
 
@@ -99,7 +117,10 @@ struct Changed {
 /// Gives the first thing another name.
 #[tool(requests("sql"))]
 fn rename(#[arg(min_len = 1, max_len = 100)] name: String) -> Result<Changed, ToolError> {
-    let changed = sql::execute(&statement("UPDATE things SET name = ? WHERE id = 1", vec![name.into()]))?;
+    let changed = sql::execute(&statement(
+        "UPDATE things SET name = ? WHERE id = 1",
+        vec![name.into()],
+    ))?;
     Ok(Changed { changed })
 }
 
@@ -111,7 +132,10 @@ struct Thing {
 /// The names of all things.
 #[tool(read_only, requests("sql"))]
 async fn names() -> Result<Vec<String>, ToolError> {
-    let rows = sql::query(&statement("SELECT name FROM things ORDER BY id", Vec::new()))?;
+    let rows = sql::query(&statement(
+        "SELECT name FROM things ORDER BY id",
+        Vec::new(),
+    ))?;
     let things: Vec<Thing> = read(&rows.records)?;
     Ok(things.into_iter().map(|thing| thing.name).collect())
 }
@@ -119,7 +143,10 @@ async fn names() -> Result<Vec<String>, ToolError> {
 /// The thing of a number, if there is one.
 #[tool(read_only, requests("sql"))]
 fn find(#[arg(ge = 1)] id: i64) -> Result<Option<Thing>, ToolError> {
-    let rows = sql::query(&statement("SELECT name FROM things WHERE id = ?", vec![id.into()]))?;
+    let rows = sql::query(&statement(
+        "SELECT name FROM things WHERE id = ?",
+        vec![id.into()],
+    ))?;
     Ok(read::<Vec<Thing>>(&rows.records)?.pop())
 }
 
@@ -135,16 +162,24 @@ struct Removed {
 
 /// Removes an environment, once its caller has confirmed it.
 #[tool(destructive)]
-fn remove(#[arg(min_len = 1)] environment: String, ctx: &Context) -> Result<Answer<Removed>, ToolError> {
+fn remove(
+    #[arg(min_len = 1)] environment: String,
+    ctx: &Context,
+) -> Result<Answer<Removed>, ToolError> {
     if !ctx.is_resumed() {
-        let question = Question::form::<Sure>("sure", &format!("Remove {environment}?")).state(environment);
+        let question =
+            Question::form::<Sure>("sure", &format!("Remove {environment}?")).state(environment);
         return Ok(Answer::ask(question));
     }
     if ctx.state() != Some(&environment) {
-        let refusal = ToolError::refuse("invalid_arguments", "Another environment was asked about.");
+        let refusal =
+            ToolError::refuse("invalid_arguments", "Another environment was asked about.");
         return Err(refusal.field("environment"));
     }
-    let removed = matches!(ctx.elicited("sure")?, Some(Elicited::Accepted(Sure { sure: true })));
+    let removed = matches!(
+        ctx.elicited("sure")?,
+        Some(Elicited::Accepted(Sure { sure: true }))
+    );
     Ok(Answer::of(Removed { removed }))
 }
 
@@ -195,7 +230,10 @@ fn whoami(ctx: &Context) -> Result<Map<String, Value>, ToolError> {
     thread_local! { static CALLS: Cell<u32> = const { Cell::new(0) }; }
     CALLS.set(CALLS.get() + 1);
     let mut answer = ctx.members().clone();
-    answer.insert("greeting".to_owned(), json!(ctx.settings::<Settings>()?.greeting));
+    answer.insert(
+        "greeting".to_owned(),
+        json!(ctx.settings::<Settings>()?.greeting),
+    );
     answer.insert("calls".to_owned(), json!(CALLS.get()));
     Ok(answer)
 }
@@ -219,7 +257,13 @@ fn allocate() {
 }
 
 fn statement(text: &str, parameters: Vec<Value>) -> Statement {
-    Statement { connection: "db".to_owned(), text: text.to_owned(), parameters, limit: 100, ..Statement::default() }
+    Statement {
+        connection: "db".to_owned(),
+        text: text.to_owned(),
+        parameters,
+        limit: 100,
+        ..Statement::default()
+    }
 }
 
 fn read<T: ToolSchema>(json: &str) -> Result<T, ToolError> {

@@ -57,7 +57,9 @@ impl Address {
         let mut parts = Parts::default();
         for (variable, name) in ENVIRONMENT {
             if let Ok(value) = env::var(variable) {
-                parts.set(name, &value).map_err(|problem| problem.replace("`url`", variable))?;
+                parts
+                    .set(name, &value)
+                    .map_err(|problem| problem.replace("`url`", variable))?;
             }
         }
         parts.set_from(&url)?;
@@ -90,7 +92,10 @@ impl Parts {
         for (name, value) in named {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
                 let value = percent_decode_str(value).decode_utf8();
-                self.set(name, &value.map_err(|_| "`url` is not a PostgreSQL URL".to_owned())?)?;
+                self.set(
+                    name,
+                    &value.map_err(|_| "`url` is not a PostgreSQL URL".to_owned())?,
+                )?;
             }
         }
         self.port = url.port().or(self.port);
@@ -104,7 +109,13 @@ impl Parts {
         let text = Some(value.to_owned());
         match name {
             "host" | "hostaddr" => self.host = Some(value.trim_matches(['[', ']']).to_owned()),
-            "port" => self.port = Some(value.parse().map_err(|_| "the port in `url` is not a number".to_owned())?),
+            "port" => {
+                self.port = Some(
+                    value
+                        .parse()
+                        .map_err(|_| "the port in `url` is not a number".to_owned())?,
+                )
+            }
             "user" => self.user = text,
             "password" => self.password = text,
             "dbname" => self.database = text,
@@ -116,19 +127,30 @@ impl Parts {
             "sslkey" => self.certificates.own_key = text,
             // The wait is two seconds at most in any case.
             "connect_timeout" => {
-                value.parse::<u32>().map_err(|_| "`connect_timeout` in `url` is not a number of seconds".to_owned())?;
+                value.parse::<u32>().map_err(|_| {
+                    "`connect_timeout` in `url` is not a number of seconds".to_owned()
+                })?;
             }
             "channel_binding" => {
-                self.binding = match value {
-                    "disable" => Binding::Disable,
-                    "prefer" => Binding::Prefer,
-                    "require" => Binding::Require,
-                    _ => return Err("`url` has a channel_binding that is none of disable, prefer, require".to_owned()),
-                };
+                self.binding =
+                    match value {
+                        "disable" => Binding::Disable,
+                        "prefer" => Binding::Prefer,
+                        "require" => Binding::Require,
+                        _ => return Err(
+                            "`url` has a channel_binding that is none of disable, prefer, require"
+                                .to_owned(),
+                        ),
+                    };
             }
-            _ => match name.strip_prefix("options[").and_then(|name| name.strip_suffix(']')) {
+            _ => match name
+                .strip_prefix("options[")
+                .and_then(|name| name.strip_suffix(']'))
+            {
                 Some(name) => {
-                    let setting = format!("{name}={value}").replace('\\', "\\\\").replace(' ', "\\ ");
+                    let setting = format!("{name}={value}")
+                        .replace('\\', "\\\\")
+                        .replace(' ', "\\ ");
                     self.add_options(&format!("-c {setting}"));
                 }
                 // An unknown parameter may be a promise that we would not keep.
@@ -153,7 +175,10 @@ impl Parts {
     fn address(self) -> Result<Address, String> {
         let port = self.port.unwrap_or(PORT);
         let host = self.host.unwrap_or_else(|| default_host(port));
-        let user = self.user.or_else(|| env::var("USER").ok()).filter(|user| !user.is_empty());
+        let user = self
+            .user
+            .or_else(|| env::var("USER").ok())
+            .filter(|user| !user.is_empty());
         let user = user.ok_or("`url` names no user")?;
         if self.certificates.own.is_some() != self.certificates.own_key.is_some() {
             return Err("`url` must have sslcert and sslkey, or neither".to_owned());
@@ -180,13 +205,19 @@ impl Parts {
             ("application_name", Some(application)),
             ("options", self.options),
         ];
-        let settings: Vec<_> =
-            settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        let settings: Vec<_> = settings
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect();
         if settings.iter().any(|(_, value)| value.contains('\0')) {
             return Err("`url` holds a zero byte".to_owned());
         }
         Ok(Address {
-            host: if host.starts_with('/') { Host::Folder(host) } else { Host::Name(host) },
+            host: if host.starts_with('/') {
+                Host::Folder(host)
+            } else {
+                Host::Name(host)
+            },
             port,
             user,
             password: self.password,
@@ -213,7 +244,9 @@ fn mode(value: &str) -> Result<Mode, String> {
 /// Returns a socket where distributions put it, or this machine by name.
 fn default_host(port: u16) -> String {
     let folders = ["/var/run/postgresql", "/private/tmp", "/tmp"];
-    let found = folders.iter().find(|folder| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists());
+    let found = folders
+        .iter()
+        .find(|folder| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists());
     (*found.unwrap_or(&"localhost")).to_owned()
 }
 
@@ -228,10 +261,25 @@ mod tests {
              &application_name=mine&options=-c%20geqo%3Doff&options[search_path]=a%20b",
         )
         .expect("an address");
-        assert_eq!((&address.host, address.port), (&Host::Name("db.internal".to_owned()), 6000));
-        assert_eq!((address.user.as_str(), address.password.as_deref()), ("us@er", Some("p/w x")));
-        assert_eq!((address.tls, address.certificates.authorities.as_deref()), (Mode::VerifyFull, Some("/ca.pem")));
-        let setting = |name: &str| address.settings.iter().find(|(known, _)| known == name).map(|(_, value)| &**value);
+        assert_eq!(
+            (&address.host, address.port),
+            (&Host::Name("db.internal".to_owned()), 6000)
+        );
+        assert_eq!(
+            (address.user.as_str(), address.password.as_deref()),
+            ("us@er", Some("p/w x"))
+        );
+        assert_eq!(
+            (address.tls, address.certificates.authorities.as_deref()),
+            (Mode::VerifyFull, Some("/ca.pem"))
+        );
+        let setting = |name: &str| {
+            address
+                .settings
+                .iter()
+                .find(|(known, _)| known == name)
+                .map(|(_, value)| &**value)
+        };
         assert_eq!(setting("database"), Some("or ders"));
         assert_eq!(setting("application_name"), Some("mine"));
         assert_eq!(setting("options"), Some("-c geqo=off -c search_path=a\\ b"));
@@ -245,7 +293,8 @@ mod tests {
             ("channel_binding=disable", Binding::Disable),
             ("sslmode=require&channel_binding=require", Binding::Require),
         ] {
-            let address = Address::parse(&format!("postgresql://u@h/d?{parameters}")).expect(parameters);
+            let address =
+                Address::parse(&format!("postgresql://u@h/d?{parameters}")).expect(parameters);
             assert_eq!(address.binding, binding, "{parameters}");
         }
         for (parameters, word) in [
@@ -253,7 +302,9 @@ mod tests {
             ("sslmode=disable&channel_binding=require", "needs TLS"),
             ("connect_timeout=soon", "seconds"),
         ] {
-            let refused = Address::parse(&format!("postgresql://u@h/d?{parameters}")).map(drop).expect_err(parameters);
+            let refused = Address::parse(&format!("postgresql://u@h/d?{parameters}"))
+                .map(drop)
+                .expect_err(parameters);
             assert!(refused.contains(word), "{refused}");
         }
     }
@@ -264,7 +315,10 @@ mod tests {
         for (url, host) in [
             ("postgres://u@h/d", Host::Name("h".to_owned())),
             ("postgres://u@[::1]:1/d", Host::Name("::1".to_owned())),
-            ("postgres://u@h/d?hostaddr=10.0.0.1", Host::Name("10.0.0.1".to_owned())),
+            (
+                "postgres://u@h/d?hostaddr=10.0.0.1",
+                Host::Name("10.0.0.1".to_owned()),
+            ),
             ("postgres://u@%2Frun%2Fpg/d", folder()),
             ("postgres:///d?host=/run/pg&user=u", folder()),
         ] {
@@ -285,10 +339,24 @@ mod tests {
             ("sslmode=verify-ca", Mode::VerifyCa),
             ("sslmode=VERIFY-FULL", Mode::VerifyFull),
         ] {
-            assert_eq!(Address::parse(&format!("postgres://u@h/d?{parameters}")).expect(parameters).tls, mode);
+            assert_eq!(
+                Address::parse(&format!("postgres://u@h/d?{parameters}"))
+                    .expect(parameters)
+                    .tls,
+                mode
+            );
         }
-        for wrong in ["sslmode=verify", "sslmode=", "ssl-mode=require", "channel_binding=", "sslcert=a", "port=x"] {
-            let problem = Address::parse(&format!("postgres://u:hunter2@h/d?{wrong}")).err().expect(wrong);
+        for wrong in [
+            "sslmode=verify",
+            "sslmode=",
+            "ssl-mode=require",
+            "channel_binding=",
+            "sslcert=a",
+            "port=x",
+        ] {
+            let problem = Address::parse(&format!("postgres://u:hunter2@h/d?{wrong}"))
+                .err()
+                .expect(wrong);
             assert!(!problem.contains("hunter2"), "{problem}");
         }
     }

@@ -28,7 +28,10 @@ pub(super) enum Next {
 
 impl From<ConnectionError> for Failure {
     fn from(said: ConnectionError) -> Self {
-        Self { said, next: Next::Say }
+        Self {
+            said,
+            next: Next::Say,
+        }
     }
 }
 
@@ -38,7 +41,10 @@ impl From<Error> for Failure {
             Error::Refused(refusal) => refused_by(&refusal),
             Error::Lost { error, heard } => {
                 let next = if heard { Next::Say } else { Next::Elsewhere };
-                Self { said: refused::unavailable().details(error), next }
+                Self {
+                    said: refused::unavailable().details(error),
+                    next,
+                }
             }
             Error::Said(said) => said.into(),
         }
@@ -49,7 +55,10 @@ impl From<Error> for Failure {
 pub(super) fn while_connecting(error: Error) -> ConnectionError {
     match error {
         Error::Refused(refusal) if refusal.code.starts_with("28") => {
-            let said = ConnectionError::new(Code::UpstreamError, "the database refuses the connection's login");
+            let said = ConnectionError::new(
+                Code::UpstreamError,
+                "the database refuses the connection's login",
+            );
             said.details(details(&refusal))
         }
         Error::Refused(refusal) => refused::unavailable().details(details(&refusal)),
@@ -62,7 +71,14 @@ pub(super) fn while_connecting(error: Error) -> ConnectionError {
 /// server says that it has not.
 pub(super) fn while_writing(error: Error) -> Failure {
     let failure = Failure::from(error);
-    Failure { next: if failure.next == Next::Elsewhere { Next::Say } else { failure.next }, ..failure }
+    Failure {
+        next: if failure.next == Next::Elsewhere {
+            Next::Say
+        } else {
+            failure.next
+        },
+        ..failure
+    }
 }
 
 /// Reads an error while committing. A COMMIT whose answer is lost may have happened, even if the server ends the
@@ -70,15 +86,24 @@ pub(super) fn while_writing(error: Error) -> Failure {
 pub(super) fn while_committing(error: Error) -> Failure {
     match error {
         Error::Refused(refusal) if refusal.fatal => unknown(details(&refusal)),
-        Error::Refused(refusal) => Failure { next: Next::Say, ..refused_by(&refusal) },
+        Error::Refused(refusal) => Failure {
+            next: Next::Say,
+            ..refused_by(&refusal)
+        },
         Error::Lost { error, .. } => unknown(error),
         Error::Said(said) => said.into(),
     }
 }
 
 pub(super) fn unknown(reason: impl std::fmt::Display) -> Failure {
-    let said = ConnectionError::new(Code::Unavailable, "the connection broke; whether the change was made is unknown");
-    Failure { said: said.details(reason), next: Next::Unknown }
+    let said = ConnectionError::new(
+        Code::Unavailable,
+        "the connection broke; whether the change was made is unknown",
+    );
+    Failure {
+        said: said.details(reason),
+        next: Next::Unknown,
+    }
 }
 
 fn refused_by(refusal: &Refusal) -> Failure {
@@ -88,12 +113,22 @@ fn refused_by(refusal: &Refusal) -> Failure {
         "23502" => with_field(refused::missing(), refusal.column.as_deref()),
         "23503" => refused::referred(),
         "25006" | "42501" => refused::denied(),
-        "42703" => refused::gone(refusal.message.strip_prefix("column ").and_then(refused::column_name)),
+        "42703" => refused::gone(
+            refusal
+                .message
+                .strip_prefix("column ")
+                .and_then(refused::column_name),
+        ),
         "42P01" | "3F000" | "42804" | "42846" | "42883" => refused::changed(),
         "57014" => refused::timed_out(),
-        "40001" | "40P01" => ConnectionError::new(Code::Conflict, "another change came between; try again"),
+        "40001" | "40P01" => {
+            ConnectionError::new(Code::Conflict, "another change came between; try again")
+        }
         "55P03" => ConnectionError::new(Code::Unavailable, "the record is locked by somebody else"),
-        "54000" | "54001" => ConnectionError::new(Code::TooLarge, "the statement is too large for the database"),
+        "54000" | "54001" => ConnectionError::new(
+            Code::TooLarge,
+            "the statement is too large for the database",
+        ),
         code => match code.get(..2).unwrap_or_default() {
             "22" => with_field(refused::unfit(), refusal.column.as_deref()),
             "23" | "44" | "P0" => refused::rule(),
@@ -107,7 +142,10 @@ fn refused_by(refusal: &Refusal) -> Failure {
         "26000" | "40001" | "40P01" => Next::Again,
         _ => Next::Say,
     };
-    Failure { said: said.details(details(refusal)), next }
+    Failure {
+        said: said.details(details(refusal)),
+        next,
+    }
 }
 
 fn details(refusal: &Refusal) -> String {

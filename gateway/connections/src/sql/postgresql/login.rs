@@ -42,18 +42,34 @@ pub(super) enum Binding {
 
 pub(super) async fn session(address: &Address) -> Result<Session, Error> {
     let Secured { stream, end_point } = opened(address).await?;
-    let mut login = Login { stream, end_point, incoming: BytesMut::new(), outgoing: BytesMut::new() };
-    let settings = address.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let mut login = Login {
+        stream,
+        end_point,
+        incoming: BytesMut::new(),
+        outgoing: BytesMut::new(),
+    };
+    let settings = address
+        .settings
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
     frontend::startup_message(settings, &mut login.outgoing)?;
     login.send().await?;
     login.identify(address).await?;
-    let mut key = CancelKey { process: 0, secret: 0 };
+    let mut key = CancelKey {
+        process: 0,
+        secret: 0,
+    };
     loop {
         match login.next().await? {
             Message::BackendKeyData(body) => {
-                key = CancelKey { process: body.process_id(), secret: body.secret_key() };
+                key = CancelKey {
+                    process: body.process_id(),
+                    secret: body.secret_key(),
+                };
             }
-            Message::ReadyForQuery(_) => return Ok(Session::new(login.stream, login.incoming, key)),
+            Message::ReadyForQuery(_) => {
+                return Ok(Session::new(login.stream, login.incoming, key));
+            }
             _ => return Err(unexpected().into()),
         }
     }
@@ -78,9 +94,10 @@ async fn opened(address: &Address) -> io::Result<Secured> {
             stream.set_nodelay(true)?;
             Box::new(stream)
         }
-        Host::Folder(folder) => {
-            Box::new(UnixStream::connect(Path::new(folder).join(format!(".s.PGSQL.{}", address.port))).await?)
-        }
+        Host::Folder(folder) => Box::new(
+            UnixStream::connect(Path::new(folder).join(format!(".s.PGSQL.{}", address.port)))
+                .await?,
+        ),
     };
     tls::secured(stream, address).await
 }
@@ -118,7 +135,9 @@ impl Login {
                     self.send().await?;
                 }
                 Message::AuthenticationSasl(body) => {
-                    is_bound = self.identify_by_scram(&body, password, address.binding).await?;
+                    is_bound = self
+                        .identify_by_scram(&body, password, address.binding)
+                        .await?;
                 }
                 _ => return Err(unsupported().into()),
             }
@@ -136,7 +155,10 @@ impl Login {
         let end_point = self.end_point.take().filter(|_| wanted != Binding::Disable);
         let is_bound = end_point.is_some() && mechanisms.contains(&SCRAM_SHA_256_PLUS);
         let (mechanism, binding) = match end_point {
-            Some(end_point) if is_bound => (SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(end_point)),
+            Some(end_point) if is_bound => (
+                SCRAM_SHA_256_PLUS,
+                ChannelBinding::tls_server_end_point(end_point),
+            ),
             _ if wanted == Binding::Require => return Err(unbound().into()),
             // A server that offered it, and whose offer was taken out on the way, refuses this.
             Some(_) => (SCRAM_SHA_256, ChannelBinding::unrequested()),
@@ -148,11 +170,15 @@ impl Login {
         let mut scram = ScramSha256::new(password, binding);
         frontend::sasl_initial_response(mechanism, scram.message(), &mut self.outgoing)?;
         self.send().await?;
-        let Message::AuthenticationSaslContinue(body) = self.next().await? else { return Err(unexpected().into()) };
+        let Message::AuthenticationSaslContinue(body) = self.next().await? else {
+            return Err(unexpected().into());
+        };
         scram.update(body.data())?;
         frontend::sasl_response(scram.message(), &mut self.outgoing)?;
         self.send().await?;
-        let Message::AuthenticationSaslFinal(body) = self.next().await? else { return Err(unexpected().into()) };
+        let Message::AuthenticationSaslFinal(body) = self.next().await? else {
+            return Err(unexpected().into());
+        };
         scram.finish(body.data())?;
         Ok(is_bound)
     }
@@ -170,7 +196,9 @@ impl Login {
             }
             match Message::parse(&mut self.incoming)? {
                 Some(Message::NoticeResponse(_) | Message::ParameterStatus(_)) => {}
-                Some(Message::ErrorResponse(body)) => return Err(Error::Refused(Refusal::from(&body).into())),
+                Some(Message::ErrorResponse(body)) => {
+                    return Err(Error::Refused(Refusal::from(&body).into()));
+                }
                 Some(message) => return Ok(message),
                 None => self.more().await?,
             }
@@ -190,7 +218,10 @@ impl Login {
 }
 
 fn unexpected() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "an answer to the login that was not expected")
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "an answer to the login that was not expected",
+    )
 }
 
 fn unbound() -> io::Error {
@@ -202,5 +233,8 @@ fn unbound() -> io::Error {
 }
 
 fn unsupported() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "the server asks for a way to log in that is not supported")
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        "the server asks for a way to log in that is not supported",
+    )
 }

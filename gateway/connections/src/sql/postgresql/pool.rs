@@ -54,7 +54,12 @@ impl Pool {
     }
 
     pub(super) async fn turn(self: &Arc<Self>, deadline: Instant) -> Result<Held, ConnectionError> {
-        let held = |turn| Held { pool: self.clone(), turn: Some(turn), session: None, reused: false };
+        let held = |turn| Held {
+            pool: self.clone(),
+            turn: Some(turn),
+            session: None,
+            reused: false,
+        };
         if let Ok(turn) = self.turns.clone().try_acquire_owned() {
             return Ok(held(turn));
         }
@@ -62,7 +67,10 @@ impl Pool {
         match tokio::time::timeout_at(until.into(), self.turns.clone().acquire_owned()).await {
             Ok(Ok(turn)) => Ok(held(turn)),
             _ if until == deadline => Err(refused::timed_out()),
-            _ => Err(ConnectionError::new(Code::Unavailable, "all connections to the database are busy")),
+            _ => Err(ConnectionError::new(
+                Code::Unavailable,
+                "all connections to the database are busy",
+            )),
         }
     }
 
@@ -161,11 +169,15 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let Some(mut session) = self.session.take() else { return };
+        let Some(mut session) = self.session.take() else {
+            return;
+        };
         if session.at_rest() {
             return self.pool.give_back(session);
         }
-        let Ok(runtime) = Handle::try_current() else { return };
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
         if session.dead() {
             return;
         }
@@ -181,5 +193,7 @@ impl Drop for Held {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -19,7 +19,9 @@ use fallible_iterator::FallibleIterator;
 use postgres_protocol::{
     IsNull,
     message::{
-        backend::{CommandCompleteBody, DataRowBody, ErrorResponseBody, Field, Message, RowDescriptionBody},
+        backend::{
+            CommandCompleteBody, DataRowBody, ErrorResponseBody, Field, Message, RowDescriptionBody,
+        },
         frontend,
     },
 };
@@ -49,7 +51,12 @@ const UNLOCK: &str = "SELECT pg_catalog.pg_advisory_unlock_all()";
 const UNLOCK_NAME: &str = "weir_unlock";
 /// A write that is kept may have set its session's role and settings, or made temporary tables, which the next call on
 /// the session would take over.
-const RESET: [&str; 4] = ["RESET SESSION AUTHORIZATION", "RESET ROLE", "RESET ALL", "DISCARD TEMP"];
+const RESET: [&str; 4] = [
+    "RESET SESSION AUTHORIZATION",
+    "RESET ROLE",
+    "RESET ALL",
+    "DISCARD TEMP",
+];
 
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
@@ -109,7 +116,12 @@ impl Statement {
         if let Some(header) = self.header.get() {
             return Ok(Arc::clone(header));
         }
-        let header = Header::new(self.columns.iter().map(|column| column.name.clone()).collect())?;
+        let header = Header::new(
+            self.columns
+                .iter()
+                .map(|column| column.name.clone())
+                .collect(),
+        )?;
         Ok(Arc::clone(self.header.get_or_init(|| Arc::new(header))))
     }
 }
@@ -210,7 +222,10 @@ impl Session {
         let mut context = Context::from_waker(Waker::noop());
         let mut read = ReadBuf::new(&mut byte);
         self.incoming.is_empty()
-            && matches!(Pin::new(&mut self.stream).poll_read(&mut context, &mut read), Poll::Pending)
+            && matches!(
+                Pin::new(&mut self.stream).poll_read(&mut context, &mut read),
+                Poll::Pending
+            )
     }
 
     /// Returns a statement from those that are kept, or prepares it in a transaction of its own. Its first `declared`
@@ -222,16 +237,27 @@ impl Session {
         timeout: Duration,
     ) -> Result<Arc<Statement>, Error> {
         self.uses += 1;
-        if let Some(known) = self.statements.get_mut(text).filter(|known| known.declared == declared) {
+        if let Some(known) = self
+            .statements
+            .get_mut(text)
+            .filter(|known| known.declared == declared)
+        {
             known.used = self.uses;
             return Ok(known.statement.clone());
         }
         Box::pin(self.prepare_anew(text, declared, timeout)).await
     }
 
-    async fn prepare_anew(&mut self, text: &str, declared: usize, timeout: Duration) -> Result<Arc<Statement>, Error> {
+    async fn prepare_anew(
+        &mut self,
+        text: &str,
+        declared: usize,
+        timeout: Duration,
+    ) -> Result<Arc<Statement>, Error> {
         if text.contains('\0') {
-            return Err(Error::Said(refused::statement().details("a zero byte in the statement")));
+            return Err(Error::Said(
+                refused::statement().details("a zero byte in the statement"),
+            ));
         }
         self.forget(text);
         self.make_room();
@@ -253,16 +279,26 @@ impl Session {
         let mut columns = Vec::new();
         loop {
             match self.next().await? {
-                Message::RowDescription(body) => columns = described(&body).map_err(|error| self.lost(error))?,
+                Message::RowDescription(body) => {
+                    columns = described(&body).map_err(|error| self.lost(error))?
+                }
                 Message::ReadyForQuery(_) => break,
                 _ => {}
             }
         }
         self.at_rest = true;
         self.find_enumerations(&mut columns, timeout).await?;
-        let statement = Arc::new(Statement { name, columns, header: OnceLock::new() });
+        let statement = Arc::new(Statement {
+            name,
+            columns,
+            header: OnceLock::new(),
+        });
         self.preparing = None;
-        let known = Known { statement: statement.clone(), declared, used: self.uses };
+        let known = Known {
+            statement: statement.clone(),
+            declared,
+            used: self.uses,
+        };
         self.statements.insert(text.to_owned(), known);
         Ok(statement)
     }
@@ -287,10 +323,17 @@ impl Session {
             Access::Read => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
             Access::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
         })?;
-        self.text(&format!("SET LOCAL statement_timeout = {}", timeout.as_millis()))
+        self.text(&format!(
+            "SET LOCAL statement_timeout = {}",
+            timeout.as_millis()
+        ))
     }
 
-    pub(super) fn execute(&mut self, statement: &Statement, parameters: &[Parameter]) -> Result<(), Error> {
+    pub(super) fn execute(
+        &mut self,
+        statement: &Statement,
+        parameters: &[Parameter],
+    ) -> Result<(), Error> {
         self.write(|to| {
             bind(&statement.name, parameters, text_of, 1, to)?;
             frontend::execute("", 0, to)
@@ -438,7 +481,11 @@ impl Session {
         Ok(types)
     }
 
-    async fn find_enumerations(&mut self, columns: &mut [Column], timeout: Duration) -> Result<(), Error> {
+    async fn find_enumerations(
+        &mut self,
+        columns: &mut [Column],
+        timeout: Duration,
+    ) -> Result<(), Error> {
         let own = |column: &&mut Column| column.type_oid >= FIRST_OWN_OID;
         let unknown: Vec<u32> = columns
             .iter_mut()
@@ -452,7 +499,11 @@ impl Session {
             }
         }
         for column in columns.iter_mut().filter(own) {
-            column.enumeration = self.enumerations.get(&column.type_oid).copied().unwrap_or(false);
+            column.enumeration = self
+                .enumerations
+                .get(&column.type_oid)
+                .copied()
+                .unwrap_or(false);
         }
         Ok(())
     }
@@ -462,7 +513,11 @@ impl Session {
         if self.statements.len() < STATEMENTS_MAX {
             return;
         }
-        let oldest = self.statements.iter().min_by_key(|(_, known)| known.used).map(|(text, _)| text.clone());
+        let oldest = self
+            .statements
+            .iter()
+            .min_by_key(|(_, known)| known.used)
+            .map(|(text, _)| text.clone());
         if let Some(text) = oldest {
             self.forget(&text);
         }
@@ -481,7 +536,10 @@ impl Session {
         })
     }
 
-    fn write(&mut self, message: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), Error> {
+    fn write(
+        &mut self,
+        message: impl FnOnce(&mut BytesMut) -> io::Result<()>,
+    ) -> Result<(), Error> {
         // Half a message may be there.
         message(&mut self.outgoing).map_err(|error| self.lost(error))
     }
@@ -515,7 +573,9 @@ impl Session {
             };
             self.heard = true;
             match message {
-                Message::NoticeResponse(_) | Message::ParameterStatus(_) | Message::NotificationResponse(_) => {}
+                Message::NoticeResponse(_)
+                | Message::ParameterStatus(_)
+                | Message::NotificationResponse(_) => {}
                 Message::ErrorResponse(body) => {
                     let refusal = Refusal::from(&body);
                     self.failed = true;
@@ -536,7 +596,10 @@ impl Session {
         self.pass_over(b"123");
         if announced(&self.incoming).is_some_and(|length| length > MESSAGE_MAX_BYTES) {
             self.dead = true;
-            let said = ConnectionError::new(Code::TooLarge, "the records are larger than 8 MiB; ask for fewer");
+            let said = ConnectionError::new(
+                Code::TooLarge,
+                "the records are larger than 8 MiB; ask for fewer",
+            );
             return Err(Error::Said(said.details("one row")));
         }
         Message::parse(&mut self.incoming).map_err(|error| self.lost(error))
@@ -568,18 +631,28 @@ impl Session {
 
     fn lost(&mut self, error: io::Error) -> Error {
         self.dead = true;
-        Error::Lost { error, heard: self.heard }
+        Error::Lost {
+            error,
+            heard: self.heard,
+        }
     }
 }
 
 impl Done {
     /// Returns the number in `UPDATE 3`.
     pub(super) fn rows(&self) -> u64 {
-        self.tag().rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
+        self.tag()
+            .rsplit(' ')
+            .next()
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(0)
     }
 
     pub(super) fn tag(&self) -> &str {
-        self.0.as_ref().and_then(|body| body.tag().ok()).unwrap_or_default()
+        self.0
+            .as_ref()
+            .and_then(|body| body.tag().ok())
+            .unwrap_or_default()
     }
 }
 
@@ -617,7 +690,10 @@ impl From<&ErrorResponseBody> for Refusal {
 /// Returns the server's name for a statement. It is made of what the statement says: behind a pooler, sessions share
 /// the server's names, and one name must never be two statements.
 fn name_of(text: &str, declared: usize) -> String {
-    let digest = Sha256::new().chain_update((declared as u64).to_be_bytes()).chain_update(text).finalize();
+    let digest = Sha256::new()
+        .chain_update((declared as u64).to_be_bytes())
+        .chain_update(text)
+        .finalize();
     let digest = digest.first_chunk().expect("a digest has 32 bytes");
     format!("weir_{:032x}", u128::from_be_bytes(*digest))
 }
@@ -631,7 +707,15 @@ fn bind<T>(
     format: i16,
     to: &mut BytesMut,
 ) -> io::Result<()> {
-    let bound = frontend::bind("", name, [1], parameters, |value, to| Ok(text(value, to)), [format], to);
+    let bound = frontend::bind(
+        "",
+        name,
+        [1],
+        parameters,
+        |value, to| Ok(text(value, to)),
+        [format],
+        to,
+    );
     bound.map_err(|error| match error {
         frontend::BindError::Conversion(error) => io::Error::other(error),
         frontend::BindError::Serialization(error) => error,
@@ -653,8 +737,13 @@ fn text_of(parameter: &Parameter, to: &mut BytesMut) -> IsNull {
 }
 
 fn described(body: &RowDescriptionBody) -> io::Result<Vec<Column>> {
-    let column =
-        |field: Field<'_>| Ok(Column { name: field.name().to_owned(), type_oid: field.type_oid(), enumeration: false });
+    let column = |field: Field<'_>| {
+        Ok(Column {
+            name: field.name().to_owned(),
+            type_oid: field.type_oid(),
+            enumeration: false,
+        })
+    };
     body.fields().map(column).collect()
 }
 
@@ -673,7 +762,9 @@ fn type_of(row: &Row) -> Option<(u32, Type)> {
         .ok()?
         .into_iter()
         .collect::<Option<_>>()?;
-    let &[oid, named, short, long, enumeration, array] = cells.as_slice() else { return None };
+    let &[oid, named, short, long, enumeration, array] = cells.as_slice() else {
+        return None;
+    };
     let named = match named.parse().ok()? {
         CHAR_OID => "\"char\"".to_owned(),
         BPCHAR_OID => "char".to_owned(),
@@ -690,5 +781,8 @@ fn type_of(row: &Row) -> Option<(u32, Type)> {
 }
 
 fn unexpected() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "an answer that was not expected")
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "an answer that was not expected",
+    )
 }

@@ -50,16 +50,31 @@ pub(super) struct Secured {
 
 pub(super) async fn secured(mut stream: Box<dyn Stream>, address: &Address) -> io::Result<Secured> {
     if address.tls == Mode::Disable {
-        return Ok(Secured { stream, end_point: None });
+        return Ok(Secured {
+            stream,
+            end_point: None,
+        });
     }
     // SSLRequest. What it answers is one byte, and nothing beyond that byte is read without TLS.
-    stream.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).await?;
+    stream
+        .write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
+        .await?;
     stream.flush().await?;
     match stream.read_u8().await? {
         b'S' => {}
-        b'N' if address.tls == Mode::Prefer => return Ok(Secured { stream, end_point: None }),
+        b'N' if address.tls == Mode::Prefer => {
+            return Ok(Secured {
+                stream,
+                end_point: None,
+            });
+        }
         b'N' => return Err(io::Error::other("the server does not support TLS")),
-        _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "the server does not know the request for TLS")),
+        _ => {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the server does not know the request for TLS",
+            ));
+        }
     }
     let host = match &address.host {
         Host::Name(name) => name.as_str(),
@@ -71,7 +86,10 @@ pub(super) async fn secured(mut stream: Box<dyn Stream>, address: &Address) -> i
     let (_, session) = stream.get_ref();
     let certificate = session.peer_certificates().and_then(<[_]>::first);
     let end_point = certificate.and_then(|certificate| end_point(certificate));
-    Ok(Secured { stream: Box::new(stream), end_point })
+    Ok(Secured {
+        stream: Box::new(stream),
+        end_point,
+    })
 }
 
 /// Returns `tls-server-end-point` of RFC 5929: the digest of the server's certificate, by the hash of its signature,
@@ -102,22 +120,35 @@ async fn config(address: &Address) -> io::Result<ClientConfig> {
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?;
     let verifier: Arc<dyn ServerCertVerifier> = match address.tls {
-        Mode::Disable | Mode::Prefer | Mode::Require => Arc::new(Lenient { provider, authorities: None }),
-        Mode::VerifyCa => Arc::new(Lenient { authorities: Some(verifier(address, &provider).await?), provider }),
+        Mode::Disable | Mode::Prefer | Mode::Require => Arc::new(Lenient {
+            provider,
+            authorities: None,
+        }),
+        Mode::VerifyCa => Arc::new(Lenient {
+            authorities: Some(verifier(address, &provider).await?),
+            provider,
+        }),
         Mode::VerifyFull => verifier(address, &provider).await?,
     };
-    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+    let builder = builder
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
     match (&address.certificates.own, &address.certificates.own_key) {
         (Some(own), Some(key)) => {
             let key = PrivateKeyDer::from_pem_slice(&pem(key).await?).map_err(io::Error::other)?;
-            builder.with_client_auth_cert(certificates(own).await?, key).map_err(io::Error::other)
+            builder
+                .with_client_auth_cert(certificates(own).await?, key)
+                .map_err(io::Error::other)
         }
         _ => Ok(builder.with_no_client_auth()),
     }
 }
 
 /// Makes the verifier, with the authorities of `sslrootcert`; without it, with those that browsers know.
-async fn verifier(address: &Address, provider: &Arc<CryptoProvider>) -> io::Result<Arc<WebPkiServerVerifier>> {
+async fn verifier(
+    address: &Address,
+    provider: &Arc<CryptoProvider>,
+) -> io::Result<Arc<WebPkiServerVerifier>> {
     let mut roots = RootCertStore::empty();
     match &address.certificates.authorities {
         Some(authorities) => {
@@ -127,11 +158,15 @@ async fn verifier(address: &Address, provider: &Arc<CryptoProvider>) -> io::Resu
         }
         None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
     }
-    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().map_err(io::Error::other)
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .build()
+        .map_err(io::Error::other)
 }
 
 async fn certificates(input: &str) -> io::Result<Vec<CertificateDer<'static>>> {
-    CertificateDer::pem_slice_iter(&pem(input).await?).collect::<Result<_, _>>().map_err(io::Error::other)
+    CertificateDer::pem_slice_iter(&pem(input).await?)
+        .collect::<Result<_, _>>()
+        .map_err(io::Error::other)
 }
 
 async fn pem(input: &str) -> io::Result<Vec<u8>> {
@@ -158,7 +193,9 @@ impl ServerCertVerifier for Lenient {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let Some(authorities) = &self.authorities else { return Ok(ServerCertVerified::assertion()) };
+        let Some(authorities) = &self.authorities else {
+            return Ok(ServerCertVerified::assertion());
+        };
         match authorities.verify_server_cert(certificate, intermediates, name, ocsp_response, now) {
             // The name is what is looked at last.
             Err(rustls::Error::InvalidCertificate(
@@ -174,7 +211,12 @@ impl ServerCertVerifier for Lenient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -183,10 +225,17 @@ impl ServerCertVerifier for Lenient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }

@@ -26,7 +26,11 @@ const BPCHAR: u32 = 1042;
 const VARCHAR: u32 = 1043;
 const JSONB: u32 = 3802;
 
-pub(super) fn write(row: &Row, columns: &[Column], writer: &mut RowsWriter) -> Result<(), ConnectionError> {
+pub(super) fn write(
+    row: &Row,
+    columns: &[Column],
+    writer: &mut RowsWriter,
+) -> Result<(), ConnectionError> {
     let mut ranges = row.ranges();
     for (index, column) in columns.iter().enumerate() {
         let range = ranges.next().map_err(|error| unreadable(column, &error))?;
@@ -37,7 +41,12 @@ pub(super) fn write(row: &Row, columns: &[Column], writer: &mut RowsWriter) -> R
         };
         match cell(column, &row.buffer()[range]) {
             Some(cell) => writer.cell(index, cell)?,
-            None => return Err(unreadable(column, &format!("type {}: cast it", column.type_oid))),
+            None => {
+                return Err(unreadable(
+                    column,
+                    &format!("type {}: cast it", column.type_oid),
+                ));
+            }
         }
     }
     writer.end_row()
@@ -66,7 +75,10 @@ fn cell<'a>(column: &Column, bytes: &'a [u8]) -> Option<Cell<'a>> {
 }
 
 fn unreadable(column: &Column, details: &dyn std::fmt::Display) -> ConnectionError {
-    ConnectionError::new(Code::UpstreamError, "a column of the answer has a type that cannot be read")
-        .field(column.name.as_str())
-        .details(details)
+    ConnectionError::new(
+        Code::UpstreamError,
+        "a column of the answer has a type that cannot be read",
+    )
+    .field(column.name.as_str())
+    .details(details)
 }

@@ -30,8 +30,13 @@ pub(super) fn from(error: Error, guard: &Guard) -> ConnectionError {
             }
         }
         Error::SqlInputError { error, msg, .. } => plain(error.code, msg),
-        Error::MultipleStatement => ConnectionError::new(Code::Forbidden, "one call runs one statement"),
-        Error::NulError(_) => ConnectionError::new(Code::InvalidArguments, "the statement holds a NUL character"),
+        Error::MultipleStatement => {
+            ConnectionError::new(Code::Forbidden, "one call runs one statement")
+        }
+        Error::NulError(_) => ConnectionError::new(
+            Code::InvalidArguments,
+            "the statement holds a NUL character",
+        ),
         _ => refused::statement(),
     };
     described.details(error)
@@ -42,12 +47,18 @@ fn plain(code: ErrorCode, text: &str) -> ConnectionError {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
             ConnectionError::new(Code::Unavailable, "the database is busy with other writers")
         }
-        ErrorCode::CannotOpen | ErrorCode::SystemIoFailure | ErrorCode::DiskFull | ErrorCode::OutOfMemory => {
-            refused::unavailable()
+        ErrorCode::CannotOpen
+        | ErrorCode::SystemIoFailure
+        | ErrorCode::DiskFull
+        | ErrorCode::OutOfMemory => refused::unavailable(),
+        ErrorCode::AuthorizationForStatementDenied | ErrorCode::PermissionDenied => {
+            refused::denied()
         }
-        ErrorCode::AuthorizationForStatementDenied | ErrorCode::PermissionDenied => refused::denied(),
         ErrorCode::ReadOnly => ConnectionError::new(Code::Forbidden, "the database is read-only"),
-        ErrorCode::TooBig => ConnectionError::new(Code::TooLarge, "a value is too large for the database connection"),
+        ErrorCode::TooBig => ConnectionError::new(
+            Code::TooLarge,
+            "a value is too large for the database connection",
+        ),
         ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => {
             ConnectionError::new(Code::UpstreamError, "the database file is damaged")
         }
@@ -62,7 +73,9 @@ fn plain(code: ErrorCode, text: &str) -> ConnectionError {
 
 /// Returns the name that follows, if the text says that a column is not there.
 fn gone(text: &str) -> Option<&str> {
-    let parts = ["no such column: ", "has no column named "].iter().find_map(|words| text.split_once(words));
+    let parts = ["no such column: ", "has no column named "]
+        .iter()
+        .find_map(|words| text.split_once(words));
     parts.map(|(_, column)| column)
 }
 
@@ -70,9 +83,14 @@ fn gone(text: &str) -> Option<&str> {
 /// columns).
 fn constraint(extended_code: i32, text: &str) -> ConnectionError {
     let columns = text.split_once(": ").map_or("", |(_, columns)| columns);
-    let column = columns.rsplit_once('.').filter(|_| !columns.contains(", ")).map(|(_, column)| column);
+    let column = columns
+        .rsplit_once('.')
+        .filter(|_| !columns.contains(", "))
+        .map(|(_, column)| column);
     let error = match extended_code {
-        SQLITE_CONSTRAINT_UNIQUE | SQLITE_CONSTRAINT_PRIMARYKEY | SQLITE_CONSTRAINT_ROWID => refused::taken(),
+        SQLITE_CONSTRAINT_UNIQUE | SQLITE_CONSTRAINT_PRIMARYKEY | SQLITE_CONSTRAINT_ROWID => {
+            refused::taken()
+        }
         SQLITE_CONSTRAINT_NOTNULL => refused::missing(),
         SQLITE_CONSTRAINT_DATATYPE => refused::unfit(),
         SQLITE_CONSTRAINT_FOREIGNKEY => return refused::referred(),

@@ -61,7 +61,10 @@ pub(super) struct Guard {
 
 enum Call {
     /// A call on a thread of its own.
-    Watched { deadline: Instant, gone: Arc<AtomicBool> },
+    Watched {
+        deadline: Instant,
+        gone: Arc<AtomicBool>,
+    },
     /// A call on the caller's thread, with so many looks left.
     AtOnce { looks: u32 },
 }
@@ -76,7 +79,10 @@ pub(super) enum Interrupted {
 
 impl Default for Guard {
     fn default() -> Self {
-        Self { allowed: AtomicU8::new(Allowed::Nothing as u8), call: Mutex::default() }
+        Self {
+            allowed: AtomicU8::new(Allowed::Nothing as u8),
+            call: Mutex::default(),
+        }
     }
 }
 
@@ -86,7 +92,9 @@ impl Guard {
     }
 
     pub(super) fn at_once(&self) {
-        *self.call() = Some(Call::AtOnce { looks: LOOKS_AT_ONCE });
+        *self.call() = Some(Call::AtOnce {
+            looks: LOOKS_AT_ONCE,
+        });
     }
 
     pub(super) fn rest(&self) {
@@ -96,7 +104,9 @@ impl Guard {
     pub(super) fn interrupted(&self) -> Option<Interrupted> {
         match self.call().as_ref()? {
             Call::Watched { gone, .. } if gone.load(Ordering::Relaxed) => Some(Interrupted::Gone),
-            Call::Watched { deadline, .. } => (Instant::now() >= *deadline).then_some(Interrupted::Deadline),
+            Call::Watched { deadline, .. } => {
+                (Instant::now() >= *deadline).then_some(Interrupted::Deadline)
+            }
             Call::AtOnce { looks } => (*looks == 0).then_some(Interrupted::TooLongAtOnce),
         }
     }
@@ -143,9 +153,10 @@ impl Guard {
             AuthAction::Select | AuthAction::Recursive => true,
             // This table shows raw pages, deleted rows among them.
             AuthAction::Read { table_name, .. } => *table_name != "sqlite_dbpage",
-            AuthAction::Function { function_name } => {
-                !matches!(*function_name, "load_extension" | "fts3_tokenizer" | "sqlite_log")
-            }
+            AuthAction::Function { function_name } => !matches!(
+                *function_name,
+                "load_extension" | "fts3_tokenizer" | "sqlite_log"
+            ),
             AuthAction::Pragma { pragma_name, .. } => PRAGMAS.contains(pragma_name),
             AuthAction::Insert { table_name }
             | AuthAction::Update { table_name, .. }
@@ -156,7 +167,11 @@ impl Guard {
 }
 
 pub(super) fn open(path: &Path, writable: bool) -> Result<(Connection, Arc<Guard>)> {
-    let access = if writable { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+    let access = if writable {
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_ONLY
+    };
     // Without CREATE a missing database stays missing, and without URI a path is only a path.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     harden(&connection)?;
@@ -165,7 +180,11 @@ pub(super) fn open(path: &Path, writable: bool) -> Result<(Connection, Arc<Guard
     words::teach(&connection, &guard)?;
     let authorizer = guard.clone();
     connection.authorizer(Some(move |context: AuthContext<'_>| {
-        if authorizer.authorize(&context.action) { Authorization::Allow } else { Authorization::Deny }
+        if authorizer.authorize(&context.action) {
+            Authorization::Allow
+        } else {
+            Authorization::Deny
+        }
     }))?;
     let clock = guard.clone();
     connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || clock.look()))?;

@@ -23,15 +23,21 @@ pub(super) fn teach(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
 /// Adds exact comparisons: decimals by value, points in time by moment.
 fn exact(connection: &Connection) -> Result<()> {
     connection.create_collation(c"weir_decimal", decimal::compare)?;
-    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_DIRECTONLY;
     connection.create_scalar_function(c"weir_datetime", 2, flags, |context| {
-        let ValueRef::Text(text) = context.get_raw(0) else { return Ok(None) };
+        let ValueRef::Text(text) = context.get_raw(0) else {
+            return Ok(None);
+        };
         // The zone is looked up once a statement, not once a row.
         let zone = context.get_or_create_aux(1, |name| {
             let name = name.as_str().unwrap_or_default();
             datetime::zone(name).ok_or_else(|| format!("the time zone {name} is unknown"))
         })?;
-        Ok(std::str::from_utf8(text).ok().and_then(|text| datetime::canonical(text, &zone)))
+        Ok(std::str::from_utf8(text)
+            .ok()
+            .and_then(|text| datetime::canonical(text, &zone)))
     })
 }
 
@@ -39,12 +45,17 @@ fn exact(connection: &Connection) -> Result<()> {
 /// length.
 fn searches(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
     // Innocuous as the built-in ones are: views and indexes of the database may use them.
-    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_INNOCUOUS;
     let clock = guard.clone();
     connection.create_scalar_function(c"instr", 2, flags, move |context| {
-        if let (ValueRef::Blob(whole), ValueRef::Blob(part)) = (context.get_raw(0), context.get_raw(1)) {
+        if let (ValueRef::Blob(whole), ValueRef::Blob(part)) =
+            (context.get_raw(0), context.get_raw(1))
+        {
             // Each byte as a character of its own.
-            let [whole, part] = [whole, part].map(|bytes| bytes.iter().copied().map(char::from).collect::<String>());
+            let [whole, part] = [whole, part]
+                .map(|bytes| bytes.iter().copied().map(char::from).collect::<String>());
             return found(&clock, &whole, &part).map(Some);
         }
         match (text(context, 0), text(context, 1)) {
@@ -54,7 +65,9 @@ fn searches(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
     })?;
     let clock = guard.clone();
     connection.create_scalar_function(c"replace", 3, flags, move |context| {
-        let (Some(whole), Some(part), Some(other)) = (text(context, 0), text(context, 1), text(context, 2)) else {
+        let (Some(whole), Some(part), Some(other)) =
+            (text(context, 0), text(context, 1), text(context, 2))
+        else {
             return Ok(None);
         };
         if part.is_empty() {
@@ -63,16 +76,23 @@ fn searches(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
         spend(&clock, whole.len())?;
         let times = whole.matches(&*part).count();
         // The length is checked first: the result may be far larger than what it is made of.
-        let length = (whole.len() - times * part.len()).saturating_add(times.saturating_mul(other.len()));
+        let length =
+            (whole.len() - times * part.len()).saturating_add(times.saturating_mul(other.len()));
         if length > RECORDS_MAX_BYTES {
             return Err(failure(SQLITE_TOOBIG));
         }
         Ok(Some(whole.replace(&*part, &other)))
     })?;
-    for (name, at_start, at_end) in [(c"trim", true, true), (c"ltrim", true, false), (c"rtrim", false, true)] {
+    for (name, at_start, at_end) in [
+        (c"trim", true, true),
+        (c"ltrim", true, false),
+        (c"rtrim", false, true),
+    ] {
         let clock = guard.clone();
         connection.create_scalar_function(name, 2, flags, move |context| {
-            let (Some(whole), Some(set)) = (text(context, 0), text(context, 1)) else { return Ok(None) };
+            let (Some(whole), Some(set)) = (text(context, 0), text(context, 1)) else {
+                return Ok(None);
+            };
             spend(&clock, whole.len() + set.len())?;
             let set: HashSet<char> = set.chars().collect();
             let mut rest = &*whole;
@@ -99,7 +119,9 @@ fn found(clock: &Guard, whole: &str, part: &str) -> Result<i64> {
 fn text(context: &Context<'_>, at: usize) -> Option<String> {
     match context.get_raw(at) {
         ValueRef::Null => None,
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            Some(String::from_utf8_lossy(bytes).into_owned())
+        }
         ValueRef::Integer(number) => Some(number.to_string()),
         ValueRef::Real(number) => Some(real(number)),
     }
@@ -115,16 +137,29 @@ fn real(number: f64) -> String {
     let exponent: i32 = exponent.parse().expect("is a number");
     let trimmed = |digits: &str| {
         let digits = digits.trim_end_matches('0');
-        if digits.ends_with('.') { format!("{digits}0") } else { digits.to_owned() }
+        if digits.ends_with('.') {
+            format!("{digits}0")
+        } else {
+            digits.to_owned()
+        }
     };
     match exponent {
         -4..15 => trimmed(&format!("{number:.*}", (14 - exponent).max(1) as usize)),
-        _ => format!("{}e{}{:02}", trimmed(digits), if exponent < 0 { '-' } else { '+' }, exponent.abs()),
+        _ => format!(
+            "{}e{}{:02}",
+            trimmed(digits),
+            if exponent < 0 { '-' } else { '+' },
+            exponent.abs()
+        ),
     }
 }
 
 fn spend(clock: &Guard, bytes: usize) -> Result<()> {
-    if clock.spend(bytes) { Ok(()) } else { Err(failure(SQLITE_INTERRUPT)) }
+    if clock.spend(bytes) {
+        Ok(())
+    } else {
+        Err(failure(SQLITE_INTERRUPT))
+    }
 }
 
 fn failure(code: i32) -> Error {

@@ -10,12 +10,14 @@ use anyhow::{Context as _, bail};
 
 use super::{Folder, command, output, run, work, world};
 
-const INSTALL_CLANG: &str =
-    "apt install clang-19 wasi-libc libclang-rt-19-dev-wasm32    (or the WASI SDK, with WASI_SDK_PATH set)";
-const INSTALL_LINKER: &str = "cargo install wasm-component-ld    (Rust toolchains and the WASI SDK bring it along)";
+const INSTALL_CLANG: &str = "apt install clang-19 wasi-libc libclang-rt-19-dev-wasm32    (or the WASI SDK, with WASI_SDK_PATH set)";
+const INSTALL_LINKER: &str =
+    "cargo install wasm-component-ld    (Rust toolchains and the WASI SDK bring it along)";
 const TARGET: &str = "--target=wasm32-wasi";
 /// The newest first; distributions name each by its version.
-const CLANGS: [&str; 8] = ["clang", "clang-22", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16"];
+const CLANGS: [&str; 8] = [
+    "clang", "clang-22", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16",
+];
 
 pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
     let compiler = Compiler::find(folder)?;
@@ -26,7 +28,12 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
         let name = source.to_string_lossy().replace(['/', '\\'], "-");
         let object = work.join(name).with_extension("o");
         let mut compile = command(folder, &compiler.clang);
-        compile.args(&compiler.flags).args(["-O2", "-Wall", "-c"]).arg(&source).arg("-o").arg(&object);
+        compile
+            .args(&compiler.flags)
+            .args(["-O2", "-Wall", "-c"])
+            .arg(&source)
+            .arg("-o")
+            .arg(&object);
         run(&mut compile, INSTALL_CLANG)?;
         objects.push(object);
     }
@@ -35,9 +42,14 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
     if let Some(wasm_ld) = &linker.wasm_ld {
         link.arg("--wasm-ld-path").arg(wasm_ld);
     }
-    link.args(["--no-entry", "--strip-all", "-z", "stack-size=131072"]).args(&objects);
+    link.args(["--no-entry", "--strip-all", "-z", "stack-size=131072"])
+        .args(&objects);
     let interface = format!("sdk/{}_component_type.o", world(folder, "sdk/weir.h"));
-    link.arg(interface).arg("-L").arg(&compiler.libraries).arg("-lc").arg(&compiler.builtins);
+    link.arg(interface)
+        .arg("-L")
+        .arg(&compiler.libraries)
+        .arg("-lc")
+        .arg(&compiler.builtins);
     run(link.arg("-o").arg(&built), INSTALL_LINKER)?;
     Ok(built)
 }
@@ -47,9 +59,13 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
 fn sources(folder: &Folder) -> anyhow::Result<Vec<PathBuf>> {
     let mut sources = Vec::new();
     for place in ["", "sdk"] {
-        let entries = fs::read_dir(folder.path.join(place)).with_context(|| format!("{place} cannot be read"))?;
-        let names = entries.filter_map(|entry| Some(Path::new(place).join(entry.ok()?.file_name())));
-        sources.extend(names.filter(|name| name.extension().is_some_and(|extension| extension == "c")));
+        let entries = fs::read_dir(folder.path.join(place))
+            .with_context(|| format!("{place} cannot be read"))?;
+        let names =
+            entries.filter_map(|entry| Some(Path::new(place).join(entry.ok()?.file_name())));
+        sources.extend(
+            names.filter(|name| name.extension().is_some_and(|extension| extension == "c")),
+        );
     }
     sources.sort();
     Ok(sources)
@@ -68,21 +84,44 @@ impl Compiler {
     fn find(folder: &Folder) -> anyhow::Result<Self> {
         if let Some(sdk) = std::env::var_os("WASI_SDK_PATH").map(PathBuf::from) {
             let sysroot = sdk.join("share/wasi-sysroot");
-            let flags = vec![TARGET.to_owned(), format!("--sysroot={}", sysroot.display())];
-            return Self::with(folder, sdk.join("bin/clang"), flags, sysroot.join("lib/wasm32-wasi"));
+            let flags = vec![
+                TARGET.to_owned(),
+                format!("--sysroot={}", sysroot.display()),
+            ];
+            return Self::with(
+                folder,
+                sdk.join("bin/clang"),
+                flags,
+                sysroot.join("lib/wasm32-wasi"),
+            );
         }
         let libraries = PathBuf::from("/usr/lib/wasm32-wasi");
         let clang = CLANGS.iter().find(|clang| is_there(folder, clang));
         let Some(clang) = clang.filter(|_| libraries.join("libc.a").exists()) else {
-            bail!("there is no clang with a C library for wasm32 here; install them:\n\n  {INSTALL_CLANG}\n");
+            bail!(
+                "there is no clang with a C library for wasm32 here; install them:\n\n  {INSTALL_CLANG}\n"
+            );
         };
-        let flags = [TARGET, "--sysroot=/usr", "-isystem", "/usr/include/wasm32-wasi"].map(str::to_owned).to_vec();
+        let flags = [
+            TARGET,
+            "--sysroot=/usr",
+            "-isystem",
+            "/usr/include/wasm32-wasi",
+        ]
+        .map(str::to_owned)
+        .to_vec();
         Self::with(folder, clang.into(), flags, libraries)
     }
 
-    fn with(folder: &Folder, clang: PathBuf, flags: Vec<String>, libraries: PathBuf) -> anyhow::Result<Self> {
+    fn with(
+        folder: &Folder,
+        clang: PathBuf,
+        flags: Vec<String>,
+        libraries: PathBuf,
+    ) -> anyhow::Result<Self> {
         let words = [TARGET, "--rtlib=compiler-rt", "--print-libgcc-file-name"];
-        let builtins = PathBuf::from(output(command(folder, &clang).args(words), INSTALL_CLANG)?.trim());
+        let builtins =
+            PathBuf::from(output(command(folder, &clang).args(words), INSTALL_CLANG)?.trim());
         if !builtins.exists() {
             bail!(
                 "{} has no builtins for wasm32 ({}); install them:\n\n  {INSTALL_CLANG}\n",
@@ -90,7 +129,12 @@ impl Compiler {
                 builtins.display()
             );
         }
-        Ok(Self { clang, flags, libraries, builtins })
+        Ok(Self {
+            clang,
+            flags,
+            libraries,
+            builtins,
+        })
     }
 }
 
@@ -106,13 +150,22 @@ impl Linker {
         if let Some(sdk) = std::env::var_os("WASI_SDK_PATH").map(PathBuf::from)
             && sdk.join("bin").join(name).exists()
         {
-            return Ok(Self { program: sdk.join("bin").join(name), wasm_ld: Some(sdk.join("bin/wasm-ld")) });
+            return Ok(Self {
+                program: sdk.join("bin").join(name),
+                wasm_ld: Some(sdk.join("bin/wasm-ld")),
+            });
         }
         if is_there(folder, name) {
-            return Ok(Self { program: name.into(), wasm_ld: None });
+            return Ok(Self {
+                program: name.into(),
+                wasm_ld: None,
+            });
         }
         match rust_tools(folder).filter(|tools| tools.join(name).exists()) {
-            Some(tools) => Ok(Self { program: tools.join(name), wasm_ld: Some(tools.join("gcc-ld/wasm-ld")) }),
+            Some(tools) => Ok(Self {
+                program: tools.join(name),
+                wasm_ld: Some(tools.join("gcc-ld/wasm-ld")),
+            }),
             None => bail!("`{name}` is not there; install it:\n\n  {INSTALL_LINKER}\n"),
         }
     }
@@ -122,8 +175,15 @@ impl Linker {
 fn rust_tools(folder: &Folder) -> Option<PathBuf> {
     let ask = |words: &[&str]| output(command(folder, "rustc").args(words), "").ok();
     let version = ask(&["-vV"])?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "))?;
-    Some(Path::new(ask(&["--print", "sysroot"])?.trim()).join("lib/rustlib").join(host).join("bin"))
+    let host = version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))?;
+    Some(
+        Path::new(ask(&["--print", "sysroot"])?.trim())
+            .join("lib/rustlib")
+            .join(host)
+            .join("bin"),
+    )
 }
 
 fn is_there(folder: &Folder, program: &str) -> bool {

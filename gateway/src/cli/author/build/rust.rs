@@ -11,21 +11,44 @@ const TARGET: &str = "wasm32-unknown-unknown";
 const INSTALL_RUST: &str = "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh";
 
 pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
-    let sysroot = output(command(folder, "rustc").args(["--print", "sysroot"]), INSTALL_RUST)?;
-    if !Path::new(sysroot.trim()).join("lib/rustlib").join(TARGET).join("lib").is_dir() {
-        bail!("Rust has no standard library for `{TARGET}` here; install it:\n\n  rustup target add {TARGET}\n");
+    let sysroot = output(
+        command(folder, "rustc").args(["--print", "sysroot"]),
+        INSTALL_RUST,
+    )?;
+    if !Path::new(sysroot.trim())
+        .join("lib/rustlib")
+        .join(TARGET)
+        .join("lib")
+        .is_dir()
+    {
+        bail!(
+            "Rust has no standard library for `{TARGET}` here; install it:\n\n  rustup target add {TARGET}\n"
+        );
     }
-    run(command(folder, "cargo").args(["build", "--release", "--target", TARGET]), INSTALL_RUST)?;
+    run(
+        command(folder, "cargo").args(["build", "--release", "--target", TARGET]),
+        INSTALL_RUST,
+    )?;
     let package = Package::read(folder)?;
-    Ok(package.folder.join(TARGET).join("release").join(format!("{}.wasm", package.library)))
+    Ok(package
+        .folder
+        .join(TARGET)
+        .join("release")
+        .join(format!("{}.wasm", package.library)))
 }
 
 /// Builds a library for this machine, which needs no target: the feature makes the library's symbol.
 pub(super) fn build_library(folder: &Folder) -> anyhow::Result<PathBuf> {
-    run(command(folder, "cargo").args(["build", "--release", "--features", "native"]), INSTALL_RUST)?;
+    run(
+        command(folder, "cargo").args(["build", "--release", "--features", "native"]),
+        INSTALL_RUST,
+    )?;
     let package = Package::read(folder)?;
     let (begin, end) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    Ok(package.folder.join("release").join(format!("{begin}{}{end}", package.library)))
+    Ok(package
+        .folder
+        .join("release")
+        .join(format!("{begin}{}{end}", package.library)))
 }
 
 /// Forgets the plugin's own build, so that the next one compiles it again.
@@ -33,7 +56,10 @@ pub(super) fn forget(folder: &Folder, native: bool) -> anyhow::Result<()> {
     let package = Package::read(folder)?;
     let target: &[&str] = if native { &[] } else { &["--target", TARGET] };
     let mut clean = command(folder, "cargo");
-    clean.args(["clean", "--quiet", "--release"]).args(target).args(["--package", &package.name]);
+    clean
+        .args(["clean", "--quiet", "--release"])
+        .args(target)
+        .args(["--package", &package.name]);
     run(&mut clean, INSTALL_RUST)
 }
 
@@ -48,15 +74,21 @@ struct Package {
 impl Package {
     fn read(folder: &Folder) -> anyhow::Result<Self> {
         let words = ["metadata", "--no-deps", "--format-version", "1"];
-        let metadata: Value = serde_json::from_str(&output(command(folder, "cargo").args(words), INSTALL_RUST)?)?;
+        let metadata: Value =
+            serde_json::from_str(&output(command(folder, "cargo").args(words), INSTALL_RUST)?)?;
         let manifest = folder.path.join("Cargo.toml");
-        let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let packages = metadata["packages"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let package = packages
             .iter()
             .find(|package| package["manifest_path"].as_str().map(Path::new) == Some(&manifest))
             .with_context(|| format!("{} names no package", manifest.display()))?;
         let is_component = |target: &&Value| {
-            target["crate_types"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "cdylib"))
+            target["crate_types"]
+                .as_array()
+                .is_some_and(|kinds| kinds.iter().any(|kind| kind == "cdylib"))
         };
         let library = package["targets"].as_array().into_iter().flatten().find(is_component).with_context(|| {
             format!(

@@ -36,10 +36,19 @@ pub(super) async fn look(served: &App, report: &mut Report) -> Result<(), Failur
         match weir_contracts::validate::example(&tool.tool.input_schema.value()) {
             Some(arguments) => {
                 let read_only = tool.tool.annotations.read_only_hint == Some(true);
-                tools.push(Tool { name: tool.name.to_string(), read_only, arguments });
+                tools.push(Tool {
+                    name: tool.name.to_string(),
+                    read_only,
+                    arguments,
+                });
             }
-            None => report
-                .warn("answers", format!("{}: no arguments can be made of its schema, so it is not called", tool.name)),
+            None => report.warn(
+                "answers",
+                format!(
+                    "{}: no arguments can be made of its schema, so it is not called",
+                    tool.name
+                ),
+            ),
         }
     }
     if tools.is_empty() {
@@ -48,10 +57,16 @@ pub(super) async fn look(served: &App, report: &mut Report) -> Result<(), Failur
     over_http(served, &tools, report).await?;
     over_stdio(served, &tools, report).await?;
     if report.is_clean("outputs conform") {
-        report.ok("outputs conform", "every answer is what its schema promises");
+        report.ok(
+            "outputs conform",
+            "every answer is what its schema promises",
+        );
     }
     if tools.iter().any(|tool| tool.read_only) && report.is_clean("reads only") {
-        report.ok("reads only", "no tool that says it only reads has tried to write");
+        report.ok(
+            "reads only",
+            "no tool that says it only reads has tried to write",
+        );
     }
     Ok(())
 }
@@ -61,12 +76,18 @@ async fn over_http(served: &App, tools: &[Tool], report: &mut Report) -> Result<
     let url = format!("http://{}/mcp", listener.local_addr()?);
     let ended = Arc::new(Notify::new());
     let end = ended.clone();
-    let server =
-        tokio::spawn(transport::http::serve(served.gateway.clone(), listener, async move { end.notified().await }));
+    let server = tokio::spawn(transport::http::serve(
+        served.gateway.clone(),
+        listener,
+        async move { end.notified().await },
+    ));
     let remote = Remote::new(&url)?;
     let listed = remote.tools().await?;
     if listed.len() != served.gateway.snapshot().catalogue.len() {
-        report.fail("answers over HTTP", format!("{} tools are listed there", listed.len()));
+        report.fail(
+            "answers over HTTP",
+            format!("{} tools are listed there", listed.len()),
+        );
     }
     let client = http_client(&url).context("the client of the check")?;
     for tool in tools {
@@ -78,7 +99,13 @@ async fn over_http(served: &App, tools: &[Tool], report: &mut Report) -> Result<
     ended.notify_one();
     server.await.context("the server of the check")??;
     if report.is_clean("answers over HTTP") {
-        report.ok("answers over HTTP", format!("{} tools, with arguments made of their schemas", tools.len()));
+        report.ok(
+            "answers over HTTP",
+            format!(
+                "{} tools, with arguments made of their schemas",
+                tools.len()
+            ),
+        );
     }
     Ok(())
 }
@@ -101,15 +128,26 @@ async fn over_stdio(served: &App, tools: &[Tool], report: &mut Report) -> Result
     let (stdin, stdout) = tokio::io::split(theirs);
     let gateway = served.gateway.clone();
     let server = tokio::spawn(async move {
-        transport::stdio::serve(gateway, None, Endpoint::All, stdin, stdout, std::future::pending()).await
+        transport::stdio::serve(
+            gateway,
+            None,
+            Endpoint::All,
+            stdin,
+            stdout,
+            std::future::pending(),
+        )
+        .await
     });
     let (answers, mut questions) = tokio::io::split(ours);
     let mut answers = BufReader::new(answers).lines();
     for (id, tool) in tools.iter().enumerate() {
-        questions.write_all(format!("{}\n", call(id, tool)).as_bytes()).await?;
+        questions
+            .write_all(format!("{}\n", call(id, tool)).as_bytes())
+            .await?;
         let answer = loop {
             let line = answers.next_line().await?.context("stdio has ended")?;
-            let message: Value = serde_json::from_str(&line).context("a line on stdout is no message")?;
+            let message: Value =
+                serde_json::from_str(&line).context("a line on stdout is no message")?;
             if message["id"] == id {
                 break message;
             }
@@ -147,13 +185,19 @@ fn judge(door: &'static str, tool: &Tool, message: &Value, report: &mut Report) 
         Some(error) => return report.fail(door, format!("{}: {error}", tool.name)),
         None => {}
     }
-    let Outcome::Failed { code, text, .. } = Outcome::of_result(&message["result"]) else { return };
+    let Outcome::Failed { code, text, .. } = Outcome::of_result(&message["result"]) else {
+        return;
+    };
     let told = format!("{} {}: {text}", tool.name, tool.arguments);
     match Code::of_label(&code) {
         Some(Code::OutputMismatch) => report.fail("outputs conform", told),
         Some(Code::Forbidden) if tool.read_only => report.fail("reads only", told),
-        Some(Code::PluginFailed | Code::InvalidArguments | Code::Internal) => report.fail(door, told),
-        Some(Code::Timeout | Code::Unavailable | Code::UpstreamError | Code::Overloaded) => report.warn(door, told),
+        Some(Code::PluginFailed | Code::InvalidArguments | Code::Internal) => {
+            report.fail(door, told)
+        }
+        Some(Code::Timeout | Code::Unavailable | Code::UpstreamError | Code::Overloaded) => {
+            report.warn(door, told)
+        }
         _ => {}
     }
 }

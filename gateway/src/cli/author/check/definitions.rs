@@ -15,10 +15,19 @@ pub(super) fn look(plugin: &str, definitions: &str, config: &Config, report: &mu
         only: own.tools.as_deref(),
         ..code::Plugin::default()
     };
-    let problems = code::compile(&published, definitions).err().unwrap_or_default();
+    let problems = code::compile(&published, definitions)
+        .err()
+        .unwrap_or_default();
     for problem in &problems {
         let of_a_default = problem.place.ends_with("/default");
-        report.fail(if of_a_default { "defaults fit" } else { "schemas compile" }, problem.to_string());
+        report.fail(
+            if of_a_default {
+                "defaults fit"
+            } else {
+                "schemas compile"
+            },
+            problem.to_string(),
+        );
     }
     let tools: Vec<Value> = serde_json::from_str(definitions).unwrap_or_default();
     if report.is_clean("schemas compile") {
@@ -38,13 +47,24 @@ pub(super) fn look(plugin: &str, definitions: &str, config: &Config, report: &mu
 /// Checks for descriptions: without words an agent guesses.
 fn documented(tool: &Value, report: &mut Report) {
     let name = tool["name"].as_str().unwrap_or_default();
-    let has_words = |value: &Value| value["description"].as_str().is_some_and(|text| !text.trim().is_empty());
+    let has_words = |value: &Value| {
+        value["description"]
+            .as_str()
+            .is_some_and(|text| !text.trim().is_empty())
+    };
     if !has_words(tool) {
         report.warn("documented", format!("{name}: the tool has no description"));
     }
-    for (parameter, schema) in tool["inputSchema"]["properties"].as_object().into_iter().flatten() {
+    for (parameter, schema) in tool["inputSchema"]["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+    {
         if !has_words(schema) {
-            report.warn("documented", format!("{name}: the parameter `{parameter}` has no description"));
+            report.warn(
+                "documented",
+                format!("{name}: the parameter `{parameter}` has no description"),
+            );
         }
     }
 }

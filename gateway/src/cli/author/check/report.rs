@@ -45,7 +45,9 @@ impl Report {
 
     /// Returns `true` if the check has said nothing, or nothing but good.
     pub(super) fn is_clean(&self, check: &str) -> bool {
-        self.lines.iter().all(|line| line.check != check || line.level == Level::Ok)
+        self.lines
+            .iter()
+            .all(|line| line.check != check || line.level == Level::Ok)
     }
 
     pub(super) fn has_failed(&self) -> bool {
@@ -54,8 +56,7 @@ impl Report {
 
     pub(super) fn print(&self, json: bool) {
         if json {
-            let line =
-                |line: &Line| json!({ "check": line.check, "level": line.level.word(), "message": line.message });
+            let line = |line: &Line| json!({ "check": line.check, "level": line.level.word(), "message": line.message });
             println!(
                 "{}",
                 json!({ "ok": !self.has_failed(), "checks": Value::from_iter(self.lines.iter().map(line)) })
@@ -74,7 +75,11 @@ impl Report {
     }
 
     fn add(&mut self, check: &'static str, level: Level, message: impl Into<String>) {
-        self.lines.push(Line { check, level, message: message.into() });
+        self.lines.push(Line {
+            check,
+            level,
+            message: message.into(),
+        });
     }
 
     fn count(&self, level: Level) -> usize {

@@ -35,7 +35,11 @@ pub(super) async fn fetch(source: &str) -> anyhow::Result<Fetched> {
         Some((place, digest)) => (place, Some(digest)),
         None => (source, None),
     };
-    let fetched = if place.contains("://") { from_url(place).await? } else { from_file(place)? };
+    let fetched = if place.contains("://") {
+        from_url(place).await?
+    } else {
+        from_file(place)?
+    };
     let digest = hex::encode(Sha256::digest(&fetched.component));
     if let Some(wanted) = wanted.filter(|wanted| !wanted.eq_ignore_ascii_case(&digest)) {
         bail!("{place} has the sha256 {digest}, and {wanted} was asked for");
@@ -59,13 +63,21 @@ fn from_file(place: &str) -> anyhow::Result<Fetched> {
     let path = Path::new(place);
     let component = bounded(path, COMPONENT_MAX_BYTES)?;
     let signature = read_signature(path).map_err(anyhow::Error::msg)?;
-    Ok(Fetched { component, signature, source: place.to_owned() })
+    Ok(Fetched {
+        component,
+        signature,
+        source: place.to_owned(),
+    })
 }
 
 fn bounded(path: &Path, max: usize) -> anyhow::Result<Vec<u8>> {
     let unreadable = || format!("{} cannot be read", path.display());
     let size = fs::metadata(path).with_context(unreadable)?.len();
-    ensure!(size <= max as u64, "{} has {size} bytes; at most {max}", path.display());
+    ensure!(
+        size <= max as u64,
+        "{} has {size} bytes; at most {max}",
+        path.display()
+    );
     fs::read(path).with_context(unreadable)
 }
 
@@ -78,7 +90,11 @@ async fn from_url(place: &str) -> anyhow::Result<Fetched> {
     beside.set_path(&format!("{}.minisig", beside.path()));
     let signature = get(&client, beside, SIGNATURE_MAX_BYTES).await?;
     let signature = signature.and_then(|text| String::from_utf8(text).ok());
-    Ok(Fetched { component, signature, source: place.to_owned() })
+    Ok(Fetched {
+        component,
+        signature,
+        source: place.to_owned(),
+    })
 }
 
 fn checked(place: &str) -> anyhow::Result<Url> {
@@ -112,12 +128,19 @@ pub(super) fn client(from_here: bool) -> anyhow::Result<Client> {
             attempt.follow()
         }
     };
-    Ok(Client::builder().redirect(Policy::custom(follow)).timeout(PATIENCE).build()?)
+    Ok(Client::builder()
+        .redirect(Policy::custom(follow))
+        .timeout(PATIENCE)
+        .build()?)
 }
 
 /// None where there is nothing.
 async fn get(client: &Client, url: Url, max: usize) -> anyhow::Result<Option<Vec<u8>>> {
-    let response = client.get(url.clone()).send().await.with_context(|| format!("{url} cannot be fetched"))?;
+    let response = client
+        .get(url.clone())
+        .send()
+        .await
+        .with_context(|| format!("{url} cannot be fetched"))?;
     match response.status() {
         StatusCode::NOT_FOUND => return Ok(None),
         status => ensure!(status.is_success(), "{url} answered {status}"),
@@ -127,7 +150,11 @@ async fn get(client: &Client, url: Url, max: usize) -> anyhow::Result<Option<Vec
 
 pub(super) async fn body(mut response: Response, url: &Url, max: usize) -> anyhow::Result<Vec<u8>> {
     let mut body = Vec::new();
-    while let Some(part) = response.chunk().await.with_context(|| format!("{url} ended early"))? {
+    while let Some(part) = response
+        .chunk()
+        .await
+        .with_context(|| format!("{url} ended early"))?
+    {
         if body.len() + part.len() > max {
             bail!("{url} has more than {max} bytes");
         }

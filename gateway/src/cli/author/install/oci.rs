@@ -23,7 +23,10 @@ const TOKEN_MAX_BYTES: usize = 64 << 10;
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json, \
                          application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json";
 /// The type of the layer that the CNCF's layout asks for, and the one before it.
-const WASM: [&str; 2] = ["application/wasm", "application/vnd.wasm.content.layer.v1+wasm"];
+const WASM: [&str; 2] = [
+    "application/wasm",
+    "application/vnd.wasm.content.layer.v1+wasm",
+];
 /// An annotation of the manifest or of the layer: the whole text of the signature.
 const SIGNATURE: &str = "dev.weir.minisig";
 /// What `oras push` calls the file that a layer was made of.
@@ -58,34 +61,68 @@ pub(super) async fn fetch(reference: &Reference) -> anyhow::Result<Fetched> {
     let mut registry = Registry::of(reference)?;
     let manifest = registry.manifest(reference).await?;
     let digest = format!("sha256:{}", hex::encode(Sha256::digest(&manifest)));
-    if let Some(wanted) = reference.digest.as_ref().filter(|wanted| **wanted != digest) {
+    if let Some(wanted) = reference
+        .digest
+        .as_ref()
+        .filter(|wanted| **wanted != digest)
+    {
         bail!("{reference}: its manifest has the digest {digest}, and {wanted} was asked for");
     }
-    let manifest: Manifest =
-        serde_json::from_slice(&manifest).with_context(|| format!("{reference}: its manifest cannot be read"))?;
+    let manifest: Manifest = serde_json::from_slice(&manifest)
+        .with_context(|| format!("{reference}: its manifest cannot be read"))?;
     let layer = component(&manifest).with_context(|| reference.to_string())?;
     let component = registry.layer(reference, layer).await?;
-    let of_image = manifest.annotations.as_ref().and_then(|annotations| annotations.get(SIGNATURE));
+    let of_image = manifest
+        .annotations
+        .as_ref()
+        .and_then(|annotations| annotations.get(SIGNATURE));
     let signature = of_image.or_else(|| layer.annotation(SIGNATURE)).cloned();
-    Ok(Fetched { component, signature, source: reference.pinned(digest).to_string() })
+    Ok(Fetched {
+        component,
+        signature,
+        source: reference.pinned(digest).to_string(),
+    })
 }
 
 /// The one layer that is a component; others, such as a policy, may lie beside it.
 fn component(manifest: &Manifest) -> anyhow::Result<&Descriptor> {
     if !manifest.manifests.is_empty() {
-        let images: Vec<&str> = manifest.manifests.iter().take(8).map(|image| image.digest.as_str()).collect();
-        bail!("it is an index of several images: name one by its digest, such as {}", images.join(", "));
+        let images: Vec<&str> = manifest
+            .manifests
+            .iter()
+            .take(8)
+            .map(|image| image.digest.as_str())
+            .collect();
+        bail!(
+            "it is an index of several images: name one by its digest, such as {}",
+            images.join(", ")
+        );
     }
-    let titled = |layer: &Descriptor| layer.annotation(TITLE).is_some_and(|title| title.ends_with(".wasm"));
+    let titled = |layer: &Descriptor| {
+        layer
+            .annotation(TITLE)
+            .is_some_and(|title| title.ends_with(".wasm"))
+    };
     let is_one = |layer: &&Descriptor| WASM.contains(&layer.media_type.as_str()) || titled(layer);
     let mut components = manifest.layers.iter().filter(is_one);
     match (components.next(), components.next()) {
         (Some(layer), None) => Ok(layer),
         (None, _) => {
-            let kinds: Vec<&str> = manifest.layers.iter().take(8).map(|layer| layer.media_type.as_str()).collect();
-            bail!("it has no layer of the type {}, but [{}]", WASM[0], kinds.join(", "))
+            let kinds: Vec<&str> = manifest
+                .layers
+                .iter()
+                .take(8)
+                .map(|layer| layer.media_type.as_str())
+                .collect();
+            bail!(
+                "it has no layer of the type {}, but [{}]",
+                WASM[0],
+                kinds.join(", ")
+            )
         }
-        (Some(_), Some(_)) => bail!("it has several layers that are components: one is installed at a time"),
+        (Some(_), Some(_)) => {
+            bail!("it has several layers that are components: one is installed at a time")
+        }
     }
 }
 
@@ -99,15 +136,27 @@ struct Registry {
 impl Registry {
     fn of(reference: &Reference) -> anyhow::Result<Self> {
         let base = reference.base()?;
-        Ok(Self { client: client(is_here(&base))?, base, token: None })
+        Ok(Self {
+            client: client(is_here(&base))?,
+            base,
+            token: None,
+        })
     }
 
     async fn manifest(&mut self, reference: &Reference) -> anyhow::Result<Vec<u8>> {
         let url = self.url(reference, "manifests", reference.version())?;
-        let mut response = self.get(&url).send().await.with_context(|| format!("{url} cannot be fetched"))?;
+        let mut response = self
+            .get(&url)
+            .send()
+            .await
+            .with_context(|| format!("{url} cannot be fetched"))?;
         if response.status() == StatusCode::UNAUTHORIZED {
             self.token = Some(self.token(reference, &response).await?);
-            response = self.get(&url).send().await.with_context(|| format!("{url} cannot be fetched"))?;
+            response = self
+                .get(&url)
+                .send()
+                .await
+                .with_context(|| format!("{url} cannot be fetched"))?;
         }
         body(given(response, reference)?, &url, MANIFEST_MAX_BYTES).await
     }
@@ -123,7 +172,11 @@ impl Registry {
             "{reference}: its component has {size} bytes; at most {COMPONENT_MAX_BYTES}"
         );
         let url = self.url(reference, "blobs", &layer.digest)?;
-        let response = self.get(&url).send().await.with_context(|| format!("{url} cannot be fetched"))?;
+        let response = self
+            .get(&url)
+            .send()
+            .await
+            .with_context(|| format!("{url} cannot be fetched"))?;
         let component = body(given(response, reference)?, &url, size).await?;
         let digest = format!("sha256:{}", hex::encode(Sha256::digest(&component)));
         ensure!(
@@ -135,7 +188,9 @@ impl Registry {
     }
 
     fn url(&self, reference: &Reference, kind: &str, of: &str) -> anyhow::Result<Url> {
-        Ok(self.base.join(&format!("v2/{}/{kind}/{of}", reference.repository))?)
+        Ok(self
+            .base
+            .join(&format!("v2/{}/{kind}/{of}", reference.repository))?)
     }
 
     fn get(&self, url: &Url) -> RequestBuilder {
@@ -153,30 +208,54 @@ impl Registry {
             token: Option<String>,
             access_token: Option<String>,
         }
-        let challenge = refusal.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-        let challenges = challenge.and_then(|text| parse_challenges(text).ok()).unwrap_or_default();
-        let Some(bearer) = challenges.iter().find(|challenge| challenge.scheme.eq_ignore_ascii_case("Bearer")) else {
+        let challenge = refusal
+            .headers()
+            .get(WWW_AUTHENTICATE)
+            .and_then(|value| value.to_str().ok());
+        let challenges = challenge
+            .and_then(|text| parse_challenges(text).ok())
+            .unwrap_or_default();
+        let Some(bearer) = challenges
+            .iter()
+            .find(|challenge| challenge.scheme.eq_ignore_ascii_case("Bearer"))
+        else {
             return Err(login_wanted(reference));
         };
         let parameter = |name: &str| {
-            let found = bearer.params.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+            let found = bearer
+                .params
+                .iter()
+                .find(|(key, _)| key.eq_ignore_ascii_case(name));
             found.map(|(_, value)| value.to_unescaped())
         };
         let realm = parameter("realm").unwrap_or_default();
-        let mut url = Url::parse(&realm)
-            .with_context(|| format!("{reference}: the registry hands out tokens at `{realm}`, which is no URL"))?;
+        let mut url = Url::parse(&realm).with_context(|| {
+            format!("{reference}: the registry hands out tokens at `{realm}`, which is no URL")
+        })?;
         ensure!(
             is_safe(&url, is_here(&self.base)),
             "{reference}: the registry hands out tokens at {url}, which is not https"
         );
-        url.query_pairs_mut().append_pair("scope", &format!("repository:{}:pull", reference.repository));
+        url.query_pairs_mut().append_pair(
+            "scope",
+            &format!("repository:{}:pull", reference.repository),
+        );
         if let Some(service) = parameter("service") {
             url.query_pairs_mut().append_pair("service", &service);
         }
-        let response = self.client.get(url.clone()).send().await.with_context(|| format!("{url} cannot be fetched"))?;
+        let response = self
+            .client
+            .get(url.clone())
+            .send()
+            .await
+            .with_context(|| format!("{url} cannot be fetched"))?;
         let text = body(given(response, reference)?, &url, TOKEN_MAX_BYTES).await?;
-        let token: Token = serde_json::from_slice(&text).with_context(|| format!("{url} answered no token"))?;
-        token.token.or(token.access_token).with_context(|| format!("{url} answered no token"))
+        let token: Token =
+            serde_json::from_slice(&text).with_context(|| format!("{url} answered no token"))?;
+        token
+            .token
+            .or(token.access_token)
+            .with_context(|| format!("{url} answered no token"))
     }
 }
 

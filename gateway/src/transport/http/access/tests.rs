@@ -2,7 +2,12 @@
 
 use super::*;
 
-fn access(hosts: &[&str], origins: &[&str], public_url: Option<&str>, listen: &str) -> anyhow::Result<Access> {
+fn access(
+    hosts: &[&str],
+    origins: &[&str],
+    public_url: Option<&str>,
+    listen: &str,
+) -> anyhow::Result<Access> {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     let http = config::Http {
         hosts: owned(hosts),
@@ -17,10 +22,22 @@ fn access(hosts: &[&str], origins: &[&str], public_url: Option<&str>, listen: &s
 fn check(access: &Access, headers: &[(&str, &str)], status: Option<u16>) {
     let headers: HeaderMap = headers
         .iter()
-        .map(|(name, value)| (name.parse::<header::HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap()))
+        .map(|(name, value)| {
+            (
+                name.parse::<header::HeaderName>().unwrap(),
+                value.parse::<HeaderValue>().unwrap(),
+            )
+        })
         .collect();
-    let refused = access.check(&Uri::from_static("/mcp"), &headers).err().map(|refused| refused.error);
-    assert_eq!(refused.as_ref().map(|error| error.status), status, "{headers:?}: {refused:?}");
+    let refused = access
+        .check(&Uri::from_static("/mcp"), &headers)
+        .err()
+        .map(|refused| refused.error);
+    assert_eq!(
+        refused.as_ref().map(|error| error.status),
+        status,
+        "{headers:?}: {refused:?}"
+    );
     if let Some(error) = refused.filter(|error| error.status == 403) {
         assert!(
             error.message.contains("[http] hosts") || error.message.contains("[http] origins"),
@@ -83,15 +100,23 @@ fn hosts() {
         check(&local, &[("host", bad)], Some(403));
     }
     check(&local, &[], Some(400));
-    check(&local, &[("host", "localhost"), ("host", "localhost")], Some(400));
+    check(
+        &local,
+        &[("host", "localhost"), ("host", "localhost")],
+        Some(400),
+    );
 }
 
 #[test]
 fn origins() {
     let local = access(&[], &[], None, "127.0.0.1:8080").unwrap();
-    for good in
-        ["http://localhost", "http://localhost:3000", "https://127.0.0.1:1", "http://[::1]:5173", "HTTP://LOCALHOST"]
-    {
+    for good in [
+        "http://localhost",
+        "http://localhost:3000",
+        "https://127.0.0.1:1",
+        "http://[::1]:5173",
+        "HTTP://LOCALHOST",
+    ] {
         check(&local, &[("host", "localhost"), ("origin", good)], None);
     }
     for bad in [
@@ -115,8 +140,20 @@ fn origins() {
     ] {
         check(&local, &[("host", "localhost"), ("origin", bad)], Some(403));
     }
-    check(&local, &[("host", "evil.example"), ("origin", "http://localhost")], Some(403));
-    check(&local, &[("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://localhost")], Some(400));
+    check(
+        &local,
+        &[("host", "evil.example"), ("origin", "http://localhost")],
+        Some(403),
+    );
+    check(
+        &local,
+        &[
+            ("host", "localhost"),
+            ("origin", "http://localhost"),
+            ("origin", "http://localhost"),
+        ],
+        Some(400),
+    );
 }
 
 #[test]
@@ -128,12 +165,22 @@ fn configured() {
         "10.1.2.3:80",
     )
     .unwrap();
-    for good in
-        ["mcp.example", "MCP.example.:9", "fixed.example:8443", "public.example", "public.example:444", "10.1.2.3"]
-    {
+    for good in [
+        "mcp.example",
+        "MCP.example.:9",
+        "fixed.example:8443",
+        "public.example",
+        "public.example:444",
+        "10.1.2.3",
+    ] {
         check(&open, &[("host", good)], None);
     }
-    for bad in ["fixed.example", "fixed.example:8444", "app.example", "10.1.2.4"] {
+    for bad in [
+        "fixed.example",
+        "fixed.example:8444",
+        "app.example",
+        "10.1.2.4",
+    ] {
         check(&open, &[("host", bad)], Some(403));
     }
     for good in [
@@ -147,14 +194,28 @@ fn configured() {
     ] {
         check(&open, &[("host", "localhost"), ("origin", good)], None);
     }
-    for bad in ["http://app.example", "https://app.example:444", "vscode-webview://other", "https://fixed.example"] {
+    for bad in [
+        "http://app.example",
+        "https://app.example:444",
+        "vscode-webview://other",
+        "https://fixed.example",
+    ] {
         check(&open, &[("host", "localhost"), ("origin", bad)], Some(403));
     }
-    check(&access(&[], &[], None, "0.0.0.0:80").unwrap(), &[("host", "0.0.0.0")], Some(403));
-    for (hosts, origins, url) in
-        [(&["http://a"][..], &[][..], None), (&[], &["app.example"], None), (&[], &[], Some("mcp.example"))]
-    {
-        let refused = access(hosts, origins, url, "127.0.0.1:1").err().unwrap().to_string();
+    check(
+        &access(&[], &[], None, "0.0.0.0:80").unwrap(),
+        &[("host", "0.0.0.0")],
+        Some(403),
+    );
+    for (hosts, origins, url) in [
+        (&["http://a"][..], &[][..], None),
+        (&[], &["app.example"], None),
+        (&[], &[], Some("mcp.example")),
+    ] {
+        let refused = access(hosts, origins, url, "127.0.0.1:1")
+            .err()
+            .unwrap()
+            .to_string();
         assert!(refused.starts_with("[http] "), "{refused}");
     }
 }
@@ -163,6 +224,17 @@ fn configured() {
 fn the_target_counts_too() {
     let local = access(&[], &[], None, "127.0.0.1:8080").unwrap();
     let headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("localhost"))]);
-    assert!(local.check(&Uri::from_static("http://localhost/mcp"), &headers).is_ok());
-    assert_eq!(local.check(&Uri::from_static("http://evil.example/mcp"), &headers).unwrap_err().error.status, 403);
+    assert!(
+        local
+            .check(&Uri::from_static("http://localhost/mcp"), &headers)
+            .is_ok()
+    );
+    assert_eq!(
+        local
+            .check(&Uri::from_static("http://evil.example/mcp"), &headers)
+            .unwrap_err()
+            .error
+            .status,
+        403
+    );
 }

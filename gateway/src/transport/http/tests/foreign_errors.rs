@@ -19,12 +19,19 @@ struct Shop {
 impl Shop {
     async fn open(gateway: testing::Testing) -> Self {
         let (called, calls) = mpsc::unbounded_channel();
-        let routes = Router::new().route("/mcp", any(move |body: Bytes| answer(called.clone(), body)));
+        let routes =
+            Router::new().route("/mcp", any(move |body: Bytes| answer(called.clone(), body)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, routes).await });
-        let config = UpstreamConfig { url: Some(url), timeout_ms: 30_000, ..UpstreamConfig::default() };
-        let (resolved, wrong) = gateway.upstreams().resolve(&[("up".to_owned(), config)].into(), Path::new("."));
+        let config = UpstreamConfig {
+            url: Some(url),
+            timeout_ms: 30_000,
+            ..UpstreamConfig::default()
+        };
+        let (resolved, wrong) = gateway
+            .upstreams()
+            .resolve(&[("up".to_owned(), config)].into(), Path::new("."));
         assert_eq!(wrong, []);
         gateway.upstreams().take(resolved);
         let id = json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"] });
@@ -36,16 +43,27 @@ impl Shop {
               "_meta": { "own": 1, "dev.weir/contract": "another@9.0.0", "dev.weir/more": true } },
         ]);
         testing::publish_offer(&gateway, &json!({ "tools": tools }), Resources::Pinned);
-        Self { server: Running::serving(gateway).await, calls: Mutex::new(calls) }
+        Self {
+            server: Running::serving(gateway).await,
+            calls: Mutex::new(calls),
+        }
     }
 
     /// Returns the next call that arrives at the server.
     async fn called(&self) -> oneshot::Sender<Value> {
-        self.calls.lock().await.recv().await.expect("the server runs")
+        self.calls
+            .lock()
+            .await
+            .recv()
+            .await
+            .expect("the server runs")
     }
 
     async fn answers(&self, message: &Value) {
-        self.called().await.send(message.clone()).expect("the call waits");
+        self.called()
+            .await
+            .send(message.clone())
+            .expect("the call waits");
     }
 
     /// Sends a modern request of a client that knows tasks, and returns the result.
@@ -53,14 +71,22 @@ impl Shop {
         let (headers, body) = modern("1", method, params);
         let able = r#"clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
         let body = body.replace(r#"clientCapabilities":{}"#, able);
-        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         self.server.post("/mcp", &headers, &body).await.json()["result"].take()
     }
 
     /// Begins a call of `order_status` that becomes a task, and returns its id.
     async fn begun(&self) -> String {
-        let created = self.able("tools/call", r#""name":"up_order_status","arguments":{}"#).await;
-        created["taskId"].as_str().unwrap_or_else(|| panic!("no task: {created}")).to_owned()
+        let created = self
+            .able("tools/call", r#""name":"up_order_status","arguments":{}"#)
+            .await;
+        created["taskId"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no task: {created}"))
+            .to_owned()
     }
 
     /// Returns the task once it has ended.
@@ -68,7 +94,9 @@ impl Shop {
         let mut entered = self.server.gateway.tasks().heard();
         loop {
             entered.borrow_and_update();
-            let seen = self.able("tasks/get", &format!(r#""taskId":"{task}""#)).await;
+            let seen = self
+                .able("tasks/get", &format!(r#""taskId":"{task}""#))
+                .await;
             if seen["status"] != "working" {
                 return seen;
             }
@@ -78,20 +106,32 @@ impl Shop {
 
     async fn close_order(&self) -> Value {
         let params = r#""name":"up_close_order","arguments":{"id":"7"}"#;
-        self.server.modern("/mcp", "1", "tools/call", params).await.json()["result"].take()
+        self.server
+            .modern("/mcp", "1", "tools/call", params)
+            .await
+            .json()["result"]
+            .take()
     }
 
     /// Calls a tool by plain HTTP, and returns the status and the problem.
     async fn problem(&self, tool: &str, arguments: &str) -> (u16, Value) {
-        let head = format!("POST /rest/up/{tool} HTTP/1.1\nHost: localhost\nContent-Type: application/json");
+        let head = format!(
+            "POST /rest/up/{tool} HTTP/1.1\nHost: localhost\nContent-Type: application/json"
+        );
         let got = self.server.raw(&head, arguments.as_bytes()).await;
-        assert_eq!(got.header("content-type"), Some("application/problem+json"), "{got:?}");
+        assert_eq!(
+            got.header("content-type"),
+            Some("application/problem+json"),
+            "{got:?}"
+        );
         (got.status, serde_json::from_str(&got.body).expect("JSON"))
     }
 }
 
 async fn answer(called: mpsc::UnboundedSender<oneshot::Sender<Value>>, body: Bytes) -> Response {
-    let Ok(request) = serde_json::from_slice::<Value>(&body) else { return reply::not_allowed("POST") };
+    let Ok(request) = serde_json::from_slice::<Value>(&body) else {
+        return reply::not_allowed("POST");
+    };
     let mut message = match request["method"].as_str().unwrap_or_default() {
         "server/discover" => {
             json!({ "result": { "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } } })
@@ -99,7 +139,9 @@ async fn answer(called: mpsc::UnboundedSender<oneshot::Sender<Value>>, body: Byt
         "tools/call" => {
             let (answers, answer) = oneshot::channel();
             let _ = called.send(answers);
-            let Ok(message) = answer.await else { return reply::not_allowed("POST") };
+            let Ok(message) = answer.await else {
+                return reply::not_allowed("POST");
+            };
             message
         }
         _ => return reply::accepted(),
@@ -115,25 +157,53 @@ async fn an_error_of_ours_keeps_its_members_over_plain_http_where_the_tool_has_a
     let broke = json!({ "error": { "code": -32000, "message": "broke half way" } });
     let (told, ()) = tokio::join!(shop.close_order(), shop.answers(&broke));
     let over_mcp = &told["_meta"]["dev.weir/error"];
-    assert_eq!((&over_mcp["code"], &over_mcp["outcome"]), (&json!("upstream_error"), &json!("unknown")), "{told}");
-    let ((status, problem), ()) = tokio::join!(shop.problem("up_close_order", r#"{"id":"7"}"#), shop.answers(&broke));
-    assert_eq!((status, &problem["status"]), (502, &json!(502)), "{problem}");
-    assert_eq!((&problem["code"], &problem["outcome"]), (&over_mcp["code"], &over_mcp["outcome"]), "{problem}");
-    assert!(problem["call_id"].is_string() && problem["detail"] == "broke half way", "{problem}");
+    assert_eq!(
+        (&over_mcp["code"], &over_mcp["outcome"]),
+        (&json!("upstream_error"), &json!("unknown")),
+        "{told}"
+    );
+    let ((status, problem), ()) = tokio::join!(
+        shop.problem("up_close_order", r#"{"id":"7"}"#),
+        shop.answers(&broke)
+    );
+    assert_eq!(
+        (status, &problem["status"]),
+        (502, &json!(502)),
+        "{problem}"
+    );
+    assert_eq!(
+        (&problem["code"], &problem["outcome"]),
+        (&over_mcp["code"], &over_mcp["outcome"]),
+        "{problem}"
+    );
+    assert!(
+        problem["call_id"].is_string() && problem["detail"] == "broke half way",
+        "{problem}"
+    );
 
     let (status, problem) = shop.problem("up_close_order", "{}").await;
-    assert_eq!((status, &problem["code"]), (400, &json!("invalid_arguments")), "{problem}");
-    assert_eq!(problem["errors"][0]["reason"], "missing_required", "{problem}");
+    assert_eq!(
+        (status, &problem["code"]),
+        (400, &json!("invalid_arguments")),
+        "{problem}"
+    );
+    assert_eq!(
+        problem["errors"][0]["reason"], "missing_required",
+        "{problem}"
+    );
     shop.server.stop().await;
 }
 
 #[tokio::test]
 async fn an_error_in_the_words_of_a_server_is_not_taken_for_ours() {
     let shop = Shop::open(testing::gateway(|_| {}).await).await;
-    let theirs = json!({ "code": "cancelled", "outcome": "none", "status": "open", "retry_after_ms": 5 });
+    let theirs =
+        json!({ "code": "cancelled", "outcome": "none", "status": "open", "retry_after_ms": 5 });
     let text = json!([{ "type": "text", "text": "The order is open." }]);
-    let said = json!({ "result": { "content": text, "isError": true, "structuredContent": theirs } });
-    let ((status, mut problem), ()) = tokio::join!(shop.problem("up_order_status", "{}"), shop.answers(&said));
+    let said =
+        json!({ "result": { "content": text, "isError": true, "structuredContent": theirs } });
+    let ((status, mut problem), ()) =
+        tokio::join!(shop.problem("up_order_status", "{}"), shop.answers(&said));
     problem.as_object_mut().expect("an object").remove("title");
     let expected = json!({
         "type": "urn:weir:error:tool_error",
@@ -157,11 +227,16 @@ async fn a_task_is_cancelled_if_its_call_was_and_not_if_its_result_says_so() {
         let ended = shop.ended(&task).await;
         assert_eq!(ended["status"], "completed", "{ended}");
         let result = &ended["result"];
-        assert_eq!((&result["structuredContent"], &result["isError"]), (&theirs, &json!(is_error)), "{ended}");
+        assert_eq!(
+            (&result["structuredContent"], &result["isError"]),
+            (&theirs, &json!(is_error)),
+            "{ended}"
+        );
     }
     let task = shop.begun().await;
     let _unanswered = shop.called().await;
-    shop.able("tasks/cancel", &format!(r#""taskId":"{task}""#)).await;
+    shop.able("tasks/cancel", &format!(r#""taskId":"{task}""#))
+        .await;
     assert_eq!(shop.ended(&task).await["status"], "cancelled");
     shop.server.stop().await;
 }
@@ -177,13 +252,22 @@ async fn what_a_server_says_of_a_write_that_ran_is_told_though_it_cannot_be_reco
         let trail = gateway.config().folders.state.join("audit");
         std::fs::rename(&trail, trail.with_file_name("away")).expect("moved away");
         // The trail looks once a second whether it is still in its place.
-        while !gateway.audit().health().is_some_and(|health| health.failing) {
+        while !gateway
+            .audit()
+            .health()
+            .is_some_and(|health| health.failing)
+        {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        call.send(json!({ "result": { "content": text, "isError": true } })).expect("the call waits");
+        call.send(json!({ "result": { "content": text, "isError": true } }))
+            .expect("the call waits");
     };
     let (told, ()) = tokio::join!(shop.close_order(), breaks);
-    assert_eq!((&told["content"][0]["text"], &told["isError"]), (&json!(words), &json!(true)), "{told}");
+    assert_eq!(
+        (&told["content"][0]["text"], &told["isError"]),
+        (&json!(words), &json!(true)),
+        "{told}"
+    );
     assert_eq!(told["_meta"]["dev.weir/audit"], "not recorded", "{told}");
     assert!(told["_meta"].get("dev.weir/receipt").is_none(), "{told}");
     shop.server.stop().await;
@@ -192,11 +276,23 @@ async fn what_a_server_says_of_a_write_that_ran_is_told_though_it_cannot_be_reco
 #[tokio::test]
 async fn a_listed_tool_of_another_server_does_not_speak_in_our_name() {
     let shop = Shop::open(testing::gateway(|_| {}).await).await;
-    let page = shop.server.modern("/mcp/up", "1", "tools/list", "").await.json();
+    let page = shop
+        .server
+        .modern("/mcp/up", "1", "tools/list", "")
+        .await
+        .json();
     let tools = page["result"]["tools"].as_array().expect("tools");
-    let tool = tools.iter().find(|tool| tool["name"] == "up_order_status").unwrap_or_else(|| panic!("{page}"));
+    let tool = tools
+        .iter()
+        .find(|tool| tool["name"] == "up_order_status")
+        .unwrap_or_else(|| panic!("{page}"));
     let meta = tool["_meta"].as_object().expect("an object");
-    assert!(meta["dev.weir/contract"].as_str().is_some_and(|named| named.starts_with("up@")), "{tool}");
+    assert!(
+        meta["dev.weir/contract"]
+            .as_str()
+            .is_some_and(|named| named.starts_with("up@")),
+        "{tool}"
+    );
     assert_eq!((meta.len(), &meta["own"]), (2, &json!(1)), "{tool}");
     shop.server.stop().await;
 }

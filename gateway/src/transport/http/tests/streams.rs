@@ -9,7 +9,9 @@ type Lines = tokio::io::Lines<BufReader<TcpStream>>;
 /// Reads the next event; `None` at the end of the stream.
 async fn event(lines: &mut Lines) -> Option<Value> {
     loop {
-        let line = tokio::time::timeout(Duration::from_secs(5), lines.next_line()).await.expect("an event in time");
+        let line = tokio::time::timeout(Duration::from_secs(5), lines.next_line())
+            .await
+            .expect("an event in time");
         let Ok(Some(line)) = line else { return None };
         if let Some(data) = line.strip_prefix("data: ") {
             return Some(serde_json::from_str(data).unwrap());
@@ -28,16 +30,30 @@ async fn events(stream: TcpStream, after: usize, then: impl AsyncFnOnce()) -> Ve
         {
             then().await;
         }
-        let Some(event) = event(&mut lines).await else { return read };
+        let Some(event) = event(&mut lines).await else {
+            return read;
+        };
         read.push(event);
     }
 }
 
 /// Opens a modern stream. `filter`: what it listens for, JSON.
 async fn listen(server: &Running, path: &str, filter: &str) -> Lines {
-    let (headers, body) = modern("1", "subscriptions/listen", &format!(r#""notifications":{filter}"#));
-    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    BufReader::new(server.send(&post_head(path, &headers), body.as_bytes()).await).lines()
+    let (headers, body) = modern(
+        "1",
+        "subscriptions/listen",
+        &format!(r#""notifications":{filter}"#),
+    );
+    let headers: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    BufReader::new(
+        server
+            .send(&post_head(path, &headers), body.as_bytes())
+            .await,
+    )
+    .lines()
 }
 
 #[tokio::test]
@@ -48,15 +64,23 @@ async fn a_subscription() {
         "subscriptions/listen",
         r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#,
     );
-    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let stream = server.send(&post_head("/mcp/desk", &headers), body.as_bytes()).await;
+    let headers: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let stream = server
+        .send(&post_head("/mcp/desk", &headers), body.as_bytes())
+        .await;
     let gateway = server.gateway.clone();
     let mut server = Some(server);
     let read = events(stream, 1, async || {
         // Another contract's change is none of this endpoint's.
         testing::publish(
             &gateway,
-            &[("desk", &["find_ticket", "get_ticket", "show_ticket"]), ("depot", &["find_box"])],
+            &[
+                ("desk", &["find_ticket", "get_ticket", "show_ticket"]),
+                ("depot", &["find_box"]),
+            ],
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
         testing::publish(&gateway, &[("desk", &["find_ticket"])]);
@@ -78,8 +102,15 @@ async fn a_subscription() {
 #[tokio::test]
 async fn a_subscription_refused() {
     let server = Running::with(|config| config.http.streams_max = 1).await;
-    for filter in ["", r#""notifications":[]"#, r#""notifications":{"toolsListChanged":"yes"}"#] {
-        server.modern("/mcp", "1", "subscriptions/listen", filter).await.refused(200, -32602, json!(1));
+    for filter in [
+        "",
+        r#""notifications":[]"#,
+        r#""notifications":{"toolsListChanged":"yes"}"#,
+    ] {
+        server
+            .modern("/mcp", "1", "subscriptions/listen", filter)
+            .await
+            .refused(200, -32602, json!(1));
     }
     let mut stream = listen(&server, "/mcp", "{}").await.into_inner();
     let mut first = [0; 1024];
@@ -91,7 +122,9 @@ async fn a_subscription_refused() {
             && head.contains("text/event-stream"),
         "{head}"
     );
-    let full = server.modern("/mcp", "1", "subscriptions/listen", r#""notifications":{}"#).await;
+    let full = server
+        .modern("/mcp", "1", "subscriptions/listen", r#""notifications":{}"#)
+        .await;
     full.refused(200, -32603, json!(1));
     drop(stream);
     // The place is free again once the disconnect is seen.
@@ -113,21 +146,32 @@ async fn a_subscription_names_each_resource_once_and_no_more_than_256() {
     let lists = json!({ "resources": [{ "uri": "file:///a", "name": "a" }, { "uri": "file:///b", "name": "b" }] });
     testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
     let (a, b) = ("up+file:///a", "up+file:///b");
-    let absent: Vec<_> = (0..255).map(|number| format!("up+file:///absent/{number}")).collect();
+    let absent: Vec<_> = (0..255)
+        .map(|number| format!("up+file:///absent/{number}"))
+        .collect();
     let naming = |absent: &[String]| {
-        let uris: Vec<_> = [b, a, b].into_iter().chain(absent.iter().map(String::as_str)).chain([a, b]).collect();
+        let uris: Vec<_> = [b, a, b]
+            .into_iter()
+            .chain(absent.iter().map(String::as_str))
+            .chain([a, b])
+            .collect();
         json!({ "resourceSubscriptions": uris }).to_string()
     };
     let refused = async |code| {
         let filter = format!(r#""notifications":{}"#, naming(&absent));
         let answer = server.modern("/mcp", "1", "subscriptions/listen", &filter);
-        let answer = tokio::time::timeout(Duration::from_secs(5), answer).await.expect("an answer, and no stream");
+        let answer = tokio::time::timeout(Duration::from_secs(5), answer)
+            .await
+            .expect("an answer, and no stream");
         assert_eq!(answer.json()["error"]["code"], code, "{answer:?}");
     };
     refused(-32600).await;
     let mut stream = listen(&server, "/mcp", &naming(&absent[1..])).await;
     let acknowledged = event(&mut stream).await.expect("an acknowledgement");
-    assert_eq!(acknowledged["params"]["notifications"], json!({ "resourceSubscriptions": [b, a] }));
+    assert_eq!(
+        acknowledged["params"]["notifications"],
+        json!({ "resourceSubscriptions": [b, a] })
+    );
     // Where there is no room for a stream, what it would listen for does not matter.
     refused(-32603).await;
     server.stop().await;
@@ -137,7 +181,12 @@ async fn a_subscription_names_each_resource_once_and_no_more_than_256() {
 async fn news_of_a_list_reaches_the_endpoints_that_have_something_of_its_contract() {
     let server = Running::start().await;
     let opened = async |path| {
-        let mut stream = listen(&server, path, r#"{"toolsListChanged":true,"resourcesListChanged":true}"#).await;
+        let mut stream = listen(
+            &server,
+            path,
+            r#"{"toolsListChanged":true,"resourcesListChanged":true}"#,
+        )
+        .await;
         event(&mut stream).await.expect("an acknowledgement");
         stream
     };
@@ -148,7 +197,10 @@ async fn news_of_a_list_reaches_the_endpoints_that_have_something_of_its_contrac
     announcements.list_changed("depot", 0);
     assert_eq!(told(&mut every).await, changed("tools"));
     announcements.list_changed("desk", 0);
-    assert_eq!((told(&mut every).await, told(&mut desk).await), (changed("tools"), changed("tools")));
+    assert_eq!(
+        (told(&mut every).await, told(&mut desk).await),
+        (changed("tools"), changed("tools"))
+    );
     // A contract may have resources alone.
     let lists = json!({ "resources": [{ "uri": "file:///a", "name": "a" }] });
     testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
@@ -162,7 +214,9 @@ async fn news_of_a_list_reaches_the_endpoints_that_have_something_of_its_contrac
 async fn a_legacy_stream() {
     let server = Running::start().await;
     let session = server.session("/mcp", "2025-11-25").await;
-    let head = format!("GET /mcp HTTP/1.1\nHost: localhost\nAccept: text/event-stream\nMcp-Session-Id: {session}");
+    let head = format!(
+        "GET /mcp HTTP/1.1\nHost: localhost\nAccept: text/event-stream\nMcp-Session-Id: {session}"
+    );
     let older = server.send(&head, b"").await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     let stream = server.send(&head, b"").await;
@@ -174,15 +228,23 @@ async fn a_legacy_stream() {
         testing::publish(&gateway, &[("desk", &["find_ticket"])]);
     });
     let delete = format!("DELETE /mcp HTTP/1.1\nHost: localhost\nMcp-Session-Id: {session}");
-    let read = events(stream, 1, async || assert_eq!(server.raw(&delete, b"").await.status, 204)).await;
-    assert_eq!(read, [json!({"jsonrpc":"2.0","method":"notifications/tools/list_changed"})]);
+    let read = events(stream, 1, async || {
+        assert_eq!(server.raw(&delete, b"").await.status, 204)
+    })
+    .await;
+    assert_eq!(
+        read,
+        [json!({"jsonrpc":"2.0","method":"notifications/tools/list_changed"})]
+    );
     changed.await.unwrap();
     assert_eq!(server.raw(&head, b"").await.status, 404);
     server.stop().await;
 }
 
 fn stream_head(session: &str) -> String {
-    format!("GET /mcp HTTP/1.1\nHost: localhost\nAccept: text/event-stream\nMcp-Session-Id: {session}")
+    format!(
+        "GET /mcp HTTP/1.1\nHost: localhost\nAccept: text/event-stream\nMcp-Session-Id: {session}"
+    )
 }
 
 #[tokio::test]
@@ -193,7 +255,10 @@ async fn a_legacy_client_is_told_of_what_changed_while_it_had_no_stream() {
     let stream = server.send(&stream_head(&session), b"").await;
     let told = [json!({"jsonrpc":"2.0","method":"notifications/tools/list_changed"})];
     let mut newer = None;
-    let read = events(stream, 1, async || newer = Some(server.send(&stream_head(&session), b"").await)).await;
+    let read = events(stream, 1, async || {
+        newer = Some(server.send(&stream_head(&session), b"").await)
+    })
+    .await;
     assert_eq!(read, told);
     // It is told once, and its next stream begins where this one ended.
     let delete = stream_head(&session).replace("GET", "DELETE");
@@ -208,20 +273,34 @@ async fn a_legacy_client_is_told_of_what_changed_while_it_had_no_stream() {
 #[tokio::test]
 async fn an_agent_has_an_eighth_of_the_streams() {
     let server = Running::with(|config| config.http.streams_max = 16).await;
-    let (some, other) = (server.gateway.key("some", "1000/min").await, server.gateway.key("other", "1000/min").await);
+    let (some, other) = (
+        server.gateway.key("some", "1000/min").await,
+        server.gateway.key("other", "1000/min").await,
+    );
     let open = async |key: &str| {
         let (headers, body) = modern("1", "subscriptions/listen", r#""notifications":{}"#);
         let authorization = format!("Bearer {key}");
-        let mut headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let mut headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         headers.push(("Authorization", &authorization));
-        let mut stream = server.send(&post_head("/mcp", &headers), body.as_bytes()).await;
+        let mut stream = server
+            .send(&post_head("/mcp", &headers), body.as_bytes())
+            .await;
         let mut first = [0; 1024];
         let length = stream.read(&mut first).await.unwrap();
-        (String::from_utf8_lossy(&first[..length]).contains("text/event-stream"), stream)
+        (
+            String::from_utf8_lossy(&first[..length]).contains("text/event-stream"),
+            stream,
+        )
     };
     let (first, second, third) = (open(&some).await, open(&some).await, open(&some).await);
     assert_eq!((first.0, second.0, third.0), (true, true, false));
-    assert!(open(&other).await.0, "one agent's streams are not another's");
+    assert!(
+        open(&other).await.0,
+        "one agent's streams are not another's"
+    );
     drop(first);
     // The place is free again once the disconnect is seen.
     for _ in 0..100 {
@@ -239,7 +318,9 @@ async fn a_stream_takes_from_the_rate_of_its_agent() {
     let key = server.gateway.key("some", "2/min").await;
     let authorization = format!("Bearer {key}");
     let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
-    let got = server.post("/mcp", &[("Authorization", &authorization)], body).await;
+    let got = server
+        .post("/mcp", &[("Authorization", &authorization)], body)
+        .await;
     let session = got.header("mcp-session-id").expect("a session");
     let head = format!("{}\nAuthorization: {authorization}", stream_head(session));
     let stream = server.send(&head, b"").await;

@@ -44,13 +44,26 @@ async fn started(is_modern: bool) -> (Running, Arc<Heard>, UpstreamConfig) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, routes).await });
-    let ask = if is_modern { Vec::new() } else { vec![Ask::Elicitation] };
+    let ask = if is_modern {
+        Vec::new()
+    } else {
+        vec![Ask::Elicitation]
+    };
     // The call of `talk` ends with its time, and no other does.
     let timeout_ms = if is_modern { 1_000 } else { 60_000 };
-    let config = UpstreamConfig { url: Some(url), timeout_ms, ask, ..UpstreamConfig::default() };
+    let config = UpstreamConfig {
+        url: Some(url),
+        timeout_ms,
+        ask,
+        ..UpstreamConfig::default()
+    };
     let server = Running::start().await;
     take(&server, &config);
-    let names: &[&str] = if is_modern { &["again", "talk"] } else { &["sign_in", "confirm"] };
+    let names: &[&str] = if is_modern {
+        &["again", "talk"]
+    } else {
+        &["sign_in", "confirm"]
+    };
     // A call that writes, or may ask, is in a task of its own in any case.
     let annotations = json!({ "readOnlyHint": is_modern });
     let tool = |name: &&str| json!({ "name": name, "inputSchema": {}, "annotations": annotations });
@@ -62,45 +75,56 @@ async fn started(is_modern: bool) -> (Running, Arc<Heard>, UpstreamConfig) {
 /// Serves the server as it is configured, as a reload does.
 fn take(server: &Running, config: &UpstreamConfig) {
     let upstreams = server.gateway.upstreams();
-    let (resolved, wrong) = upstreams.resolve(&[("up".to_owned(), config.clone())].into(), Path::new("."));
+    let (resolved, wrong) =
+        upstreams.resolve(&[("up".to_owned(), config.clone())].into(), Path::new("."));
     assert_eq!(wrong, []);
     upstreams.take(resolved);
 }
 
 fn answer(is_modern: bool, heard: &Arc<Heard>, body: &[u8]) -> Response {
-    let Ok(request) = serde_json::from_slice::<Value>(body) else { return reply::not_allowed("POST") };
+    let Ok(request) = serde_json::from_slice::<Value>(body) else {
+        return reply::not_allowed("POST");
+    };
     let answered = |result: Value| {
-        reply::json(200, json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }).to_string().into_bytes())
+        reply::json(
+            200,
+            json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })
+                .to_string()
+                .into_bytes(),
+        )
     };
     match request["method"].as_str().unwrap_or_default() {
-        "server/discover" if is_modern => {
-            answered(json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {}, "logging": {} } }))
-        }
+        "server/discover" if is_modern => answered(
+            json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {}, "logging": {} } }),
+        ),
         "initialize" => answered(
             json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "s" } }),
         ),
         "tools/call" if is_modern && request["params"]["name"] == "talk" => talk(),
         "tools/call" if is_modern => match request["params"]["requestState"].as_str() {
             None => {
-                let bytes = request["params"]["arguments"]["bytes"].as_u64().unwrap_or(2);
+                let bytes = request["params"]["arguments"]["bytes"]
+                    .as_u64()
+                    .unwrap_or(2);
                 let state = "x".repeat(usize::try_from(bytes).unwrap());
                 answered(json!({ "resultType": "input_required", "requestState": state }))
             }
-            Some(state) => {
-                answered(json!({ "resultType": "complete", "content": [{ "type": "text", "text": state }] }))
-            }
+            Some(state) => answered(
+                json!({ "resultType": "complete", "content": [{ "type": "text", "text": state }] }),
+            ),
         },
         "tools/call" if heard.calls.fetch_add(1, Ordering::SeqCst) == 0 => {
             if request["params"]["name"] == "confirm" {
                 return confirm(heard.clone(), &request["id"]);
             }
-            let url =
-                json!({ "mode": "url", "message": "Sign in", "url": "https://example.com", "elicitationId": "7" });
+            let url = json!({ "mode": "url", "message": "Sign in", "url": "https://example.com", "elicitationId": "7" });
             let error = json!({ "code": -32042, "message": "Sign in first", "data": { "elicitations": [url] } });
             let refused = json!({ "jsonrpc": "2.0", "id": request["id"], "error": error });
             reply::json(200, refused.to_string().into_bytes())
         }
-        "tools/call" if request["params"].get("inputResponses").is_none() => answered(json!({ "content": [] })),
+        "tools/call" if request["params"].get("inputResponses").is_none() => {
+            answered(json!({ "content": [] }))
+        }
         "notifications/cancelled" => {
             heard.cancelled.notify_one();
             reply::accepted()
@@ -125,7 +149,8 @@ fn talk() -> Response {
 
 /// Asks, and ends when the test says so.
 fn confirm(heard: Arc<Heard>, id: &Value) -> Response {
-    let params = json!({ "message": "Sure?", "requestedSchema": { "type": "object", "properties": {} } });
+    let params =
+        json!({ "message": "Sure?", "requestedSchema": { "type": "object", "properties": {} } });
     let question = json!({ "jsonrpc": "2.0", "id": "question", "method": "elicitation/create", "params": params });
     let result = json!({ "content": [{ "type": "text", "text": "done" }] });
     let result = json!({ "jsonrpc": "2.0", "id": id, "result": result });
@@ -137,31 +162,47 @@ fn confirm(heard: Arc<Heard>, id: &Value) -> Response {
 }
 
 fn events(messages: impl Stream<Item = Value> + Send + 'static) -> Response {
-    let events = messages.map(|message| Ok::<_, std::convert::Infallible>(format!("data: {message}\n\n")));
+    let events =
+        messages.map(|message| Ok::<_, std::convert::Infallible>(format!("data: {message}\n\n")));
     let mut response = Response::new(Body::from_stream(events));
-    response.headers_mut().insert("content-type", HeaderValue::from_static("text/event-stream"));
+    response.headers_mut().insert(
+        "content-type",
+        HeaderValue::from_static("text/event-stream"),
+    );
     response
 }
 
 /// The headers and the body of a modern call of a client that can be asked, with further members of its params.
 fn askable(tool: &str, more: &str, meta: &str) -> (Vec<(&'static str, String)>, String) {
-    let (headers, body) = modern("1", "tools/call", &format!(r#""name":"{tool}","arguments":{{}}{more}"#));
+    let (headers, body) = modern(
+        "1",
+        "tools/call",
+        &format!(r#""name":"{tool}","arguments":{{}}{more}"#),
+    );
     let able = format!(r#"clientCapabilities":{{"elicitation":{{"url":{{}},"form":{{}}}}}}{meta}"#);
     (headers, body.replace(r#"clientCapabilities":{}"#, &able))
 }
 
 async fn ask(server: &Running, tool: &str, more: &str) -> Value {
     let (headers, body) = askable(tool, more, "");
-    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let headers: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     server.post("/mcp", &headers, &body).await.json()
 }
 
 /// Calls `confirm`, and returns the params of the answer to what it asks.
 async fn confirmed(server: &Running) -> String {
     let asked = ask(server, "up_confirm", "").await;
-    assert_eq!(asked["result"]["inputRequests"]["question"]["params"]["message"], "Sure?", "{asked}");
+    assert_eq!(
+        asked["result"]["inputRequests"]["question"]["params"]["message"], "Sure?",
+        "{asked}"
+    );
     let state = &asked["result"]["requestState"];
-    format!(r#","inputResponses":{{"question":{{"action":"accept","content":{{}}}}}},"requestState":{state}"#)
+    format!(
+        r#","inputResponses":{{"question":{{"action":"accept","content":{{}}}}}},"requestState":{state}"#
+    )
 }
 
 #[tokio::test]
@@ -170,7 +211,13 @@ async fn an_answer_goes_to_the_call_that_asked_whatever_may_be_asked_by_then() {
         let (server, heard, config) = started(false).await;
         let answer = confirmed(&server).await;
         if is_reloaded {
-            take(&server, &UpstreamConfig { ask: Vec::new(), ..config });
+            take(
+                &server,
+                &UpstreamConfig {
+                    ask: Vec::new(),
+                    ..config
+                },
+            );
         }
         let done = async {
             if is_reloaded {
@@ -178,14 +225,20 @@ async fn an_answer_goes_to_the_call_that_asked_whatever_may_be_asked_by_then() {
             }
             // A legacy client without a session cannot be asked anything.
             let params = format!(r#"{{"name":"up_confirm","arguments":{{}}{answer}}}"#);
-            let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
-            server.post("/mcp", &[("MCP-Protocol-Version", "2025-11-25")], &body).await.json()
+            let body =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+            server
+                .post("/mcp", &[("MCP-Protocol-Version", "2025-11-25")], &body)
+                .await
+                .json()
         };
         let ends = async {
             heard.answer.notified().await;
             heard.may_end.notify_one();
         };
-        let (done, ()) = tokio::time::timeout(SOON, async { tokio::join!(done, ends) }).await.expect("it is answered");
+        let (done, ()) = tokio::time::timeout(SOON, async { tokio::join!(done, ends) })
+            .await
+            .expect("it is answered");
         assert_eq!(done["result"]["content"][0]["text"], "done", "{done}");
         assert_eq!(heard.calls.load(Ordering::SeqCst), 1, "it is sent once");
         server.stop().await;
@@ -197,11 +250,20 @@ async fn a_client_that_leaves_after_its_answer_cancels_the_call_that_asked() {
     let (server, heard, _) = started(false).await;
     let answer = confirmed(&server).await;
     let (headers, body) = askable("up_confirm", &answer, r#","progressToken":7"#);
-    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let left = server.send(&post_head("/mcp", &headers), body.as_bytes()).await;
-    tokio::time::timeout(SOON, heard.answer.notified()).await.expect("the server hears the answer");
+    let headers: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let left = server
+        .send(&post_head("/mcp", &headers), body.as_bytes())
+        .await;
+    tokio::time::timeout(SOON, heard.answer.notified())
+        .await
+        .expect("the server hears the answer");
     drop(left);
-    tokio::time::timeout(SOON, heard.cancelled.notified()).await.expect("the server hears that its caller left");
+    tokio::time::timeout(SOON, heard.cancelled.notified())
+        .await
+        .expect("the server hears that its caller left");
     heard.may_end.notify_one();
     let ended = async {
         while !server.gateway.in_flight().is_empty() {
@@ -216,8 +278,14 @@ async fn a_client_that_leaves_after_its_answer_cancels_the_call_that_asked() {
 async fn a_call_ends_in_its_time_though_its_client_does_not_read() {
     let server = server(true).await;
     let (headers, body) = modern("1", "tools/call", r#""name":"up_talk","arguments":{}"#);
-    let body = body.replace("{}}}}", r#"{},"io.modelcontextprotocol/logLevel":"debug"}}}"#);
-    let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let body = body.replace(
+        "{}}}}",
+        r#"{},"io.modelcontextprotocol/logLevel":"debug"}}}"#,
+    );
+    let headers: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     // As small as the system makes it: what is on its way to the client must not hold all that the call says.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(1).unwrap();
@@ -228,8 +296,12 @@ async fn a_call_ends_in_its_time_though_its_client_does_not_read() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), becomes(1)).await.expect("it begins");
-    tokio::time::timeout(Duration::from_secs(10), becomes(0)).await.expect("it ends");
+    tokio::time::timeout(Duration::from_secs(5), becomes(1))
+        .await
+        .expect("it begins");
+    tokio::time::timeout(Duration::from_secs(10), becomes(0))
+        .await
+        .expect("it ends");
 }
 
 #[tokio::test]
@@ -237,12 +309,19 @@ async fn a_url_that_a_legacy_server_wants_opened_is_asked_of_a_modern_client() {
     let server = server(false).await;
     let asked = ask(&server, "up_sign_in", "").await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
-    assert_eq!(asked["result"]["inputRequests"]["url-0"]["params"]["url"], "https://example.com");
+    assert_eq!(
+        asked["result"]["inputRequests"]["url-0"]["params"]["url"],
+        "https://example.com"
+    );
     let state = &asked["result"]["requestState"];
-    let more = format!(r#","inputResponses":{{"url-0":{{"action":"accept"}}}},"requestState":{state}"#);
+    let more =
+        format!(r#","inputResponses":{{"url-0":{{"action":"accept"}}}},"requestState":{state}"#);
     let called = ask(&server, "up_sign_in", &more).await;
     assert_eq!(
-        (&called["result"]["resultType"], &called["result"]["isError"]),
+        (
+            &called["result"]["resultType"],
+            &called["result"]["isError"]
+        ),
         (&json!("complete"), &json!(false)),
         "{called}"
     );
@@ -252,25 +331,52 @@ async fn a_url_that_a_legacy_server_wants_opened_is_asked_of_a_modern_client() {
 #[tokio::test]
 async fn a_client_that_cannot_open_urls_is_told_what_it_lacks() {
     let server = server(false).await;
-    let refused = server.modern("/mcp", "1", "tools/call", r#""name":"up_sign_in","arguments":{}"#).await;
+    let refused = server
+        .modern(
+            "/mcp",
+            "1",
+            "tools/call",
+            r#""name":"up_sign_in","arguments":{}"#,
+        )
+        .await;
     refused.refused(400, -32021, json!(1));
-    assert_eq!(refused.json()["error"]["data"]["requiredCapabilities"], json!({ "elicitation": { "url": {} } }));
+    assert_eq!(
+        refused.json()["error"]["data"]["requiredCapabilities"],
+        json!({ "elicitation": { "url": {} } })
+    );
     server.stop().await;
 }
 
 #[tokio::test]
 async fn a_server_may_want_to_be_called_again_with_its_state_alone() {
     let server = server(true).await;
-    let asked = server.modern("/mcp", "1", "tools/call", r#""name":"up_again","arguments":{}"#).await.json();
+    let asked = server
+        .modern(
+            "/mcp",
+            "1",
+            "tools/call",
+            r#""name":"up_again","arguments":{}"#,
+        )
+        .await
+        .json();
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     assert!(asked["result"].get("inputRequests").is_none(), "{asked}");
-    let more = format!(r#""name":"up_again","arguments":{{}},"requestState":{}"#, asked["result"]["requestState"]);
+    let more = format!(
+        r#""name":"up_again","arguments":{{}},"requestState":{}"#,
+        asked["result"]["requestState"]
+    );
     let called = server.modern("/mcp", "1", "tools/call", &more).await.json();
     assert_eq!(called["result"]["content"][0]["text"], "xx", "{called}");
     // A client that knows no such states is told so.
     let legacy = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"up_again","arguments":{}}}"#;
-    let told = server.post("/mcp", &[("MCP-Protocol-Version", "2025-11-25")], legacy).await.json();
-    assert_eq!(told["result"]["structuredContent"]["reason"], "client_cannot_be_asked", "{told}");
+    let told = server
+        .post("/mcp", &[("MCP-Protocol-Version", "2025-11-25")], legacy)
+        .await
+        .json();
+    assert_eq!(
+        told["result"]["structuredContent"]["reason"], "client_cannot_be_asked",
+        "{told}"
+    );
     server.stop().await;
 }
 
@@ -279,15 +385,29 @@ async fn a_state_that_would_not_be_taken_back_is_the_fault_of_its_server() {
     let server = server(true).await;
     let again = async |bytes: usize, more: &str| {
         let params = format!(r#""name":"up_again","arguments":{{"bytes":{bytes}}}{more}"#);
-        server.modern("/mcp", "1", "tools/call", &params).await.json()
+        server
+            .modern("/mcp", "1", "tools/call", &params)
+            .await
+            .json()
     };
     let asked = again(30_000, "").await;
-    let called = again(30_000, &format!(r#","requestState":{}"#, asked["result"]["requestState"])).await;
-    assert_eq!(called["result"]["content"][0]["text"].as_str().map(str::len), Some(30_000), "{called}");
+    let called = again(
+        30_000,
+        &format!(r#","requestState":{}"#, asked["result"]["requestState"]),
+    )
+    .await;
+    assert_eq!(
+        called["result"]["content"][0]["text"]
+            .as_str()
+            .map(str::len),
+        Some(30_000),
+        "{called}"
+    );
     let refused = again(40_000, "").await;
     let error = &refused["result"]["structuredContent"];
     assert_eq!(error["code"], "too_large", "{refused}");
-    let message = "The state of the tool's question takes more than 32 KB, the most that is passed on.";
+    let message =
+        "The state of the tool's question takes more than 32 KB, the most that is passed on.";
     assert_eq!(error["message"], message);
     server.stop().await;
 }

@@ -8,23 +8,55 @@ use crate::{call::has_resource, config::View, identity::Access};
 async fn server(lists: &Value, resources: Resources) -> Running {
     let views = [
         ("whole", View::default()),
-        ("find", View { search: true, ..View::default() }),
-        ("gemini", View { profile: Some(ClientProfile::Gemini), ..View::default() }),
-        ("other", View { tools: vec!["up_plain".to_owned()], ..View::default() }),
+        (
+            "find",
+            View {
+                search: true,
+                ..View::default()
+            },
+        ),
+        (
+            "gemini",
+            View {
+                profile: Some(ClientProfile::Gemini),
+                ..View::default()
+            },
+        ),
+        (
+            "other",
+            View {
+                tools: vec!["up_plain".to_owned()],
+                ..View::default()
+            },
+        ),
     ];
-    let views = views.into_iter().map(|(name, view)| (name.to_owned(), view)).collect();
+    let views = views
+        .into_iter()
+        .map(|(name, view)| (name.to_owned(), view))
+        .collect();
     let server = Running::with(|config| config.views = views).await;
     testing::publish_offer(&server.gateway, lists, resources);
     server
 }
 
 /// Calls a tool of the view with further headers.
-async fn called(server: &Running, view: &str, tool: &str, arguments: &Value, header: Option<&str>) -> Got {
+async fn called(
+    server: &Running,
+    view: &str,
+    tool: &str,
+    arguments: &Value,
+    header: Option<&str>,
+) -> Got {
     let params = format!(r#""name":"{tool}","arguments":{arguments}"#);
     let (headers, body) = modern("1", "tools/call", &params);
-    let mut headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut headers: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     headers.extend(header.map(|value| ("Mcp-Param-Region", value)));
-    server.post(&format!("/mcp/view/{view}"), &headers, &body).await
+    server
+        .post(&format!("/mcp/view/{view}"), &headers, &body)
+        .await
 }
 
 #[tokio::test]
@@ -39,16 +71,29 @@ async fn clients_repeat_in_headers_what_they_were_shown() {
         ("gemini", "up_locate", &arguments, false),
         ("find", "call_tool", &found, false),
     ] {
-        let listed = server.modern(&format!("/mcp/view/{view}"), "1", "tools/list", "").await;
+        let listed = server
+            .modern(&format!("/mcp/view/{view}"), "1", "tools/list", "")
+            .await;
         assert_eq!(listed.body.contains("x-mcp-header"), is_shown, "{view}");
         let without = called(&server, view, tool, arguments, None).await;
         match is_shown {
             true => without.refused(400, -32020, json!(1)),
-            false => assert_eq!(without.json()["result"]["structuredContent"]["code"], "unavailable", "{view}"),
+            false => assert_eq!(
+                without.json()["result"]["structuredContent"]["code"],
+                "unavailable",
+                "{view}"
+            ),
         }
-        called(&server, view, tool, arguments, Some("south")).await.refused(400, -32020, json!(1));
-        let agreeing = called(&server, view, tool, arguments, Some("north")).await.json();
-        assert_eq!(agreeing["result"]["structuredContent"]["code"], "unavailable", "{view}");
+        called(&server, view, tool, arguments, Some("south"))
+            .await
+            .refused(400, -32020, json!(1));
+        let agreeing = called(&server, view, tool, arguments, Some("north"))
+            .await
+            .json();
+        assert_eq!(
+            agreeing["result"]["structuredContent"]["code"], "unavailable",
+            "{view}"
+        );
     }
     server.stop().await;
 }
@@ -64,18 +109,35 @@ async fn the_pages_that_the_tools_of_a_view_link_are_read_there() {
     });
     for resources in [Resources::Pinned, Resources::Live] {
         let server = server(&lists, resources).await;
-        let listed = server.modern("/mcp/view/whole", "1", "tools/list", "").await.json();
+        let listed = server
+            .modern("/mcp/view/whole", "1", "tools/list", "")
+            .await
+            .json();
         let tools = listed["result"]["tools"].as_array().unwrap();
-        let page =
-            tools.iter().find_map(|tool| tool["_meta"]["ui"]["resourceUri"].as_str()).expect("a link").to_owned();
+        let page = tools
+            .iter()
+            .find_map(|tool| tool["_meta"]["ui"]["resourceUri"].as_str())
+            .expect("a link")
+            .to_owned();
         let read = async |view: &str, uri: &str| {
-            let got =
-                server.modern(&format!("/mcp/view/{view}"), "1", "resources/read", &format!(r#""uri":"{uri}""#)).await;
+            let got = server
+                .modern(
+                    &format!("/mcp/view/{view}"),
+                    "1",
+                    "resources/read",
+                    &format!(r#""uri":"{uri}""#),
+                )
+                .await;
             got.json()["error"].clone()
         };
         let listing = |view: &str| {
             let endpoint = Endpoint::View(view.into());
-            server.gateway.snapshot().catalogue.listing(&endpoint, &Access::EVERYTHING).expect("a view")
+            server
+                .gateway
+                .snapshot()
+                .catalogue
+                .listing(&endpoint, &Access::EVERYTHING)
+                .expect("a view")
         };
         assert!(has_resource(&listing("whole"), &page) && !has_resource(&listing("other"), &page));
         // Its server is not there: that is said, and not that there is no such page. One that comes and goes is not there either.
@@ -85,7 +147,10 @@ async fn the_pages_that_the_tools_of_a_view_link_are_read_there() {
         for (view, uri) in [("whole", "up+file:///a"), ("other", page.as_str())] {
             assert_eq!(read(view, uri).await["code"], -32602, "{view} {uri}");
         }
-        let listed = server.modern("/mcp/view/whole", "1", "resources/list", "").await.json();
+        let listed = server
+            .modern("/mcp/view/whole", "1", "resources/list", "")
+            .await
+            .json();
         assert_eq!(listed["result"]["resources"], json!([]));
         server.stop().await;
     }

@@ -19,32 +19,52 @@ pub(in super::super) struct Reference {
 impl Reference {
     /// What the registry is asked for: a digest before a tag.
     pub(super) fn version(&self) -> &str {
-        self.digest.as_deref().or(self.tag.as_deref()).unwrap_or("latest")
+        self.digest
+            .as_deref()
+            .or(self.tag.as_deref())
+            .unwrap_or("latest")
     }
 
     pub(super) fn pinned(&self, digest: String) -> Self {
-        Self { digest: Some(digest), ..self.clone() }
+        Self {
+            digest: Some(digest),
+            ..self.clone()
+        }
     }
 
     /// Https, but on this machine, where registries of developers have no certificates.
     pub(super) fn base(&self) -> anyhow::Result<Url> {
         // The name that people know is not where Docker Hub's registry listens.
-        let host = if self.registry == "docker.io" { "registry-1.docker.io" } else { &self.registry };
+        let host = if self.registry == "docker.io" {
+            "registry-1.docker.io"
+        } else {
+            &self.registry
+        };
         let url = |scheme: &str| Url::parse(&format!("{scheme}://{host}/"));
-        let unusable = || format!("`{}` is no registry: a host, with its port if it has one", self.registry);
+        let unusable = || {
+            format!(
+                "`{}` is no registry: a host, with its port if it has one",
+                self.registry
+            )
+        };
         let mut base = url("https").with_context(unusable)?;
         if is_here(&base) {
             base = url("http").with_context(unusable)?;
         }
-        let is_host_alone = base.path() == "/" && base.query().is_none() && base.fragment().is_none();
-        ensure!(is_host_alone && base.username().is_empty() && base.password().is_none(), unusable());
+        let is_host_alone =
+            base.path() == "/" && base.query().is_none() && base.fragment().is_none();
+        ensure!(
+            is_host_alone && base.username().is_empty() && base.password().is_none(),
+            unusable()
+        );
         Ok(base)
     }
 }
 
 pub(super) fn is_digest(text: &str) -> bool {
     let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    text.strip_prefix("sha256:").is_some_and(|digest| digest.len() == 64 && digest.bytes().all(is_hex))
+    text.strip_prefix("sha256:")
+        .is_some_and(|digest| digest.len() == 64 && digest.bytes().all(is_hex))
 }
 
 fn is_repository(text: &str) -> bool {
@@ -52,7 +72,9 @@ fn is_repository(text: &str) -> bool {
     let fits = |part: &str| {
         let ends = [part.bytes().next(), part.bytes().last()];
         ends.iter().all(|end| end.is_some_and(is_plain))
-            && part.bytes().all(|byte| is_plain(byte) || b"._-".contains(&byte))
+            && part
+                .bytes()
+                .all(|byte| is_plain(byte) || b"._-".contains(&byte))
     };
     text.len() <= 255 && text.split('/').all(fits)
 }
@@ -61,7 +83,9 @@ fn is_tag(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     (1..=128).contains(&text.len())
         && text.bytes().next().is_some_and(is_word)
-        && text.bytes().all(|byte| is_word(byte) || b".-".contains(&byte))
+        && text
+            .bytes()
+            .all(|byte| is_word(byte) || b".-".contains(&byte))
 }
 
 impl FromStr for Reference {
@@ -85,14 +109,21 @@ impl FromStr for Reference {
             "oci://{text}: the repository `{repository}` is not words of a-z, 0-9, `.`, `_` and `-` with `/` between them"
         );
         if let Some(tag) = tag.filter(|tag| !is_tag(tag)) {
-            bail!("oci://{text}: the tag `{tag}` is not 1 to 128 of letters, digits, `.`, `_` and `-`");
+            bail!(
+                "oci://{text}: the tag `{tag}` is not 1 to 128 of letters, digits, `.`, `_` and `-`"
+            );
         }
         if let Some(digest) = digest.filter(|digest| !is_digest(digest)) {
             bail!("oci://{text}: the digest `{digest}` is not `sha256:` and 64 of 0-9 and a-f");
         }
         let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
         let (registry, repository) = (registry.to_owned(), repository.to_owned());
-        let reference = Self { registry, repository, tag: owned(tag), digest: owned(digest) };
+        let reference = Self {
+            registry,
+            repository,
+            tag: owned(tag),
+            digest: owned(digest),
+        };
         reference.base()?;
         Ok(reference)
     }
@@ -122,17 +153,43 @@ mod tests {
         for (text, base, repository, version) in [
             ("ghcr.io/a/b:1.0", "https://ghcr.io/", "a/b", "1.0"),
             ("ghcr.io/a", "https://ghcr.io/", "a", "latest"),
-            ("docker.io/a/b_c--d/e.f", "https://registry-1.docker.io/", "a/b_c--d/e.f", "latest"),
+            (
+                "docker.io/a/b_c--d/e.f",
+                "https://registry-1.docker.io/",
+                "a/b_c--d/e.f",
+                "latest",
+            ),
             ("localhost:5000/a:T", "http://localhost:5000/", "a", "T"),
             ("127.0.0.1:5000/a:t", "http://127.0.0.1:5000/", "a", "t"),
             ("[::1]:5000/a:t", "http://[::1]:5000/", "a", "t"),
-            ("example.org:8443/a/b:t", "https://example.org:8443/", "a/b", "t"),
-            (&format!("ghcr.io/a/b:1.0@{DIGEST}"), "https://ghcr.io/", "a/b", DIGEST),
-            (&format!("ghcr.io/a/b@{DIGEST}"), "https://ghcr.io/", "a/b", DIGEST),
+            (
+                "example.org:8443/a/b:t",
+                "https://example.org:8443/",
+                "a/b",
+                "t",
+            ),
+            (
+                &format!("ghcr.io/a/b:1.0@{DIGEST}"),
+                "https://ghcr.io/",
+                "a/b",
+                DIGEST,
+            ),
+            (
+                &format!("ghcr.io/a/b@{DIGEST}"),
+                "https://ghcr.io/",
+                "a/b",
+                DIGEST,
+            ),
         ] {
-            let reference: Reference = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+            let reference: Reference = text
+                .parse()
+                .unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(reference.base().expect("a URL").as_str(), base, "{text}");
-            assert_eq!((&*reference.repository, reference.version()), (repository, version), "{text}");
+            assert_eq!(
+                (&*reference.repository, reference.version()),
+                (repository, version),
+                "{text}"
+            );
             assert_eq!(reference.to_string(), format!("oci://{text}"));
         }
     }
