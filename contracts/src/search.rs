@@ -19,13 +19,18 @@ const TITLE_WEIGHT: usize = 2;
 const DESCRIPTION_CHARS_MAX: usize = 600;
 const ARGUMENT_CHARS_MAX: usize = 120;
 const ARGUMENTS_MAX: usize = 64;
+/// The choices of a tool's arguments that are searched, and the length that counts of each.
+const CHOICES_MAX: usize = 64;
+const CHOICE_CHARS_MAX: usize = 60;
+/// The depth in a schema at which choices are still looked for.
+const CHOICE_DEPTH_MAX: usize = 12;
 /// Words of one question.
 const WORDS_MAX: usize = 64;
 /// Tools that are looked at closely: those with the rarest words of the question come first.
 const CANDIDATES_MAX: usize = 1_000;
-/// A tool is found where it has this many words of the question, or most of them; two fifths are enough where one of them is in
-/// its name. One common word finds nothing.
-const WORDS_ENOUGH: usize = 3;
+/// A tool is a strong match where the words that it shares with the question weigh this much of all its words, by their
+/// rarity. A word that no tool has weighs most.
+const STRONG_SHARE: f32 = 0.4;
 
 /// One tool as the index reads it.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +38,8 @@ pub struct Entry<'t> {
     pub name: &'t str,
     pub title: Option<&'t str>,
     pub description: &'t str,
+    /// The name and the first sentence of the contract that it belongs to.
+    pub contract: &'t str,
     /// The tool's input schema.
     pub input: &'t Value,
 }
@@ -43,8 +50,16 @@ pub struct Index {
     scorer: Scorer<u32>,
     /// The number of tools that have a word.
     counts: HashMap<u32, usize>,
-    /// The words of each tool's name.
-    names: Vec<HashSet<u32>>,
+    tools: usize,
+}
+
+/// A tool that shares words with a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundTool {
+    /// The place of the tool in the list that was indexed.
+    pub number: usize,
+    /// Set where it shares few of the words that tell the question from others.
+    pub is_weak: bool,
 }
 
 impl Index {
@@ -64,43 +79,33 @@ impl Index {
                 .for_each(|word| *counts.entry(*word).or_default() += 1);
             scorer.upsert(&number, words);
         }
-        let name = |text: &String| {
-            embedder
-                .embed(text.lines().next().unwrap_or_default())
-                .indices()
-                .copied()
-                .collect()
-        };
-        let names = texts.iter().map(name).collect();
         Self {
             embedder,
             scorer,
             counts,
-            names,
+            tools: texts.len(),
         }
     }
 
-    /// Returns the numbers of at most `most` entries that the question is about, the best first.
-    pub fn find(&self, question: &str, most: usize) -> Vec<usize> {
-        let mut asked = once_each(self.embedder.embed(question));
-        asked
+    /// Returns at most `most` entries that share a word with the question, the best first.
+    pub fn find(&self, question: &str, most: usize) -> Vec<FoundTool> {
+        let mut words = once_each(self.embedder.embed(question));
+        words
             .0
             .sort_by_key(|word| self.counts.get(&word.index).copied().unwrap_or_default());
-        asked.0.truncate(WORDS_MAX);
+        words.0.truncate(WORDS_MAX);
         let mut found: Vec<(u32, f32)> = self
-            .candidates(&asked)
+            .candidates(&words)
             .into_iter()
-            .filter_map(|number| Some((number, self.scorer.score(&number, &asked)?)))
+            .filter_map(|number| Some((number, self.scorer.score(&number, &words)?)))
             .collect();
         found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let found = found
-            .into_iter()
-            .map(|(number, _)| number)
-            .filter(|number| self.is_about(*number, &asked));
-        found
-            .take(most)
-            .filter_map(|number| usize::try_from(number).ok())
-            .collect()
+        let weight: f32 = words.iter().map(|word| self.rarity(word)).sum();
+        let found = found.into_iter().take(most).map(|(number, _)| FoundTool {
+            number: number.try_into().expect("an index of a list"),
+            is_weak: self.shared_weight(number, &words) < STRONG_SHARE * weight,
+        });
+        found.collect()
     }
 
     /// Returns the entries with the rarest words, for as many words as there is room. A word that most tools have
@@ -122,25 +127,25 @@ impl Index {
             .collect()
     }
 
-    fn is_about(&self, number: u32, asked: &Embedding) -> bool {
-        let has = |word: &&TokenEmbedding| {
+    /// Returns the weight of the words that a tool shares with a question.
+    fn shared_weight(&self, number: u32, words: &Embedding) -> f32 {
+        let is_shared = |word: &&TokenEmbedding| {
             self.scorer
                 .score(&number, &Embedding(vec![(*word).clone()]))
                 .is_some_and(|score| score > 0.0)
         };
-        let shared: Vec<&TokenEmbedding> = asked.iter().filter(has).collect();
-        let name = usize::try_from(number)
-            .ok()
-            .and_then(|number| self.names.get(number));
-        let is_named = || {
-            shared
-                .iter()
-                .any(|word| name.is_some_and(|name| name.contains(&word.index)))
-        };
-        let count = shared.len();
-        count >= WORDS_ENOUGH
-            || count * 2 > asked.len()
-            || (count * 5 >= asked.len() * 2 && is_named())
+        let shared = words.iter().filter(is_shared);
+        shared.map(|word| self.rarity(word)).sum()
+    }
+
+    /// Returns the weight of a word by the number of tools that have it, as BM25 counts it.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of tools are far below 2^24"
+    )]
+    fn rarity(&self, word: &TokenEmbedding) -> f32 {
+        let count = self.counts.get(&word.index).copied().unwrap_or_default() as f32;
+        ((self.tools as f32 - count + 0.5) / (count + 0.5)).ln_1p()
     }
 }
 
@@ -156,7 +161,7 @@ fn once_each(words: Embedding) -> Embedding {
 }
 
 impl Entry<'_> {
-    /// Returns the text that is searched; the tool's name stands in its first line.
+    /// Returns the text that is searched.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut add = |part: &str, chars_max: usize, times: usize| {
@@ -189,6 +194,42 @@ impl Entry<'_> {
                 1,
             );
         }
+        add(self.contract, DESCRIPTION_CHARS_MAX, 1);
+        let mut choices = Vec::new();
+        collect_choices(self.input, CHOICE_DEPTH_MAX, &mut choices);
+        for choice in choices {
+            add(choice, CHOICE_CHARS_MAX, 1);
+        }
         text
+    }
+}
+
+/// Collects the texts that the `enum` and `const` keywords below a schema allow.
+fn collect_choices<'t>(schema: &'t Value, depth: usize, choices: &mut Vec<&'t str>) {
+    if depth == 0 {
+        return;
+    }
+    match schema {
+        Value::Object(members) => {
+            for (keyword, value) in members {
+                match (keyword.as_str(), value) {
+                    ("enum", Value::Array(values)) => {
+                        let room = CHOICES_MAX.saturating_sub(choices.len());
+                        choices.extend(values.iter().filter_map(Value::as_str).take(room));
+                    }
+                    ("const", Value::String(value)) if choices.len() < CHOICES_MAX => {
+                        choices.push(value);
+                    }
+                    ("default" | "examples", _) => {}
+                    _ => collect_choices(value, depth - 1, choices),
+                }
+            }
+        }
+        Value::Array(schemas) => {
+            for schema in schemas {
+                collect_choices(schema, depth - 1, choices);
+            }
+        }
+        _ => {}
     }
 }

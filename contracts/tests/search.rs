@@ -61,12 +61,12 @@ impl Searched {
             .collect()
     }
 
-    /// Checks that a question which no tool is about finds none.
-    fn finds_nothing(&self, question: &str) {
-        let answer = self.index.find(question, 5);
+    /// Checks that what a question about something else finds is marked as weak.
+    fn finds_weak_matches(&self, question: &str) {
+        let found = self.index.find(question, 20);
         assert!(
-            answer.is_empty(),
-            "{question}: nothing does that, but {answer:?} was found"
+            found.iter().all(|tool| tool.is_weak),
+            "{question}: no tool does that, but {found:?} was found"
         );
     }
 }
@@ -84,7 +84,12 @@ struct Tally {
 impl Tally {
     /// Counts one question: `wanted` says whether a tool will do.
     fn count(&mut self, searched: &Searched, question: &str, wanted: impl Fn(&str) -> bool) {
-        let answer = searched.index.find(question, 5);
+        let answer: Vec<usize> = searched
+            .index
+            .find(question, 5)
+            .iter()
+            .map(|tool| tool.number)
+            .collect();
         let name = |number: &usize| &*searched.tools[*number].name;
         let is_meant = |number: &usize| wanted(name(number));
         self.asked += 1;
@@ -116,7 +121,7 @@ impl Tally {
         );
         println!("{told}");
         assert!(self.asked >= 200, "{told}");
-        assert!(self.part(self.among_five) >= 0.9, "{told}");
+        assert!(self.part(self.among_five) >= 0.94, "{told}");
         assert!(self.among_five > self.plain, "{told}");
     }
 }
@@ -127,7 +132,7 @@ fn what_is_asked_for_is_among_the_first_five() {
     let mut tally = Tally::default();
     for (names, question) in questions() {
         if names == ["-"] {
-            searched.finds_nothing(question);
+            searched.finds_weak_matches(question);
             continue;
         }
         for name in &names {
@@ -149,7 +154,7 @@ fn it_is_among_the_first_five_of_ten_thousand() {
     let mut tally = Tally::default();
     for (number, (names, question)) in questions().into_iter().enumerate() {
         if names == ["-"] {
-            searched.finds_nothing(question);
+            searched.finds_weak_matches(question);
             continue;
         }
         // Each question is about another service.

@@ -115,7 +115,9 @@ impl Catalogue {
                 name: name.clone(),
                 ..touched(contracts, &own, &[])
             };
-            listings.push(Arc::new(view::listing(settings, server, own, &all)));
+            listings.push(Arc::new(view::listing(
+                settings, server, own, &all, contracts,
+            )));
         }
         listings[0] = Arc::new(Listing::new(
             ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)),
@@ -228,7 +230,13 @@ impl Catalogue {
                     ..whole.server.clone()
                 };
                 let view = self.views.values().find(|view| view.place == place)?;
-                return Some(view::listing(&view.settings, server, seen, &items));
+                return Some(view::listing(
+                    &view.settings,
+                    server,
+                    seen,
+                    &items,
+                    &self.contracts,
+                ));
             }
             _ => whole.server.clone(),
         };

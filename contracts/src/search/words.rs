@@ -1,6 +1,6 @@
 //! Texts as words that can be compared: split, small, plain letters, by their stem.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::{borrow::Cow, collections::HashSet, iter};
 
 use bm25::Tokenizer;
 use deunicode::deunicode;
@@ -28,6 +28,21 @@ impl Default for Words {
 
 impl Tokenizer for Words {
     fn tokenize(&self, text: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        for run in runs(text) {
+            if run.starts_with(is_unspaced) {
+                words.extend(pairs(run));
+            } else {
+                self.add_plain(run, &mut words);
+            }
+        }
+        words
+    }
+}
+
+impl Words {
+    /// Adds the words of a text whose script puts spaces between them.
+    fn add_plain(&self, text: &str, words: &mut Vec<String>) {
         let plain = if text.is_ascii() {
             Cow::Borrowed(text)
         } else {
@@ -36,13 +51,48 @@ impl Tokenizer for Words {
         let parts = plain
             .split(|char: char| !char.is_ascii_alphanumeric())
             .flat_map(humps);
-        let words = parts
+        let plain = parts
             .map(str::to_ascii_lowercase)
             .filter(|word| !self.empty.contains(&**word));
-        words
-            .map(|word| self.stemmer.stem(&word).into_owned())
-            .collect()
+        words.extend(plain.map(|word| self.stemmer.stem(&word).into_owned()));
     }
+}
+
+/// Returns `true` for letters of scripts that are written without spaces between words, and of Hangul, whose words end in
+/// particles: Thai, Lao, Burmese, Khmer, kana, Han.
+fn is_unspaced(char: char) -> bool {
+    matches!(
+        char,
+        '\u{e00}'..='\u{eff}'
+            | '\u{1000}'..='\u{109f}'
+            | '\u{1780}'..='\u{17ff}'
+            | '\u{3041}'..='\u{30ff}'
+            | '\u{3400}'..='\u{4dbf}'
+            | '\u{4e00}'..='\u{9fff}'
+            | '\u{ac00}'..='\u{d7a3}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{3ffff}'
+    )
+}
+
+/// Splits a text where one kind of script ends and the other begins.
+fn runs(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    iter::from_fn(move || {
+        let kind = is_unspaced(rest.chars().next()?);
+        let end = rest.find(|char| is_unspaced(char) != kind);
+        let (run, others) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = others;
+        Some(run)
+    })
+}
+
+/// Returns each letter with the one after it, which is how texts without spaces are compared; a letter alone is a word.
+fn pairs(run: &str) -> impl Iterator<Item = String> {
+    let letters: Vec<char> = run.chars().collect();
+    let size = letters.len().min(2);
+    let pairs: Vec<String> = letters.windows(size).map(String::from_iter).collect();
+    pairs.into_iter()
 }
 
 /// Splits humps: `readTextFile` is three words.
@@ -71,7 +121,11 @@ mod tests {
             ("readTextFile", "read text file"),
             ("Lists the files, which were changed!", "list file chang"),
             ("Größe des Flughafens", "gross des flughafen"),
-            ("時間", "shi jian"),
+            ("時間", "時間"),
+            ("获取p4工单Liste", "获取 p4 工单 list"),
+            ("天気を教えて", "天気 気を を教 教え えて"),
+            ("날", "날"),
+            ("Погода в Москве", "pogoda v moskv"),
             ("what is it", ""),
             ("\u{0} \u{202e}…", ""),
         ] {

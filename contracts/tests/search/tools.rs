@@ -21,6 +21,7 @@ impl Listed {
             name,
             title,
             description,
+            contract: "",
             input: &self.input,
         }
         .text()

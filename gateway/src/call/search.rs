@@ -115,14 +115,29 @@ fn found(listing: &Listing, text: &str) -> Result<ToolResult, CallError> {
         .and_then(Value::as_u64)
         .unwrap_or(FOUND_DEFAULT);
     let tools = listing.find(query, usize::try_from(most).unwrap_or(usize::MAX));
-    let hint = match tools.is_empty() {
-        true => format!(
-            r#","hint":"None of the {} tools here is about that. Ask for what is to be done in other words, such as a verb and a thing; where nothing comes, there is no such tool.""#,
-            listing.tools.len()
-        ),
-        false => String::new(),
+    let listed = tools.iter().map(|tool| match tool.is_weak {
+        true => format!(r#"{{"weak":true,{}"#, tool.json.trim_start_matches('{')),
+        false => tool.json.to_owned(),
+    });
+    let listed: Vec<String> = listed.collect();
+    let count = listing.tools.len();
+    let hint = if tools.is_empty() {
+        format!(
+            "None of the {count} tools here shares a word with that. Ask for what is to be done in other words, such as a verb and a thing."
+        )
+    } else if tools.iter().all(|tool| tool.is_weak) {
+        format!(
+            "These are weak matches: each shares few words with the query, and perhaps none of the {count} tools here does that. \
+             Read their descriptions before you call one, or ask in other words, such as a verb and a thing."
+        )
+    } else {
+        String::new()
     };
-    let json = format!(r#"{{"tools":[{}]{hint}}}"#, tools.join(","));
+    let hint = match hint.as_str() {
+        "" => hint,
+        hint => format!(r#","hint":{}"#, Value::from(hint)),
+    };
+    let json = format!(r#"{{"tools":[{}]{hint}}}"#, listed.join(","));
     Ok(ToolResult::new(json.clone(), json, false))
 }
 

@@ -29,6 +29,8 @@ pub enum ListShape {
     Annotated,
     /// 2024-11-05: name, description and inputSchema.
     Plain,
+    /// In the answer of a search: title and outputSchema, without annotations and `_meta`.
+    Found,
 }
 
 /// One endpoint as a server of its own.
@@ -66,7 +68,7 @@ pub struct Pages<T> {
     /// The clients that its schemas are written for.
     profile: Option<ClientProfile>,
     /// The prepared lists, by `ListShape`; they are written on first use.
-    prepared: [OnceLock<Prepared>; 4],
+    prepared: [OnceLock<Prepared>; 5],
 }
 
 /// An entry of a list.
@@ -205,9 +207,9 @@ impl Listing {
     }
 
     /// Lists the two tools that search the others. `read_only` says whether all of those only read.
-    pub(super) fn with_search(self, read_only: bool) -> Self {
+    pub(super) fn with_search(self, contracts: &[Arc<Contract>], read_only: bool) -> Self {
         Self {
-            search: Some(Search::new(self.tools.entries(), read_only)),
+            search: Some(Search::new(self.tools.entries(), contracts, read_only)),
             ..self
         }
     }

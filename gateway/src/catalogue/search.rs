@@ -1,17 +1,22 @@
 //! Makes the two tools that a view with search lists: one that finds its tools, and one that calls them.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, OnceLock},
 };
 
 use serde_json::{Value, json};
-use weir_contracts::search::{Entry, Index};
+use weir_contracts::{
+    Contract,
+    search::{Entry, Index},
+};
 
 use super::{CatalogueTool, ListShape, Listing};
 
 pub const FIND_TOOLS: &str = "find_tools";
 pub const CALL_TOOL: &str = "call_tool";
+/// The length of a query.
+const QUERY_CHARS_MAX: usize = 8_000;
 /// Contracts that are named in a description.
 const CONTRACTS_MAX: usize = 20;
 
@@ -19,22 +24,37 @@ const CONTRACTS_MAX: usize = 20;
 pub struct Search {
     /// The two tools as JSON objects joined by a comma, by `ListShape`.
     listed: [String; 4],
+    /// The name and the first sentence of each contract, by its name.
+    contracts: HashMap<Arc<str>, String>,
     /// The index, made by the first question.
     index: OnceLock<Index>,
 }
 
 impl Search {
-    pub(super) fn new(tools: &[Arc<CatalogueTool>], read_only: bool) -> Self {
-        let contracts: BTreeSet<&str> = tools.iter().map(|tool| &*tool.contract).collect();
-        let named: Vec<&str> = contracts.iter().copied().take(CONTRACTS_MAX).collect();
+    pub(super) fn new(
+        tools: &[Arc<CatalogueTool>],
+        contracts: &[Arc<Contract>],
+        read_only: bool,
+    ) -> Self {
+        let sentences = contracts.iter().map(|contract| {
+            let (name, description) = (&*contract.name, contract.description.as_deref());
+            (name, first_sentence(description.unwrap_or_default()))
+        });
+        let sentences: HashMap<&str, &str> = sentences.collect();
+        let contracts: BTreeSet<&Arc<str>> = tools.iter().map(|tool| &tool.contract).collect();
+        let named: Vec<&str> = contracts
+            .iter()
+            .take(CONTRACTS_MAX)
+            .map(|name| &***name)
+            .collect();
         let more = if contracts.len() > named.len() {
             " and others"
         } else {
             ""
         };
         let description = format!(
-            "Finds tools by what they do, best first, each with its name, description and inputSchema. \
-             Call one with {CALL_TOOL}. There are {} tools, of {}{more}.",
+            "Finds tools by what they do, best first, each with its name, description, inputSchema and \
+             outputSchema. A tool with `weak` shares few words with the query. Call one with {CALL_TOOL}. There are {} tools, of {}{more}.",
             tools.len(),
             named.join(", ")
         );
@@ -45,8 +65,13 @@ impl Search {
             ListShape::Plain,
         ]
         .map(|shape| written(&description, read_only, shape));
+        let contracts = contracts.into_iter().map(|name| {
+            let sentence = sentences.get(&**name).copied().unwrap_or_default();
+            (name.clone(), format!("{name} {sentence}"))
+        });
         Self {
             listed,
+            contracts: contracts.collect(),
             index: OnceLock::new(),
         }
     }
@@ -64,7 +89,7 @@ impl Search {
                     "query": {
                         "type": "string",
                         "minLength": 1,
-                        "maxLength": 500,
+                        "maxLength": QUERY_CHARS_MAX,
                         "description": "What is to be done, in words.",
                     },
                     "limit": { "type": "integer", "minimum": 1, "maximum": 20, "default": 5 },
@@ -86,34 +111,54 @@ impl Search {
 }
 
 impl Listing {
-    /// Returns the tools that a question is about, as JSON objects with name, description and input schema, the best
-    /// first.
-    pub fn find(&self, question: &str, most: usize) -> Vec<&str> {
+    /// Returns the tools that share words with a question, the best first, each as a JSON object with name, title,
+    /// description and schemas; a weak match has `"weak": true`.
+    pub fn find(&self, question: &str, most: usize) -> Vec<FoundTool<'_>> {
         let Some(search) = self.search() else {
             return Vec::new();
         };
         let index = search.index.get_or_init(|| {
-            let texts: Vec<String> = self.tools.entries().iter().map(|tool| text(tool)).collect();
-            Index::new(&texts)
+            let texts = self.tools.entries().iter().map(|tool| search.text(tool));
+            Index::new(&texts.collect::<Vec<_>>())
         });
-        index
-            .find(question, most)
-            .into_iter()
-            .map(|number| self.tools.entry(ListShape::Plain, number))
-            .collect()
+        let found = index.find(question, most).into_iter();
+        let found = found.map(|tool| FoundTool {
+            json: self.tools.entry(ListShape::Found, tool.number),
+            is_weak: tool.is_weak,
+        });
+        found.collect()
     }
 }
 
-fn text(tool: &CatalogueTool) -> String {
-    let told = &tool.tool;
-    let (name, title, description) = (&*told.name, told.title.as_deref(), &*told.description);
-    Entry {
-        name,
-        title,
-        description,
-        input: &told.input_schema.value(),
+/// A tool that a question found.
+pub struct FoundTool<'l> {
+    /// The JSON object that lists it.
+    pub json: &'l str,
+    pub is_weak: bool,
+}
+
+impl Search {
+    /// Returns the text of a tool that is searched.
+    fn text(&self, tool: &CatalogueTool) -> String {
+        let contract = self.contracts.get(&tool.contract);
+        let listed = &tool.tool;
+        Entry {
+            name: &listed.name,
+            title: listed.title.as_deref(),
+            description: &listed.description,
+            contract: contract.map_or("", String::as_str),
+            input: &listed.input_schema.value(),
+        }
+        .text()
     }
-    .text()
+}
+
+/// Returns a text up to the end of its first sentence.
+fn first_sentence(text: &str) -> &str {
+    text.split_inclusive(['.', '!', '?', '\n'])
+        .next()
+        .unwrap_or_default()
+        .trim()
 }
 
 fn written(description: &str, read_only: bool, shape: ListShape) -> String {

@@ -166,14 +166,16 @@ impl CatalogueTool {
         let tool = &self.tool;
         let lowered = profile.and_then(|profile| self.lowered(profile));
         let is_structured = matches!(shape, ListShape::Modern | ListShape::Structured);
+        let is_typed = is_structured || shape == ListShape::Found;
         let theirs = tool.offer().and_then(|offer| offer.listed.get("_meta"));
         let mut listed = Listed {
             name: &tool.name,
-            title: tool.title.as_deref().filter(|_| is_structured),
+            title: tool.title.as_deref().filter(|_| is_typed),
             description: &tool.description,
             input_schema: lowered.map_or(&tool.input_schema, |lowered| &lowered.input),
-            output_schema: tool.output_schema.as_ref().filter(|_| is_structured),
-            annotations: (shape != ListShape::Plain).then_some(&tool.annotations),
+            output_schema: tool.output_schema.as_ref().filter(|_| is_typed),
+            annotations: (!matches!(shape, ListShape::Plain | ListShape::Found))
+                .then_some(&tool.annotations),
             others: Map::new(),
             meta: is_structured.then(|| item::meta(self.contract_version(), theirs)),
         };

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use ahash::RandomState;
-use weir_contracts::{mirror::Mirrored, name};
+use weir_contracts::{Contract, mirror::Mirrored, name};
 
 use super::{CatalogueTool, Listing, ServerInfo, item::Items};
 use crate::config::View;
@@ -83,10 +83,11 @@ pub(super) fn listing(
     server: ServerInfo,
     tools: Vec<Arc<CatalogueTool>>,
     items: &[&Items],
+    contracts: &[Arc<Contract>],
 ) -> Listing {
     let listing = Listing::new(server, tools, &[]).for_clients(view.profile);
     if view.search {
-        listing.with_search(view.read_only)
+        listing.with_search(contracts, view.read_only)
     } else {
         listing.with_pages(items)
     }

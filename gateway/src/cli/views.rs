@@ -192,14 +192,10 @@ fn found(listing: &Arc<Listing>, count: impl Fn(&str) -> usize) -> usize {
         .iter()
         .step_by(step)
         .map(|tool| {
-            count(
-                &listing
-                    .find(
-                        &tool.tool.description.chars().take(200).collect::<String>(),
-                        FOUND,
-                    )
-                    .join(","),
-            )
+            let question: String = tool.tool.description.chars().take(200).collect();
+            let found = listing.find(&question, FOUND);
+            let listed: Vec<&str> = found.iter().map(|tool| tool.json).collect();
+            count(&listed.join(","))
         })
         .collect();
     answers.iter().sum::<usize>() / answers.len().max(1)
