@@ -50,7 +50,10 @@ use crate::{
     identity::{Kind, Minted, now_ms},
     registry::{Registry, gate::Role, refused::Refused},
     reload::Reload,
-    transport::http::{connections, metrics},
+    transport::{
+        front_door::FrontDoor,
+        http::{connections, metrics},
+    },
 };
 
 /// The first admin key, in the state folder; readable by its owner alone.
@@ -64,6 +67,7 @@ pub struct Admin {
     pub registry: Arc<Registry>,
     pub state: Arc<State>,
     pub reload: Arc<Reload>,
+    pub door: Arc<FrontDoor>,
 }
 
 type Ask = Shared<Arc<Admin>>;
@@ -176,7 +180,8 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
-    let scrape = metrics::router(&admin.gateway, listener.local_addr()?, false)?;
+    let local = listener.local_addr()?;
+    let scrape = metrics::router(&admin.gateway, admin.door.clone(), local, false);
     let (router, document) = routes();
     let document = Arc::new(document);
     let router = router

@@ -17,7 +17,7 @@ use crate::{
     config::{self, Config, Contracts, Http, Identity, Limits, Log, Metrics},
     gateway::Gateway,
     telemetry,
-    transport::http::check_access,
+    transport::front_door::check_access,
 };
 
 const FILE: &str = "weir.toml";

@@ -1,4 +1,5 @@
 //! Bytes ⇄ messages: HTTP and stdio over one set of handlers.
 
+pub mod front_door;
 pub mod http;
 pub mod stdio;

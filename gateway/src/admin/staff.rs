@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use axum::{
     extract::FromRequestParts,
-    http::{StatusCode, header::AUTHORIZATION, request::Parts},
+    http::{StatusCode, request::Parts},
 };
-
-use weir_audit::RefusedWhat;
 
 use super::{Admin, Refusal};
 use crate::{
     identity::{Credential, admin_matches},
     registry::gate::Role,
-    transport::http::connections,
+    transport::front_door::credential,
 };
 
 /// A known holder, whatever the role; each handler says which role it needs.
@@ -43,22 +41,11 @@ impl FromRequestParts<Arc<Admin>> for Staff {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, admin: &Arc<Admin>) -> Result<Self, Refusal> {
-        let values = parts
-            .headers
-            .get_all(AUTHORIZATION)
-            .iter()
-            .map(|value| value.as_bytes());
-        let place = parts.uri.path().to_owned();
-        let credential = Credential::of_header(values);
+        let credential = credential(&parts.headers);
         let refused = |detail: &str| {
-            let address = connections::peer().map(|peer| peer.ip());
-            admin.gateway.audit().refused(
-                RefusedWhat::Identity,
-                &place,
-                credential.id(),
-                address,
-                "admin key",
-            );
+            admin
+                .door
+                .record_unknown(parts.uri.path(), credential, "admin key");
             Refusal::new(StatusCode::UNAUTHORIZED, detail)
         };
         let text = match credential {

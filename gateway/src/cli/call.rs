@@ -229,11 +229,15 @@ fn listed(started: &App) -> anyhow::Result<Vec<Value>> {
 pub(super) fn caller(started: &App) -> anyhow::Result<Caller> {
     let key = key();
     let credential = key.as_deref().map_or(Credential::None, Credential::Key);
-    let caller = started.gateway.identities().resolve(credential);
-    caller.map_err(|refused| match refused {
+    identified(started, credential).map_err(|refused| match refused {
         Refused::Missing => anyhow::anyhow!("a key is needed: set WEIR_KEY"),
         refused => anyhow::anyhow!("WEIR_KEY: {}", refused.message()),
     })
+}
+
+/// Identifies the caller of a command.
+pub(super) fn identified(started: &App, credential: Credential<'_>) -> Result<Caller, Refused> {
+    started.gateway.identities().resolve(credential)
 }
 
 /// Parses the words; `None` if help was asked for and printed.

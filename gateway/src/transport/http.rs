@@ -1,16 +1,14 @@
 //! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`, `/mcp/view/<view>`; the same lists in words: `/llms.txt`; plain HTTP:
 //! `/rest/<contract>/<tool>`; `/healthz`.
 
-mod access;
-mod body;
 pub(crate) mod connections;
-mod door;
 mod forms;
 mod head_timer;
 mod legacy;
 mod llms;
 pub(crate) mod metrics;
 mod modern;
+mod plain;
 mod reply;
 mod rest;
 mod running;
@@ -20,7 +18,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use axum::{
     Router,
     extract::{Path, Request, State},
-    http::{HeaderMap, HeaderValue, Method, Uri, header::AUTHORIZATION, request::Parts},
+    http::{HeaderMap, Method, Uri, request::Parts},
     response::{IntoResponse as _, Redirect, Response},
     routing::{any, get},
 };
@@ -31,9 +29,9 @@ use hyper::{
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use weir_audit::RefusedWhat;
 use weir_contracts::name::check_contract;
 
+use super::front_door::{Admitted, FrontDoor, Rules, Surface};
 use crate::{
     era::{
         Era,
@@ -42,18 +40,17 @@ use crate::{
         sessions::{SessionId, Sessions},
     },
     gateway::Gateway,
-    identity::Credential,
+    identity::Refused,
     methods::{Endpoint, RequestScope, Subscriptions},
     wire::{self, Body, Malformed, Message, RpcError},
 };
 
-pub use self::access::check as check_access;
 pub(crate) use self::rest::openapi_document;
 
 /// The state that all connections share.
 struct Server {
     gateway: Arc<Gateway>,
-    access: access::Current,
+    door: Arc<FrontDoor>,
     sessions: Sessions,
     calls: Cancellations<(SessionId, Box<str>)>,
     subscriptions: Subscriptions,
@@ -71,8 +68,10 @@ pub async fn serve(
     let config = gateway.config();
     let http = &config.http;
     let ending = CancellationToken::new();
+    let local = listener.local_addr()?;
+    let door = Arc::new(FrontDoor::new(&gateway, local, Rules::public)?);
     let server = Arc::new(Server {
-        access: access::Current::new(&gateway, listener.local_addr()?)?,
+        door: door.clone(),
         sessions: Sessions::new(http.sessions_max, Duration::from_secs(http.session_idle_s)),
         calls: Cancellations::default(),
         subscriptions: Subscriptions::new(http.streams_max, ending.clone()),
@@ -88,7 +87,7 @@ pub async fn serve(
                 .map_or(0, |server| server.subscriptions.len())
         },
     );
-    let scrape = metrics::router(&gateway, listener.local_addr()?, true)?;
+    let scrape = metrics::router(&gateway, door, local, true);
     let routes = TowerToHyperService::new(router(server.clone()).merge(scrape));
     let service = service_fn({
         let server = server.clone();
@@ -190,17 +189,16 @@ async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Respons
             ));
         }
     };
-    let origin = match server.access.check(request.uri(), request.headers()) {
-        Ok(origin) => origin,
-        Err(refused) => return reply::refusal(&refused.error),
+    let (head, _) = request.into_parts();
+    let visit = match server.door.visit(&head, || head.uri.path().to_owned()) {
+        Ok(visit) => visit,
+        Err(error) => return reply::refusal(&error),
     };
-    let mut response = match *request.method() {
-        Method::OPTIONS => access::preflight(request.headers(), origin.is_some()),
+    let mut response = match head.method {
+        Method::OPTIONS => visit.preflight(),
         _ => reply::no_sign_in(status),
     };
-    if let Some(origin) = origin {
-        access::expose(response.headers_mut(), origin);
-    }
+    visit.expose(response.headers_mut());
     response
 }
 
@@ -224,77 +222,51 @@ async fn view(
     answer(&server, Endpoint::View(view.into()), request).await
 }
 
-/// Answers a request. Host and Origin come first, whatever the method; CORS headers go on whatever the answer.
+/// Answers a request to an endpoint of MCP.
 async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    let origin = match server.access.check(&head.uri, &head.headers) {
-        Ok(origin) => origin,
-        Err(refused) => {
-            let address = connections::peer().map(|peer| peer.ip());
-            let place = endpoint.to_string();
-            server.gateway.audit().refused(
-                RefusedWhat::Request,
-                &place,
-                None,
-                address,
-                refused.what,
-            );
-            return reply::refusal(&refused.error);
-        }
+    let surface = Mcp(&endpoint);
+    let enter = async |admitted: Admitted<'_>, body| match head.method {
+        Method::POST => post(server, admitted, &endpoint, &head, body).await,
+        Method::GET => legacy::get(server, admitted, &endpoint, &head.headers),
+        _ => legacy::delete(
+            server,
+            &admitted.into_scope(endpoint.clone()),
+            &head.headers,
+        ),
     };
-    let mut response = match head.method {
-        Method::OPTIONS => access::preflight(&head.headers, origin.is_some()),
-        Method::POST | Method::GET | Method::DELETE => {
-            let authorization = head
-                .headers
-                .get_all(AUTHORIZATION)
-                .iter()
-                .map(HeaderValue::as_bytes);
-            let credential = Credential::of_header(authorization);
-            match server.gateway.identities().resolve(credential) {
-                Err(refused) => {
-                    let place = endpoint.to_string();
-                    let (id, reason) = (credential.id(), refused.to_string());
-                    let address = connections::peer().map(|peer| peer.ip());
-                    server.gateway.audit().refused(
-                        RefusedWhat::Identity,
-                        &place,
-                        id,
-                        address,
-                        &reason,
-                    );
-                    let body = match head.method {
-                        Method::POST => body::read_of_unknown_caller(&head.headers, body).await,
-                        _ => None,
-                    };
-                    reply::unauthorized(
-                        refused,
-                        body.as_deref().and_then(wire::request_id).as_ref(),
-                    )
-                }
-                Ok(caller) => {
-                    let scope = RequestScope {
-                        gateway: server.gateway.clone(),
-                        endpoint: endpoint.of(&caller),
-                        caller,
-                        transport: "http",
-                        client: None,
-                    };
-                    match head.method {
-                        Method::POST => post(server, scope, &head, body).await,
-                        Method::GET => legacy::get(server, scope, &head.headers),
-                        _ => legacy::delete(server, &scope, &head.headers),
-                    }
-                }
-            }
-        }
-        _ => reply::not_allowed("GET, POST, DELETE, OPTIONS"),
-    };
-    if let Some(origin) = origin {
-        access::expose(response.headers_mut(), origin);
-    }
+    let mut response = server.door.answer(&surface, &head, body, enter).await;
     give_back(head.headers, response.headers_mut());
     response
+}
+
+/// An endpoint of MCP at the door.
+struct Mcp<'e>(&'e Endpoint);
+
+impl Surface for Mcp<'_> {
+    fn place(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn methods(&self) -> Option<&'static str> {
+        Some("GET, POST, DELETE, OPTIONS")
+    }
+
+    fn names_requests(&self) -> bool {
+        true
+    }
+
+    fn refusal(&self, error: &RpcError) -> Response {
+        reply::refusal(error)
+    }
+
+    fn not_allowed(&self, allowed: &'static str) -> Response {
+        reply::not_allowed(allowed)
+    }
+
+    fn unauthorized(&self, refused: Refused, body: Option<&[u8]>) -> Response {
+        reply::unauthorized(refused, body.and_then(wire::request_id).as_ref())
+    }
 }
 
 /// Gives a header map back: hyper reads a connection's next request into the map of this answer's headers, so that
@@ -307,20 +279,16 @@ fn give_back(mut asked: HeaderMap, answered: &mut HeaderMap) {
 
 async fn post(
     server: &Arc<Server>,
-    scope: RequestScope,
+    admitted: Admitted<'_>,
+    endpoint: &Endpoint,
     head: &Parts,
     body: axum::body::Body,
 ) -> Response {
-    let bytes = match body::read(
-        &head.headers,
-        body,
-        server.gateway.config().http.body_max_bytes,
-    )
-    .await
-    {
+    let bytes = match admitted.read(&head.headers, body).await {
         Ok(bytes) => bytes,
         Err(error) => return reply::refusal(&error),
     };
+    let scope = admitted.into_scope(endpoint.clone());
     match Body::read(&bytes) {
         Ok(Body::One(message)) => one(server, scope, &head.headers, message).await,
         Ok(Body::Batch(elements)) => {

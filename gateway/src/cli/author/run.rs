@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::{Grant, PluginConfig};
 
-use super::super::{Failure, block_on, draft, start};
+use super::super::{Failure, block_on, call, draft, start};
 use crate::{
     app::App,
     call::{CallRequest, Content, Endpoint, Unasked, call_tool},
@@ -194,7 +194,7 @@ impl Outcome {
 
 /// Calls one tool as anybody's client would.
 pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcome {
-    let caller = match started.gateway.identities().resolve(Credential::None) {
+    let caller = match call::identified(started, Credential::None) {
         Ok(caller) => caller,
         Err(refused) => {
             let text = refused.message().to_string();

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use axum::{
     body::Body,
     extract::{Path, Request, State},
-    http::{HeaderValue, Method, header},
+    http::{HeaderValue, Method, header, request::Parts},
     response::Response,
 };
 use weir_contracts::page;
 
 use super::{
     Server,
-    door::{self, not_allowed, refusal},
+    plain::{self, not_allowed, refusal},
     rest,
 };
-use crate::{catalogue::Endpoint, identity::Caller};
+use crate::{catalogue::Endpoint, identity::Caller, transport::front_door::Admitted};
 
 pub(super) async fn index(
     State(server): State<Arc<Server>>,
@@ -38,7 +38,7 @@ pub(super) async fn index(
             tools,
         )))
     };
-    door::FORMS.page(&server, &contract, request, show).await
+    plain::FORMS.page(&server, &contract, request, show).await
 }
 
 pub(super) async fn tool(
@@ -47,17 +47,17 @@ pub(super) async fn tool(
     request: Request,
 ) -> Response {
     let name = contract.clone();
-    let answer = async |caller: Caller, head: axum::http::request::Parts, body| match head.method {
-        Method::POST => rest::call(&server, caller, contract, tool, head, body).await,
+    let enter = async |admitted: Admitted<'_>, head: &Parts, body| match head.method {
+        Method::POST => rest::call(&server, admitted, contract, tool, head, body).await,
         Method::GET | Method::HEAD => {
-            if let Err(error) = door::within_rate(&server, &caller, head.uri.path()) {
+            if let Err(error) = admitted.within_rate(head.uri.path()) {
                 return refusal(&error);
             }
             let snapshot = server.gateway.snapshot();
             match snapshot.catalogue.tool(
                 &Endpoint::Contract(contract.as_str().into()),
                 &tool,
-                caller.access(),
+                admitted.caller().access(),
             ) {
                 Some(tool) => html(page::tool(&tool.tool)),
                 None => rest::unknown_tool(&tool).into_response(),
@@ -65,7 +65,7 @@ pub(super) async fn tool(
         }
         _ => not_allowed("GET, HEAD, POST, OPTIONS"),
     };
-    door::FORMS.admitted(&server, &name, request, answer).await
+    plain::FORMS.answer(&server, &name, request, enter).await
 }
 
 pub(super) fn html(page: String) -> Response {

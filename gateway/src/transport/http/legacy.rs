@@ -12,7 +12,7 @@ use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::{Server, door, reply};
+use super::{Server, reply};
 use crate::{
     era::{
         batch::Batch,
@@ -20,7 +20,8 @@ use crate::{
         names_modern,
         sessions::{Session, SessionId},
     },
-    methods::{self, Answer, Call, CallChannel, Changes, Client, Reply, RequestScope},
+    methods::{self, Answer, Call, CallChannel, Changes, Client, Endpoint, Reply, RequestScope},
+    transport::front_door::Admitted,
     wire::{self, GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
 };
 
@@ -167,10 +168,16 @@ pub(super) async fn batch(
 }
 
 /// Returns the stream of a session's notifications. Without a session there is nothing to stream, which clients expect.
-pub(super) fn get(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap) -> Response {
+pub(super) fn get(
+    server: &Arc<Server>,
+    admitted: Admitted<'_>,
+    endpoint: &Endpoint,
+    headers: &HeaderMap,
+) -> Response {
     if names_modern(headers) || !headers.contains_key(SESSION_HEADER) {
         return reply::not_allowed("POST");
     }
+    let scope = admitted.into_scope(endpoint.clone());
     let session = match LegacyContext::of(server, &scope, headers) {
         Ok(LegacyContext {
             session: Some(session),
@@ -179,8 +186,8 @@ pub(super) fn get(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap
         Ok(_) => return reply::not_allowed("POST"),
         Err(error) => return reply::refusal(&error),
     };
-    if let Err(error) = door::within_rate(server, &scope.caller, &format!("GET {}", scope.endpoint))
-    {
+    let place = format!("GET {}", scope.endpoint);
+    if let Err(error) = server.door.within_rate(&scope.caller, &place) {
         return reply::refusal(&error);
     }
     let (ended, stream) = match session.take_stream(|| server.subscriptions.admit(&scope.caller)) {

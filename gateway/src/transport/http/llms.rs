@@ -5,19 +5,20 @@ use std::sync::Arc;
 use axum::{
     body::Body,
     extract::{Path, Request, State},
-    http::{HeaderValue, Method, header},
+    http::{HeaderValue, header},
     response::Response,
 };
-use weir_audit::RefusedWhat;
 
-use super::{Server, access, connections, door, reply};
+use super::{Server, reply};
 use crate::{
-    identity::Credential,
+    identity::Refused,
     methods::{Endpoint, RequestScope},
+    transport::front_door::{Admitted, Surface},
+    wire::RpcError,
 };
 
 pub(super) async fn all(State(server): State<Arc<Server>>, request: Request) -> Response {
-    answer(&server, Endpoint::All, &request)
+    answer(&server, Endpoint::All, request).await
 }
 
 pub(super) async fn contract(
@@ -25,12 +26,12 @@ pub(super) async fn contract(
     Path(contract): Path<String>,
     request: Request,
 ) -> Response {
-    answer(&server, Endpoint::Contract(contract.into()), &request)
+    answer(&server, Endpoint::Contract(contract.into()), request).await
 }
 
 /// Answers for the contract `view`, which is a name that a contract may have.
 pub(super) async fn contract_view(State(server): State<Arc<Server>>, request: Request) -> Response {
-    answer(&server, Endpoint::Contract("view".into()), &request)
+    answer(&server, Endpoint::Contract("view".into()), request).await
 }
 
 pub(super) async fn view(
@@ -38,59 +39,46 @@ pub(super) async fn view(
     Path(view): Path<String>,
     request: Request,
 ) -> Response {
-    answer(&server, Endpoint::View(view.into()), &request)
+    answer(&server, Endpoint::View(view.into()), request).await
 }
 
 /// Answers with the page. Host, Origin and the key meet the same rules as where MCP is spoken.
-fn answer(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
-    let origin = match server.access.check(request.uri(), request.headers()) {
-        Ok(origin) => origin,
-        Err(refused) => {
-            refuse(server, RefusedWhat::Request, request, None, refused.what);
-            return reply::refusal(&refused.error);
-        }
+async fn answer(server: &Server, endpoint: Endpoint, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let path = head.uri.path();
+    let enter = async |admitted: Admitted<'_>, _| match admitted.within_rate(path) {
+        Ok(()) => page(&admitted.into_scope(endpoint)),
+        Err(error) => reply::refusal(&error),
     };
-    let mut response = match *request.method() {
-        Method::OPTIONS => access::preflight(request.headers(), origin.is_some()),
-        Method::GET | Method::HEAD => page(server, endpoint, request),
-        _ => reply::not_allowed("GET, HEAD, OPTIONS"),
-    };
-    if let Some(origin) = origin {
-        access::expose(response.headers_mut(), origin);
-    }
-    response
+    server.door.answer(&Words(path), &head, body, enter).await
 }
 
-fn page(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
-    let authorization = request
-        .headers()
-        .get_all(header::AUTHORIZATION)
-        .iter()
-        .map(HeaderValue::as_bytes);
-    let credential = Credential::of_header(authorization);
-    let caller = match server.gateway.identities().resolve(credential) {
-        Ok(caller) => caller,
-        Err(refused) => {
-            refuse(
-                server,
-                RefusedWhat::Identity,
-                request,
-                credential.id(),
-                &refused.to_string(),
-            );
-            return reply::unauthorized(refused, None);
-        }
-    };
-    if let Err(error) = door::within_rate(server, &caller, request.uri().path()) {
-        return reply::refusal(&error);
+/// A page in words at the door, by its path.
+struct Words<'p>(&'p str);
+
+impl Surface for Words<'_> {
+    fn place(&self) -> String {
+        self.0.to_owned()
     }
-    let scope = RequestScope {
-        gateway: server.gateway.clone(),
-        endpoint: endpoint.of(&caller),
-        caller,
-        transport: "http",
-        client: None,
-    };
+
+    fn methods(&self) -> Option<&'static str> {
+        Some("GET, HEAD, OPTIONS")
+    }
+
+    fn refusal(&self, error: &RpcError) -> Response {
+        reply::refusal(error)
+    }
+
+    fn not_allowed(&self, allowed: &'static str) -> Response {
+        reply::not_allowed(allowed)
+    }
+
+    fn unauthorized(&self, refused: Refused, _: Option<&[u8]>) -> Response {
+        reply::unauthorized(refused, None)
+    }
+}
+
+fn page(scope: &RequestScope) -> Response {
     match scope.listing() {
         Ok(listing) => {
             let mut response = Response::new(Body::from(listing.llms().to_owned()));
@@ -108,12 +96,4 @@ fn page(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
         }
         Err(error) => reply::refusal(&error),
     }
-}
-
-fn refuse(server: &Server, what: RefusedWhat, request: &Request, id: Option<&str>, reason: &str) {
-    let address = connections::peer().map(|peer| peer.ip());
-    server
-        .gateway
-        .audit()
-        .refused(what, request.uri().path(), id, address, reason);
 }

@@ -7,14 +7,18 @@ use axum::{
     extract::{Request, State},
     http::{
         HeaderMap, HeaderValue, StatusCode,
-        header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE},
+        header::{CONTENT_TYPE, WWW_AUTHENTICATE},
     },
     response::{IntoResponse as _, Response},
     routing::get,
 };
 
-use super::{access, reply};
-use crate::{gateway::Gateway, identity::Credential, scrape};
+use super::reply;
+use crate::{
+    gateway::Gateway,
+    scrape,
+    transport::front_door::{FrontDoor, credential, is_own},
+};
 
 /// The headers that proxies add to a request.
 const OF_PROXIES: [&str; 5] = [
@@ -29,54 +33,50 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 struct Scrape {
     gateway: Arc<Gateway>,
-    access: access::Current,
+    door: Arc<FrontDoor>,
     /// The listener is reached from this machine alone.
     loopback: bool,
     /// The listener is that of the agents, in front of which a proxy may stand.
     is_public: bool,
 }
 
-/// Returns the router of a listener. `local` is the address that it listens on, and `is_public` says whether agents call
-/// there.
+/// Returns the router of a listener with its door. `local` is the address that it listens on, and `is_public` says whether
+/// agents call there.
 pub(crate) fn router(
     gateway: &Arc<Gateway>,
+    door: Arc<FrontDoor>,
     local: SocketAddr,
     is_public: bool,
-) -> anyhow::Result<Router> {
-    let access = access::Current::new(gateway, local)?;
+) -> Router {
     let asked = Scrape {
         gateway: gateway.clone(),
-        access,
+        door,
         loopback: local.ip().is_loopback(),
         is_public,
     };
-    Ok(Router::new()
+    Router::new()
         .route("/metrics", get(answer))
-        .with_state(Arc::new(asked)))
+        .with_state(Arc::new(asked))
 }
 
 async fn answer(State(asked): State<Arc<Scrape>>, request: Request) -> Response {
     let metrics = asked.gateway.metrics();
+    let (head, _) = request.into_parts();
     if !metrics.are_guarded() {
         if !asked.loopback {
             return refused("metrics are open on loopback alone; set `token` under [metrics]");
         }
         // A page in a browser on this machine is not this machine.
-        if let Err(refused) = asked.access.check(request.uri(), request.headers()) {
-            return reply::refusal(&refused.error);
+        if let Err(error) = asked.door.visit(&head, || "/metrics".to_owned()) {
+            return reply::refusal(&error);
         }
-        if asked.is_behind_proxy(request.headers()) {
+        if asked.is_behind_proxy(&head.headers) {
             return refused(
                 "metrics are open to this machine alone, and a proxy stands in front; set `token` under [metrics]",
             );
         }
     }
-    let values = request
-        .headers()
-        .get_all(AUTHORIZATION)
-        .iter()
-        .map(HeaderValue::as_bytes);
-    match metrics.admit(Credential::of_header(values)) {
+    match metrics.admit(credential(&head.headers)) {
         true => ([(CONTENT_TYPE, TEXT)], scrape::text(&asked.gateway)).into_response(),
         false => refused("send `Authorization: Bearer` with the token of [metrics]"),
     }
@@ -88,9 +88,7 @@ impl Scrape {
     fn is_behind_proxy(&self, headers: &HeaderMap) -> bool {
         let http = &self.gateway.config().http;
         let is_expected = self.is_public && (!http.hosts.is_empty() || http.public_url.is_some());
-        is_expected
-            || !access::is_own(headers)
-            || OF_PROXIES.iter().any(|name| headers.contains_key(*name))
+        is_expected || !is_own(headers) || OF_PROXIES.iter().any(|name| headers.contains_key(*name))
     }
 }
 

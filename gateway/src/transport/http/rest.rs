@@ -19,9 +19,9 @@ use weir_contracts::{
 };
 
 use super::{
-    Server, body,
-    door::{self, not_allowed, refusal},
-    forms, reply, running,
+    Server, forms,
+    plain::{self, not_allowed, refusal},
+    reply, running,
 };
 use crate::{
     call::{CallRequest, Content, ToolResult, Unasked, call_tool},
@@ -30,6 +30,7 @@ use crate::{
     gateway::Gateway,
     identity::Caller,
     methods::{self, CallChannel, CallMessages},
+    transport::front_door::Admitted,
     wire::RpcError,
 };
 
@@ -62,26 +63,27 @@ pub(super) async fn tool(
     request: Request,
 ) -> Response {
     let (server, name) = (&server, contract.clone());
-    door::REST
-        .admitted(server, &name, request, async |caller, head, body| {
-            call(server, caller, contract, tool, head, body).await
-        })
-        .await
+    let enter = async |admitted: Admitted<'_>, head: &Parts, body| {
+        call(server, admitted, contract, tool, head, body).await
+    };
+    plain::REST.answer(server, &name, request, enter).await
 }
 
 /// Answers one call, for whoever may come in.
 pub(super) async fn call(
     server: &Server,
-    caller: Caller,
+    admitted: Admitted<'_>,
     contract: String,
     tool: String,
-    head: Parts,
+    head: &Parts,
     body: Body,
 ) -> Response {
     let snapshot = server.gateway.snapshot();
     let endpoint = Endpoint::Contract(contract.into());
-    let known = snapshot.catalogue.tool(&endpoint, &tool, caller.access());
-    let arguments = match arguments(server, known, &head, body).await {
+    let known = snapshot
+        .catalogue
+        .tool(&endpoint, &tool, admitted.caller().access());
+    let arguments = match arguments(&admitted, known, head, body).await {
         Ok(arguments) => arguments,
         Err(refused) => return refused,
     };
@@ -93,7 +95,7 @@ pub(super) async fn call(
     let trace = trace.map(ToOwned::to_owned);
     let call = Call {
         gateway: server.gateway.clone(),
-        caller,
+        caller: admitted.into_caller(),
         endpoint,
         tool,
         arguments,
@@ -119,7 +121,7 @@ pub(super) async fn document(
         let document = openapi_document(&server.gateway, caller, &contract)?;
         Some(reply::json(200, document.into_bytes()))
     };
-    door::REST.page(&server, &contract, request, show).await
+    plain::REST.page(&server, &contract, request, show).await
 }
 
 /// Answers `GET /rest/<contract>/`: the tools as a page to read.
@@ -134,7 +136,7 @@ pub(super) async fn reference(
         })?;
         Some(forms::html(page))
     };
-    door::REFERENCE
+    plain::REFERENCE
         .page(&server, &contract, request, show)
         .await
 }
@@ -185,7 +187,7 @@ fn described(
 
 /// Returns the arguments as JSON. A tool that is unknown is left to the call, which records that somebody asked for it.
 async fn arguments(
-    server: &Server,
+    admitted: &Admitted<'_>,
     tool: Option<&Arc<CatalogueTool>>,
     head: &Parts,
     body: Body,
@@ -213,12 +215,7 @@ async fn arguments(
             if has_no_body {
                 return Ok("{}".to_owned());
             }
-            let bytes = body::read(
-                &head.headers,
-                body,
-                server.gateway.config().http.body_max_bytes,
-            )
-            .await;
+            let bytes = admitted.read(&head.headers, body).await;
             let bytes = bytes.map_err(|error| refusal(&error))?;
             match serde_json::from_slice::<&RawValue>(&bytes) {
                 Ok(raw) if raw.get().starts_with('{') => Ok(raw.get().to_owned()),

@@ -167,7 +167,7 @@ fn events(messages: impl Stream<Item = Value> + Send + 'static) -> Response {
     let mut response = Response::new(Body::from_stream(events));
     response.headers_mut().insert(
         "content-type",
-        HeaderValue::from_static("text/event-stream"),
+        axum::http::HeaderValue::from_static("text/event-stream"),
     );
     response
 }

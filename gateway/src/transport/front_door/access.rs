@@ -24,7 +24,8 @@ use crate::{
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 
-pub(super) struct Access {
+struct Access {
+    section: &'static str,
     hosts: Vec<Authority>,
     origins: Vec<Origin>,
     listen: Option<IpAddr>,
@@ -62,16 +63,52 @@ pub(super) struct Refused {
 pub(super) struct Current {
     gateway: Arc<Gateway>,
     local: SocketAddr,
+    rules: fn(&Config) -> Rules<'_>,
     made: ArcSwap<(Arc<Config>, Access)>,
 }
 
+/// The hosts and origins of one listener, as configured.
+pub struct Rules<'c> {
+    /// The section of the configuration that has them.
+    section: &'static str,
+    hosts: &'c [String],
+    origins: &'c [String],
+    public_url: Option<&'c str>,
+}
+
+impl Rules<'_> {
+    /// Returns the rules of the listener for agents.
+    pub fn public(config: &Config) -> Rules<'_> {
+        Self::http(&config.http)
+    }
+
+    /// Returns the rules of the admin listener.
+    pub fn admin(config: &Config) -> Rules<'_> {
+        Self::public(config)
+    }
+
+    fn http(http: &config::Http) -> Rules<'_> {
+        Rules {
+            section: "http",
+            hosts: &http.hosts,
+            origins: &http.origins,
+            public_url: http.public_url.as_deref(),
+        }
+    }
+}
+
 impl Current {
-    pub(super) fn new(gateway: &Arc<Gateway>, local: SocketAddr) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        gateway: &Arc<Gateway>,
+        local: SocketAddr,
+        rules: fn(&Config) -> Rules<'_>,
+    ) -> anyhow::Result<Self> {
         let config = Arc::clone(&gateway.config());
-        let access = Access::new(&config.http, local)?;
+        let access = Access::new(&rules(&config), local)?;
         Ok(Self {
             gateway: gateway.clone(),
             local,
+            rules,
             made: ArcSwap::from_pointee((config, access)),
         })
     }
@@ -85,7 +122,7 @@ impl Current {
         let config = self.gateway.config();
         // A configuration is taken over only when these rules can be made of it.
         if !Arc::ptr_eq(&self.made.load().0, &config)
-            && let Ok(access) = Access::new(&config.http, self.local)
+            && let Ok(access) = Access::new(&(self.rules)(&config), self.local)
         {
             self.made.store(Arc::new((Arc::clone(&config), access)));
         }
@@ -95,36 +132,43 @@ impl Current {
 
 /// Checks that `hosts`, `origins` and `public_url` can be read.
 pub fn check(http: &config::Http) -> anyhow::Result<()> {
-    Access::new(http, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).map(drop)
+    let local = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+    Access::new(&Rules::http(http), local).map(drop)
 }
 
 impl Access {
-    pub(super) fn new(http: &config::Http, local: SocketAddr) -> anyhow::Result<Self> {
+    fn new(rules: &Rules<'_>, local: SocketAddr) -> anyhow::Result<Self> {
+        let section = rules.section;
         let mut hosts = Vec::new();
-        for host in &http.hosts {
+        for host in rules.hosts {
             let host = Authority::parse(host).with_context(|| {
                 format!(
-                    "[http] hosts: `{host}` is not a host name or address with an optional port"
+                    "[{section}] hosts: `{host}` is not a host name or address with an optional port"
                 )
             })?;
             hosts.push(host);
         }
         let mut origins = Vec::new();
-        for origin in &http.origins {
+        for origin in rules.origins {
             let origin = Origin::parse(origin).with_context(|| {
-                format!("[http] origins: `{origin}` is not an origin such as https://app.example")
+                format!(
+                    "[{section}] origins: `{origin}` is not an origin such as https://app.example"
+                )
             })?;
             origins.push(origin);
         }
-        if let Some(url) = &http.public_url {
+        if let Some(url) = rules.public_url {
             let (host, origin) = public(url).with_context(|| {
-                format!("[http] public_url: `{url}` is not a URL such as https://mcp.example/mcp")
+                format!(
+                    "[{section}] public_url: `{url}` is not a URL such as https://mcp.example/mcp"
+                )
             })?;
             hosts.push(host);
             origins.push(origin);
         }
         let listen = Some(local.ip().to_canonical()).filter(|address| !address.is_unspecified());
         Ok(Self {
+            section,
             hosts,
             origins,
             listen,
@@ -170,8 +214,9 @@ impl Access {
             false => Err(RpcError::refused(
                 403,
                 format!(
-                    "the Origin `{}` may not call; allow it in the config: [http] origins",
-                    shown(text)
+                    "the Origin `{}` may not call; allow it in the config: [{}] origins",
+                    shown(text),
+                    self.section
                 ),
             )),
         }
@@ -183,8 +228,9 @@ impl Access {
             false => Err(RpcError::refused(
                 403,
                 format!(
-                    "the Host `{}` is not served here; allow it in the config: [http] hosts",
-                    shown(text)
+                    "the Host `{}` is not served here; allow it in the config: [{}] hosts",
+                    shown(text),
+                    self.section
                 ),
             )),
         }
@@ -337,7 +383,7 @@ pub(super) fn expose(response: &mut HeaderMap, origin: &HeaderValue) {
 }
 
 /// Returns `true` if the request is for this machine by a name of loopback.
-pub(super) fn is_own(headers: &HeaderMap) -> bool {
+pub(in crate::transport) fn is_own(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
         .and_then(|host| Authority::parse(host.to_str().ok()?));

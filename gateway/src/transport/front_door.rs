@@ -1,0 +1,289 @@
+//! The front door of a listener: decides who comes in. Host and Origin come first, then the key, the rate and the bytes of
+//! the body; refusals are recorded in the trail, and a page of an allowed origin may read the answer (CORS).
+//!
+//! Each listener has one door. What is behind it says how it answers refusals ([`Surface`]) and gets its caller as
+//! [`Admitted`], which only the door makes.
+
+mod access;
+mod body;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderValue, Method, header::AUTHORIZATION, request::Parts},
+    response::Response,
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use tokio::time::Instant;
+use weir_audit::RefusedWhat;
+
+pub(super) use self::access::is_own;
+pub use self::access::{Rules, check as check_access};
+use super::http::connections;
+use crate::{
+    config::Config,
+    gateway::Gateway,
+    identity::{Caller, Credential, Refused},
+    methods::{Endpoint, RequestScope},
+    wire::RpcError,
+};
+
+/// The bound on a path that is recorded.
+const PLACE_MAX_CHARS: usize = 200;
+
+pub struct FrontDoor {
+    gateway: Arc<Gateway>,
+    access: access::Current,
+}
+
+/// What is asked for behind a door, and the form in which it refuses.
+pub(super) trait Surface {
+    /// Returns the place as the trail names it.
+    fn place(&self) -> String;
+
+    /// Returns the answer if nothing is served here.
+    fn closed(&self, _config: &Config) -> Option<Response> {
+        None
+    }
+
+    /// Returns the methods that are answered, as `Allow` has them. `None`: the surface decides itself.
+    fn methods(&self) -> Option<&'static str>;
+
+    /// Returns `true` if a browser asks the person for the key, as the password of HTTP's Basic scheme.
+    fn asks_people(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if the refusal of an unknown caller names the request by the `id` in its body.
+    fn names_requests(&self) -> bool {
+        false
+    }
+
+    fn refusal(&self, error: &RpcError) -> Response;
+
+    /// Returns the answer to another method than those.
+    fn not_allowed(&self, allowed: &'static str) -> Response;
+
+    /// Returns the answer to an unknown caller. `body` is that of a POST, where refusals name requests.
+    fn unauthorized(&self, refused: Refused, body: Option<&[u8]>) -> Response;
+
+    /// Adds headers to every answer behind the door. `is_exposed`: a page of another origin reads it.
+    fn complete(&self, _headers: &mut HeaderMap, _is_exposed: bool) {}
+}
+
+/// A request whose Host and Origin may call.
+pub(crate) struct Visit<'d, 'h> {
+    door: &'d FrontDoor,
+    head: &'h Parts,
+    origin: Option<&'h HeaderValue>,
+}
+
+/// A caller that the door let in. It is what a handler needs to answer.
+pub(super) struct Admitted<'d> {
+    door: &'d FrontDoor,
+    caller: Caller,
+}
+
+impl FrontDoor {
+    /// Creates the door of a listener. `local` is the address that it listens on; `rules` picks its hosts and origins of the
+    /// configuration in effect.
+    pub fn new(
+        gateway: &Arc<Gateway>,
+        local: SocketAddr,
+        rules: fn(&Config) -> Rules<'_>,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            access: access::Current::new(gateway, local, rules)?,
+            gateway: gateway.clone(),
+        })
+    }
+
+    /// Answers a request to `surface`. `enter` answers a known caller.
+    pub(super) async fn answer(
+        &self,
+        surface: &impl Surface,
+        head: &Parts,
+        body: Body,
+        enter: impl AsyncFnOnce(Admitted<'_>, Body) -> Response,
+    ) -> Response {
+        let visit = match self.visit(head, || surface.place()) {
+            Ok(visit) => visit,
+            Err(error) => return surface.refusal(&error),
+        };
+        if let Some(closed) = surface.closed(&self.gateway.config()) {
+            return closed;
+        }
+        let allowed = surface.methods();
+        let mut response = match &head.method {
+            &Method::OPTIONS => visit.preflight(),
+            method if allowed.is_some_and(|allowed| !names(allowed, method)) => {
+                surface.not_allowed(allowed.unwrap_or_default())
+            }
+            method => match visit.admit(surface).await {
+                Ok(admitted) => enter(admitted, body).await,
+                Err(refused) => {
+                    let body = match *method {
+                        Method::POST if surface.names_requests() => {
+                            body::read_of_unknown_caller(&head.headers, body).await
+                        }
+                        _ => None,
+                    };
+                    surface.unauthorized(refused, body.as_deref())
+                }
+            },
+        };
+        visit.expose(response.headers_mut());
+        surface.complete(response.headers_mut(), visit.origin.is_some());
+        response
+    }
+
+    /// Checks Host and Origin. `place` is where the request leads, for the trail.
+    pub(crate) fn visit<'d, 'h>(
+        &'d self,
+        head: &'h Parts,
+        place: impl FnOnce() -> String,
+    ) -> Result<Visit<'d, 'h>, RpcError> {
+        match self.access.check(&head.uri, &head.headers) {
+            Ok(origin) => Ok(Visit {
+                door: self,
+                head,
+                origin,
+            }),
+            Err(refused) => {
+                self.record(RefusedWhat::Request, &place(), None, refused.what);
+                Err(refused.error)
+            }
+        }
+    }
+
+    /// Records that no holder of a key is known.
+    pub(crate) fn record_unknown(&self, place: &str, credential: Credential<'_>, reason: &str) {
+        self.record(RefusedWhat::Identity, place, credential.id(), reason);
+    }
+
+    /// Takes a request from the rate of its agent.
+    pub(super) fn within_rate(&self, caller: &Caller, place: &str) -> Result<(), RpcError> {
+        self.gateway
+            .buckets()
+            .request(caller, Instant::now().into_std())
+            .map_err(|wait| {
+                self.gateway.audit().refused_rate(place, &caller.agent);
+                RpcError::rate_limited(wait)
+            })
+    }
+
+    fn record(&self, what: RefusedWhat, place: &str, key_id: Option<&str>, reason: &str) {
+        let address = connections::peer().map(|peer| peer.ip());
+        let place: String = place.chars().take(PLACE_MAX_CHARS).collect();
+        self.gateway
+            .audit()
+            .refused(what, &place, key_id, address, reason);
+    }
+}
+
+impl<'d> Visit<'d, '_> {
+    /// Answers what a browser asks before it sends the request itself.
+    pub(super) fn preflight(&self) -> Response {
+        access::preflight(&self.head.headers, self.origin.is_some())
+    }
+
+    /// Lets a page of an allowed origin read the answer.
+    pub(super) fn expose(&self, response: &mut HeaderMap) {
+        if let Some(origin) = self.origin {
+            access::expose(response, origin);
+        }
+    }
+
+    /// Identifies the caller. Another kind of credential than keys is another source of grants in `identity`; its challenge
+    /// is that of `Refused`.
+    async fn admit(&self, surface: &impl Surface) -> Result<Admitted<'d>, Refused> {
+        let password = match surface.asks_people() {
+            true => password(&self.head.headers),
+            false => None,
+        };
+        let credential = match &password {
+            Some(password) => Credential::Key(password),
+            None => credential(&self.head.headers),
+        };
+        match self.door.gateway.identities().resolve(credential) {
+            Ok(caller) => Ok(Admitted {
+                door: self.door,
+                caller,
+            }),
+            Err(refused) => {
+                self.door
+                    .record_unknown(&surface.place(), credential, &refused.to_string());
+                Err(refused)
+            }
+        }
+    }
+}
+
+impl Admitted<'_> {
+    pub(super) fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    pub(super) fn into_caller(self) -> Caller {
+        self.caller
+    }
+
+    /// Returns the scope of a request to an endpoint of MCP.
+    pub(super) fn into_scope(self, endpoint: Endpoint) -> RequestScope {
+        RequestScope {
+            gateway: self.door.gateway.clone(),
+            endpoint: endpoint.of(&self.caller),
+            caller: self.caller,
+            transport: "http",
+            client: None,
+        }
+    }
+
+    /// Takes a page or a document from the rate of its agent: it counts as a request.
+    pub(super) fn within_rate(&self, place: &str) -> Result<(), RpcError> {
+        self.door.within_rate(&self.caller, place)
+    }
+
+    /// Records that the caller sees nothing at this place.
+    pub(super) fn record_hidden(&self, place: &str) {
+        self.door
+            .gateway
+            .audit()
+            .refused_access(place, &self.caller.agent);
+    }
+
+    /// Reads the body of a POST.
+    pub(super) async fn read(&self, headers: &HeaderMap, body: Body) -> Result<Bytes, RpcError> {
+        body::read(
+            headers,
+            body,
+            self.door.gateway.config().http.body_max_bytes,
+        )
+        .await
+    }
+}
+
+/// Returns the credential of the `Authorization` header.
+pub(crate) fn credential(headers: &HeaderMap) -> Credential<'_> {
+    let values = headers.get_all(AUTHORIZATION).iter();
+    Credential::of_header(values.map(HeaderValue::as_bytes))
+}
+
+/// Returns the password of `Authorization: Basic …`; the key itself says whose it is.
+fn password(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (text, None) = (values.next()?.to_str().ok()?, values.next()) else {
+        return None;
+    };
+    let (scheme, encoded) = text.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    Some(decoded.split_once(':')?.1.to_owned())
+}
+
+fn names(allowed: &str, method: &Method) -> bool {
+    allowed.split(", ").any(|name| name == method.as_str())
+}

@@ -1,0 +1,201 @@
+//! What plain HTTP has at the front door: refusals are problems (RFC 9457), and people may show their key as a password.
+
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{HeaderMap, HeaderValue, Method, header, request::Parts},
+    response::Response,
+};
+
+use super::{
+    Server,
+    rest::{Answer, problem},
+};
+use crate::{
+    codes::Code,
+    config::{Config, Http},
+    identity::{Caller, Refused},
+    transport::front_door::{Admitted, Surface},
+    wire::RpcError,
+};
+
+/// A part of the listener that speaks plain HTTP.
+pub(super) struct Plain {
+    /// The first segment of its paths.
+    segment: &'static str,
+    is_open: fn(&Http) -> bool,
+    closed: &'static str,
+    /// Whether a browser asks the person for the key (as the password of HTTP's Basic scheme) and remembers it.
+    asks_people: bool,
+}
+
+pub(super) const REST: Plain = Plain {
+    segment: "rest",
+    is_open: |http| http.rest,
+    closed: "Tools are not served by plain HTTP: [http] rest is false.",
+    asks_people: false,
+};
+
+/// The page that describes them, which people open.
+pub(super) const REFERENCE: Plain = Plain {
+    asks_people: true,
+    ..REST
+};
+
+pub(super) const FORMS: Plain = Plain {
+    segment: "forms",
+    is_open: |http| http.forms,
+    closed: "Tools are not served as forms: [http] forms is false.",
+    asks_people: true,
+};
+
+/// One contract in such a part, at the door.
+struct PlainContract<'p> {
+    plain: &'p Plain,
+    place: String,
+}
+
+impl Plain {
+    /// Returns this part of a contract.
+    fn of(&self, contract: &str) -> PlainContract<'_> {
+        PlainContract {
+            plain: self,
+            place: format!("/{}/{contract}", self.segment),
+        }
+    }
+
+    /// Lets `enter` answer those who may come in. No cache may keep what it answers.
+    pub(super) async fn answer(
+        &self,
+        server: &Server,
+        contract: &str,
+        request: Request,
+        enter: impl AsyncFnOnce(Admitted<'_>, &Parts, Body) -> Response,
+    ) -> Response {
+        let (head, body) = request.into_parts();
+        let enter = async |admitted: Admitted<'_>, body| enter(admitted, &head, body).await;
+        let surface = self.of(contract);
+        server.door.answer(&surface, &head, body, enter).await
+    }
+
+    /// Answers with a page or a document of a contract, which takes from the rate of its agent. `show` returns `None` where
+    /// the caller sees no such contract.
+    pub(super) async fn page(
+        &self,
+        server: &Server,
+        contract: &str,
+        request: Request,
+        show: impl FnOnce(&Caller) -> Option<Response>,
+    ) -> Response {
+        let enter = async |admitted: Admitted<'_>, head: &Parts, _| {
+            if !is_read(&head.method) {
+                return not_allowed("GET, HEAD, OPTIONS");
+            }
+            let place = head.uri.path();
+            if let Err(error) = admitted.within_rate(place) {
+                return refusal(&error);
+            }
+            show(admitted.caller()).unwrap_or_else(|| {
+                admitted.record_hidden(place);
+                unknown_contract()
+            })
+        };
+        self.answer(server, contract, request, enter).await
+    }
+}
+
+impl Surface for PlainContract<'_> {
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn closed(&self, config: &Config) -> Option<Response> {
+        (!(self.plain.is_open)(&config.http))
+            .then(|| problem(404, "not_served", self.plain.closed.to_owned()).into_response())
+    }
+
+    fn methods(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn asks_people(&self) -> bool {
+        self.plain.asks_people
+    }
+
+    fn refusal(&self, error: &RpcError) -> Response {
+        refusal(error)
+    }
+
+    fn not_allowed(&self, allowed: &'static str) -> Response {
+        not_allowed(allowed)
+    }
+
+    fn unauthorized(&self, refused: Refused, _: Option<&[u8]>) -> Response {
+        let mut response = refusal(&RpcError::unauthorized(refused.message()));
+        let challenge = match self.plain.asks_people {
+            true => HeaderValue::from_static(
+                "Basic realm=\"weir: the key is the password\", charset=\"UTF-8\"",
+            ),
+            false => HeaderValue::from_static(refused.challenge()),
+        };
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, challenge);
+        response
+    }
+
+    fn complete(&self, headers: &mut HeaderMap, is_exposed: bool) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if is_exposed {
+            let exposed = HeaderValue::from_static("Weir-Receipt, Retry-After, WWW-Authenticate");
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+        }
+    }
+}
+
+/// Returns `true` if a page or a document is asked for; of a HEAD the answer goes without its body.
+pub(super) fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+/// Answers that the caller sees no such contract.
+fn unknown_contract() -> Response {
+    problem(
+        404,
+        "unknown_contract",
+        "No such contract is served here.".to_owned(),
+    )
+    .into_response()
+}
+
+/// Returns the answer to a request that is refused before there is a call.
+pub(super) fn refusal(error: &RpcError) -> Response {
+    let code = match error.status {
+        429 => Code::RateLimited.label(),
+        _ => "refused",
+    };
+    let answer = problem(error.status, code, error.message.to_string());
+    let mut response = Answer {
+        retry_after_s: error.retry_after_s,
+        ..answer
+    }
+    .into_response();
+    if matches!(error.status, 401 | 403 | 408 | 413 | 415) {
+        // The body, or the rest of it, is not waited for.
+        response
+            .headers_mut()
+            .insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+pub(super) fn not_allowed(allow: &'static str) -> Response {
+    let mut response = refusal(&RpcError::refused(
+        405,
+        format!("the methods allowed here are {allow}"),
+    ));
+    response
+        .headers_mut()
+        .insert(header::ALLOW, HeaderValue::from_static(allow));
+    response
+}
