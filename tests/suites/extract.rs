@@ -533,6 +533,7 @@ fn a_client_is_connected_and_taken_back() {
         command
             .env("HOME", home)
             .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_STATE_HOME")
             .env_remove("CODEX_HOME");
         run(command)
     };
@@ -581,7 +582,7 @@ fn a_client_is_connected_and_taken_back() {
     let settings = home.join(".gemini/settings.json");
     let mine = "{\n  // my own\n  \"theme\": \"dark\"\n}\n";
     fs::write(&settings, mine).expect("settings");
-    let (code, _, err) = connect(&[
+    let (code, out, err) = connect(&[
         "gemini",
         "--url",
         "http://127.0.0.1:8484/mcp",
@@ -589,16 +590,18 @@ fn a_client_is_connected_and_taken_back() {
         "Authorization: Bearer k",
     ]);
     assert_eq!(code, 0, "{err}");
+    let backup = out.split(" is what it was").next().expect("it is named");
+    assert!(
+        Path::new(backup).starts_with(home.join(".local/state")),
+        "{out}"
+    );
     let written = fs::read_to_string(&settings).expect("settings");
     assert!(
         written.contains("// my own")
             && written.contains("\"httpUrl\": \"http://127.0.0.1:8484/mcp\""),
         "{written}"
     );
-    assert_eq!(
-        fs::read_to_string(home.join(".gemini/settings.json.weir-backup")).expect("a backup"),
-        mine
-    );
+    assert_eq!(fs::read_to_string(backup).expect("a backup"), mine);
     assert_eq!(connect(&["gemini", "--undo"]).0, 0);
     assert_eq!(
         fs::read_to_string(&settings).expect("settings"),

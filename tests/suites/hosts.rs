@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::TcpListener,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -76,28 +76,34 @@ impl Home {
 
     /// Runs `weir` in this home. Returns what it prints.
     fn run(&self, words: &[&str]) -> String {
+        let (is_ok, out, err) = self.try_in(self.folder.path(), words);
+        assert!(is_ok, "{} {words:?}: {out}{err}", self.client);
+        out
+    }
+
+    /// Runs `weir` in a folder. Returns whether it succeeds, and what it prints to stdout and stderr.
+    fn try_in(&self, folder: &Path, words: &[&str]) -> (bool, String, String) {
         let mut command = Command::new(place::binary("weir"));
         command
             .args(words)
             .env("HOME", self.folder.path())
             .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_STATE_HOME")
             .env_remove("CODEX_HOME");
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
             command.env_remove(name);
         }
         let output = command
-            .current_dir(self.folder.path())
+            .current_dir(folder)
             .stdin(Stdio::null())
             .output()
             .expect("weir starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
-        let (out, err) = (text(output.stdout), text(output.stderr));
-        assert!(
+        (
             output.status.success(),
-            "{} {words:?}: {out}{err}",
-            self.client
-        );
-        out
+            text(output.stdout),
+            text(output.stderr),
+        )
     }
 
     /// Lets Weir be started by the client.
@@ -121,13 +127,24 @@ impl Home {
         fs::read_to_string(&self.file).expect("the configuration is there")
     }
 
+    /// Returns the file in which Weir keeps what was there before it wrote.
     fn backup(&self) -> PathBuf {
-        PathBuf::from(format!("{}.weir-backup", self.file.display()))
+        self.kept("weir-backup")
     }
 
     /// Returns the file in which Weir keeps what was there before it changed an entry of its own.
     fn last_backup(&self) -> PathBuf {
-        PathBuf::from(format!("{}.weir-backup-last", self.file.display()))
+        self.kept("weir-backup-last")
+    }
+
+    /// Finds a file of Weir's in the user's state folder. It is of one client alone, since this home has no other.
+    fn kept(&self, ending: &str) -> PathBuf {
+        let folder = self.folder.path().join(".local/state/weir/clients");
+        let files = fs::read_dir(&folder).into_iter().flatten();
+        let mut files = files.map(|file| file.expect("a file").path());
+        files
+            .find(|file| file.extension().is_some_and(|is| is == ending))
+            .unwrap_or(folder.join("none"))
     }
 
     fn edit(&self, edit: impl FnOnce(String) -> String) -> String {
@@ -440,5 +457,166 @@ fn what_a_client_writes_while_the_endpoint_is_asked_is_not_lost() {
                 .contains("\"better\""),
             "{client}"
         );
+    }
+}
+
+/// Each client with a file of projects.
+const PROJECTS: [(&str, &str); 6] = [
+    ("claude-code", ".mcp.json"),
+    ("cursor", ".cursor/mcp.json"),
+    ("vscode", ".vscode/mcp.json"),
+    ("codex", ".codex/config.toml"),
+    ("gemini", ".gemini/settings.json"),
+    ("zed", ".zed/settings.json"),
+];
+
+const URL: [&str; 2] = ["--url", "http://127.0.0.1:1/mcp"];
+
+/// A cloned repository may hold links to wherever its author likes.
+#[test]
+fn a_link_of_a_project_is_not_followed() {
+    let home = Home::of("zed", HOSTS[8].1);
+    let private = home.folder.path().join("private");
+    for (client, lies_at) in PROJECTS {
+        let connect = [&["connect", client, "--project"][..], &URL].concat();
+        let undo = ["connect", client, "--project", "--undo"];
+        let links = ["the file", "its folder", "its backup", "a dangling file"];
+        for (number, link) in links.into_iter().enumerate() {
+            let project = home.folder.path().join(format!("{client}-{number}"));
+            let file = project.join(lies_at);
+            let folder = file.parent().expect("a folder");
+            let theirs = home.folder.path().join(format!("theirs-{client}-{number}"));
+            fs::create_dir_all(&project).expect("a project");
+            fs::create_dir_all(&theirs).expect("a folder elsewhere");
+            fs::write(&private, "mine = 1\n").expect("written");
+            match link {
+                "its folder" if folder == project => continue,
+                "its folder" => symlink(&theirs, folder).expect("a link"),
+                "the file" => {
+                    fs::create_dir_all(folder).expect("a folder");
+                    symlink(&private, &file).expect("a link");
+                }
+                "a dangling file" => {
+                    fs::create_dir_all(folder).expect("a folder");
+                    symlink(theirs.join("new"), &file).expect("a link");
+                }
+                _ => {
+                    fs::create_dir_all(folder).expect("a folder");
+                    for ending in ["weir-backup", "weir-backup-last"] {
+                        let backup = format!("{}.{ending}", file.display());
+                        symlink(&private, backup).expect("a link");
+                    }
+                }
+            }
+            let is_harmless = link == "its backup";
+            for (words, print) in [(&connect[..], false), (&connect, true), (&undo, false)] {
+                let words = [words, if print { &["--print"] } else { &[] }].concat();
+                let (is_ok, out, err) = home.try_in(&project, &words);
+                let shown = format!("{client} {link} {words:?}: {out}{err}");
+                assert_eq!(is_ok, is_harmless, "{shown}");
+                assert!(is_ok || err.contains("it is a link"), "{shown}");
+                assert!(!out.contains("mine"), "{shown}");
+            }
+            let now = fs::read_to_string(&private).expect("it is there");
+            assert_eq!(now, "mine = 1\n", "{client}: {link}");
+            let made = fs::read_dir(&theirs).expect("a folder").count();
+            assert_eq!(made, 0, "{client}: {link}");
+            let all: Vec<_> = fs::read_dir(&project).expect("a folder").collect();
+            assert!(all.len() <= 3, "nothing is left: {client} {link} {all:?}");
+        }
+    }
+}
+
+/// What was in a project's file is kept in the user's state folder, where the project does not take it along.
+#[test]
+fn a_project_is_connected_and_left_as_it_was() {
+    let home = Home::of("zed", HOSTS[8].1);
+    for (client, lies_at) in PROJECTS {
+        let project = home.folder.path().join(client);
+        let file = project.join(lies_at);
+        fs::create_dir_all(&project).expect("a project");
+        let connect = [&["connect", client, "--project"][..], &URL].concat();
+        let (is_ok, out, err) = home.try_in(&project, &connect);
+        assert!(is_ok, "{client}: {out}{err}");
+        let now = fs::read_to_string(&file).expect("it is made");
+        assert!(now.contains(URL[1]), "{client}: {now}");
+        assert!(home.backup().exists(), "{client}");
+        let (is_ok, out, err) = home.try_in(&project, &["connect", client, "--project", "--undo"]);
+        assert!(is_ok && !file.exists(), "{client}: {out}{err}");
+        assert!(!home.backup().exists(), "{client}");
+    }
+}
+
+/// Programs for dotfiles put links into a home.
+#[test]
+fn a_link_of_the_user_is_followed_to_a_file_of_their_own_below_home_alone() {
+    for home in Home::all() {
+        let client = home.client;
+        if client == "claude-desktop" {
+            continue; // it takes no URL
+        }
+        let connect = [&["connect", client][..], &URL].concat();
+        let undo = ["connect", client, "--undo"];
+        let dotfiles = home.folder.path().join("dotfiles");
+        fs::create_dir_all(&dotfiles).expect("a folder");
+        let real = dotfiles.join("kept");
+        fs::rename(&home.file, &real).expect("moved");
+        symlink(&real, &home.file).expect("a link");
+        let (is_ok, out, err) = home.try_in(home.folder.path(), &connect);
+        let real_path = real.canonicalize().expect("it is there");
+        assert!(
+            is_ok && err.contains(&real_path.display().to_string()),
+            "{client}: it is named: {out}{err}"
+        );
+        assert!(
+            home.file.is_symlink() && home.now().contains(URL[1]),
+            "{client}"
+        );
+        home.run(&undo);
+        assert_eq!(
+            fs::read_to_string(&real).expect("kept"),
+            home.before,
+            "{client}"
+        );
+
+        let elsewhere = tempfile::tempdir().expect("a folder");
+        let outside = elsewhere.path().join("file");
+        fs::rename(&real, &outside).expect("moved");
+        for target in [&outside, &elsewhere.path().join("none")] {
+            fs::remove_file(&home.file).expect("a link");
+            symlink(target, &home.file).expect("a link");
+            for words in [&connect[..], &undo] {
+                let (is_ok, out, err) = home.try_in(home.folder.path(), words);
+                assert!(!is_ok && out.is_empty(), "{client} {words:?}: {out}{err}");
+                assert!(err.contains("below your home folder"), "{client}: {err}");
+            }
+        }
+        assert_eq!(
+            fs::read_to_string(&outside).expect("kept"),
+            home.before,
+            "{client}"
+        );
+        assert!(!elsewhere.path().join("none").exists(), "{client}");
+    }
+}
+
+/// Clients read the last of two members of one name, and the first would be edited.
+#[test]
+fn a_configuration_with_a_member_twice_is_left_alone() {
+    for home in Home::all().filter(|home| !["codex", "claude-desktop"].contains(&home.client)) {
+        let text = home.before.trim_end().strip_suffix('}').expect("an object");
+        let twice = format!(
+            "{}, \"theme\": 1, \"theme\": 2}}\n",
+            text.trim_end().trim_end_matches(',')
+        );
+        fs::write(&home.file, &twice).expect("written");
+        let words = [&["connect", home.client][..], &URL].concat();
+        let (is_ok, out, err) = home.try_in(home.folder.path(), &words);
+        assert!(
+            !is_ok && err.contains("`theme` stands twice"),
+            "{}: {out}{err}",
+            home.client
+        );
+        assert_eq!(home.now(), twice);
     }
 }

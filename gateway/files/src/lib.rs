@@ -3,6 +3,8 @@
 //! Files that these functions have written outlive the machine when they return: the bytes are synced before the move,
 //! and the folder after it. They wait for the disk, so that a large file is written on a thread that may wait.
 
+mod held_folder;
+
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError},
     io::{self, ErrorKind, Read as _, Write as _},
@@ -15,6 +17,8 @@ use std::{
 
 use rustix::fs::OFlags;
 use tempfile::{Builder, NamedTempFile};
+
+pub use self::held_folder::{HeldFolder, HeldText};
 
 /// The users that may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +99,13 @@ pub fn create_folder(path: &Path, bits: u32) -> io::Result<()> {
 /// another user can be read and removed by it then. Nobody but root can do this, and need not; where root may not, what it
 /// made stays its own.
 pub fn hand_over(made: &File, folder: &Path) {
-    let (Ok(owner), Ok(made_by)) = (fs::metadata(folder), made.metadata()) else {
+    if let Ok(owner) = fs::metadata(folder) {
+        hand_over_as(made, &owner);
+    }
+}
+
+fn hand_over_as(made: &File, owner: &fs::Metadata) {
+    let Ok(made_by) = made.metadata() else {
         return;
     };
     if made_by.uid() == 0 && owner.uid() != 0 {

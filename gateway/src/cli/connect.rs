@@ -1,14 +1,11 @@
 //! `weir connect`: writes Weir into a client's configuration, and takes it out again.
 
 use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
 };
 
-use anyhow::Context as _;
 use clap::Args;
 use reqwest::StatusCode;
 use weir_state::State;
@@ -16,7 +13,7 @@ use weir_upstream::{Failure, Kind};
 
 use super::{
     Done, block_on, call,
-    hosts::{self, Entry, Host},
+    hosts::{self, ClientFile, Entry, Host},
 };
 use crate::config;
 
@@ -62,6 +59,13 @@ pub(super) struct Connect {
 impl Connect {
     pub(super) fn run(self) -> Done {
         let file = self.file().map_err(anyhow::Error::new)?;
+        if file.is_linked() {
+            eprintln!(
+                "note: {} is a link; the file is {}",
+                file.shown(),
+                file.real_path().display()
+            );
+        }
         if self.undo {
             return self.undo(&file);
         }
@@ -69,7 +73,7 @@ impl Connect {
         let entry = self.client.entry(&reached).map_err(anyhow::Error::new)?;
         // The endpoint may take seconds to answer, and a client that runs writes to its file: it is read after that.
         let needs_key = self.needs_key(&reached) && !hosts::has_key(&entry);
-        let before = hosts::text(&file).map_err(anyhow::Error::new)?;
+        let before = file.text().map_err(anyhow::Error::new)?;
         let after = hosts::put(
             self.client,
             before.as_deref().unwrap_or_default(),
@@ -85,12 +89,12 @@ impl Connect {
             return Ok(ExitCode::SUCCESS);
         }
         if before.as_ref() == Some(&after) {
-            println!("{} already names `{}` so", file.display(), self.name);
+            println!("{} already names `{}` so", file.shown(), self.name);
             return Ok(ExitCode::SUCCESS);
         }
         self.back_up(&file, before.as_deref().unwrap_or_default())?;
-        if hosts::text(&file).map_err(anyhow::Error::new)? != before {
-            let expected = format!("{} to stay as it was read", file.display());
+        if file.text().map_err(anyhow::Error::new)? != before {
+            let expected = format!("{} to stay as it was read", file.shown());
             let failure = Failure::new(
                 Kind::Start,
                 expected,
@@ -101,10 +105,10 @@ impl Connect {
             )
             .into());
         }
-        write(&file, &after, Some(&file))?;
+        file.write(&after).map_err(anyhow::Error::new)?;
         println!(
             "{} names `{}` now; restart the client, or let it read its servers again",
-            file.display(),
+            file.shown(),
             self.name
         );
         Ok(ExitCode::SUCCESS)
@@ -112,36 +116,35 @@ impl Connect {
 
     /// Keeps what the file was before Weir wrote to it, for `--undo`: nothing, where there was none. Apart from that it keeps
     /// what the file was before an entry of ours changes, since somebody may have put a key into it.
-    fn back_up(&self, file: &Path, before: &str) -> anyhow::Result<()> {
+    fn back_up(&self, file: &ClientFile, before: &str) -> anyhow::Result<()> {
         let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
         let is_named = hosts::find(self.client, before, &self.name)
             .map_err(told)?
             .is_some();
-        let (first, last) = (beside(file, BACKUP), beside(file, LAST_BACKUP));
-        let kept = hosts::text(&first).map_err(anyhow::Error::new)?;
-        let backup = if is_named && kept.is_some() {
-            &last
-        } else {
-            &first
+        let (first, last) = (file.backup(BACKUP)?, file.backup(LAST_BACKUP)?);
+        let kept = first.text()?;
+        let backup = match is_named && kept.is_some() {
+            true => &last,
+            false => {
+                if let Some(kept) = kept.filter(|kept| kept != before) {
+                    last.write(&kept)?; // it may have what is nowhere else
+                }
+                &first
+            }
         };
-        if let Some(kept) = kept.filter(|kept| backup == &first && kept != before) {
-            write(&last, &kept, Some(file))?; // it may have what is nowhere else
-        }
-        write(backup, before, Some(file))?;
+        backup.write(before)?;
         if !before.is_empty() {
-            println!("{} is what it was", backup.display());
+            println!("{} is what it was", backup.shown());
         }
         Ok(())
     }
 
     /// Restores the whole file if nothing but our entry was changed since, to the byte. Otherwise only the entry is removed,
     /// or becomes again what it was before Weir wrote to it, and the backup stays.
-    fn undo(&self, file: &Path) -> Done {
-        let (client, name, shown) = (self.client, &*self.name, file.display());
+    fn undo(&self, file: &ClientFile) -> Done {
+        let (client, name, shown) = (self.client, &*self.name, file.shown());
         let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
-        let now = hosts::text(file)
-            .map_err(anyhow::Error::new)?
-            .unwrap_or_default();
+        let now = file.text().map_err(anyhow::Error::new)?.unwrap_or_default();
         let entry = hosts::find(client, &now, name)
             .map_err(told)?
             .unwrap_or_default();
@@ -149,8 +152,12 @@ impl Connect {
             println!("{shown} does not name `{name}`");
             return Ok(ExitCode::SUCCESS);
         };
-        let backup = beside(file, BACKUP);
-        let kept = hosts::text(&backup).map_err(anyhow::Error::new)?;
+        let [backup, last_backup] = [BACKUP, LAST_BACKUP].map(|ending| file.backup(ending));
+        let (backup, last_backup) = (
+            backup.map_err(anyhow::Error::new)?,
+            last_backup.map_err(anyhow::Error::new)?,
+        );
+        let kept = backup.text().map_err(anyhow::Error::new)?;
         let earlier = kept
             .as_deref()
             .and_then(|kept| hosts::find(client, kept, name).ok().flatten());
@@ -162,20 +169,16 @@ impl Connect {
         };
         if let Some(kept) = kept.as_ref().filter(|kept| is_else_unchanged(kept)) {
             // Where there was no file, none stays. One that is a link was there, with nothing in it.
-            let is_ours = kept.is_empty() && !file.is_symlink();
-            match is_ours {
-                true => {
-                    fs::remove_file(file).with_context(|| format!("{shown} cannot be removed"))?
-                }
-                false => write(file, kept, Some(file))?,
-            }
-            for backup in [backup, beside(file, LAST_BACKUP)]
-                .iter()
-                .filter(|backup| backup.exists())
-            {
-                fs::remove_file(backup)
-                    .with_context(|| format!("{} cannot be removed", backup.display()))?;
-            }
+            let is_ours = kept.is_empty() && !file.is_linked();
+            let written = if is_ours {
+                file.remove()
+            } else {
+                file.write(kept)
+            };
+            written
+                .and_then(|()| backup.remove())
+                .and_then(|()| last_backup.remove())
+                .map_err(anyhow::Error::new)?;
             match is_ours {
                 true => println!(
                     "{shown} is removed: there was none, or nothing in it, before Weir wrote to it"
@@ -189,34 +192,31 @@ impl Connect {
         }
         match earlier.filter(|earlier| *earlier != entry) {
             Some(earlier) => {
-                write(
-                    file,
-                    &hosts::put(client, &removed, name, &earlier).map_err(told)?,
-                    Some(file),
-                )?;
+                let with = hosts::put(client, &removed, name, &earlier).map_err(told)?;
+                file.write(&with).map_err(anyhow::Error::new)?;
                 println!(
                     "{shown} names `{name}` as it did before Weir wrote to it; everything else stays; {again}"
                 );
             }
             None => {
-                write(file, &removed, Some(file))?;
+                file.write(&removed).map_err(anyhow::Error::new)?;
                 println!("{shown} does not name `{name}` any more; everything else stays");
             }
         }
         if kept.is_some_and(|kept| !kept.is_empty()) {
             println!(
                 "{} is still what the file was before Weir wrote to it",
-                backup.display()
+                backup.shown()
             );
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn file(&self) -> Result<PathBuf, Failure> {
+    fn file(&self) -> Result<ClientFile, Failure> {
         if !self.project {
-            return self.client.user_file();
+            return ClientFile::of_user(&self.client.user_file()?);
         }
-        self.client.project_file().ok_or_else(|| {
+        let file = self.client.project_file().ok_or_else(|| {
             let name = self.client.name();
             Failure::new(
                 Kind::Start,
@@ -224,7 +224,8 @@ impl Connect {
                 format!("`{name}` has only the user's"),
             )
             .step("leave out --project")
-        })
+        })?;
+        ClientFile::in_project(&file)
     }
 
     fn entry(&self) -> Result<Entry, super::Failure> {
@@ -404,32 +405,11 @@ fn variable(name: &str) -> Result<String, String> {
     }
 }
 
-fn beside(file: &Path, ending: &str) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
-}
-
-fn unchanged(file: &Path, cause: &str) -> Failure {
+fn unchanged(file: &ClientFile, cause: &str) -> Failure {
     Failure::new(
         Kind::Start,
-        format!(
-            "{} to be a configuration that can be edited",
-            file.display()
-        ),
+        format!("{} to be a configuration that can be edited", file.shown()),
         cause,
     )
     .step("let the client itself read it, and mend what it complains of; nothing was written")
-}
-
-/// Writes the file whole or not at all, through a link to where it leads, with the permissions of `like`. Where there is no
-/// such file, only the user may read the new one: it may hold a key.
-pub(super) fn write(file: &Path, text: &str, like: Option<&Path>) -> anyhow::Result<()> {
-    let said = || format!("{} cannot be written", file.display());
-    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let bits = like
-        .and_then(|like| fs::metadata(like).ok())
-        .map(|about| about.permissions().mode());
-    let readers = bits.map_or(weir_files::Readers::Owner, weir_files::Readers::Bits);
-    weir_files::replace(&file, text.as_bytes(), readers).with_context(said)
 }

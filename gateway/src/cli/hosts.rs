@@ -1,6 +1,7 @@
 //! The MCP clients people have: where their configurations lie, and how they write a server down.
 
 mod edit;
+mod file;
 mod read;
 
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use serde_json::{Map, Value, json};
 use weir_upstream::{Failure, Kind, Target};
 
 pub(super) use self::edit::{find, put, remove};
+pub(super) use self::file::ClientFile;
 pub(super) use self::read::expanded;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -289,9 +291,11 @@ fn server_as(
     .step("use one of these names"))
 }
 
+/// The size up to which a configuration is read.
+const TEXT_MAX_BYTES: u64 = 16 << 20;
+
 /// Returns the text of a configuration; `None` if there is no such file.
 pub(super) fn text(file: &Path) -> Result<Option<String>, Failure> {
-    const MAX_BYTES: u64 = 16 << 20;
     let unreadable = |cause: String| {
         Failure::new(
             Kind::Start,
@@ -302,8 +306,10 @@ pub(super) fn text(file: &Path) -> Result<Option<String>, Failure> {
     match std::fs::metadata(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error.to_string())),
-        Ok(about) if about.len() > MAX_BYTES => {
-            return Err(unreadable(format!("it has more than {MAX_BYTES} bytes")));
+        Ok(about) if about.len() > TEXT_MAX_BYTES => {
+            return Err(unreadable(format!(
+                "it has more than {TEXT_MAX_BYTES} bytes"
+            )));
         }
         Ok(_) => {}
     }

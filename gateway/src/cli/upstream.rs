@@ -3,7 +3,9 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     io::{IsTerminal as _, Write as _},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -21,7 +23,7 @@ use weir_upstream::{Target as Server, Transport, Upstreams as Servers};
 use super::{
     Done, Failure,
     admin::{Api, Head, Target, cell, path, table, time},
-    block_on, child, connect, hosts,
+    block_on, child, hosts,
     lint::line,
     offered, start,
 };
@@ -290,7 +292,7 @@ impl Add {
             return Ok(ExitCode::FAILURE);
         }
         // What somebody else wrote to it meanwhile stays: it is read again.
-        connect::write(&file, &with_it()?, Some(&file))?;
+        write(&file, &with_it()?)?;
         println!("{} names `{}` now", file.display(), self.name);
         publish(&started, &self.name, offer).await?;
         if let Some(api) = reload(target, &file).await? {
@@ -610,7 +612,7 @@ fn remove(target: &Target, name: &str) -> Done {
     {
         return Err(anyhow!("{} does not name an upstream `{name}`", file.display()).into());
     }
-    connect::write(&file, &document.to_string(), Some(&file))?;
+    write(&file, &document.to_string())?;
     println!("{} does not name `{name}` any more", file.display());
     block_on(reload(target, &file))??;
     println!(
@@ -618,4 +620,13 @@ fn remove(target: &Target, name: &str) -> Done {
          it: see `weir contracts list`"
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the file whole or not at all, through a link to where it leads, with the permissions that it has.
+fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+    let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let bits = fs::metadata(&real).map(|about| about.permissions().mode());
+    let readers = bits.map_or(weir_files::Readers::Owner, weir_files::Readers::Bits);
+    weir_files::replace(&real, text.as_bytes(), readers)
+        .with_context(|| format!("{} cannot be written", file.display()))
 }

@@ -1,7 +1,9 @@
 //! Puts one server into a client's configuration, or removes it, without touching anything else: comments and order
 //! stay.
 
-use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use std::collections::BTreeSet;
+
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode, ObjectPropName};
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
@@ -199,8 +201,34 @@ fn merge_table(there: &mut dyn TableLike, members: &Map<String, Value>) {
     }
 }
 
+/// Refuses a text in which a member stands twice: clients read the last one, and the first one would be edited.
 fn json(text: &str) -> Result<CstRootNode, String> {
-    CstRootNode::parse(text, &Default::default()).map_err(|error| error.to_string())
+    let root = CstRootNode::parse(text, &Default::default()).map_err(|error| error.to_string())?;
+    if let Some(twice) = root.value().and_then(|value| member_twice(&value)) {
+        return Err(format!("`{twice}` stands twice in one object: leave one"));
+    }
+    Ok(root)
+}
+
+/// Returns the name of a member that an object has twice.
+fn member_twice(value: &CstNode) -> Option<String> {
+    if let Some(array) = value.as_array() {
+        return array.elements().iter().find_map(member_twice);
+    }
+    let mut names = BTreeSet::new();
+    for member in value.as_object()?.properties() {
+        let name = match member.name()? {
+            ObjectPropName::String(name) => name.decoded_value().unwrap_or_default(),
+            ObjectPropName::Word(name) => name.to_string(),
+        };
+        if let Some(twice) = member.value().as_ref().and_then(member_twice) {
+            return Some(twice);
+        }
+        if let Some(twice) = names.replace(name) {
+            return Some(twice);
+        }
+    }
+    None
 }
 
 fn toml(text: &str) -> Result<DocumentMut, String> {
@@ -371,6 +399,27 @@ LANG = "nb"
         let mut expected = entry;
         expected["http_headers"] = json!({ "X-Team": "a" });
         assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(expected)));
+    }
+
+    #[test]
+    fn a_member_that_stands_twice_is_refused() {
+        let server = json!({ "command": "s" });
+        for (text, twice) in [
+            (r#"{"mcpServers": {}, "mcpServers": {}}"#, "mcpServers"),
+            (r#"{"mcpServers": {}, "mcp\u0053ervers": {}}"#, "mcpServers"),
+            (r#"{"mcpServers": {"weir": {}, "weir": {}}}"#, "weir"),
+            (
+                r#"{"mcpServers": {"weir": {"command": "a", "command": "b"}}}"#,
+                "command",
+            ),
+            (r#"{"theme": [{"a": 1, "a": 2}]}"#, "a"),
+        ] {
+            let expected = format!("`{twice}` stands twice in one object: leave one");
+            let put = put(Host::Cursor, text, "weir", &server);
+            assert_eq!(put.as_ref(), Err(&expected), "{text}");
+            let removed = remove(Host::Cursor, text, "weir");
+            assert_eq!(removed.as_ref(), Err(&expected), "{text}");
+        }
     }
 
     #[test]
