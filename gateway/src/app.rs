@@ -104,6 +104,7 @@ impl App {
             connections.clone(),
         )?;
         if setup.process.is_some() {
+            warn_without_sandbox(&config);
             upstreams.take(opened.upstreams);
         }
         let cursors = Cursors::open(state)
@@ -300,6 +301,19 @@ async fn count_refusals(gateway: Arc<Gateway>) {
     loop {
         tokio::time::sleep(REFUSALS_INTERVAL).await;
         gateway.audit().count_refusals();
+    }
+}
+
+/// Logs that the commands of other servers can read what is this gateway's own, where the kernel cannot keep it from them.
+fn warn_without_sandbox(config: &Config) {
+    let mut commands = config.upstreams.values();
+    if commands.any(|upstream| upstream.url.is_none() && upstream.sandbox)
+        && !weir_upstream::can_keep_files()
+    {
+        tracing::warn!(
+            "this kernel has no Landlock (Linux 5.19): the commands in [upstreams] can read the state folder, the \
+             configuration and the files of secrets; run them as another user"
+        );
     }
 }
 

@@ -175,6 +175,7 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
     let _ = BUILT_IN.set(built_in); // once a process
     let _ = SOURCES.set(sources);
     end_with_the_reader();
+    deny_inspection();
     let matches = Cli::command()
         .long_version(long_version(built_in))
         .get_matches();
@@ -235,6 +236,14 @@ fn end_with_the_reader() {
         eprintln!("weir: the output cannot be written: {why}");
         std::process::exit(1);
     }));
+}
+
+/// Keeps other processes of this user, such as other servers and plugins, from reading the memory and the environment of this
+/// one. A program that is started begins without it, so that the guard and the host of native plugins, which are this
+/// program, come through here too. Root can read all the same.
+fn deny_inspection() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable); // it cannot fail for this process
 }
 
 fn long_version(built_in: BuiltIn) -> String {

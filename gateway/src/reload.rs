@@ -92,7 +92,8 @@ pub fn open(
             .hint(hint)
     });
     let mut left_out: Vec<Problem> = left_out.collect();
-    let (upstreams, wrong) = upstreams.resolve(&config.upstreams, &config.base);
+    let (upstreams, wrong) =
+        upstreams.resolve(&config.upstreams, &config.base, &config.kept_files());
     let without_secret = wrong.into_iter().map(|(name, what)| {
         places
             .problem(format!("/upstreams/{name}"), what)

@@ -3,6 +3,7 @@
 mod added;
 mod complaints;
 mod overlay;
+mod sandbox;
 mod sessions;
 
 use std::{

@@ -56,6 +56,19 @@ impl ConnectionConfig {
         *write
     }
 
+    /// Returns the files that its secrets are read from. A `ca` is none.
+    pub fn secret_files(&self, base: &Path) -> Vec<PathBuf> {
+        let values: Vec<&String> = match self {
+            Self::Sqlite { .. } | Self::Files { .. } => Vec::new(),
+            Self::Postgresql { url, .. } => vec![url],
+            Self::Http {
+                base_url, headers, ..
+            } => headers.values().chain([base_url]).collect(),
+        };
+        let files = values.iter().flat_map(|value| secret_files(value, base));
+        files.collect()
+    }
+
     /// Returns the configuration with every secret filled in and every path made whole. The error names the reference,
     /// never a value.
     pub(crate) fn resolved(&self, base: &Path) -> Result<Self, String> {
@@ -81,8 +94,26 @@ impl ConnectionConfig {
 
 /// Replaces the references to secrets. The error names the reference, never a value.
 pub fn resolve(value: &str, base: &Path) -> Result<String, String> {
+    replace(value, |reference| secret(reference, base))
+}
+
+/// Returns the files that [`resolve`] reads.
+pub fn secret_files(value: &str, base: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let noted = replace(value, |reference| {
+        files.extend(reference.strip_prefix("file:").map(|path| base.join(path)));
+        Ok(String::new())
+    });
+    noted.map_or_else(|_| Vec::new(), |_| files)
+}
+
+/// Replaces each reference by what `secret` makes of it.
+fn replace(
+    value: &str,
+    mut secret: impl FnMut(&str) -> Result<String, String>,
+) -> Result<String, String> {
     if value.starts_with("env:") || value.starts_with("file:") {
-        return secret(value, base);
+        return secret(value);
     }
     let mut resolved = String::with_capacity(value.len());
     let mut rest = value;
@@ -96,7 +127,7 @@ pub fn resolve(value: &str, base: &Path) -> Result<String, String> {
             return Err("`${` is never closed by `}`".to_owned());
         };
         resolved.push_str(&rest[..start]);
-        resolved.push_str(&secret(&rest[start + 2..start + length], base)?);
+        resolved.push_str(&secret(&rest[start + 2..start + length])?);
         rest = &rest[start + length + 1..];
     }
     resolved.push_str(rest);

@@ -38,6 +38,8 @@ use crate::{
 
 pub(super) type Upstreams = Head<Command>;
 
+/// The folder beside the configuration with the working folders of servers that were added.
+const FOLDERS: &str = "upstreams";
 /// The name of whoever agreed, in the history and the audit trail.
 const BY: &str = "cli";
 /// The time that a running gateway may take to look at a server that was added.
@@ -264,7 +266,12 @@ fn shown(target: &Target, upstream: &Value) {
 impl Add {
     async fn run(&self, target: &Target) -> Done {
         let file = target.settings().file();
-        let entry = self.entry()?;
+        let mut entry = self.entry()?;
+        let base = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let folder = self.choose_folder(&mut entry, base);
         let with_it = || {
             let before = hosts::text(&file)
                 .map_err(anyhow::Error::new)?
@@ -273,13 +280,13 @@ impl Add {
                 .with_context(|| format!("{} cannot be edited", file.display()))
         };
         let after = with_it()?;
-        let base = file
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
         let mut config = config::read(&file.display().to_string(), &after, base)?;
         target.settings().over(&mut config);
         let started = start::briefly(config, Some("upstream")).await?;
+        if let Some(folder) = &folder {
+            weir_files::create_folder(folder, 0o777)
+                .with_context(|| format!("{} cannot be made", folder.display()))?;
+        }
         let offer = self.look(&started).await?;
         say(&offer);
         if offer.compiled.contract.tools.is_empty() {
@@ -288,6 +295,9 @@ impl Add {
             );
         }
         if !self.yes && !agreed(&self.name)? {
+            if let Some(folder) = folder {
+                let _ = fs::remove_dir(folder); // what the server has put there stays
+            }
             println!("nothing was written");
             return Ok(ExitCode::FAILURE);
         }
@@ -316,6 +326,34 @@ impl Add {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Gives a command a working folder of its own beside the configuration, where it may make files, unless the entry has one
+    /// or the command names a file of the folder that is usual. Returns the folder.
+    fn choose_folder(&self, entry: &mut Table, base: &Path) -> Option<PathBuf> {
+        if entry.contains_key("folder") {
+            return None;
+        }
+        let is_there = |word: &str| {
+            let path = word.rsplit('=').next().unwrap_or_default();
+            !path.is_empty() && Path::new(path).is_relative() && base.join(path).exists()
+        };
+        let words = entry.get("command")?.as_array()?;
+        let words: Vec<&str> = words.iter().filter_map(toml_edit::Value::as_str).collect();
+        let mut named = words.iter().enumerate();
+        // A program without a folder is looked for on PATH.
+        let named = named.find(|(at, word)| (*at > 0 || word.contains('/')) && is_there(word));
+        let named = named.map(|(_, word)| (*word).to_owned());
+        if let Some(word) = named {
+            println!(
+                "it is started in {}, since its command names `{word}` there",
+                base.display()
+            );
+            return None;
+        }
+        let folder = Path::new(FOLDERS).join(&self.name);
+        entry.insert("folder", toml_edit::value(folder.display().to_string()));
+        Some(base.join(folder))
+    }
+
     async fn look(&self, started: &App) -> Result<Offer, Failure> {
         let config = started.gateway.config();
         let servers = Servers::new(child::words());
@@ -324,7 +362,7 @@ impl Add {
             .get(&self.name)
             .context("the entry is not read as it was written")?;
         let only = BTreeMap::from([(self.name.clone(), settings.clone())]);
-        let (resolved, wrong) = servers.resolve(&only, &config.base);
+        let (resolved, wrong) = servers.resolve(&only, &config.base, &config.kept_files());
         if let Some((_, what)) = wrong.into_iter().next() {
             return Err(anyhow!(what).into());
         }

@@ -36,6 +36,11 @@ impl Places {
         }
     }
 
+    /// Returns the name of the file, relative to the working folder.
+    pub(super) fn file(&self) -> &str {
+        &self.file
+    }
+
     /// Returns a problem of the file at a place in it, or at the nearest one around it that exists.
     pub fn problem(&self, place: impl Into<String>, message: impl Into<String>) -> Problem {
         let place = place.into();

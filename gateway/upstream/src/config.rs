@@ -12,8 +12,9 @@ use serde::{
     Deserialize, Deserializer,
     de::{Error, SeqAccess, Visitor},
 };
-use weir_connections::config::resolve;
+use weir_connections::config::{resolve, secret_files};
 
+use crate::sandbox::KeptFiles;
 use crate::settings::{Ask, Bounds, Command, Era, Settings, Target, Transport, Url};
 
 /// `url`, and the values of `env` and `headers`, may hold secrets by reference, as connections do: `env:NAME`, `file:path`,
@@ -30,6 +31,9 @@ pub struct UpstreamConfig {
     pub env: BTreeMap<String, String>,
     /// The folder in which the command is started; by default the folder of the configuration.
     pub folder: Option<PathBuf>,
+    /// Whether files of the gateway are kept from the command, where the kernel can. It gets no further rights then, so that
+    /// `sudo` does not work.
+    pub sandbox: bool,
     pub url: Option<String>,
     /// The headers sent with every request.
     pub headers: BTreeMap<String, String>,
@@ -124,6 +128,7 @@ impl Default for UpstreamConfig {
             args: Vec::new(),
             env: BTreeMap::new(),
             folder: None,
+            sandbox: true,
             url: None,
             headers: BTreeMap::new(),
             transport: None,
@@ -194,6 +199,7 @@ impl UpstreamConfig {
                 ("args", self.args.is_empty()),
                 ("env", self.env.is_empty()),
                 ("folder", self.folder.is_none()),
+                ("sandbox", self.sandbox),
             ];
             for (key, is_empty) in of_commands {
                 if !is_empty {
@@ -250,9 +256,21 @@ impl UpstreamConfig {
         self.contract.as_deref().unwrap_or(name)
     }
 
+    /// Returns the files that its secrets are read from.
+    pub fn secret_files(&self, base: &Path) -> Vec<PathBuf> {
+        let values = self.env.values().chain(self.headers.values());
+        let values = values.chain(&self.url).map(String::as_str);
+        values.flat_map(|value| secret_files(value, base)).collect()
+    }
+
     /// Returns the address of the server, with every secret filled in. `guard` has the words that start the guard of
-    /// children. The error names the reference, never a value.
-    pub(crate) fn target(&self, base: &Path, guard: &[OsString]) -> Result<Target, String> {
+    /// children, and `kept` what it keeps from them. The error names the reference, never a value.
+    pub(crate) fn target(
+        &self,
+        base: &Path,
+        guard: &[OsString],
+        kept: &KeptFiles,
+    ) -> Result<Target, String> {
         let resolved = |values: &BTreeMap<String, String>| {
             let each = values
                 .iter()
@@ -281,6 +299,11 @@ impl UpstreamConfig {
                 .collect(),
             folder: Some(base.join(self.folder.as_deref().unwrap_or(Path::new("")))),
             guard: guard.to_owned(),
+            kept: if self.sandbox {
+                kept.clone()
+            } else {
+                KeptFiles::default()
+            },
         }))
     }
 
@@ -403,7 +426,7 @@ mod tests {
             .env
             .insert("TOKEN".to_owned(), "env:WEIR_NO_SUCH_VARIABLE".to_owned());
         let error = config
-            .target(Path::new("."), &[])
+            .target(Path::new("."), &[], &KeptFiles::default())
             .expect_err("the variable is not set");
         assert!(error.contains("WEIR_NO_SUCH_VARIABLE"), "{error}");
         config.env.insert("TOKEN".to_owned(), "hunter2".to_owned());

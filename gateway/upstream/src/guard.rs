@@ -18,21 +18,36 @@ use rustix::{
 };
 use tokio::{process::Child, sync::oneshot, time::timeout};
 
+use crate::sandbox::{self, KeptFiles};
+
 /// The time that a child has after its stdin is closed, and again after TERM.
 pub(crate) const GRACE: Duration = Duration::from_millis(1_500);
 
 /// The same time, when nobody waits for the child any more.
 const ALONE: Duration = Duration::from_secs(1);
 
-/// Runs the command to its end; the exit code is the command's.
-pub fn guard(command: &[OsString]) -> ExitCode {
+/// Runs the command to its end; the exit code is the command's. Where the kernel can, files are kept from it.
+pub fn guard(command: &[OsString], kept: &KeptFiles) -> ExitCode {
     let Some((program, arguments)) = command.split_first() else {
         return ExitCode::from(64);
+    };
+    // Before any other thread: each begins with what its maker may do.
+    let variables = match sandbox::restrict(kept) {
+        Ok(variables) => variables,
+        Err(error) => {
+            eprintln!(
+                "weir: the server is not started, since the gateway's own files cannot be kept from it: {error}; \
+                 `sandbox = false` in its entry starts it without"
+            );
+            return ExitCode::from(126);
+        }
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let run = |runtime: tokio::runtime::Runtime| runtime.block_on(watch(program, arguments));
+    let mut command = tokio::process::Command::new(program);
+    command.args(arguments).envs(variables);
+    let run = |runtime: tokio::runtime::Runtime| runtime.block_on(watch(command));
     match runtime.and_then(run) {
         Ok(code) => std::process::exit(code), // the watching thread may still wait
         Err(error) => {
@@ -42,11 +57,9 @@ pub fn guard(command: &[OsString]) -> ExitCode {
     }
 }
 
-async fn watch(program: &OsString, arguments: &[OsString]) -> io::Result<i32> {
+async fn watch(mut command: tokio::process::Command) -> io::Result<i32> {
     let mut ended = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    let mut child = tokio::process::Command::new(program)
-        .args(arguments)
-        .spawn()?;
+    let mut child = command.spawn()?;
     let gone = when_gone(io::stdout());
     tokio::select! {
         status = child.wait() => {

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::
 
 use serde::Deserialize;
 
+use crate::sandbox::KeptFiles;
+
 /// The address of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -22,6 +24,8 @@ pub struct Command {
     /// The words that start [`guard`](crate::guard()), before which the command is put. Without it a child outlives us
     /// when we are killed, unless it watches its stdin.
     pub guard: Vec<OsString>,
+    /// What the guard keeps from the child.
+    pub kept: KeptFiles,
 }
 
 #[derive(Clone, PartialEq, Eq)]

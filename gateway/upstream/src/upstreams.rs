@@ -23,6 +23,7 @@ use crate::{
     list::Listed,
     listener::Listener,
     pool::{Key, Lease, Pool, Unready},
+    sandbox::KeptFiles,
     session,
     settings::{Settings, Target},
 };
@@ -156,15 +157,16 @@ impl Upstreams {
         }
     }
 
-    /// Returns the upstreams with every secret filled in, and the faults of the others.
+    /// Returns the upstreams with every secret filled in, and the faults of the others. `kept` is kept from commands.
     pub fn resolve(
         &self,
         configs: &BTreeMap<String, UpstreamConfig>,
         base: &Path,
+        kept: &KeptFiles,
     ) -> (Vec<Resolved>, Vec<(String, String)>) {
         let (mut resolved, mut wrong) = (Vec::new(), Vec::new());
         for (name, config) in configs {
-            match config.target(base, &self.guard) {
+            match config.target(base, &self.guard, kept) {
                 Ok(target) => resolved.push(Resolved {
                     name: name.clone(),
                     config: config.clone(),

@@ -20,7 +20,9 @@ use axum::{
 };
 use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
-use weir_upstream::{Asked, CallFailure, CallerRequest, Kind, Upstream, UpstreamConfig, Upstreams};
+use weir_upstream::{
+    Asked, CallFailure, CallerRequest, KeptFiles, Kind, Upstream, UpstreamConfig, Upstreams,
+};
 
 /// A server that can be another one from a moment on: of the modern era, or of the legacy one without what it knew.
 #[derive(Default)]
@@ -125,8 +127,8 @@ async fn start(is_modern: bool) -> (Arc<Server>, Arc<Upstream>) {
 
 fn upstream(config: UpstreamConfig) -> Arc<Upstream> {
     let upstreams = Upstreams::new(Vec::new());
-    let (resolved, wrong) =
-        upstreams.resolve(&BTreeMap::from([("it".to_owned(), config)]), Path::new("."));
+    let configs = BTreeMap::from([("it".to_owned(), config)]);
+    let (resolved, wrong) = upstreams.resolve(&configs, Path::new("."), &KeptFiles::default());
     assert_eq!(wrong, []);
     upstreams.take(resolved);
     upstreams.get("it").expect("it is there")

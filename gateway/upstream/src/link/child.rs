@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     path::Path,
     process::{ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
@@ -21,6 +21,7 @@ use crate::{
     error::{Failure, Kind},
     guard::GRACE,
     inbox::Inbox,
+    sandbox::KeptFiles,
     settings::Command,
 };
 
@@ -60,10 +61,14 @@ impl ChildLink {
                 .step(format!("install `{name}`, or give the path of its program"))
                 .step("look at PATH: a server sees PATH, HOME, LANG, TMPDIR and what it is given, nothing else"));
         }
-        let mut words: Vec<&OsString> = command.guard.iter().collect();
-        words.push(&command.program);
-        words.extend(&command.arguments);
-        let mut process = tokio::process::Command::new(words[0]);
+        let mut words = command.guard.clone();
+        if !words.is_empty() {
+            words.extend(command.kept.words());
+            words.push("--".into());
+        }
+        words.push(command.program.clone());
+        words.extend_from_slice(&command.arguments);
+        let mut process = tokio::process::Command::new(&words[0]);
         process
             .args(&words[1..])
             .env_clear()
@@ -303,14 +308,25 @@ fn not_started(name: &str, cause: &str) -> Failure {
 }
 
 fn ended(cause: String, stderr: &Stderr) -> Failure {
-    Failure::new(
+    let text = stderr.text();
+    let failure = Failure::new(
         Kind::Closed,
         "the server to keep running while it is used",
         cause,
     )
-    .stderr(&stderr.text())
+    .stderr(&text)
     .step("run the command in a terminal: it should wait for input, and print nothing")
-    .step("give it what it misses: arguments, or variables of its environment")
+    .step("give it what it misses: arguments, or variables of its environment");
+    let is_denied = ["EACCES", "EPERM", "ermission denied", "not permitted"]
+        .iter()
+        .any(|word| text.contains(word));
+    match stderr.is_sandboxed && is_denied {
+        true => failure.step(
+            "give it a `folder` of its own if it makes files beside the gateway's, or `sandbox = false` if it needs rights \
+             that it lost (docs/upstreams.md)",
+        ),
+        false => failure,
+    }
 }
 
 fn how_it_ended(status: Option<ExitStatus>) -> String {
@@ -341,6 +357,8 @@ fn is_there(command: &Command) -> bool {
 struct Stderr {
     bytes: Mutex<VecDeque<u8>>,
     secrets: Vec<String>,
+    /// Files of the gateway are kept from the child.
+    is_sandboxed: bool,
 }
 
 impl Stderr {
@@ -357,6 +375,7 @@ impl Stderr {
         Self {
             bytes: Mutex::default(),
             secrets,
+            is_sandboxed: command.kept != KeptFiles::default(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use axum::body::Bytes;
 use tokio::sync::{Mutex, mpsc};
-use weir_upstream::UpstreamConfig;
+use weir_upstream::{KeptFiles, UpstreamConfig};
 
 use super::*;
 
@@ -29,9 +29,11 @@ impl Shop {
             timeout_ms: 30_000,
             ..UpstreamConfig::default()
         };
-        let (resolved, wrong) = gateway
-            .upstreams()
-            .resolve(&[("up".to_owned(), config)].into(), Path::new("."));
+        let (resolved, wrong) = gateway.upstreams().resolve(
+            &[("up".to_owned(), config)].into(),
+            Path::new("."),
+            &KeptFiles::default(),
+        );
         assert_eq!(wrong, []);
         gateway.upstreams().take(resolved);
         let id = json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"] });

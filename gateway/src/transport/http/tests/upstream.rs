@@ -8,7 +8,7 @@ use std::{
 use axum::body::{Body, Bytes};
 use futures::{Stream, StreamExt as _, stream};
 use tokio::{net::TcpSocket, sync::Notify};
-use weir_upstream::{Ask, UpstreamConfig};
+use weir_upstream::{Ask, KeptFiles, UpstreamConfig};
 
 use super::*;
 
@@ -75,8 +75,8 @@ async fn started(is_modern: bool) -> (Running, Arc<Heard>, UpstreamConfig) {
 /// Serves the server as it is configured, as a reload does.
 fn take(server: &Running, config: &UpstreamConfig) {
     let upstreams = server.gateway.upstreams();
-    let (resolved, wrong) =
-        upstreams.resolve(&[("up".to_owned(), config.clone())].into(), Path::new("."));
+    let configs = [("up".to_owned(), config.clone())].into();
+    let (resolved, wrong) = upstreams.resolve(&configs, Path::new("."), &KeptFiles::default());
     assert_eq!(wrong, []);
     upstreams.take(resolved);
 }

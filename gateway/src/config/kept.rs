@@ -1,0 +1,41 @@
+//! The files that are kept from the processes of other servers.
+
+use weir_upstream::KeptFiles;
+
+use super::{Config, Folders};
+
+impl Config {
+    /// Returns what is kept from the processes of other servers. Who reads the state, the configuration or a secret can act
+    /// as its operator. What stands in the folders of contracts and plugins is served, so that it is not theirs to write.
+    pub fn kept_files(&self) -> KeptFiles {
+        let base = &self.base;
+        let mut hidden = vec![self.folders.state.clone(), self.places.file().into()];
+        let of_connections = self.connections.values();
+        hidden.extend(of_connections.flat_map(|connection| connection.secret_files(base)));
+        let of_upstreams = self.upstreams.values();
+        hidden.extend(of_upstreams.flat_map(|upstream| upstream.secret_files(base)));
+        let token = self.metrics.token.iter();
+        hidden.extend(token.flat_map(|token| weir_connections::config::secret_files(token, base)));
+        let Folders {
+            contracts,
+            plugins,
+            cache,
+            ..
+        } = &self.folders;
+        let mut read_only = vec![contracts.clone(), plugins.clone()];
+        read_only.extend(cache.clone());
+        let overlays = self.upstreams.values().filter_map(|it| it.overlay.as_ref());
+        read_only.extend(overlays.map(|overlay| base.join(overlay)));
+        for paths in [&mut hidden, &mut read_only] {
+            let whole = |path: &mut std::path::PathBuf| {
+                if let Ok(absolute) = std::path::absolute(&path) {
+                    *path = absolute;
+                }
+            };
+            paths.iter_mut().for_each(whole);
+            paths.sort();
+            paths.dedup();
+        }
+        KeptFiles { hidden, read_only }
+    }
+}
