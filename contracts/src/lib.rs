@@ -34,7 +34,7 @@ pub mod page;
 pub mod problem;
 pub mod schema;
 pub mod search;
-mod secret;
+pub mod secret;
 pub mod shape;
 pub mod text;
 pub mod upstream;

@@ -60,7 +60,8 @@ const PARTS: &[&str] = &[
     "creditcard",
 ];
 
-pub(crate) fn is_named_like_one(text: &str) -> bool {
+/// Returns whether a name, or a short title, is that of a secret.
+pub fn is_named_like_one(text: &str) -> bool {
     let words = name::words(text);
     words
         .iter()

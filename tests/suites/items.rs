@@ -228,7 +228,7 @@ async fn a_prompt_asks_its_caller_back_and_the_state_stays_sealed() {
     let asked =
         ask_for(&client, "prompts/get", json!({"name": "shelf_question"})).await["result"].clone();
     assert_eq!(
-        asked["inputRequests"]["sure"]["params"]["message"], "Sure?",
+        asked["inputRequests"]["sure"]["params"]["message"], "The server `shelf` asks: Sure?",
         "{asked}"
     );
     let state = asked["requestState"].as_str().expect("a state");

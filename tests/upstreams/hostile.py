@@ -160,15 +160,19 @@ def run(request):
         params = request["params"]
         if "inputResponses" in params:
             return answer(request, {"content": text(json.dumps([params["inputResponses"], params["requestState"]]))})
-        form = {"type": "object", "properties": {"sure": {"type": "boolean"}}}
+        form = {"type": "object", "properties": arguments.get("fields", {"sure": {"type": "boolean"}})}
         question = {"method": "elicitation/create", "params": {"message": "Sure?", "requestedSchema": form}}
         return answer(request, {"resultType": "input_required", "inputRequests": {"sure": question},
                                 "requestState": "the server's own state"})
     if name == "inquire":
         write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "asking"}})
-        form = {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}
+        form = {"type": "object", "properties": arguments.get("fields", {"sure": {"type": "boolean"}})}
         write({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create",
                "params": {"message": "Sure?", "requestedSchema": form}})
+        if "answers_itself_at" in arguments:
+            while not os.path.exists(arguments["answers_itself_at"]):
+                time.sleep(0.01)
+            return answer(request, {"content": text("decided"), "structuredContent": {"action": "itself"}})
         for line in sys.stdin:
             message = json.loads(line)
             if message.get("id") == "q1" and "method" not in message:

@@ -1,6 +1,9 @@
 //! A tool that asks its caller before it goes on: what may be asked, and the sealed state that travels through the caller.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
+use weir_contracts::secret::is_named_like_one;
 
 use super::{CallError, CallRequest, ErrorForm, InputRequired, error::MissingCapability};
 use crate::{
@@ -13,6 +16,16 @@ use crate::{
 /// The time that a caller may take to answer.
 const ANSWER_WITHIN_MS: i64 = 60 * 60 * 1_000;
 const REQUESTS_MAX: usize = 16;
+const ELICITATION: &str = "elicitation/create";
+/// What the description of a field says that takes a secret.
+const DESCRIBED: [&str; 6] = [
+    "password",
+    "passphrase",
+    "api key",
+    "access token",
+    "secret key",
+    "private key",
+];
 /// The extension that lets a call go on after its request was answered.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
@@ -106,15 +119,70 @@ fn kept(cursors: &Cursors, bound: &Bound, sealed: &str) -> Result<Value, CallErr
     serde_json::from_str(state).map_err(|_| CallError::bad_state())
 }
 
-/// Returns what is sent to the caller, who must be able to answer all of it. `allowed` has the capabilities that may be
-/// used; `None` stands for all.
+/// What another server may ask of callers.
+#[derive(Clone, Debug)]
+pub(super) struct AllowedQuestions {
+    /// The name of the server in the configuration.
+    pub server: Arc<str>,
+    /// The capabilities of callers that it may use.
+    pub capabilities: Vec<&'static str>,
+}
+
+impl AllowedQuestions {
+    /// Puts the name of the server in front of what a person reads: a client shows the question as one of Weir's.
+    fn sign(&self, request: &mut Value) {
+        if request["method"] != ELICITATION {
+            return;
+        }
+        let Some(params) = request.get_mut("params").and_then(Value::as_object_mut) else {
+            return;
+        };
+        let message = params.get("message").and_then(Value::as_str);
+        let message = format!(
+            "The server `{}` asks: {}",
+            self.server,
+            message.unwrap_or_default()
+        );
+        params.insert("message".to_owned(), message.into());
+    }
+}
+
+/// Returns the name of a field of a form that looks like a secret. MCP forbids to ask for one so: it would pass through the
+/// client and the model's context.
+pub(super) fn secret_field(params: Option<&Value>) -> Option<String> {
+    let fields = params?
+        .pointer("/requestedSchema/properties")?
+        .as_object()?;
+    let is_secret = |name: &str, field: &Value| {
+        let text = |member: &str| field[member].as_str().unwrap_or_default();
+        // A number may be a bound on tokens, and a checkbox asks for none.
+        let is_text = !matches!(text("type"), "boolean" | "integer" | "number");
+        let described = text("description").to_lowercase();
+        text("format") == "password"
+            || is_text
+                && (is_named_like_one(name)
+                    || is_named_like_one(text("title"))
+                    || DESCRIBED.iter().any(|words| described.contains(words)))
+    };
+    let found = fields.iter().find(|(name, field)| is_secret(name, field));
+    let plain = |name: &str| {
+        name.chars()
+            .filter(|it| !it.is_control())
+            .take(64)
+            .collect()
+    };
+    found.map(|(name, _)| plain(name))
+}
+
+/// Returns what is sent to the caller, who must be able to answer all of it. `allowed` is for a server, which may not ask
+/// everything.
 pub(super) fn ask(
     cursors: &Cursors,
     bound: &Bound,
     request: &CallRequest<'_>,
     requests: &str,
     state: Option<&str>,
-    allowed: Option<&[&str]>,
+    allowed: Option<&AllowedQuestions>,
 ) -> Result<InputRequired, CallError> {
     let fault = if allowed.is_some() {
         Code::OutputMismatch
@@ -125,7 +193,7 @@ pub(super) fn ask(
         |what: String| CallError::new(fault, "The tool asks for something it may not.").log(what);
     // Who asks nothing and gives a state wants to be called again with it.
     let least = if state.is_some() { 0 } else { 1 };
-    let asked = match weir_contracts::json::read(requests) {
+    let mut asked = match weir_contracts::json::read(requests) {
         Ok(Value::Object(asked)) if (least..=REQUESTS_MAX).contains(&asked.len()) => asked,
         Ok(_) => {
             return Err(wrong(format!(
@@ -154,10 +222,19 @@ pub(super) fn ask(
             .unwrap_or_default();
         let needed = needs(method, asked.get("params"))
             .ok_or_else(|| wrong(format!("`{key}` has no method that may be asked")))?;
-        if allowed.is_some_and(|allowed| !allowed.contains(&needed.0)) {
+        if allowed.is_some_and(|allowed| !allowed.capabilities.contains(&needed.0)) {
             return Err(wrong(format!(
                 "`{key}` asks for what [upstreams] `ask` does not allow"
             )));
+        }
+        if let (Some(_), Some(field)) = (allowed, secret_field(asked.get("params"))) {
+            let message = format!(
+                "The server asks for `{field}`, which looks like a secret: a form may not ask for one."
+            );
+            return Err(CallError {
+                reason: Some("asks_for_secret".to_owned()),
+                ..CallError::new(Code::ToolError, message)
+            });
         }
         if !capabilities
             .as_ref()
@@ -179,6 +256,9 @@ pub(super) fn ask(
                 ..error
             });
         }
+    }
+    if let Some(allowed) = allowed {
+        asked.values_mut().for_each(|request| allowed.sign(request));
     }
     let payload = format!("{}\n{}", now_ms() + ANSWER_WITHIN_MS, json!(state));
     let sealed = seal(cursors, bound, &payload, "The state of the tool's question")?;
@@ -241,8 +321,8 @@ fn needs(method: &str, params: Option<&Value>) -> Option<(&'static str, Option<&
         .and_then(Value::as_str);
     let has = |member: &str| params.is_some_and(|params| params.get(member).is_some());
     match (method, mode) {
-        ("elicitation/create", None | Some("form")) => Some(("elicitation", Some("form"))),
-        ("elicitation/create", Some("url")) => Some(("elicitation", Some("url"))),
+        (ELICITATION, None | Some("form")) => Some(("elicitation", Some("form"))),
+        (ELICITATION, Some("url")) => Some(("elicitation", Some("url"))),
         ("sampling/createMessage", _) if has("tools") || has("toolChoice") => {
             Some(("sampling", Some("tools")))
         }
@@ -331,5 +411,46 @@ mod tests {
             );
         }
         assert_eq!(needs("tools/call", None), None);
+    }
+
+    #[test]
+    fn a_field_that_looks_like_a_secret_is_found() {
+        for (name, field, is_secret) in [
+            ("password", json!({ "type": "string" }), true),
+            ("apiKey", json!({ "type": "string" }), true),
+            ("github_token", json!({}), true),
+            (
+                "value",
+                json!({ "type": "string", "title": "API key" }),
+                true,
+            ),
+            (
+                "value",
+                json!({ "type": "string", "format": "password" }),
+                true,
+            ),
+            (
+                "value",
+                json!({ "type": "string", "description": "Your access token" }),
+                true,
+            ),
+            ("max_tokens", json!({ "type": "integer" }), false),
+            ("remember_password", json!({ "type": "boolean" }), false),
+            (
+                "commit",
+                json!({ "type": "string", "description": "The hash to deploy" }),
+                false,
+            ),
+            (
+                "email",
+                json!({ "type": "string", "format": "email" }),
+                false,
+            ),
+        ] {
+            let params = json!({ "requestedSchema": { "properties": { name: field } } });
+            let expected = is_secret.then(|| name.to_owned());
+            assert_eq!(secret_field(Some(&params)), expected, "{params}");
+        }
+        assert_eq!(secret_field(Some(&json!({ "message": "password" }))), None);
     }
 }

@@ -18,7 +18,8 @@ use weir_upstream::{
 use super::{
     CallError, CallOutcome, CallRequest, Content, InputRequired, ToolResult,
     arguments::{Ask, Input},
-    asking, blocks,
+    asking::{self, AllowedQuestions, secret_field},
+    blocks,
     error::WriteOutcome,
     limits::Slot,
     outliving::Outliving,
@@ -105,7 +106,7 @@ pub(super) enum Resumed {
 /// The server's answer, and what it may ask of callers.
 pub(super) struct Answered {
     pub(super) result: Box<RawValue>,
-    pub(super) may_ask: Vec<&'static str>,
+    pub(super) may_ask: AllowedQuestions,
 }
 
 /// Returns the arguments as the server takes them, and the caller's answers to an earlier question.
@@ -270,6 +271,7 @@ impl Outgoing {
         let listener = (self.events.is_some() || self.questions.is_some()).then(|| {
             let (events, capabilities) = (self.events.clone(), self.capabilities.clone());
             Arc::new(Hearing {
+                server: self.name.clone(),
                 events,
                 capabilities,
                 questions: self.questions.clone(),
@@ -288,14 +290,19 @@ impl Outgoing {
             traceparent: self.trace.as_deref(),
         };
         let opened = self.opened()?;
-        let may_ask: Vec<&str> = upstream.config().ask.iter().map(|ask| ask.name()).collect();
+        let may_ask = AllowedQuestions {
+            server: self.name.clone(),
+            capabilities: upstream.config().ask.iter().map(|ask| ask.name()).collect(),
+        };
         let mut pause = OPENED_AGAIN_AFTER;
         let result = loop {
             let began = Instant::now();
             let result = upstream.call(&call).await;
             self.metrics.upstream(&self.name, began.elapsed());
             let asked = match &result {
-                Err(CallFailure::Refused(refusal)) if may_ask.contains(&"elicitation") => {
+                Err(CallFailure::Refused(refusal))
+                    if may_ask.capabilities.contains(&"elicitation") =>
+                {
                     asked_by(refusal)
                 }
                 _ => None,
@@ -382,18 +389,21 @@ pub(super) async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> 
         .await;
     }
     let (questions, asked) = mpsc::unbounded_channel();
-    let writes = outgoing.writes;
+    let (writes, server) = (outgoing.writes, outgoing.name.clone());
     let call = Outgoing {
         cancel: cancel.clone(),
         questions: Some(questions),
         ..outgoing
     }
     .run();
-    Running::new(call, asked, writes, cancel).follow().await
+    Running::new(call, server, asked, writes, cancel)
+        .follow()
+        .await
 }
 
 /// What a call hears of its server.
 struct Hearing {
+    server: Arc<str>,
     events: Option<Arc<dyn CallEvents>>,
     capabilities: Option<String>,
     questions: Option<mpsc::UnboundedSender<parked::Asked>>,
@@ -430,7 +440,7 @@ impl Listener for Hearing {
         }
     }
 
-    /// Declines what the caller cannot be asked.
+    /// Declines what the caller cannot be asked, and what no caller may be asked.
     fn ask(&self, question: Question) -> Answering {
         let params = question
             .params
@@ -441,7 +451,16 @@ impl Listener for Hearing {
             &question.method,
             params.as_ref(),
         );
-        let questions = self.questions.clone().filter(|_| can);
+        let secret = secret_field(params.as_ref());
+        if let Some(field) = &secret {
+            let upstream = &*self.server;
+            tracing::warn!(
+                upstream,
+                field,
+                "it asks for what looks like a secret; it is declined"
+            );
+        }
+        let questions = self.questions.clone().filter(|_| can && secret.is_none());
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             questions?.send(parked::Asked { question, answer }).ok()?;
@@ -630,7 +649,7 @@ pub(super) fn input_required(
     bound: &Bound,
     request: &CallRequest<'_>,
     members: &Map<String, Value>,
-    may_ask: &[&str],
+    may_ask: &AllowedQuestions,
 ) -> Result<InputRequired, CallError> {
     let requests = members
         .get("inputRequests")

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -16,7 +16,8 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use weir_upstream::Question;
 
 use super::{
-    CallError, asking,
+    CallError,
+    asking::{self, AllowedQuestions},
     error::WriteOutcome,
     foreign::{Answered, raw},
 };
@@ -41,8 +42,12 @@ pub(super) struct Running {
     task: JoinHandle<Result<Answered, CallError>>,
     /// The server's questions.
     asked: mpsc::UnboundedReceiver<Asked>,
+    /// The server's name.
+    server: Arc<str>,
     writes: bool,
     cancel: CancellationToken,
+    /// Cancelled when the call has ended.
+    over: CancellationToken,
     /// Cancels the call when the request is cancelled that brought the last answer.
     answering: Option<AbortOnDropHandle<()>>,
 }
@@ -60,15 +65,24 @@ impl Running {
     /// Starts a call. `asked` are its server's questions, and `cancel` cancels it.
     pub(super) fn new(
         call: impl Future<Output = Result<Answered, CallError>> + Send + 'static,
+        server: Arc<str>,
         asked: mpsc::UnboundedReceiver<Asked>,
         writes: bool,
         cancel: CancellationToken,
     ) -> Self {
+        let over = CancellationToken::new();
+        let ends = over.clone().drop_guard();
+        let call = async move {
+            let _ends = ends;
+            call.await
+        };
         Self {
             task: tokio::spawn(call),
             asked,
+            server,
             writes,
             cancel,
+            over,
             answering: None,
         }
     }
@@ -87,10 +101,11 @@ impl Running {
             question: Question { method, params },
             answer,
         } = asked;
-        let (may_ask, mut request) = (
-            asking::capability(&method).into_iter().collect(),
-            json!({ "method": method }),
-        );
+        let may_ask = AllowedQuestions {
+            server: self.server.clone(),
+            capabilities: asking::capability(&method).into_iter().collect(),
+        };
+        let mut request = json!({ "method": method });
         if let Some(params) = params {
             request["params"] = json!(params);
         }
@@ -180,6 +195,15 @@ pub(super) fn give_up(handle: Option<&str>, error: CallError) -> CallError {
     unfinished(error, given_up.is_some_and(|call| call.running.writes))
 }
 
+/// Waits until a call has ended that is kept: its server has answered without waiting for the caller.
+pub(super) async fn wait_for_end(handle: &str) {
+    let over = number(handle).and_then(|handle| Some(parked().get(&handle)?.running.over.clone()));
+    match over {
+        Some(over) => over.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Returns `true` if a call is still kept under this handle: whoever brought an answer was refused before it could be given.
 pub(super) fn is_kept(handle: &str) -> bool {
     number(handle).is_some_and(|handle| parked().contains_key(&handle))
@@ -212,7 +236,7 @@ mod tests {
         for (writes, outcome) in [(true, Some(WriteOutcome::Unknown)), (false, None)] {
             let (_questions, asked) = mpsc::unbounded_channel();
             let call = async { panic!("a call that breaks off") };
-            let error = Running::new(call, asked, writes, CancellationToken::new())
+            let error = Running::new(call, "s".into(), asked, writes, CancellationToken::new())
                 .follow()
                 .await
                 .err();

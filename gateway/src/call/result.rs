@@ -67,6 +67,14 @@ impl InputRequired {
         self.waits.as_deref().is_some_and(parked::is_kept)
     }
 
+    /// Waits until the call that is kept open has ended without the answer. Where none is kept, that is never.
+    pub async fn wait_for_end(&self) {
+        match self.waits.as_deref() {
+            Some(handle) => parked::wait_for_end(handle).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Ends the call that is kept open for an answer that does not come, and returns the error for its caller.
     pub fn give_up(&self, error: CallError) -> CallError {
         parked::give_up(self.waits.as_deref(), error)

@@ -47,7 +47,7 @@ pub(super) type Answer = Result<Box<RawValue>, String>;
 /// A question that was put to a client. Dropping it forgets the question.
 pub(super) struct Question<'c> {
     client: &'c Client,
-    id: u64,
+    pub(super) id: u64,
     pub(super) answer: oneshot::Receiver<Answer>,
 }
 

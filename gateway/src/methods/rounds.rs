@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{channel::CallChannel, client::Question};
@@ -81,8 +81,11 @@ impl Rounds {
             return Ok("{}".to_owned()); // the maker wants to be called again with its state alone
         }
         match asker {
-            Asker::Session(channel) => ask_client(channel, &requests, cancel).await,
-            Asker::Task(task) => self.ask_in_task(task, requests).await,
+            Asker::Session(channel) => ask_client(channel, ask, &requests, cancel).await,
+            Asker::Task(task) => tokio::select! {
+                answers = self.ask_in_task(task, requests) => answers,
+                () = ask.wait_for_end() => Ok("{}".to_owned()),
+            },
         }
     }
 
@@ -110,8 +113,11 @@ impl Rounds {
     }
 }
 
+/// Asks on the stream of the call. The client is told that its answers are not waited for any more where the server has
+/// answered without them.
 async fn ask_client(
     channel: &CallChannel,
+    ask: &InputRequired,
     requests: &Map<String, Value>,
     cancel: &CancellationToken,
 ) -> Result<String, CallError> {
@@ -132,6 +138,10 @@ async fn ask_client(
         questions.push((key.clone(), method, question));
         channel.send(request);
     }
+    let ids: Vec<u64> = questions
+        .iter()
+        .map(|(_, _, question)| question.id)
+        .collect();
     let answers = async {
         let mut answers = String::from("{");
         for (key, method, question) in &mut questions {
@@ -155,6 +165,12 @@ async fn ask_client(
         Ok(answers)
     };
     tokio::select! {
+        () = ask.wait_for_end() => {
+            for id in ids {
+                channel.send(cancelled_question(id));
+            }
+            Ok("{}".to_owned())
+        }
         answers = tokio::time::timeout(ANSWER_WITHIN, answers) => answers.unwrap_or_else(|_| {
             let message = format!("The client did not answer within {} s.", ANSWER_WITHIN.as_secs());
             Err(ended("client_did_not_answer", message))
@@ -178,6 +194,13 @@ fn identified<'p>(method: &str, params: &'p Value) -> Cow<'p, Value> {
     Cow::Owned(identified)
 }
 
+fn cancelled_question(id: u64) -> Vec<u8> {
+    let params = json!({ "requestId": id, "reason": "the server answered without it" });
+    let cancelled =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+    cancelled.to_string().into_bytes()
+}
+
 fn cancelled() -> CallError {
     CallError::new(Code::Cancelled, "The call was cancelled.")
 }
@@ -191,8 +214,6 @@ fn ended(reason: &str, message: String) -> CallError {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -450,7 +450,10 @@ async fn complaint_22_a_question_of_a_server_reaches_the_caller_and_its_state_st
     let call = json!({"name": "asks_ask", "arguments": {"a": 1}});
     let asked = ask(&client, call.clone()).await["result"].clone();
     assert_eq!(asked["resultType"], "input_required", "{asked}");
-    assert_eq!(asked["inputRequests"]["sure"]["params"]["message"], "Sure?");
+    assert_eq!(
+        asked["inputRequests"]["sure"]["params"]["message"],
+        "The server `asks` asks: Sure?"
+    );
     let state = asked["requestState"].as_str().expect("a state").to_owned();
     assert!(!asked.to_string().contains("own state"), "{asked}");
     let answered = |arguments: Value, state: &str| {
@@ -500,7 +503,7 @@ async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call
     let asked = ask(&client, call.clone()).await["result"].clone();
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     assert_eq!(
-        asked["inputRequests"]["question"]["params"]["message"], "Sure?",
+        asked["inputRequests"]["question"]["params"]["message"], "The server `asks` asks: Sure?",
         "{asked}"
     );
     let mut answered = call.clone();
@@ -596,6 +599,73 @@ async fn a_question_that_is_not_answered_leaves_no_call_open() {
         began.elapsed() < SILENCE,
         "it ended after {:?}",
         began.elapsed()
+    );
+}
+
+/// A form of a server is shown by the client as one of Weir's, and what is written into it passes through the model's context.
+#[tokio::test]
+async fn a_form_that_asks_for_a_secret_reaches_no_caller() {
+    let more = "first = \"publish\"\nask = [\"elicitation\"]";
+    let house = house(&[
+        entry("early", &hostile(&["inquires"]), more),
+        entry("late", &hostile(&["tools"]), more),
+    ]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "early_inquire").await;
+    listed(&client, "late_ask").await;
+    for field in [
+        json!({"password": {"type": "string"}}),
+        json!({"name": {"type": "string"}, "value": {"type": "string", "title": "Your API key"}}),
+        json!({"value": {"type": "string", "format": "password"}}),
+    ] {
+        let call = |tool: &str| json!({"name": tool, "arguments": {"fields": field}});
+        let declined = ask(&client, call("early_inquire")).await["result"].clone();
+        assert_eq!(
+            declined["structuredContent"]["action"], "decline",
+            "{declined}"
+        );
+        let refused = ask(&client, call("late_ask")).await["result"].clone();
+        assert_eq!(code(&refused), "tool_error", "{refused}");
+        assert!(text(&refused).contains("looks like a secret"), "{refused}");
+    }
+    gateway.wait_for_log("it asks for what looks like a secret");
+}
+
+/// A server may answer before its question is answered: then nobody waits for that answer.
+#[tokio::test]
+async fn a_question_ends_with_the_answer_of_its_server() {
+    const SILENCE: Duration = Duration::from_secs(20);
+    let more = "first = \"publish\"\nask = [\"elicitation\"]";
+    let house = house(&[entry("asks", &hostile(&["inquires"]), more)]);
+    let gateway = house.serve();
+    let modern = Modern::new(gateway.url());
+    listed(&modern, "asks_inquire").await;
+    let client = Legacy::able(gateway.url(), client::LEGACY, json!({"elicitation": {}})).await;
+    let sign = house.path().join("sign");
+    let params = json!({"name": "asks_inquire", "arguments": {"answers_itself_at": sign}});
+    let call = json!({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": params});
+    let mut events = Events::open(client.in_session(call.to_string())).await;
+    let question = events.next(SILENCE).await.expect("it asks");
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    fs::write(&sign, "").expect("a file");
+    let cancelled = events
+        .next(SILENCE)
+        .await
+        .expect("the question is taken back");
+    assert_eq!(
+        cancelled["method"], "notifications/cancelled",
+        "{cancelled}"
+    );
+    assert_eq!(
+        cancelled["params"]["requestId"], question["id"],
+        "{cancelled}"
+    );
+    let result = events.next(SILENCE).await.expect("it ends");
+    assert_eq!(
+        result["result"]["structuredContent"],
+        json!({"action": "itself"}),
+        "{result}"
     );
 }
 
