@@ -362,3 +362,54 @@ fn a_table_is_drafted_as_the_connection_lets_it() {
         );
     }
 }
+
+/// Files as other programs write them are called at once, or refused with what is wrong with them.
+#[test]
+fn files_of_other_programs_are_called() {
+    let utf_16: Vec<u8> = "id;name\n1;Müller\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let workbook = include_bytes!("../../plugins/sheet/tests/calc.ods");
+    let hidden = include_bytes!("../../plugins/sheet/tests/hidden.xlsx");
+    for (file, bytes, expected) in [
+        (
+            "parts.csv",
+            "sep=;\nid;name;price\n1;bolt;2,50\n".as_bytes(),
+            Ok(r#"{"id":1,"name":"bolt","price":2.5}"#),
+        ),
+        ("parts.ods", workbook, Ok(r#"{"id":2,"n":null}"#)),
+        ("parts.xlsx", hidden, Ok(r#"{"id":1,"name":"a"}"#)),
+        ("parts.csv", &utf_16, Err("UTF-16")),
+        (
+            "parts.csv",
+            b"id,name\n1,\"abc\n2,def\n",
+            Err("Row 2 has a quote that is never closed"),
+        ),
+    ] {
+        let house = House::new().sheets();
+        let place = house.path().join("data").join(file);
+        std::fs::create_dir_all(place.parent().expect("a folder")).expect("made");
+        std::fs::write(&place, bytes).expect("written");
+        let output = house
+            .weir(&[
+                "call",
+                "--file",
+                &format!("data/{file}"),
+                "--state",
+                "state",
+            ])
+            .arg("list_parts")
+            .output()
+            .expect("weir starts");
+        let (out, err) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        let code = output.status.code().unwrap_or(-1);
+        match expected {
+            Ok(record) => assert!(code == 0 && out.contains(record), "{file}: {out}{err}"),
+            Err(part) => assert!(code != 0 && err.contains(part), "{file}: {out}{err}"),
+        }
+    }
+}

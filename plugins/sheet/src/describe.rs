@@ -189,7 +189,7 @@ fn survey_file(settings: &Settings, info: &Info, delimiter: Option<u8>) -> Resul
     };
     read_pieces(settings, info.size, |piece| {
         if parser.is_none() {
-            parser = Some(Parser::new(Layout::find(piece, delimiter)?));
+            parser = Some(Parser::new(Layout::find(piece, delimiter)?).with_closed_quotes());
         }
         let parser = parser.as_mut().expect("it was just made");
         parser.feed(piece, &mut |number, cells, _| row(number, cells))

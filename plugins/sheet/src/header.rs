@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use weir_plugin_sdk::{Error, Shape};
 
+use crate::workbook::without_midnight;
+
 /// The bound on columns: more than a person has ever typed a header for.
 pub(crate) const COLUMNS_MAX: usize = 2_000;
 const NAME_BYTES_MAX: usize = 256;
@@ -49,7 +51,9 @@ pub(crate) struct Columns {
 impl Columns {
     pub(crate) fn locate(names: &[String], shape: &Shape) -> Self {
         let position = |key: &str| {
-            let named = names.iter().position(|name| name == key);
+            let of_name = |key: &str| names.iter().position(|name| name == key);
+            // Versions published before dates in headers were read as dates have recorded them with a time.
+            let named = of_name(key).or_else(|| of_name(without_midnight(key)));
             named.or_else(|| {
                 let index = key
                     .strip_prefix("column_")?

@@ -2,6 +2,8 @@
 
 use weir_plugin_sdk::Error;
 
+use crate::table::Row;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) delimiter: u8,
@@ -38,11 +40,18 @@ impl Layout {
             ));
         }
         let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
-        let blank = text
-            .iter()
-            .take_while(|byte| matches!(byte, b'\r' | b'\n'))
-            .count();
-        let text = &text[blank..];
+        let mut text = without_blank_lines(text);
+        let header_end = memchr::memchr(b'\n', text).map_or(text.len(), |at| at + 1);
+        if memchr::memchr(0, &text[..header_end]).is_some() {
+            return Err(Error::invalid(
+                "The header has NUL characters, as UTF-16 without a byte order mark has; save the file as UTF-8.",
+            ));
+        }
+        let mut delimiter = delimiter;
+        if let Some((separator, length)) = separator_line(text) {
+            delimiter = delimiter.or(Some(separator));
+            text = without_blank_lines(&text[length..]);
+        }
         let mut counts = [0_usize; 4];
         let mut quoted = false;
         let mut line_end = LineEnd::Lf;
@@ -113,6 +122,51 @@ impl Layout {
 
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
+fn without_blank_lines(text: &[u8]) -> &[u8] {
+    let is_line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+    &text[text.iter().take_while(is_line_end).count()..]
+}
+
+/// Returns the delimiter that a first line such as `sep=;` names, as Excel reads it, and the length of that line.
+fn separator_line(text: &[u8]) -> Option<(u8, usize)> {
+    let line_end = memchr::memchr2(b'\r', b'\n', text).unwrap_or(text.len());
+    let line = &text[..line_end];
+    let bare = line
+        .strip_prefix(b"\"")
+        .and_then(|line| line.strip_suffix(b"\""))
+        .unwrap_or(line);
+    match bare {
+        [s, e, p, b'=', separator]
+            if is_separator_word([*s, *e, *p]) && is_delimiter(*separator) =>
+        {
+            Some((*separator, line_end))
+        }
+        _ => None,
+    }
+}
+
+/// Returns `true` if a row is such a line, whichever delimiter it was split at.
+pub(crate) fn is_separator_row(row: Row<'_>) -> bool {
+    let mut cells = row.cells();
+    let (first, second, third) = (cells.next(), cells.next(), cells.next());
+    match (first.map(str::as_bytes), second) {
+        (Some([s, e, p, b'=']), Some("")) => is_separator_word([*s, *e, *p]) && third.is_none(),
+        (Some([s, e, p, b'=', separator]), None) => {
+            is_separator_word([*s, *e, *p]) && is_delimiter(*separator)
+        }
+        _ => false,
+    }
+}
+
+fn is_separator_word(word: [u8; 3]) -> bool {
+    word.eq_ignore_ascii_case(b"sep")
+}
+
+/// Returns `true` for a byte that can stand between cells.
+pub(crate) fn is_delimiter(byte: u8) -> bool {
+    byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | 0)
+}
+
 /// Returns `true` if the first line is `"a","b"`: it begins and ends with a quote, and each delimiter stands between
 /// two.
 fn quotes_all(text: &[u8], delimiter: u8) -> bool {
@@ -153,6 +207,10 @@ mod tests {
             ("a\tb", b'\t', LineEnd::Lf, false),
             ("only", b',', LineEnd::Lf, false),
             ("\n\n\"a\"|b|c\n", b'|', LineEnd::Lf, false),
+            ("sep=;\r\na;b,c,d\r\n", b';', LineEnd::CrLf, false),
+            ("\u{feff}SEP=^\n\"a\"^\"b\"\n", b'^', LineEnd::Lf, true),
+            ("\"sep=;\"\na;b\n", b';', LineEnd::Lf, false),
+            ("sep=;,b\n1,2\n", b',', LineEnd::Lf, false),
         ] {
             let expected = Layout {
                 delimiter,
@@ -165,9 +223,17 @@ mod tests {
                 "{start:?}"
             );
         }
-        assert!(
-            Layout::find(&[0xff, 0xfe, b'a', 0], None)
-                .is_err_and(|error| error.message.contains("UTF-8"))
-        );
+        for start in [
+            &[0xff, 0xfe, b'a', 0][..],
+            b"a\0,\0b\0\n\0",
+            b"\0a\0,\0b\0\n",
+            b"\n\0a\0",
+        ] {
+            assert!(
+                Layout::find(start, None).is_err_and(|error| error.message.contains("UTF-8")),
+                "{start:?}"
+            );
+        }
+        assert!(Layout::find(b"a,b\n1,\0\n", None).is_ok());
     }
 }

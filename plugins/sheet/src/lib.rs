@@ -11,6 +11,7 @@ mod indexed;
 mod infer;
 mod key;
 mod layout;
+mod quotes;
 mod readings;
 mod scan;
 mod select;

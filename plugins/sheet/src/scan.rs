@@ -1,18 +1,20 @@
 //! A lookup or a list: from a cached table, or in one pass over the file.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use weir_plugin_sdk::files::{self, Info};
-use weir_plugin_sdk::{Error, Page, Query, Shape, Zone};
+use weir_plugin_sdk::{Error, Page, Query, Shape, Type, Zone};
 
 use crate::cache;
 use crate::header::{Columns, names};
 use crate::indexed::{self, Source};
-use crate::layout::Layout;
+use crate::layout::{Layout, is_separator_row};
 use crate::select::{Collector, Select};
 use crate::settings::{Format, Settings};
 use crate::stream::{Flow, Parser, Progress, read_pieces};
-use crate::table::{Row, Table};
+use crate::table::{OwnedRow, Row, Table};
 use crate::workbook;
 
 /// The number of times that a file may change during a read before the read gives up.
@@ -83,6 +85,8 @@ pub(crate) fn no_header() -> Error {
 
 fn from_table(select: &Select<'_>, shape: &Shape, table: &Table) -> Result<Page, Error> {
     let columns = Columns::locate(&table.names, shape);
+    let recorded = as_recorded(table, shape, &columns);
+    let table = recorded.as_ref().unwrap_or(table);
     let mut collector = select.over(&columns)?;
     if let Some(candidates) = select.candidates(table, &columns) {
         candidates
@@ -99,6 +103,37 @@ fn from_table(select: &Select<'_>, shape: &Shape, table: &Table) -> Result<Page,
         progress.row(index as u64 + 1)?;
     }
     Ok(collector.finish())
+}
+
+/// Returns a workbook's table for a shape that has recorded times of day as points in time, or durations as numbers.
+fn as_recorded(table: &Table, shape: &Shape, columns: &Columns) -> Option<Table> {
+    let mut kinds: HashMap<usize, Type> = HashMap::new();
+    for (at, field) in shape.fields.iter().enumerate() {
+        if let Ok(column) = columns.position(at, shape)
+            && table.clocks.get(column) == Some(&true)
+            && field.kind != Type::String
+        {
+            kinds.insert(column, field.kind);
+        }
+    }
+    if kinds.is_empty() {
+        return None;
+    }
+    let mut changed = Table::default();
+    changed.names.clone_from(&table.names);
+    for row in table.rows() {
+        let cells: Vec<Cow<'_, str>> = row
+            .cells()
+            .enumerate()
+            .map(|(column, cell)| {
+                let kind = kinds.get(&column);
+                let before = kind.and_then(|kind| workbook::as_published_before(cell, *kind));
+                before.map_or(Cow::Borrowed(cell), Cow::Owned)
+            })
+            .collect();
+        changed.push(OwnedRow::from_cells(cells.iter().map(Cow::as_ref)).as_row());
+    }
+    Some(changed)
 }
 
 fn from_file(
@@ -124,7 +159,7 @@ fn from_file(
     let mut parser = None;
     read_pieces(settings, info.size, |piece| {
         if parser.is_none() {
-            parser = Some(Parser::new(Layout::find(piece, delimiter)?));
+            parser = Some(Parser::new(Layout::find(piece, delimiter)?).with_closed_quotes());
         }
         let parser = parser.as_mut().expect("it was just made");
         parser.feed(piece, &mut |number, row, _| pass.row(number, row))
@@ -187,11 +222,14 @@ impl Pass<'_> {
     }
 }
 
-/// Returns `true` for the header: the row that the settings name, or else the first that is not blank.
+/// Returns `true` for the header: the row that the settings name, or else the first that is not blank. A line that names the
+/// delimiter counts as a row, but is never the header unless the settings say so.
 pub(crate) fn is_header(settings: &Settings, number: u64, row: Row<'_>) -> bool {
+    let names_delimiter =
+        || number == 1 && matches!(settings.format, Format::Delimited(_)) && is_separator_row(row);
     match settings.header_row {
         Some(wanted) => number == u64::from(wanted),
-        None => !row.is_blank(),
+        None => !row.is_blank() && !names_delimiter(),
     }
 }
 

@@ -4,6 +4,8 @@ use serde::Deserialize;
 use weir_plugin_sdk::Error;
 use weir_plugin_sdk::adapter::parse_settings;
 
+use crate::layout::is_delimiter;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) connection: String,
@@ -109,7 +111,7 @@ fn format_of(path: &str) -> Result<Format, Error> {
 fn parse_delimiter(delimiter: &str) -> Result<u8, Error> {
     match delimiter.as_bytes() {
         _ if delimiter == "tab" => Ok(b'\t'),
-        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | 0) => Ok(*byte),
+        [byte] if is_delimiter(*byte) => Ok(*byte),
         _ => Err(Error::invalid(
             "The delimiter must be one ASCII character, not a quote or a line end.",
         )

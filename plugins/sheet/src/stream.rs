@@ -4,6 +4,7 @@ use weir_plugin_sdk::{Error, files, progress};
 
 use crate::header::COLUMNS_MAX;
 use crate::layout::Layout;
+use crate::quotes::Quotes;
 use crate::settings::Settings;
 use crate::table::Row;
 
@@ -11,6 +12,8 @@ use crate::table::Row;
 pub(crate) const ROW_BYTES_MAX: usize = 1 << 20;
 /// Larger files take longer to read than a call may last.
 pub(crate) const FILE_BYTES_MAX: u64 = 512 << 20;
+/// The byte order mark of UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Rows between two reports of progress, at first; later a tenth of what is done, so that their number is bounded.
 const REPORT_ROWS: u64 = 20_000;
 
@@ -71,6 +74,8 @@ pub(crate) struct Parser {
     text_filled: usize,
     ends: Vec<usize>,
     ends_filled: usize,
+    /// The quotes of the rows, if rows that quotes took in are refused.
+    quotes: Option<Quotes>,
     pub(crate) place: Place,
 }
 
@@ -97,7 +102,16 @@ impl Parser {
             text_filled: 0,
             ends: vec![0; 64],
             ends_filled: 0,
+            quotes: None,
             place: Place::default(),
+        }
+    }
+
+    /// Refuses rows that became part of a cell because its quote is not closed.
+    pub(crate) fn with_closed_quotes(self) -> Self {
+        Self {
+            quotes: Some(Quotes::default()),
+            ..self
         }
     }
 
@@ -156,6 +170,20 @@ impl Parser {
                 &mut self.text[self.text_filled..],
                 &mut self.ends[self.ends_filled..],
             );
+            if let Some(quotes) = &mut self.quotes {
+                let is_begin = self.place.offset == 0;
+                let bytes = &input[..read];
+                let bytes = bytes
+                    .strip_prefix(MARK)
+                    .filter(|_| is_begin)
+                    .unwrap_or(bytes);
+                quotes.note(bytes, self.delimiter);
+                if quotes.has_swallowed() {
+                    return Err(self
+                        .place
+                        .open_quote("is closed only in a later line, before other text"));
+                }
+            }
             input = &input[read..];
             self.place.offset += read;
             self.text_filled += text;
@@ -215,8 +243,17 @@ impl Parser {
         None
     }
 
+    /// Refuses a quote that is open where the file ends.
+    pub(crate) fn check_quotes(&self) -> Result<(), Error> {
+        match self.quotes.as_ref().is_some_and(Quotes::is_open) {
+            true => Err(self.place.open_quote("is never closed")),
+            false => Ok(()),
+        }
+    }
+
     /// Ends the file: the last row may have no line end.
     pub(crate) fn finish(&mut self, act: &mut TakeRow<'_>) -> Result<(), Error> {
+        self.check_quotes()?;
         self.feed(&[], act).map(drop)
     }
 
@@ -244,6 +281,15 @@ impl Parser {
 }
 
 impl Place {
+    /// Returns the error for a quote in the row that is being read.
+    fn open_quote(&self, problem: &str) -> Error {
+        Error::invalid(format!(
+            "Row {} has a quote that {problem}, so lines behind it are part of its cell. Close the quote, or write a quote that \
+             belongs to the text as two in a cell in quotes.",
+            self.rows + 1
+        ))
+    }
+
     /// Gives a row to `act`. `None`: it is not UTF-8.
     fn row(&mut self, row: Option<Row<'_>>, act: &mut TakeRow<'_>) -> Result<Flow, Error> {
         self.rows += 1;

@@ -112,6 +112,8 @@ pub(crate) struct Table {
     pub(crate) names: Vec<String>,
     /// Workbooks: columns with a text cell that would read as a number or a boolean, so they are text on purpose.
     pub(crate) textual: Vec<bool>,
+    /// Workbooks: columns with times of day or durations.
+    pub(crate) clocks: Vec<bool>,
     blocks: Vec<Block>,
     bytes: usize,
     indexes: RefCell<HashMap<IndexKey, Rc<Index>>>,

@@ -24,6 +24,10 @@ fn open_with(content: &str, change: impl FnOnce(&mut Shape)) -> (Sheet, Shape) {
     (Sheet::open(&settings("x.csv"), &shape).unwrap(), shape)
 }
 
+fn open_keyed(content: &str) -> (Sheet, Shape) {
+    open_with(content, |shape| shape.key = vec!["id".into()])
+}
+
 fn types(shape: &Shape) -> Vec<String> {
     let name = |field: &weir_plugin_sdk::Field| {
         let kind = serde_json::to_value(field.kind).unwrap();
@@ -806,7 +810,9 @@ fn nothing_is_appended_behind_a_quote_that_is_never_closed() {
         ("id,note\nx,\"abc", false),
         ("id,\"note", false),
     ] {
-        let (sheet, _) = open_with(text, |shape| shape.key = vec!["id".into()]);
+        let id = if is_counted { "1" } else { "x" };
+        let (sheet, _) = open_keyed(&format!("id,note\n{id},a\n"));
+        files::put("data", "x.csv", text);
         let record = if is_counted {
             json!({"note": "x"})
         } else {
@@ -816,7 +822,8 @@ fn nothing_is_appended_behind_a_quote_that_is_never_closed() {
         assert_eq!(refused.code, "upstream_error", "{text:?}");
         assert_eq!(content(), text);
     }
-    let (sheet, _) = open_with("id,note\n1,\"abc", |shape| shape.key = vec!["id".into()]);
+    let (sheet, _) = open_keyed("id,note\n1,abc");
+    files::put("data", "x.csv", "id,note\n1,\"abc");
     sheet
         .write(&update(json!({"id": 1}), json!({"note": "d"})))
         .unwrap();
@@ -997,5 +1004,85 @@ fn a_workbook_is_read_and_not_written() {
                 .unwrap_err()
                 .is("unsupported")
         );
+    }
+}
+
+#[test]
+fn a_line_that_names_the_delimiter_is_no_row() {
+    for (text, columns, records) in [
+        (
+            "sep=;\nid;name;price\n1;bolt;2,50\n",
+            "id:integer name:string price:string",
+            r#"[{"id":1,"name":"bolt","price":"2,50"}]"#,
+        ),
+        (
+            "\u{feff}sep=\t\r\nid\tname\r\n1\ta, b\r\n",
+            "id:integer name:string",
+            r#"[{"id":1,"name":"a, b"}]"#,
+        ),
+        (
+            "\"sep=;\"\nid;name\n1;a\n",
+            "id:integer name:string",
+            r#"[{"id":1,"name":"a"}]"#,
+        ),
+        (
+            "SEP=^\n\nid^name\n1^a\n",
+            "id:integer name:string",
+            r#"[{"id":1,"name":"a"}]"#,
+        ),
+        (
+            "sep=;x\n1;2\n",
+            "sep=:integer x:integer",
+            r#"[{"sep=":1,"x":2}]"#,
+        ),
+    ] {
+        let (sheet, shape) = open(text);
+        assert_eq!(types(&shape).join(" "), columns, "{text:?}");
+        assert_eq!(all(&sheet), records, "{text:?}");
+    }
+    // The settings of versions published before count it as a row.
+    testing::reset();
+    files::put("data", "x.csv", "sep=;\nid;name\n1;a\n");
+    let settings = json!({"connection": "data", "path": "x.csv", "header_row": 2}).to_string();
+    let shape = Sheet::describe(&settings).unwrap();
+    assert_eq!(types(&shape).join(" "), "id:integer name:string");
+    // A row is appended as the line says.
+    let (sheet, _) = open("sep=|\nid|name\n1|a,b\n");
+    sheet
+        .write(&create(json!({"id": 2, "name": "c|d"})))
+        .unwrap();
+    assert_eq!(content(), "sep=|\nid|name\n1|a,b\n2|\"c|d\"\n");
+}
+
+#[test]
+fn what_is_not_utf_8_or_not_closed_is_refused() {
+    let utf_16 = |text: &str, from: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        text.encode_utf16().flat_map(from).collect()
+    };
+    for (bytes, part) in [
+        (utf_16("id;name\n1;Müller\n", u16::to_le_bytes), "UTF-16"),
+        (utf_16("id;name\n1;Müller\n", u16::to_be_bytes), "UTF-16"),
+        (utf_16("姓名;城市\n李;北京\n", u16::to_le_bytes), "UTF-16"),
+        (
+            b"id,name,qty\n1,\"abc,2\n2,def,3\n3,ghi,4\n".to_vec(),
+            "Row 2 has a quote that is never closed",
+        ),
+        (
+            b"id,name,lat\n0,x,0.5\n1,\"Main St,1.5\n2,b,2.5\n3,\"ok\",3.5\n4,z,4.5\n".to_vec(),
+            "Row 3 has a quote that is closed only in a later line",
+        ),
+    ] {
+        testing::reset();
+        crate::cache::make_room(crate::cache::BYTES_MAX);
+        files::put("data", "x.csv", "id,name\n1,x\n");
+        let shape = Sheet::describe(&settings("x.csv")).unwrap();
+        let sheet = Sheet::open(&settings("x.csv"), &shape).unwrap();
+        files::put("data", "x.csv", bytes);
+        for error in [
+            Sheet::describe(&settings("x.csv")).unwrap_err(),
+            sheet.read(&query()).unwrap_err(),
+        ] {
+            assert!(error.message.contains(part), "{error}");
+        }
     }
 }

@@ -1,10 +1,16 @@
 //! XLSX and ODS: one sheet of a workbook as a table of text.
 
+mod error_cells;
+mod time;
+
 use std::io::Cursor;
 
-use calamine::{Cell, Data, DataRef, Ods, Range, Reader, Xlsx, XlsxError};
+use calamine::{
+    Cell, Data, DataRef, Ods, Range, Reader, Sheet, SheetType, SheetVisible, Xlsx, XlsxError,
+};
 use weir_plugin_sdk::Error;
 use weir_plugin_sdk::files::Info;
+use weir_plugin_sdk::value::is_date;
 
 use crate::header::{COLUMNS_MAX, names};
 use crate::infer::looks_otherwise;
@@ -12,6 +18,8 @@ use crate::scan::{is_header, no_header};
 use crate::settings::{Format, Settings};
 use crate::stream::{Flow, read_pieces};
 use crate::table::{OwnedRow, Table};
+
+pub(crate) use time::as_published_before;
 
 /// The ending of a date without a time: workbooks know only points in time.
 pub(crate) const MIDNIGHT: &str = " 00:00:00";
@@ -33,46 +41,68 @@ pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
         bytes.extend_from_slice(piece);
         Ok(Flow::Continue)
     })?;
-    let bytes = Cursor::new(bytes);
+    let file = Cursor::new(&bytes[..]);
     let range = match settings.format {
         Format::Workbook("ODS") => {
-            let mut workbook: Ods<_> = Ods::new(bytes).map_err(|error| broken("ODS", &error))?;
-            let name = sheet(workbook.sheet_names(), settings)?;
-            workbook
-                .worksheet_range(&name)
-                .map_err(|error| broken("sheet", &error))?
+            let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
+            let sheets = workbook.sheets_metadata().to_vec();
+            choose_sheet(&sheets, settings, |name| {
+                let mut range = workbook
+                    .worksheet_range(name)
+                    .map_err(|error| broken("sheet", &error))?;
+                error_cells::clear(&bytes, name, &mut range)?;
+                Ok(range)
+            })?
         }
         _ => {
-            let mut workbook: Xlsx<_> = Xlsx::new(bytes).map_err(|error| broken("XLSX", &error))?;
-            let name = sheet(workbook.sheet_names(), settings)?;
-            cells(&mut workbook, &name)?
+            let mut workbook: Xlsx<_> = Xlsx::new(file).map_err(|error| broken("XLSX", &error))?;
+            let sheets = workbook.sheets_metadata().to_vec();
+            choose_sheet(&sheets, settings, |name| cells(&mut workbook, name))?
         }
     };
     table(settings, &range)
 }
 
-/// Returns the name of the sheet that is meant.
-fn sheet(sheets: Vec<String>, settings: &Settings) -> Result<String, Error> {
-    match &settings.sheet {
-        Some(name) if sheets.contains(name) => Ok(name.clone()),
-        Some(name) => {
-            let known = sheets.join(", ");
-            Err(
-                Error::source_changed(format!("There is no sheet {name:?}; there are: {known}."))
-                    .field("sheet"),
-            )
-        }
-        None => sheets
-            .into_iter()
-            .next()
-            .ok_or_else(|| Error::invalid("The workbook has no sheet.")),
+/// Returns the cells of the sheet that is meant: the one that the settings name, or else the first with cells that people see.
+fn choose_sheet(
+    sheets: &[Sheet],
+    settings: &Settings,
+    mut read: impl FnMut(&str) -> Result<Range<Data>, Error>,
+) -> Result<Range<Data>, Error> {
+    if let Some(name) = &settings.sheet {
+        return match sheets.iter().any(|sheet| sheet.name == *name) {
+            true => read(name),
+            false => {
+                let known: Vec<&str> = sheets.iter().map(|sheet| sheet.name.as_str()).collect();
+                let known = known.join(", ");
+                Err(Error::source_changed(format!(
+                    "There is no sheet {name:?}; there are: {known}."
+                ))
+                .field("sheet"))
+            }
+        };
     }
+    for sheet in sheets.iter().filter(|sheet| is_table(sheet)) {
+        let range = read(&sheet.name)?;
+        if !range.is_empty() {
+            return Ok(range);
+        }
+    }
+    Err(Error::invalid(
+        "The workbook has no visible sheet with cells.",
+    ))
+}
+
+/// Returns `true` for a sheet of cells that people see.
+fn is_table(sheet: &Sheet) -> bool {
+    sheet.visible == SheetVisible::Visible && sheet.typ == SheetType::WorkSheet
 }
 
 /// Returns the cells of a sheet. They are counted as they come: one stray cell in the last row makes a range larger than
 /// the memory.
-fn cells(workbook: &mut Xlsx<Cursor<Vec<u8>>>, name: &str) -> Result<Range<Data>, Error> {
+fn cells(workbook: &mut Xlsx<Cursor<&[u8]>>, name: &str) -> Result<Range<Data>, Error> {
     let unreadable = |error: XlsxError| broken("sheet", &error);
+    let from_1904 = workbook.has_1904_epoch();
     let mut reader = match workbook.worksheet_cells_reader(name) {
         // A sheet of a chart has no cells.
         Err(XlsxError::NotAWorksheet(_)) => return Ok(Range::default()),
@@ -80,19 +110,29 @@ fn cells(workbook: &mut Xlsx<Cursor<Vec<u8>>>, name: &str) -> Result<Range<Data>
     };
     let mut cells = Vec::new();
     let (mut top, mut bottom, mut right) = (u32::MAX, 0, 0);
-    while let Some(cell) = reader.next_cell().map_err(unreadable)? {
-        if matches!(cell.get_value(), DataRef::Empty) {
-            continue;
-        }
+    while let Some((cell, style)) = reader.next_cell_with_style_id().map_err(unreadable)? {
+        let value = match cell.get_value() {
+            DataRef::Empty => continue,
+            DataRef::DateTime(days) => {
+                let style = reader.styles().get(style);
+                let format = style.and_then(|style| style.number_format.as_ref());
+                let format = format.map(|format| format.format_code.as_str());
+                time::from_days(*days, format, from_1904)
+            }
+            value => Data::from(value.clone()),
+        };
         let (row, column) = cell.get_position();
         (top, bottom, right) = (top.min(row), bottom.max(row), right.max(column));
         check(top, bottom, right)?;
-        cells.push(Cell::new(
-            (row, column),
-            Data::from(cell.get_value().clone()),
-        ));
+        cells.push(Cell::new((row, column), value));
     }
     Ok(Range::from_sparse(cells))
+}
+
+/// Returns a date without its midnight.
+pub(crate) fn without_midnight(cell: &str) -> &str {
+    let date = cell.strip_suffix(MIDNIGHT);
+    date.filter(|date| is_date(date)).unwrap_or(cell)
 }
 
 /// Checks that a sheet of these rows and columns is within bounds. Returns its width.
@@ -128,12 +168,15 @@ fn table(settings: &Settings, range: &Range<Data>) -> Result<Table, Error> {
         if header_seen {
             if !row.is_blank() {
                 note_textual(&mut table.textual, cells, left as usize);
+                note_clocks(&mut table.clocks, cells, left as usize);
                 table.push(row);
             }
         } else if is_header(settings, u64::from(top) + index as u64 + 1, row) {
             header_seen = true;
-            table.names = names(row.cells());
+            // A date in the header is the date alone, as people see it there.
+            table.names = names(row.cells().map(without_midnight));
             table.textual = vec![false; width];
+            table.clocks = vec![false; width];
         }
     }
     if header_seen {
@@ -156,31 +199,38 @@ fn note_textual(textual: &mut [bool], cells: &[Data], left: usize) {
     }
 }
 
+/// Notes columns with times of day or durations.
+fn note_clocks(clocks: &mut [bool], cells: &[Data], left: usize) {
+    for (column, cell) in cells.iter().enumerate() {
+        if matches!(cell, Data::DurationIso(_))
+            && let Some(clocks) = clocks.get_mut(left + column)
+        {
+            *clocks = true;
+        }
+    }
+}
+
 fn text_of(cell: &Data) -> String {
     match cell {
         Data::Int(integer) => integer.to_string(),
-        Data::Float(number) => number.to_string(),
+        Data::Float(number) => number_text(*number),
         Data::String(text) => text.clone(),
         Data::Bool(boolean) => boolean.to_string(),
-        Data::DateTime(datetime) if datetime.is_datetime() => {
-            let (year, month, day, hour, minute, second, milli) = datetime.to_ymd_hms_milli();
-            let fraction = if milli == 0 {
-                String::new()
-            } else {
-                format!(".{milli:03}")
-            };
-            format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{fraction}")
-        }
-        Data::DateTime(duration) => duration.as_f64().to_string(),
-        // ODS writes dates and times in ISO 8601; a date alone becomes its midnight like everywhere else here.
-        Data::DateTimeIso(text) if weir_plugin_sdk::value::is_date(text) => {
-            format!("{text}{MIDNIGHT}")
-        }
-        Data::DateTimeIso(text) => text.replacen('T', " ", 1),
-        Data::DurationIso(text) => text.clone(),
-        // #N/A and its like are no values.
-        Data::Error(_) | Data::Empty => String::new(),
+        Data::DateTimeIso(text) => time::from_iso(text).unwrap_or_default(),
+        Data::DurationIso(text) => time::from_iso_duration(text).unwrap_or_default(),
+        // #N/A and its like are no values. Numbers of days are texts by now.
+        Data::DateTime(_) | Data::Error(_) | Data::Empty => String::new(),
     }
+}
+
+/// Returns a number as spreadsheet programs show it: with at most 15 digits, where the result of a formula has 17
+/// (`0.1+0.2`).
+fn number_text(number: f64) -> String {
+    if number.fract() == 0.0 {
+        return number.to_string();
+    }
+    let rounded = format!("{number:.14e}").parse().unwrap_or(number);
+    f64::to_string(&rounded)
 }
 
 fn broken(what: &str, error: &dyn std::fmt::Display) -> Error {
@@ -188,74 +238,4 @@ fn broken(what: &str, error: &dyn std::fmt::Display) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use weir_plugin_sdk::testing::{self, files};
-    use weir_plugin_sdk::{Adapter, Shape};
-    use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
-
-    use super::*;
-    use crate::Sheet;
-
-    /// Describes a workbook of one sheet with these cells.
-    fn described(cells: &[(&str, &str)]) -> Result<Shape, Error> {
-        let rows = cells.iter().map(|(place, text)| {
-            let row = place.trim_start_matches(char::is_alphabetic);
-            format!(
-                r#"<row r="{row}"><c r="{place}" t="inlineStr"><is><t>{text}</t></is></c></row>"#
-            )
-        });
-        let sheet = format!(
-            "<worksheet><sheetData>{}</sheetData></worksheet>",
-            rows.collect::<String>()
-        );
-        let relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
-        let root = format!(
-            r#"<Relationships><Relationship Id="r1" Type="{relation}/officeDocument" Target="xl/workbook.xml"/></Relationships>"#
-        );
-        let workbook = format!(
-            r#"<workbook xmlns:r="{relation}"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>"#
-        );
-        let relations = format!(
-            r#"<Relationships><Relationship Id="r1" Type="{relation}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>"#
-        );
-        let parts = [
-            ("_rels/.rels", root),
-            ("xl/workbook.xml", workbook),
-            ("xl/_rels/workbook.xml.rels", relations),
-            ("xl/worksheets/sheet1.xml", sheet),
-        ];
-        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-        for (name, text) in parts {
-            archive
-                .start_file(
-                    name,
-                    SimpleFileOptions::default().compression_method(CompressionMethod::Stored),
-                )
-                .unwrap();
-            archive.write_all(text.as_bytes()).unwrap();
-        }
-        testing::reset();
-        files::put("data", "x.xlsx", archive.finish().unwrap().into_inner());
-        Sheet::describe(r#"{"connection":"data","path":"x.xlsx"}"#)
-    }
-
-    #[test]
-    fn a_stray_cell_is_refused_before_it_takes_the_memory() {
-        let shape = described(&[("A1", "name"), ("A2", "x")]).expect("a table");
-        assert_eq!(shape.fields[0].key, "name");
-        for (stray, said) in [
-            ("XFD1048576", "more than 2000 columns"),
-            ("B1048576", "more than 1000000 cells"),
-        ] {
-            let error = described(&[("A1", "name"), ("A2", "x"), (stray, "x")])
-                .map(|_| ())
-                .expect_err(stray);
-            assert!(
-                error.is("unsupported") && error.message.contains(said),
-                "{error}"
-            );
-        }
-    }
-}
+mod tests;

@@ -36,7 +36,7 @@ impl Source<'_> {
         let began = clock::monotonic_ns();
         let mut covered = index::begin(&name)?;
         let mut offset = covered.max(self.head.body_at);
-        let mut parser = Parser::at(self.head.layout, offset)?;
+        let mut parser = Parser::at(self.head.layout, offset)?.with_closed_quotes();
         // The rows read belong to this version only if the file still has it.
         let has_changed = || Ok::<_, Error>(stat(self.settings)?.version != self.info.version);
         let mut is_over = false;
@@ -74,11 +74,9 @@ impl Source<'_> {
             if making.is_full() {
                 return Ok(false);
             }
-            if is_over && parser.is_within_row() {
-                // It would swallow what is appended later: such a file gets no index.
-                return Err(Error::invalid(
-                    "The last row has a quote that is never closed.",
-                ));
+            if is_over {
+                // Text behind an open quote would swallow what is appended later: such a file gets no index.
+                parser.check_quotes()?;
             }
             if clock::monotonic_ns().saturating_sub(began) >= PIECE_NS {
                 break;

@@ -1,0 +1,104 @@
+//! The cells of an ODS sheet that hold an error. LibreOffice writes them as text and marks them, and calamine passes on the
+//! text alone.
+
+use std::io::{BufReader, Cursor};
+
+use calamine::{Data, Range};
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+use weir_plugin_sdk::Error;
+use zip::ZipArchive;
+
+use super::broken;
+
+/// Empties the cells of a sheet that hold an error.
+pub(super) fn clear(bytes: &[u8], sheet: &str, range: &mut Range<Data>) -> Result<(), Error> {
+    let is_text = |(_, _, cell): (usize, usize, &Data)| matches!(cell, Data::String(_));
+    let (Some(start), Some(end)) = (range.start(), range.end()) else {
+        return Ok(());
+    };
+    if !range.used_cells().any(is_text) {
+        return Ok(());
+    }
+    let unreadable = |error: &dyn std::fmt::Display| broken("ODS", error);
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| unreadable(&error))?;
+    let content = archive
+        .by_name("content.xml")
+        .map_err(|error| unreadable(&error))?;
+    let mut reader = Reader::from_reader(BufReader::new(content));
+    let config = reader.config_mut();
+    config.check_end_names = false;
+    let mut place = Place::default();
+    let mut buffer = Vec::new();
+    loop {
+        buffer.clear();
+        let event = reader
+            .read_event_into(&mut buffer)
+            .map_err(|error| unreadable(&error))?;
+        match event {
+            Event::Start(tag) | Event::Empty(tag) => match tag.name().as_ref() {
+                "table:table" if place.is_within => return Ok(()),
+                "table:table" => {
+                    place.is_within = attribute(&tag, "table:name").as_deref() == Some(sheet)
+                }
+                _ if !place.is_within => {}
+                "table:table-row" => place.begin_row(&tag),
+                "table:table-cell" | "table:covered-table-cell" => {
+                    let columns = place.take_columns(&tag);
+                    if attribute(&tag, "calcext:value-type").as_deref() != Some("error") {
+                        continue;
+                    }
+                    for row in place.rows.0.max(start.0)..place.rows.1.min(end.0.saturating_add(1))
+                    {
+                        for column in columns.0.max(start.1)..columns.1.min(end.1.saturating_add(1))
+                        {
+                            range.set_value((row, column), Data::Empty);
+                        }
+                    }
+                }
+                _ => {}
+            },
+            Event::End(tag) if place.is_within && tag.name().as_ref() == "table:table" => {
+                return Ok(());
+            }
+            Event::Eof => return Ok(()),
+            _ => {}
+        }
+    }
+}
+
+/// Where in the sheet the reader is.
+#[derive(Default)]
+struct Place {
+    is_within: bool,
+    /// The first row of those that the present element stands for, and the one behind them.
+    rows: (u32, u32),
+    /// The column of the next cell.
+    column: u32,
+}
+
+impl Place {
+    fn begin_row(&mut self, tag: &BytesStart<'_>) {
+        let count = repeats(tag, "table:number-rows-repeated");
+        self.rows = (self.rows.1, self.rows.1.saturating_add(count));
+        self.column = 0;
+    }
+
+    /// Returns the first column that a cell stands for, and the one behind them.
+    fn take_columns(&mut self, tag: &BytesStart<'_>) -> (u32, u32) {
+        let first = self.column;
+        self.column = first.saturating_add(repeats(tag, "table:number-columns-repeated"));
+        (first, self.column)
+    }
+}
+
+fn repeats(tag: &BytesStart<'_>, name: &str) -> u32 {
+    let number = attribute(tag, name).and_then(|number| number.parse().ok());
+    number.unwrap_or(1)
+}
+
+fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
+    let attribute = tag.try_get_attribute(name).ok().flatten()?;
+    let value = attribute.normalized_value(XmlVersion::Implicit1_0).ok()?;
+    Some(value.into_owned())
+}

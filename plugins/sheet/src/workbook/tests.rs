@@ -1,0 +1,217 @@
+//! Workbooks as programs write them, and hostile ones.
+
+use std::io::Write;
+
+use weir_plugin_sdk::serde_json::{self, json};
+use weir_plugin_sdk::testing::{self, files};
+use weir_plugin_sdk::{Adapter, Query, Shape};
+use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
+
+use super::*;
+use crate::Sheet;
+
+/// Describes a workbook of one sheet with these cells.
+fn described(cells: &[(&str, &str)]) -> Result<Shape, Error> {
+    let rows = cells.iter().map(|(place, text)| {
+        let row = place.trim_start_matches(char::is_alphabetic);
+        format!(r#"<row r="{row}"><c r="{place}" t="inlineStr"><is><t>{text}</t></is></c></row>"#)
+    });
+    let sheet = format!(
+        "<worksheet><sheetData>{}</sheetData></worksheet>",
+        rows.collect::<String>()
+    );
+    let relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+    let root = format!(
+        r#"<Relationships><Relationship Id="r1" Type="{relation}/officeDocument" Target="xl/workbook.xml"/></Relationships>"#
+    );
+    let workbook = format!(
+        r#"<workbook xmlns:r="{relation}"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>"#
+    );
+    let relations = format!(
+        r#"<Relationships><Relationship Id="r1" Type="{relation}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>"#
+    );
+    let parts = [
+        ("_rels/.rels", root),
+        ("xl/workbook.xml", workbook),
+        ("xl/_rels/workbook.xml.rels", relations),
+        ("xl/worksheets/sheet1.xml", sheet),
+    ];
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, text) in parts {
+        archive
+            .start_file(
+                name,
+                SimpleFileOptions::default().compression_method(CompressionMethod::Stored),
+            )
+            .unwrap();
+        archive.write_all(text.as_bytes()).unwrap();
+    }
+    testing::reset();
+    files::put("data", "x.xlsx", archive.finish().unwrap().into_inner());
+    Sheet::describe(r#"{"connection":"data","path":"x.xlsx"}"#)
+}
+
+#[test]
+fn a_stray_cell_is_refused_before_it_takes_the_memory() {
+    let shape = described(&[("A1", "name"), ("A2", "x")]).expect("a table");
+    assert_eq!(shape.fields[0].key, "name");
+    for (stray, said) in [
+        ("XFD1048576", "more than 2000 columns"),
+        ("B1048576", "more than 1000000 cells"),
+    ] {
+        let error = described(&[("A1", "name"), ("A2", "x"), (stray, "x")])
+            .map(|_| ())
+            .expect_err(stray);
+        assert!(
+            error.is("unsupported") && error.message.contains(said),
+            "{error}"
+        );
+    }
+}
+
+fn settings(path: &str) -> String {
+    json!({ "connection": "data", "path": path }).to_string()
+}
+
+/// Returns `name:type` of each column, with `?` where it may be null.
+fn types(shape: &Shape) -> String {
+    let of = |field: &weir_plugin_sdk::Field| {
+        let kind = serde_json::to_value(field.kind).unwrap();
+        let mark = if field.nullable { "?" } else { "" };
+        format!("{}:{}{mark}", field.key, kind.as_str().unwrap())
+    };
+    shape.fields.iter().map(of).collect::<Vec<_>>().join(" ")
+}
+
+fn all(sheet: &Sheet) -> String {
+    let query = Query {
+        limit: 100,
+        ..Query::default()
+    };
+    sheet.read(&query).unwrap().records
+}
+
+/// Describes and reads a file; the types of its columns, and its records.
+fn read(path: &str, bytes: &[u8]) -> Result<(String, String), Error> {
+    testing::reset();
+    crate::cache::make_room(crate::cache::BYTES_MAX);
+    files::put("data", path, bytes);
+    let shape = Sheet::describe(&settings(path))?;
+    let sheet = Sheet::open(&settings(path), &shape)?;
+    Ok((types(&shape), all(&sheet)))
+}
+
+#[test]
+fn workbooks_of_other_programs_are_read() {
+    for (path, bytes, columns, records) in [
+        (
+            "calc.ods",
+            &include_bytes!("../../tests/calc.ods")[..],
+            "id:integer n:integer?",
+            r#"[{"id":1,"n":7},{"id":2,"n":null}]"#,
+        ),
+        (
+            "calc.xlsx",
+            &include_bytes!("../../tests/calc.xlsx")[..],
+            "id:integer n:integer?",
+            r#"[{"id":1,"n":7},{"id":2,"n":null}]"#,
+        ),
+        (
+            "errors.ods",
+            &include_bytes!("../../tests/errors.ods")[..],
+            "id:integer? n:integer? m:integer? note:string?",
+            concat!(
+                r##"[{"id":1,"n":7,"m":8,"note":"#N/A"},{"id":null,"n":null,"m":null,"note":"x"},"##,
+                r#"{"id":null,"n":null,"m":null,"note":"x"},{"id":2,"n":null,"m":9,"note":null}]"#
+            ),
+        ),
+        (
+            "hidden.xlsx",
+            &include_bytes!("../../tests/hidden.xlsx")[..],
+            "id:integer name:string",
+            r#"[{"id":1,"name":"a"}]"#,
+        ),
+        (
+            "chart.xlsx",
+            &include_bytes!("../../tests/chart.xlsx")[..],
+            "id:integer name:string",
+            r#"[{"id":1,"name":"a"}]"#,
+        ),
+        (
+            "leap.xlsx",
+            &include_bytes!("../../tests/leap.xlsx")[..],
+            "id:integer day:date?",
+            r#"[{"id":1,"day":"2023-03-15"},{"id":2,"day":null}]"#,
+        ),
+        (
+            "range.xlsx",
+            &include_bytes!("../../tests/range.xlsx")[..],
+            "id:integer day:date?",
+            r#"[{"id":1,"day":"2023-03-15"},{"id":2,"day":null},{"id":3,"day":null}]"#,
+        ),
+        (
+            "head.xlsx",
+            &include_bytes!("../../tests/head.xlsx")[..],
+            "name:string 2023-03-15:integer",
+            r#"[{"name":"x","2023-03-15":3}]"#,
+        ),
+    ] {
+        let read = read(path, bytes).unwrap_or_else(|error| panic!("{path}: {error}"));
+        assert_eq!(read, (columns.to_owned(), records.to_owned()), "{path}");
+    }
+}
+
+/// Times of day and durations are the same text from both formats, and the day that they are counted from is not told.
+#[test]
+fn times_of_a_workbook_are_times() {
+    for (path, bytes) in [
+        ("times.xlsx", &include_bytes!("../../tests/times.xlsx")[..]),
+        ("times.ods", &include_bytes!("../../tests/times.ods")[..]),
+    ] {
+        let (columns, records) = read(path, bytes).unwrap();
+        assert_eq!(
+            columns, "id:integer start:string worked:string sum:number",
+            "{path}"
+        );
+        assert_eq!(
+            records,
+            concat!(
+                r#"[{"id":1,"start":"09:00:00","worked":"26:30:00","sum":0.3},"#,
+                r#"{"id":2,"start":"00:00:00","worked":"01:30:00","sum":19.99},"#,
+                r#"{"id":3,"start":"23:59:59","worked":"12:00:00","sum":2}]"#
+            ),
+            "{path}"
+        );
+    }
+}
+
+/// What a version published before has recorded is served as it was.
+#[test]
+fn a_published_workbook_keeps_its_types_and_names() {
+    let (bytes, path) = (
+        include_bytes!("../../tests/times.xlsx").as_slice(),
+        "times.xlsx",
+    );
+    read(path, bytes).unwrap();
+    let mut shape = Sheet::describe(&settings(path)).unwrap();
+    shape.fields[1].kind = weir_plugin_sdk::Type::Datetime;
+    shape.fields[2].kind = weir_plugin_sdk::Type::Number;
+    let sheet = Sheet::open(&settings(path), &shape).unwrap();
+    assert!(
+        all(&sheet).starts_with(
+            r#"[{"id":1,"start":"1899-12-31T09:00:00Z","worked":1.1041666666666667,"sum":0.3}"#
+        ),
+        "{}",
+        all(&sheet)
+    );
+
+    let (bytes, path) = (
+        include_bytes!("../../tests/head.xlsx").as_slice(),
+        "head.xlsx",
+    );
+    read(path, bytes).unwrap();
+    let mut shape = Sheet::describe(&settings(path)).unwrap();
+    shape.fields[1].key = "2023-03-15 00:00:00".to_owned();
+    let sheet = Sheet::open(&settings(path), &shape).unwrap();
+    assert_eq!(all(&sheet), r#"[{"name":"x","2023-03-15 00:00:00":3}]"#);
+}
