@@ -4,6 +4,8 @@
 //! out, also when somebody swaps one in while a path is being resolved. The rules here come on top: they keep paths
 //! portable, leave hidden files alone, and keep Weir's own state out of reach.
 
+mod exchange;
+mod lease;
 mod listing;
 mod path;
 mod replace;
@@ -116,9 +118,9 @@ impl FileRoot {
         .await
     }
 
-    /// Replaces a file, whole and atomically: by a lock across processes, a temporary file, fsync, rename, and fsync of
-    /// the folder. `if_version` is the version the content was made from; the error is `conflict` if the file has moved
-    /// on.
+    /// Replaces a file, whole and atomically: by a lock across processes, a temporary file, fsync, an exchange of the
+    /// names, and fsync of the folder. `if_version` is the version the content was made from; the error is `conflict` if
+    /// the file has moved on, and then the newest file has the name.
     pub async fn replace(
         &self,
         path: &str,

@@ -508,3 +508,90 @@ async fn parts_are_read_and_replaced() {
         weir_connections::Code::Forbidden
     );
 }
+
+/// How a person's program saves a file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum SaveBy {
+    /// It writes another file and renames it, as most editors and office programs do.
+    Rename,
+    /// It empties the file and writes it again, as scripts and simple editors do.
+    InPlace,
+}
+
+/// Counts the saves that are gone while an agent appends to the file as fast as it can.
+async fn lost_saves(by: SaveBy, saves: usize) -> usize {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("rows.csv");
+    std::fs::write(&path, "id,by\n").expect("written");
+    let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let files = open(folder.path(), true);
+    let agent = tokio::spawn({
+        let is_over = is_over.clone();
+        async move {
+            let mut written = 0_usize;
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let Ok(before) = files.stat("rows.csv").await else {
+                    continue;
+                };
+                let read = files.read("rows.csv", 0, 1024 * 1024).await;
+                let Ok(mut content) = read else { continue };
+                if content.len() as u64 != before.size {
+                    continue;
+                }
+                content.extend_from_slice(format!("{written},agent\n").as_bytes());
+                let replaced = files
+                    .replace("rows.csv", Some(&before.version), content)
+                    .await;
+                match replaced {
+                    Ok(_) => written += 1,
+                    Err(error) => assert_eq!(error.code.word(), "conflict", "{error:?}"),
+                }
+            }
+            written
+        }
+    });
+    let lost = tokio::task::spawn_blocking({
+        let (path, beside) = (path.clone(), folder.path().join("person.tmp"));
+        move || {
+            let mut lost = 0;
+            for save in 0..saves {
+                // Saves come at all moments of the agent's writes.
+                std::thread::sleep(std::time::Duration::from_micros(7_919 * (save as u64 % 23)));
+                let mut content = std::fs::read(&path).expect("there");
+                let row = format!("{save},person\n");
+                content.extend_from_slice(row.as_bytes());
+                match by {
+                    SaveBy::Rename => {
+                        std::fs::write(&beside, &content).expect("written");
+                        std::fs::rename(&beside, &path).expect("renamed");
+                    }
+                    SaveBy::InPlace => std::fs::write(&path, &content).expect("written"),
+                }
+                // What the agent began before is over by then.
+                std::thread::sleep(std::time::Duration::from_millis(150));
+                let now = std::fs::read_to_string(&path).expect("there");
+                lost += usize::from(!now.lines().any(|line| line == row.trim_end()));
+            }
+            lost
+        }
+    })
+    .await
+    .expect("the person ends");
+    is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    let written = agent.await.expect("the agent ends");
+    assert!(written > saves / 2, "the agent wrote {written} times");
+    lost
+}
+
+/// An agent's change is made again on what a person saved meanwhile, and never in its place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_save_by_rename_is_never_lost() {
+    assert_eq!(lost_saves(SaveBy::Rename, 80).await, 0);
+}
+
+/// A program that writes in place may still be writing to a file that was just exchanged.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_save_in_place_is_hardly_ever_lost() {
+    let lost = lost_saves(SaveBy::InPlace, 48).await;
+    assert!(lost <= 3, "{lost} of 48");
+}

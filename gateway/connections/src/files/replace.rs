@@ -3,6 +3,9 @@
 //! The lock is `flock` on the file's folder: it leaves no litter behind, holds between threads and processes, and is
 //! gone with the process that held it. Under it the temporary file has one fixed name, so that what a crash left
 //! behind is swept by the next writer.
+//!
+//! Programs of people do not know the lock. So the new file and the old exchange their names, and what comes out is looked at:
+//! if it is not the file that was read, it goes back, and the change is made again on it (`exchange`).
 
 use std::{
     fs::TryLockError,
@@ -16,6 +19,7 @@ use std::{
 use cap_std::fs::{Dir, OpenOptions};
 
 use super::{
+    exchange::{self, Exchanged},
     failed,
     path::RootedPath,
     root::{Root, open_itself},
@@ -23,9 +27,13 @@ use super::{
 };
 use crate::{Code, ConnectionError};
 
-const TEMPORARY: &str = ".weir-replace.tmp";
+pub(super) const TEMPORARY: &str = ".weir-replace.tmp";
 const COPY_BYTES: usize = 256 << 10;
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
+/// A program that saves may write in several steps: a file that was changed so recently is left to it.
+const QUIET_AFTER: Duration = Duration::from_millis(100);
+/// The longest wait for a file that changes again and again.
+const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
 
 pub(super) fn replace(
     root: &Root,
@@ -44,42 +52,79 @@ pub(super) fn replace(
                 .field("path"),
         );
     }
+    if if_version.is_some() {
+        wait_until_quiet(&folder, &name);
+    }
     let _lock = lock(&folder)?;
-    if let Some(expected) = if_version {
+    let mut expected = None;
+    if let Some(version) = if_version {
+        // Before the content is looked at: a change from here on shows in the stamp.
+        expected = exchange::stamp(&folder, &name);
         let current = match versions.info(root, path) {
             Ok(info) => Some(info.version),
             Err(error) if error.code == Code::NotFound => None,
             Err(error) => return Err(error),
         };
-        if current.as_deref() != Some(expected) {
-            return Err(ConnectionError::new(
-                Code::Conflict,
-                "the file has changed since it was read",
-            ));
+        if current.as_deref() != Some(version) {
+            return Err(changed());
         }
     }
     let written = write_beside(&folder, &name, content, versions, |stamp| {
         if_version.filter(|version| versions.remembered(path, stamp).as_deref() == Some(*version))
     });
-    match written {
-        Ok(Written {
-            version,
-            file,
-            modified,
-        }) => {
-            if let Some(modified) = modified {
-                versions.written(path, file, modified, &version);
-            }
-            Ok(version)
-        }
-        Err(error) => {
-            let _ = folder.remove_file(TEMPORARY);
-            Err(error)
+    let placed =
+        written.and_then(|written| put_in_place(&folder, &name, expected).map(|()| written));
+    // The old file, if they were exchanged, or what is left of a new one.
+    let _ = folder.remove_file(TEMPORARY);
+    let Written {
+        version,
+        file,
+        modified,
+    } = placed?;
+    // Without this a crash of the machine may bring the old name back.
+    folder
+        .open(".")
+        .map_err(failed)?
+        .into_std()
+        .sync_all()
+        .map_err(failed)?;
+    if let Some(modified) = modified {
+        versions.written(path, file, modified, &version);
+    }
+    Ok(version)
+}
+
+fn changed() -> ConnectionError {
+    ConnectionError::new(Code::Conflict, "the file has changed since it was read")
+}
+
+/// Waits while a program of somebody else has just changed the file.
+fn wait_until_quiet(folder: &Dir, name: &Path) {
+    let begin = Instant::now();
+    while begin.elapsed() < QUIET_WAIT_MAX {
+        let Some(stamp) = exchange::stamp(folder, name).filter(|stamp| !stamp.is_own()) else {
+            return;
+        };
+        match stamp.age().and_then(|age| QUIET_AFTER.checked_sub(age)) {
+            Some(left) => thread::sleep(left.max(Duration::from_millis(1))),
+            None => return,
         }
     }
 }
 
-/// A file that was just put in its place.
+/// Gives the temporary file the name. `expected` is the stamp of the file that the change was made on; without it whatever is
+/// there is replaced.
+fn put_in_place(folder: &Dir, name: &Path, expected: Option<Stamp>) -> Result<(), ConnectionError> {
+    let Some(expected) = expected else {
+        return folder.rename(TEMPORARY, folder, name).map_err(failed);
+    };
+    match exchange::exchange(folder, name, expected).map_err(failed)? {
+        Exchanged::Done => Ok(()),
+        Exchanged::Changed => Err(changed()),
+    }
+}
+
+/// A file that was just written.
 struct Written {
     version: String,
     file: std::fs::File,
@@ -119,7 +164,7 @@ fn lock(folder: &Dir) -> Result<std::fs::File, ConnectionError> {
     }
 }
 
-/// Writes a temporary file, and puts it in its place. `known` finds the version of a file with these metadata, if it is
+/// Writes the temporary file. `known` finds the version of a file with these metadata, if it is
 /// the one meant.
 fn write_beside<'v>(
     folder: &Dir,
@@ -153,17 +198,9 @@ fn write_beside<'v>(
             }
         }
     };
-    let now = SystemTime::now();
+    let now = version::own_time(SystemTime::now());
     let modified = temporary.set_modified(now).is_ok().then_some(now);
     temporary.sync_all().map_err(failed)?;
-    folder.rename(TEMPORARY, folder, name).map_err(failed)?;
-    // Without this a crash of the machine may bring the old name back.
-    folder
-        .open(".")
-        .map_err(failed)?
-        .into_std()
-        .sync_all()
-        .map_err(failed)?;
     Ok(Written {
         version,
         file: temporary,
@@ -201,10 +238,7 @@ fn write_appended<'v>(
     let file = old.try_clone().map_err(failed)?.into_std();
     let copied = std::io::copy(&mut file.take(size), new).map_err(failed)?;
     if copied != size || Stamp::of(&old.metadata().map_err(failed)?) != stamp {
-        return Err(ConnectionError::new(
-            Code::Conflict,
-            "the file has changed since it was read",
-        ));
+        return Err(changed());
     }
     more.iter()
         .try_for_each(|more| new.write_all(more))

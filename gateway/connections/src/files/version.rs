@@ -34,7 +34,11 @@ pub(super) struct Versions {
     ends: Mutex<Vec<(String, Sha256)>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The last digits of the nanoseconds of a time that Weir gives a file: another process of Weir knows by them that no person's
+/// program wrote last. Times of the system have them once in a thousand.
+const OWN_TIME: u32 = 619;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
     inode: u64,
@@ -185,6 +189,16 @@ impl io::Write for Digesting<'_> {
     }
 }
 
+/// Returns the time that Weir gives a file which it writes at this time.
+pub(super) fn own_time(now: SystemTime) -> SystemTime {
+    let rest = now
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .subsec_nanos()
+        % 1_000;
+    now + Duration::from_nanos(u64::from(OWN_TIME)) - Duration::from_nanos(u64::from(rest))
+}
+
 /// Returns the version of a file with this content.
 pub(super) fn of(content: &[u8]) -> String {
     let mut hasher = Sha256::new();
@@ -213,6 +227,30 @@ impl Stamp {
             modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
             changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
         }
+    }
+
+    /// Returns `true` for a file that Weir wrote last, in any process.
+    pub(super) fn is_own(&self) -> bool {
+        self.modified_ns.rem_euclid(1_000) == i128::from(OWN_TIME)
+    }
+
+    /// Returns how long ago the content was changed; `None` for a time to come.
+    pub(super) fn age(&self) -> Option<Duration> {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_nanos() as i128;
+        let age = u64::try_from(now - self.modified_ns).ok()?;
+        Some(Duration::from_nanos(age))
+    }
+
+    pub(super) fn is_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
+    /// Returns `true` for the same file with the same content. A file that is renamed has changed, and its content has not.
+    pub(super) fn is_same_content(&self, other: &Self) -> bool {
+        self.is_same_file(other) && (self.size, self.modified_ns) == (other.size, other.modified_ns)
     }
 
     /// Returns `true` once a further write would have to move the times.

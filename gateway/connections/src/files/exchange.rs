@@ -1,0 +1,121 @@
+//! Puts a new file in the place of the one that it was made from, and of no other.
+//!
+//! The two exchange their names in one step, and what came out is looked at: a program that saved meanwhile has put another
+//! file there, or has written to this one. Then the names are exchanged again, until what comes out is what was put there last,
+//! so that the latest save has the name. A program that writes in place opens the old file, which loses its name a moment
+//! later; a lease on it tells of such a program before and after the exchange.
+
+use std::{
+    io::{self, ErrorKind},
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use cap_std::fs::Dir;
+use rustix::fs::{RenameFlags, renameat_with};
+
+use super::{
+    lease::{Lease, LeaseAnswer},
+    replace::TEMPORARY,
+    root::open_itself,
+    version::Stamp,
+};
+
+/// The longest wait for a program that has the file open for writing. Some keep it open as long as they show it.
+const WRITERS_WAIT_MAX: Duration = Duration::from_millis(200);
+const WRITERS_LOOK_EVERY: Duration = Duration::from_millis(2);
+/// How often names are exchanged again because somebody saves in between.
+const TURNS_MAX: usize = 100;
+
+/// What became of the new file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Exchanged {
+    /// It has the name, and the file that was read has gone.
+    Done,
+    /// Somebody else has saved; their file has the name.
+    Changed,
+}
+
+/// Returns the stamp of the file that has a name; a link has none of its own.
+pub(super) fn stamp(folder: &Dir, name: &Path) -> Option<Stamp> {
+    let metadata = folder.symlink_metadata(name).ok()?;
+    Some(Stamp::of(&metadata))
+}
+
+/// Gives the temporary file the name of the file with this stamp.
+pub(super) fn exchange(folder: &Dir, name: &Path, expected: Stamp) -> io::Result<Exchanged> {
+    let old = match open_itself(folder, name) {
+        Ok(old) => old.into_std(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Exchanged::Changed),
+        Err(error) => return Err(error),
+    };
+    let lease = wait_for_writers(&old);
+    // The last look before: most changes show here, and nothing has to be undone.
+    if stamp(folder, name) != Some(expected) {
+        return Ok(Exchanged::Changed);
+    }
+    let ours = stamp(folder, Path::new(TEMPORARY));
+    match swap(folder, name) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Exchanged::Changed),
+        // File systems that cannot exchange names: a save between the look and the renaming is lost there.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::InvalidInput | ErrorKind::Unsupported
+            ) =>
+        {
+            folder.rename(TEMPORARY, folder, name)?;
+            return Ok(Exchanged::Done);
+        }
+        Err(error) => return Err(error),
+    }
+    let is_awaited = lease.as_ref().is_some_and(Lease::is_awaited);
+    let came_out = stamp(folder, Path::new(TEMPORARY));
+    if !is_awaited && came_out.is_some_and(|came_out| came_out.is_same_content(&expected)) {
+        return Ok(Exchanged::Done);
+    }
+    give_back(folder, name, ours)?;
+    Ok(Exchanged::Changed)
+}
+
+/// Exchanges the names until the newest file that somebody else has put there has the name, and ours is temporary.
+fn give_back(folder: &Dir, name: &Path, ours: Option<Stamp>) -> io::Result<()> {
+    // What was put there last comes out if nobody has saved since.
+    let mut last_put = ours;
+    for _ in 0..TURNS_MAX {
+        let now_put = stamp(folder, Path::new(TEMPORARY));
+        match swap(folder, name) {
+            // Somebody has removed the file.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            swapped => swapped?,
+        }
+        let came_out = stamp(folder, Path::new(TEMPORARY));
+        let is_same = |(out, put): (Stamp, Stamp)| out.is_same_file(&put);
+        if came_out.zip(last_put).is_none_or(is_same) {
+            return Ok(());
+        }
+        last_put = now_put;
+    }
+    Ok(())
+}
+
+fn swap(folder: &Dir, name: &Path) -> io::Result<()> {
+    renameat_with(folder, TEMPORARY, folder, name, RenameFlags::EXCHANGE)?;
+    Ok(())
+}
+
+/// Waits while another program has the file open for writing. The lease tells of those that come later.
+fn wait_for_writers(old: &std::fs::File) -> Option<Lease<'_>> {
+    let begin = Instant::now();
+    loop {
+        match Lease::take(old) {
+            LeaseAnswer::Given(lease) => return Some(lease),
+            LeaseAnswer::Writers if begin.elapsed() < WRITERS_WAIT_MAX => {
+                thread::sleep(WRITERS_LOOK_EVERY);
+            }
+            LeaseAnswer::Writers | LeaseAnswer::Unknown => return None,
+        }
+    }
+}
