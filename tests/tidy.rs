@@ -4,6 +4,8 @@
 
 #[path = "tidy/deny.rs"]
 mod deny;
+#[path = "tidy/figures.rs"]
+mod figures;
 #[path = "tidy/layers.rs"]
 mod layers;
 
@@ -192,9 +194,6 @@ const UNSAFE_PLACES: &[&str] = &[
 const EMPTY_NAMES: &[&str] = &[
     "util", "utils", "helper", "helpers", "manager", "common", "misc", "service", "services",
 ];
-
-/// Lines after which a file is worth a second name. A note, not a failure: a long table is fine.
-const LONG_FILE_LINES: usize = 700;
 
 #[test]
 fn crates_depend_in_one_direction() {
@@ -685,17 +684,23 @@ fn the_gateway_answers_no_name_of_the_conformance_suite() {
     check(problems);
 }
 
+/// Sizes, names and words of the code may only fall. `cargo xtask figures` prints them.
 #[test]
-fn long_files_are_noted() {
+fn figures_only_fall() {
+    let mut figures = figures::Figures::default();
     for file in rust_files() {
-        let lines = read(&file).lines().count();
-        if lines > LONG_FILE_LINES {
-            eprintln!(
-                "note: {} has {lines} lines: a long table is fine, a long mixture is not",
-                file.display()
-            );
-        }
+        figures.add(&file, &read(&file));
     }
+    let rows = figures.rows();
+    let text = figures::write(&rows);
+    println!("{text}");
+    let place = repository().join("tests/tidy/figures.txt");
+    if std::env::var_os("WEIR_BLESS").is_some() {
+        fs::write(&place, text).expect("figures.txt can be written");
+        return;
+    }
+    let kept = fs::read_to_string(&place).unwrap_or_default();
+    check(figures::problems(&rows, &kept));
 }
 
 fn check(problems: Vec<String>) {

@@ -1,4 +1,4 @@
-//! `cargo xtask demo | test | plugins | package | instructions | bench | beginner | fuzz`: sets up what a machine lacks, then does the one thing asked.
+//! `cargo xtask demo | test | plugins | package | instructions | bench | beginner | figures | fuzz`: sets up what a machine lacks, then does the one thing asked.
 //!
 //! Needs nothing but Rust, git, a shell and apt. No dependencies, so that it starts at once on a fresh machine.
 #![allow(
@@ -35,6 +35,8 @@ Usage: cargo xtask COMMAND
   bench [OPTIONS]   Weir and its peers, measured as released, into docs/benchmarks/; `bench -- --help` for a part
   beginner [LANGUAGE…]
                     the first plugin of an author, from empty caches, timed step by step: rust, js, python, c
+  figures           sizes, names and words of the code, which may only fall (tests/tidy/figures.txt); WEIR_BLESS=1
+                    accepts what is counted
   fuzz [TARGET] [--minutes N]
                     hostile bytes for everything that reads some, or for one target; a minute each, or as said
 
@@ -72,6 +74,7 @@ fn run(words: &[&str]) -> Result<(), step::Failure> {
             bench::run(&Workshop::open()?, options)
         }
         ["beginner", languages @ ..] => beginner::run(&Workshop::open()?, languages),
+        ["figures"] => test::figures(&Workshop::open()?),
         ["fuzz", words @ ..] => fuzz::run(&Workshop::open()?, words),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

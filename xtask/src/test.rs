@@ -104,3 +104,20 @@ pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
         .command("build", &mut workshop.cargo(plugins::WORKSPACE))?;
     bench::instructions(workshop)
 }
+
+/// Prints the figures of the code.
+pub(crate) fn figures(workshop: &Workshop) -> Result<(), Failure> {
+    let figures = [
+        "test",
+        "--workspace",
+        "--locked",
+        "--test",
+        "tidy",
+        "figures_only_fall",
+        "--",
+        "--nocapture",
+    ];
+    workshop
+        .steps
+        .streamed("figures", &mut workshop.cargo(&figures))
+}
