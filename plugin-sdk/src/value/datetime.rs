@@ -52,8 +52,20 @@ impl Datetime {
         Self::at_offset(civil, zone.offset_at(civil))
     }
 
+    /// Returns what the calendar and clock of a zone show at this point in time, without an offset: `2024-05-06T07:08:09`.
+    /// `None` at the very ends of the calendar.
+    pub fn to_local(&self, zone: &Zone) -> Option<String> {
+        let local = self.in_zone(zone)?;
+        let text = (local.year() >= 0).then(|| Self(local).to_string())?;
+        text.strip_suffix('Z').map(str::to_owned)
+    }
+
     /// Returns the calendar and clock of a zone at this point in time; `None` at the very ends of the calendar.
     pub(super) fn in_zone(&self, zone: &Zone) -> Option<civil::DateTime> {
+        if let Ok(offset) = zone.0.to_fixed_offset() {
+            let offset = jiff::SignedDuration::from_secs(offset.seconds().into());
+            return self.0.checked_add(offset).ok();
+        }
         let timestamp = TimeZone::UTC.to_timestamp(self.0).ok()?;
         Some(zone.0.to_datetime(timestamp))
     }

@@ -7,12 +7,18 @@ use weir_plugin_sdk::serde_json::{self, json, value::RawValue};
 use weir_plugin_sdk::value::{Value, compact_json};
 use weir_plugin_sdk::{Error, Field, Shape, Type, Zone};
 
+use crate::array::Array;
 use crate::dialect::Dialect;
+use crate::native::{self, with_era};
 use crate::settings::quoted;
 use crate::statement::Builder;
 
 /// How far clocks are set back: by an hour nearly everywhere, by half of one on Lord Howe Island, by two at Troll.
 const SET_BACK: [&str; 3] = ["1 hour", "30 minutes", "2 hours"];
+
+/// The first moment that the value table has, and the one behind its last.
+const FIRST_MOMENT: &str = "0001-01-01 00:00:00+00 BC";
+const END: &str = "10000-01-01 00:00:00+00";
 
 #[derive(Clone, Copy)]
 pub(crate) struct Column<'a> {
@@ -54,7 +60,7 @@ impl<'a> Column<'a> {
             | (Type::Number, "float4" | "float8")
             | (Type::Boolean, "bool")
             | (Type::Json, "json" | "jsonb") => name,
-            (Type::List, _) if self.native().ends_with("[]") => format!("array_to_json({name})"),
+            _ if let Some(array) = self.array() => array.read(&name),
             _ => match self.finite() {
                 Some(finite) => format!("CASE WHEN {finite} THEN {name}::text END"),
                 None => format!("{name}::text"),
@@ -64,6 +70,16 @@ impl<'a> Column<'a> {
 
     /// Returns the connection's answer as the column's type. SQLite keeps JSON as the text it is.
     pub(crate) fn value<'r>(&self, raw: &'r RawValue, zone: &Zone) -> Value<'r> {
+        if self.dialect == Dialect::Postgresql {
+            if let Some(array) = self.array() {
+                return array.value(raw, zone);
+            }
+            // The year before 0001 is the year 0000 of the value table.
+            let is_dated = matches!(self.field.kind, Type::Date | Type::Datetime);
+            if is_dated && raw.get().ends_with(" BC\"") {
+                return before_christ(raw, self.field, zone);
+            }
+        }
         let nested = matches!(self.field.kind, Type::Json | Type::Record | Type::List);
         if nested && self.dialect == Dialect::Sqlite && raw.get().starts_with('"') {
             let text: String = serde_json::from_str(raw.get()).unwrap_or_default();
@@ -110,14 +126,18 @@ impl<'a> Column<'a> {
                 Some(format!("{name} - {name} = 0"))
             }
             // The bounds have the type: a column that is a text by now has no such order, and is told to have changed.
-            (Dialect::Postgresql, Type::Number, native @ ("float4" | "float8"))
-            | (
-                Dialect::Postgresql,
-                Type::Date | Type::Datetime,
-                native @ ("date" | "timestamp" | "timestamptz"),
-            ) => Some(format!(
-                "{name} > '-infinity'::{native} AND {name} < 'infinity'::{native}"
+            (Dialect::Postgresql, Type::Number | Type::Decimal, native @ ("float4" | "float8")) => {
+                Some(format!(
+                    "{name} > '-infinity'::{native} AND {name} < 'infinity'::{native}"
+                ))
+            }
+            (Dialect::Postgresql, Type::Date, "date") => Some(format!(
+                "{name} >= '0001-01-01 BC'::date AND {name} < '10000-01-01'::date"
             )),
+            (Dialect::Postgresql, Type::Datetime, "timestamp" | "timestamptz") => {
+                let [first, end] = [FIRST_MOMENT, END].map(|moment| self.bound(moment));
+                Some(format!("{name} >= {first} AND {name} < {end}"))
+            }
             _ => None,
         }
     }
@@ -139,12 +159,10 @@ impl<'a> Column<'a> {
                     .join(", ");
                 Some((finite, format!("({name} IS NULL OR {name} IN ({odd}))")))
             }
-            native @ ("date" | "timestamptz") => Some((
-                finite,
-                format!(
-                    "({name} IS NULL OR {name} IN ('infinity'::{native}, '-infinity'::{native}))"
-                ),
-            )),
+            "date" | "timestamptz" => {
+                let others = format!("({name} IS NULL OR NOT ({finite}))");
+                Some((finite, others))
+            }
             _ => None,
         }
     }
@@ -307,29 +325,32 @@ impl<'a> Column<'a> {
             ))
             .field(&self.field.key)
         };
-        let text = match value {
+        match value {
             // A bound null would be a text, which only columns of texts take.
             Value::Null => return Ok("NULL".to_owned()),
             Value::Unfit(_) => return Err(unfit()),
-            Value::Text(value) | Value::Date(value) | Value::Json(value) => value.to_string(),
-            Value::Boolean(value) => value.to_string(),
-            Value::Integer(value) => value.to_string(),
-            Value::Decimal(value) => value.as_str().to_owned(),
-            Value::Number(value) => json!(value).to_string(),
-            Value::Datetime(value) => value.to_string(),
-        };
+            _ => {}
+        }
         if self.dialect == Dialect::Sqlite {
             return Ok(match value {
                 Value::Boolean(value) => builder.bind(i64::from(*value)),
                 Value::Integer(value) => builder.bind(i64::try_from(*value).map_err(|_| unfit())?),
                 Value::Number(value) => builder.bind(*value),
+                Value::Text(text) | Value::Date(text) | Value::Json(text) => {
+                    builder.bind(text.as_ref())
+                }
                 // Bound as text: a numeric column makes a number of it where that loses nothing.
-                _ => builder.bind(text),
+                Value::Decimal(value) => builder.bind(value.as_str()),
+                Value::Datetime(value) => builder.bind(value.to_string()),
+                Value::Null | Value::Unfit(_) => return Err(unfit()),
             });
         }
-        if text.contains('\0') {
-            return Err(unfit());
+        if let (Some(array), Value::Json(json)) = (self.array(), value) {
+            let zone = Zone::parse(self.zone)?;
+            let text = array.text(json, &zone).ok_or_else(unfit)?;
+            return array.written(&builder.bind(text));
         }
+        let text = native::text(value, self.native(), None).ok_or_else(unfit)?;
         let place = builder.bind(text);
         Ok(match self.native() {
             "text" | "varchar" | "bpchar" | "name" | "citext" | "" => place,
@@ -337,15 +358,7 @@ impl<'a> Column<'a> {
                 let zone = self.zone(builder);
                 format!("({place}::timestamptz AT TIME ZONE {zone})")
             }
-            native => match native.strip_suffix("[]") {
-                Some(element) => {
-                    format!(
-                        "ARRAY(SELECT e::{} FROM jsonb_array_elements_text({place}::jsonb) AS e)",
-                        type_name(element)?
-                    )
-                }
-                None => format!("{place}::{}", type_name(native)?),
-            },
+            native => format!("{place}::{}", native::cast(native)?),
         })
     }
 
@@ -362,6 +375,30 @@ impl<'a> Column<'a> {
                 self.field.kind,
                 Type::Number | Type::Datetime | Type::Decimal
             ) && !(self.dialect == Dialect::Postgresql && self.whole()))
+    }
+
+    /// Returns the array that the column is; `None` if it is none of PostgreSQL's.
+    fn array(&self) -> Option<Array<'a>> {
+        match self.field.kind {
+            Type::List | Type::Json if self.dialect == Dialect::Postgresql => {
+                Array::new(self.field)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns a moment as the column has it.
+    fn bound(&self, moment: &str) -> String {
+        let moment = format!("'{moment}'::timestamptz");
+        if self.native() == "timestamptz" {
+            return moment;
+        }
+        // The zone is one that was read as such, so there is no quote in it.
+        let zone = self.zone.replace('\'', "");
+        match zone.starts_with(['+', '-']) {
+            true => format!("({moment} AT TIME ZONE '{zone}'::interval)"),
+            false => format!("({moment} AT TIME ZONE '{zone}')"),
+        }
     }
 
     fn native(&self) -> &str {
@@ -436,24 +473,12 @@ pub(crate) fn place(shape: &Shape, key: &str) -> Result<usize, Error> {
     })
 }
 
-/// Writes the year 0000, which PostgreSQL does not have: the year before 0001 is 1 BC.
-fn with_era(text: &str) -> String {
-    text.strip_prefix("0000")
-        .map_or_else(|| text.to_owned(), |rest| format!("0001{rest} BC"))
-}
-
-/// Returns the name of a type as the catalogue spelt it. It comes from the recorded shape and stands in the text of a
-/// statement, so it may hold nothing but what such names are made of.
-fn type_name(native: &str) -> Result<&str, Error> {
-    let allowed = |char: char| char.is_alphanumeric() || matches!(char, '_' | ' ' | '.' | '"');
-    if native.chars().all(allowed) && native.matches('"').count().is_multiple_of(2) {
-        Ok(native)
-    } else {
-        Err(
-            Error::invalid("A type of the recorded shape is not the name of a type.")
-                .field("shape"),
-        )
-    }
+/// Reads the date or time of a year before 0001.
+fn before_christ(raw: &RawValue, field: &Field, zone: &Zone) -> Value<'static> {
+    let text: String = serde_json::from_str(raw.get()).unwrap_or_default();
+    native::without_era(&text).map_or(Value::Null, |text| {
+        Value::from_text(&text, field, zone).into_owned()
+    })
 }
 
 fn is_canonical_uuid(text: &str) -> bool {

@@ -4,11 +4,13 @@
 //! shape and bound values alone. [`column`] is where the two dialects differ: how a column is read, compared and
 //! ordered so that both mean what the value table means. What is decided is in `docs/adapters/sql.md`.
 
+mod array;
 mod change;
 mod column;
 mod condition;
 mod describe;
 mod dialect;
+mod native;
 mod select;
 mod settings;
 mod statement;

@@ -3,6 +3,7 @@
 #[path = "../../../gateway/connections/tests/server/mod.rs"]
 mod server;
 
+mod arrays;
 mod both;
 mod values;
 

@@ -1,21 +1,36 @@
 //! PostgreSQL's catalogue.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use weir_plugin_sdk::serde_json::json;
 use weir_plugin_sdk::{Error, Field, Type};
 
 use super::{Described, ask, columns_of, no_table};
-use crate::settings::{Settings, Source};
+use crate::native;
+use crate::settings::{Settings, Source, quoted};
+
+/// Rows in which arrays are looked at.
+const ROWS_LOOKED_AT: u32 = 200;
+/// Arrays looked at in one statement.
+const COLUMNS_A_PASS: usize = 200;
+/// The levels of composites within composites that are described; what lies deeper is any JSON.
+const COMPOSITES_MAX: usize = 4;
 
 const TABLE: &str = "SELECT c.oid::int8 AS oid, c.relkind::text AS kind FROM pg_catalog.pg_class c \
     WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'f', 'v', 'm')";
 
-/// Domains appear as the type they stand on, as they do in an answer. A time that is infinite unless it is given is one
-/// that is shown as null.
+/// The columns of a table, or the members of a composite. Domains appear as the type they stand on, as they do in an
+/// answer. A time that is infinite unless it is given is one that is shown as null. `members` is the composite that the
+/// column, or an element of its array, is.
 const COLUMNS: &str = "SELECT a.attname::text AS name, \
-    CASE WHEN b.typcategory = 'A' AND b.typelem <> 0 THEN e.typname || '[]' \
+    CASE WHEN b.typcategory = 'A' AND b.typelem <> 0 \
+         THEN (CASE WHEN e.typnamespace = 'pg_catalog'::regnamespace THEN e.typname::text \
+               ELSE format_type(e.oid, NULL) END) || '[]' \
          WHEN b.typtype = 'b' AND b.typnamespace = 'pg_catalog'::regnamespace THEN b.typname::text \
          ELSE format_type(b.oid, NULL) END AS native, \
+    CASE WHEN b.typcategory = 'A' AND b.typelem <> 0 THEN e.typrelid ELSE b.typrelid END::int8 AS members, \
+    a.attndims::int4 AS dimensions, \
     (a.attnotnull OR t.typnotnull) AND NOT (b.typcategory = 'D' \
         AND coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE '%infinity%', false)) AS required, \
     (a.attidentity <> '' OR a.atthasdef OR t.typdefault IS NOT NULL) AS generated, \
@@ -27,6 +42,10 @@ const COLUMNS: &str = "SELECT a.attname::text AS name, \
     LEFT JOIN pg_catalog.pg_type e ON e.oid = b.typelem \
     LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
     WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
+
+/// The composite that an array of a query holds, by the array's name.
+const MEMBERS: &str = "SELECT e.typrelid::int8 AS members FROM pg_catalog.pg_type b \
+    JOIN pg_catalog.pg_type e ON e.oid = b.typelem WHERE b.oid = to_regtype($1)";
 
 /// An index may include columns that are not of the key; they stand behind those that are.
 const KEY: &str = "SELECT a.attname::text AS name FROM pg_catalog.pg_index i \
@@ -40,10 +59,14 @@ struct Table {
     kind: String,
 }
 
-#[derive(Deserialize)]
-struct Told {
+#[derive(Default, Deserialize)]
+struct ColumnInfo {
     name: String,
     native: String,
+    /// 0 where there is no composite.
+    members: i64,
+    /// As declared, which is no more than a wish: 0 where the table was made from a query.
+    dimensions: usize,
     required: bool,
     generated: bool,
     computed: bool,
@@ -55,74 +78,164 @@ struct KeyPart {
     name: String,
 }
 
+#[derive(Deserialize)]
+struct Composite {
+    members: i64,
+}
+
 pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
     if let Source::Query(query) = settings.source() {
-        let mut described = Described {
-            read_only: Some("A query is read-only."),
-            ..Described::default()
-        };
-        for (name, native) in columns_of(settings, query)? {
-            described.add(
-                &name,
-                field(&name, native.unwrap_or_default(), false),
-                |_| (),
-            );
-        }
-        return Ok(described);
+        return describe_query(settings, query);
     }
     let tables: Vec<Table> = ask(settings, TABLE, vec![json!(settings.source().sql())])?;
     let table = tables
         .into_iter()
         .next()
         .ok_or_else(|| no_table(settings))?;
-    let columns: Vec<Told> = ask(settings, COLUMNS, vec![json!(table.oid)])?;
+    let mut columns: Vec<ColumnInfo> = ask(settings, COLUMNS, vec![json!(table.oid)])?;
     let key: Vec<KeyPart> = ask(settings, KEY, vec![json!(table.oid)])?;
+    find_dimensions(settings, &mut columns)?;
     let mut described = Described {
         key: key.into_iter().map(|part| part.name).collect(),
         read_only: matches!(table.kind.as_str(), "v" | "m").then_some("A view is read-only."),
         ..Described::default()
     };
-    for told in columns {
-        described.add(
-            &told.name,
-            field(&told.name, told.native, told.required),
-            |field| {
-                field.generated = told.generated;
-                field.read_only = told.computed;
-                field.description = told.description;
-            },
-        );
+    for column in columns {
+        let field = field(settings, &column)?;
+        described.add(&column.name, field, |field| {
+            field.generated = column.generated;
+            field.read_only = column.computed;
+            field.description = column.description;
+        });
     }
     Ok(described)
 }
 
-/// Returns the field of a column; `None` for columns of bytes, which have no place in the value table.
-fn field(name: &str, native: String, required: bool) -> Option<Field> {
-    let (kind, items) = match native.strip_suffix("[]") {
-        Some(element) => (
-            Type::List,
-            Some(Box::new(Field::new("", kind(element)?).nullable(true))),
-        ),
-        None => (kind(&native)?, None),
+fn describe_query(settings: &Settings, query: &str) -> Result<Described, Error> {
+    let mut columns = Vec::new();
+    for (name, native) in columns_of(settings, query)? {
+        let native = native.unwrap_or_default();
+        let mut members = 0;
+        if native::element(&native).is_some() {
+            let found: Vec<Composite> = ask(settings, MEMBERS, vec![json!(native)])?;
+            members = found.first().map_or(0, |found| found.members);
+        }
+        columns.push(ColumnInfo {
+            name,
+            native,
+            members,
+            ..ColumnInfo::default()
+        });
+    }
+    find_dimensions(settings, &mut columns)?;
+    let mut described = Described {
+        read_only: Some("A query is read-only."),
+        ..Described::default()
     };
-    let mut field = Field::new(name, kind).nullable(!required);
-    field.native = Some(native);
-    field.items = items;
-    Some(field)
+    for column in columns {
+        let field = field(settings, &column)?;
+        described.add(&column.name, field, |_| ());
+    }
+    Ok(described)
 }
 
-fn kind(native: &str) -> Option<Type> {
-    Some(match native {
-        "int2" | "int4" => Type::Integer,
-        // The value may exceed 2^53; a contract that knows better says `integer`.
-        "int8" | "numeric" => Type::Decimal,
-        "float4" | "float8" => Type::Number,
-        "bool" => Type::Boolean,
-        "date" => Type::Date,
-        "timestamp" | "timestamptz" => Type::Datetime,
-        "json" | "jsonb" => Type::Json,
-        "bytea" => return None,
-        // Texts, enums, UUIDs, and whatever else has a spelling.
-        _ => Type::String,
-    })
+/// Looks at some rows, since an array of any number of dimensions fits a column of arrays.
+fn find_dimensions(settings: &Settings, columns: &mut [ColumnInfo]) -> Result<(), Error> {
+    let mut arrays: Vec<_> = columns
+        .iter_mut()
+        .filter(|column| native::element(&column.native).is_some())
+        .collect();
+    for arrays in arrays.chunks_mut(COLUMNS_A_PASS) {
+        let names: Vec<_> = arrays.iter().map(|column| quoted(&column.name)).collect();
+        let found: Vec<_> = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| format!("max(array_ndims({name})) AS c{at}"))
+            .collect();
+        let text = format!(
+            "SELECT {} FROM (SELECT {} FROM {} LIMIT {ROWS_LOOKED_AT}) AS looked_at",
+            found.join(", "),
+            names.join(", "),
+            settings.source().sql()
+        );
+        let rows: Vec<HashMap<String, Option<usize>>> = match ask(settings, &text, Vec::new()) {
+            Ok(rows) => rows,
+            // Whoever may describe the table may not be the one who reads it.
+            Err(error) if error.is("denied") => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let Some(row) = rows.first() else {
+            return Ok(());
+        };
+        for (at, column) in arrays.iter_mut().enumerate() {
+            let found = row.get(&format!("c{at}")).copied().flatten().unwrap_or(0);
+            column.dimensions = column.dimensions.max(found);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the field of a column; `None` for columns of bytes, which have no place in the value table.
+fn field(settings: &Settings, column: &ColumnInfo) -> Result<Option<Field>, Error> {
+    let Some((element, _)) = native::element(&column.native) else {
+        let kind = native::kind(&column.native);
+        return Ok(kind.map(|kind| {
+            let mut field = Field::new(&column.name, kind).nullable(!column.required);
+            field.native = Some(column.native.clone());
+            field
+        }));
+    };
+    let Some(kind) = native::kind(element) else {
+        return Ok(None);
+    };
+    let mut field = Field::new(&column.name, Type::List).nullable(!column.required);
+    field.native = Some(column.native.clone());
+    if column.dimensions > 1 {
+        field.kind = Type::Json;
+        field.native = Some(format!("{element}{}", "[]".repeat(column.dimensions)));
+        return Ok(Some(field));
+    }
+    let mut items = Field::new("", kind).nullable(true);
+    if column.members != 0 {
+        items.kind = Type::Record;
+        items.fields = members(settings, column.members, 1)?;
+    }
+    field.items = Some(Box::new(items));
+    Ok(Some(field))
+}
+
+/// Returns the members of a composite, all of which may be null.
+fn members(settings: &Settings, composite: i64, depth: usize) -> Result<Vec<Field>, Error> {
+    let columns: Vec<ColumnInfo> = ask(settings, COLUMNS, vec![json!(composite)])?;
+    let fields = columns.into_iter().map(|column| {
+        let (element, is_array) = match native::element(&column.native) {
+            Some((element, _)) => (element, true),
+            None => (column.native.as_str(), false),
+        };
+        let mut field = Field::new("", native::kind(element).unwrap_or(Type::String));
+        if column.members != 0 {
+            field.kind = Type::Json;
+            if depth < COMPOSITES_MAX {
+                field.kind = Type::Record;
+                field.fields = members(settings, column.members, depth + 1)?;
+            }
+        }
+        field = field.nullable(true);
+        if is_array {
+            field = match column.dimensions {
+                0 | 1 => Field {
+                    kind: Type::List,
+                    items: Some(Box::new(field)),
+                    nullable: true,
+                    ..Field::default()
+                },
+                _ => Field::new("", Type::Json).nullable(true),
+            };
+        }
+        field.key = column.name;
+        field.description = column.description;
+        field.native = Some(column.native);
+        Ok(field)
+    });
+    fields.collect()
 }

@@ -290,11 +290,15 @@ fn infinities_are_null() {
 /// A value that is not of its column's type has no place in the order, so that nothing can be said to come behind it.
 #[test]
 fn a_list_does_not_end_at_a_value_that_does_not_fit() {
-    // The year is one that the value table does not have.
-    let script = "CREATE TABLE days (id INTEGER PRIMARY KEY, day DATE); INSERT INTO days VALUES (1, '2024-01-01'), (2, '12024-01-03');";
-    let both = Both::filled(script, script);
-    // To SQLite it is a text.
-    for (which, by) in [(Which::Sqlite, "day"), (Which::Postgresql, "-day")] {
+    let both = Both::filled(
+        "CREATE TABLE days (id INTEGER PRIMARY KEY, day DATE); INSERT INTO days VALUES (1, '2024-01-01'), (2, '12024-01-03')",
+        "CREATE TABLE days (id int PRIMARY KEY, day numeric); INSERT INTO days VALUES (1, 1), (2, 2.5)",
+    );
+    // To SQLite it is a text, to PostgreSQL a number of another kind.
+    for (which, by, kind) in [
+        (Which::Sqlite, "day", Type::Date),
+        (Which::Postgresql, "-day", Type::Integer),
+    ] {
         let first = Query {
             order: vec![Order::parse(by)],
             limit: 1,
@@ -304,7 +308,7 @@ fn a_list_does_not_end_at_a_value_that_does_not_fit() {
             let settings = r#"{"connection":"db","table":"days"}"#;
             let mut shape = describe(settings)?;
             // The shape was recorded before.
-            shape.fields[1].kind = Type::Date;
+            shape.fields[1].kind = kind;
             let table = Sql::open(settings, &shape)?;
             let page = table.read(&first)?;
             table.read(&Query {

@@ -1,0 +1,85 @@
+//! PostgreSQL's names of types, and its spelling of values that the value table spells otherwise.
+
+use std::borrow::Cow;
+
+use weir_plugin_sdk::{Error, Type, Value, Zone};
+
+/// Returns the type of a column by its name in the catalogue; `None` for bytes, which have no place in the value table.
+pub(crate) fn kind(native: &str) -> Option<Type> {
+    Some(match native {
+        "int2" | "int4" => Type::Integer,
+        // The value may exceed 2^53; a contract that knows better says `integer`.
+        "int8" | "numeric" => Type::Decimal,
+        "float4" | "float8" => Type::Number,
+        "bool" => Type::Boolean,
+        "date" => Type::Date,
+        "timestamp" | "timestamptz" => Type::Datetime,
+        "json" | "jsonb" => Type::Json,
+        "bytea" => return None,
+        // Texts, enums, UUIDs, and whatever else has a spelling.
+        _ => Type::String,
+    })
+}
+
+/// Returns the type of an array's elements, and how many dimensions the array was described with.
+pub(crate) fn element(native: &str) -> Option<(&str, usize)> {
+    let element = native.trim_end_matches("[]");
+    let dimensions = (native.len() - element.len()) / 2;
+    (dimensions > 0).then_some((element, dimensions))
+}
+
+/// Returns a type for a cast. The name comes from the recorded shape and stands in the text of a statement, so it may
+/// hold nothing but what such names are made of.
+pub(crate) fn cast(native: &str) -> Result<&str, Error> {
+    let allowed = |char: char| char.is_alphanumeric() || matches!(char, '_' | ' ' | '.' | '"');
+    match native {
+        // Without quotes these are `bit(1)` and `character(1)`, to which a value is cut.
+        "bit" => Ok("\"bit\""),
+        "char" => Ok("\"char\""),
+        _ if native.chars().all(allowed) && native.matches('"').count().is_multiple_of(2) => {
+            Ok(native)
+        }
+        _ => Err(
+            Error::invalid("A type of the recorded shape is not the name of a type.")
+                .field("shape"),
+        ),
+    }
+}
+
+/// Returns a value as text for a cast to a type; `None` for one that PostgreSQL cannot hold. A time for a column
+/// without a zone is written as the clocks of `zone` show it if there is one.
+pub(crate) fn text(value: &Value<'_>, native: &str, zone: Option<&Zone>) -> Option<String> {
+    let text = match value {
+        Value::Null | Value::Unfit(_) => return None,
+        Value::Date(date) => with_era(date),
+        Value::Datetime(datetime) => match zone.filter(|_| native == "timestamp") {
+            Some(zone) => with_era(&datetime.to_local(zone)?),
+            None => with_era(&datetime.to_string()),
+        },
+        Value::Text(text) | Value::Json(text) => text.to_string(),
+        Value::Decimal(decimal) => decimal.as_str().to_owned(),
+        Value::Boolean(_) | Value::Integer(_) | Value::Number(_) => value.to_json(),
+    };
+    (!text.contains('\0')).then_some(text)
+}
+
+/// Writes the year 0000, which PostgreSQL does not have: the year before 0001 is 1 BC.
+pub(crate) fn with_era(text: &str) -> String {
+    text.strip_prefix("0000")
+        .map_or_else(|| text.to_owned(), |rest| format!("0001{rest} BC"))
+}
+
+/// Reads a date or time as the value table writes it; `None` if it is infinite or its year is not one of 0000 to 9999.
+pub(crate) fn without_era(text: &str) -> Option<Cow<'_, str>> {
+    match text.strip_suffix(" BC") {
+        Some(text) => text
+            .strip_prefix("0001")
+            .map(|rest| Cow::Owned(format!("0000{rest}"))),
+        None => (text.find('-') == Some(4)).then_some(Cow::Borrowed(text)),
+    }
+}
+
+/// Returns `true` for the spelling of a number that is not finite.
+pub(crate) fn is_not_finite(text: &str) -> bool {
+    matches!(text, "NaN" | "Infinity" | "-Infinity")
+}
