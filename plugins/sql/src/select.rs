@@ -28,14 +28,13 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
         is_led_by_finite: false,
     };
     let is_total = !shape.key.is_empty();
-    let (mut last, mut offset) = (None, 0);
-    match &query.cursor {
-        Some(cursor) if is_total => {
+    let (mut last, mut offset, mut behind) = (None, 0, "");
+    if let Some(cursor) = &query.cursor {
+        (offset, behind) = counted(cursor, is_total)?;
+        if !behind.is_empty() {
             let fields: Vec<_> = by.iter().map(|column| column.field).collect();
-            last = Some(decode_cursor(cursor, &fields, zone)?);
+            last = Some(decode_cursor(behind, &fields, zone)?);
         }
-        Some(cursor) => offset = cursor.parse::<u64>().map_err(|_| bad_cursor())?,
-        None => {}
     }
     let (first, others) = if is_total {
         order.parts(last.as_deref())
@@ -78,7 +77,11 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
         Some(last) if !is_last && is_total => {
             let values = by.iter().zip(&selected.remembered);
             let values = values.map(|(column, at)| Ok(column.value(cell(last, *at)?, zone)));
-            Some(encode_cursor(&values.collect::<Result<Vec<_>, Error>>()?))
+            let values = values.collect::<Result<Vec<_>, Error>>()?;
+            match values.iter().any(|value| is_lossy(value, dialect)) {
+                true => Some(format!("{}{behind}", offset + rows.len() as u64)),
+                false => Some(encode_cursor(&values)),
+            }
         }
         Some(_) if !is_last => Some((offset + rows.len() as u64).to_string()),
         _ => None,
@@ -87,6 +90,23 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
         records: records.finish(),
         next,
     })
+}
+
+/// Reads how many records a cursor leaves out, and behind which record that is. Without a key, records are only counted.
+fn counted(cursor: &str, is_total: bool) -> Result<(u64, &str), Error> {
+    let behind = cursor.trim_start_matches(|char: char| char.is_ascii_digit());
+    let count = &cursor[..cursor.len() - behind.len()];
+    match (count, behind) {
+        ("", "") => Err(bad_cursor()),
+        (_, behind) if !is_total && !behind.is_empty() => Err(bad_cursor()),
+        ("", behind) => Ok((0, behind)),
+        _ => Ok((count.parse().map_err(|_| bad_cursor())?, behind)),
+    }
+}
+
+/// Returns `true` if a list cannot go on behind the value, since SQLite may hold a text that is not UTF-8 in its place.
+fn is_lossy(value: &Value<'_>, dialect: Dialect) -> bool {
+    dialect == Dialect::Sqlite && matches!(value, Value::Text(text) if text.contains('\u{fffd}'))
 }
 
 /// What the last column of a row says if its first order value is not finite.

@@ -5,6 +5,7 @@ mod server;
 
 mod arrays;
 mod both;
+mod sqlite;
 mod values;
 
 use both::{Both, Which, describe, object, open, outline, show, walk, with, write};

@@ -268,17 +268,10 @@ impl Opened {
                     ValueRef::Integer(value) => writer.cell(column, Cell::Integer(value))?,
                     ValueRef::Real(value) => writer.cell(column, Cell::Real(value))?,
                     ValueRef::Blob(value) => writer.cell(column, Cell::Bytes(value))?,
-                    ValueRef::Text(value) => match std::str::from_utf8(value) {
-                        Ok(text) => writer.cell(column, Cell::Text(text))?,
-                        Err(error) => {
-                            return Err(ConnectionError::new(
-                                Code::UpstreamError,
-                                "a text in the database is not UTF-8",
-                            )
-                            .field(&header.names()[column])
-                            .details(error));
-                        }
-                    },
+                    // A text that is not UTF-8 costs its bad bytes, not the answer.
+                    ValueRef::Text(value) => {
+                        writer.cell(column, Cell::Text(&String::from_utf8_lossy(value)))?
+                    }
                 }
             }
             writer.end_row()?;

@@ -37,7 +37,7 @@ struct ColumnInfo {
 }
 
 pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
-    let (name, view) = match settings.source() {
+    let (name, kind) = match settings.source() {
         Source::Query(text) => return query(settings, text),
         Source::Table {
             schema: Some(schema),
@@ -49,7 +49,7 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
                 .into_iter()
                 .next()
                 .ok_or_else(|| no_table(settings))?;
-            (table.name, table.r#type == "view")
+            (table.name, table.r#type)
         }
     };
     let told: Vec<ColumnInfo> = ask(settings, COLUMNS, vec![json!(name)])?;
@@ -67,10 +67,22 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
     let mut key: Vec<_> = told.iter().filter(|column| column.pk > 0).collect();
     key.sort_by_key(|column| column.pk);
     let numbered = key.len() == 1 && key[0].r#type.eq_ignore_ascii_case("INTEGER");
-    let key: Vec<_> = key.into_iter().map(|column| column.name.clone()).collect();
+    let mut key: Vec<_> = key.into_iter().map(|column| column.name.clone()).collect();
+    // SQLite takes nulls in a PRIMARY KEY. A row that has one cannot be named.
+    let is_null = |name: &String| {
+        let mut all = told.iter().zip(&seen);
+        all.any(|(column, seen)| column.name == *name && seen.nulls > 0)
+    };
+    if key.iter().any(is_null) {
+        key.clear();
+    }
     let mut described = Described {
         key,
-        read_only: view.then_some("A view is read-only."),
+        read_only: match kind.as_str() {
+            "view" => Some("A view is read-only."),
+            "virtual" => Some("A virtual table is read-only."),
+            _ => None,
+        },
         ..Described::default()
     };
     for (column, seen) in told.into_iter().zip(&seen) {
@@ -116,6 +128,7 @@ struct Seen {
     reals: i64,
     texts: i64,
     blobs: i64,
+    nulls: i64,
     dates: i64,
     datetimes: i64,
     least: i64,
@@ -150,6 +163,7 @@ fn look(settings: &Settings, columns: &[&str]) -> Result<Vec<Seen>, Error> {
                 reals: number("r"),
                 texts: number("t"),
                 blobs: number("b"),
+                nulls: number("n"),
                 dates: number("d"),
                 datetimes: number("m"),
                 least: number("lo"),
@@ -164,7 +178,7 @@ fn counts(at: usize, column: &str) -> String {
     let of = |storage: &str| format!("sum(typeof({column}) = '{storage}')");
     let date = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
     format!(
-        "{} AS i{at}, {} AS r{at}, {} AS t{at}, {} AS b{at}, \
+        "{} AS i{at}, {} AS r{at}, {} AS t{at}, {} AS b{at}, {} AS n{at}, \
          sum(typeof({column}) = 'text' AND {column} GLOB '{date}' AND date({column}) = {column}) AS d{at}, \
          sum(weir_datetime({column}, 'UTC') IS NOT NULL) AS m{at}, \
          min(CASE typeof({column}) WHEN 'integer' THEN {column} END) AS lo{at}, \
@@ -173,6 +187,7 @@ fn counts(at: usize, column: &str) -> String {
         of("real"),
         of("text"),
         of("blob"),
+        of("null"),
     )
 }
 

@@ -31,8 +31,9 @@ const STATEMENTS_KEPT: usize = 64;
 /// The memory that SQLite may allocate in this process, whatever statements make of their rows.
 const HEAP_MAX_BYTES: i64 = 512 << 20;
 
-/// Looks at the schema; none changes anything.
-const PRAGMAS: [&str; 8] = [
+/// Looks at the schema, and how FTS5 learns that its table has changed; none changes anything.
+const PRAGMAS: [&str; 9] = [
+    "data_version",
     "table_info",
     "table_xinfo",
     "table_list",
@@ -42,6 +43,9 @@ const PRAGMAS: [&str; 8] = [
     "foreign_key_list",
     "collation_list",
 ];
+
+/// The ends of the names of the tables in which an R*Tree is kept.
+const RTREE_TABLES: [&str; 3] = ["_node", "_rowid", "_parent"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -158,6 +162,15 @@ impl Guard {
                 "load_extension" | "fts3_tokenizer" | "sqlite_log"
             ),
             AuthAction::Pragma { pragma_name, .. } => PRAGMAS.contains(pragma_name),
+            // An R*Tree prepares its changes when it is first read. What a read itself prepares is not run if it changes
+            // anything.
+            AuthAction::Insert { table_name }
+            | AuthAction::Update { table_name, .. }
+            | AuthAction::Delete { table_name }
+                if RTREE_TABLES.iter().any(|end| table_name.ends_with(end)) =>
+            {
+                !table_name.starts_with("sqlite_")
+            }
             AuthAction::Insert { table_name }
             | AuthAction::Update { table_name, .. }
             | AuthAction::Delete { table_name } => writing && !table_name.starts_with("sqlite_"),

@@ -1,0 +1,82 @@
+//! What SQLite alone takes.
+
+use weir_plugin_sdk::{
+    Adapter, Order, Query,
+    serde_json::{self, Value},
+};
+
+use crate::both::{Both, Which, describe, open, outline};
+
+/// SQLite takes nulls in a key, texts that are none, and tables of other modules: none of it ends a list.
+#[test]
+fn rows_that_only_sqlite_takes_are_read() {
+    let both = Both::filled(
+        "CREATE TABLE ap (author TEXT, paper TEXT, pos INT, PRIMARY KEY (author, paper));
+         INSERT INTO ap VALUES ('a', 'p', 1), ('a', NULL, 2), ('b', 'q', 3);
+         CREATE TABLE ip (id INT PRIMARY KEY, v TEXT); INSERT INTO ip VALUES (1, 'a'), (NULL, 'b');
+         CREATE TABLE whole (id INT PRIMARY KEY, v TEXT); INSERT INTO whole VALUES (1, 'a');
+         CREATE TABLE latin (id TEXT PRIMARY KEY, note TEXT);
+         INSERT INTO latin VALUES ('a', CAST(x'ff41' AS TEXT)), ('b', 'ok'), (CAST(x'ff' AS TEXT), 'c'),
+             (CAST(x'fe' AS TEXT), 'd'), ('\u{fffd}', 'e'), ('z', NULL);
+         CREATE VIRTUAL TABLE notes USING fts5(title, body); INSERT INTO notes VALUES ('t', 'b');
+         CREATE VIRTUAL TABLE places USING rtree(id, x0, x1); INSERT INTO places VALUES (1, 0, 2);",
+        "",
+    );
+    let shape = |table: &str| {
+        let settings = format!(r#"{{"connection":"db","table":"{table}"}}"#);
+        outline(&both.on(Which::Sqlite, || describe(&settings)).expect(table))
+    };
+    assert_eq!(
+        shape("ap"),
+        "author:String paper:String pos:Integer key= write=create read_only=None"
+    );
+    assert_eq!(
+        shape("ip"),
+        "id:Integer v:String key= write=create read_only=None"
+    );
+    assert_eq!(
+        shape("whole"),
+        "id:Integer! v:String key=id write=create,update,delete read_only=None"
+    );
+    assert_eq!(
+        shape("notes"),
+        "title:String body:String key= write= read_only=Some(\"A virtual table is read-only.\")"
+    );
+    let list = |table: &str, by: &[Order], limit: u32| {
+        let mut query = Query {
+            order: by.to_vec(),
+            limit,
+            ..Query::default()
+        };
+        let mut walked = Vec::new();
+        loop {
+            let page = both.on(Which::Sqlite, || open(table)?.read(&query));
+            let page = page.expect(table);
+            walked.extend(serde_json::from_str::<Vec<Value>>(&page.records).expect("records"));
+            query.cursor = page.next;
+            if query.cursor.is_none() || walked.len() > 20 {
+                return Value::from(walked).to_string();
+            }
+        }
+    };
+    for limit in [1, 2, 9] {
+        let expected = r#"[{"author":"a","paper":"p","pos":1},{"author":"a","paper":null,"pos":2},{"author":"b","paper":"q","pos":3}]"#;
+        assert_eq!(list("ap", &[], limit), expected);
+        assert_eq!(
+            list("ip", &[], limit),
+            r#"[{"id":1,"v":"a"},{"id":null,"v":"b"}]"#
+        );
+        assert_eq!(list("notes", &[], limit), r#"[{"title":"t","body":"b"}]"#);
+        assert_eq!(list("places", &[], limit), r#"[{"id":1,"x0":0,"x1":2}]"#);
+        // Keys that look alike: a list goes on behind each.
+        let whole = list("latin", &[], 9);
+        assert_eq!(whole.matches("\"id\":\"\u{fffd}\"").count(), 3, "{whole}");
+        assert!(
+            whole.contains("{\"id\":\"a\",\"note\":\"\u{fffd}A\"}"),
+            "{whole}"
+        );
+        assert_eq!(list("latin", &[], limit), whole);
+        let by_note = [Order::parse("-note")];
+        assert_eq!(list("latin", &by_note, limit), list("latin", &by_note, 9));
+    }
+}
