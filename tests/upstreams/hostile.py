@@ -31,7 +31,8 @@ def answer(request, result):
             write({"jsonrpc": "2.0", "id": wrong, "result": {"tools": [{"name": "wrong"}]}})
         if len(sys.argv) > 2:
             return
-    write({"jsonrpc": "2.0", "id": request["id"], "result": result})
+    number = request["id"]
+    write({"jsonrpc": "2.0", "id": str(number) if BEHAVIOUR == "text-ids" else number, "result": result})
 
 
 def refuse(request, code=-32601, message="Method not found"):
@@ -42,7 +43,7 @@ def tool(name):
     return {"name": name, "description": f"The tool {name}.", "inputSchema": {"type": "object"}}
 
 
-READS = ("count", "sleep", "wait", "environment", "progress", "big", "echo", "ask")
+READS = ("count", "sleep", "wait", "environment", "progress", "big", "echo", "ask", "nan")
 WRITES = ("die", "refuse", "gone", "stall")
 COUNTED = ("right", "lie", "none", "fail")
 
@@ -183,6 +184,8 @@ def run(request):
         return None
     if name == "big":
         return answer(request, {"content": text("x" * (arguments["mib"] << 20))})
+    if name == "nan":
+        return answer(request, {"content": text("0/0"), "structuredContent": {"n": float("nan")}})
     if name == "gone":
         return refuse(request, -32602, "Unknown tool: gone")
     if name in COUNTED:

@@ -36,6 +36,8 @@ use crate::{
 };
 
 const MESSAGE_MAX: usize = 500;
+/// Characters of a server's own words about a refusal, the data of its error included.
+const WORDS_MAX: usize = 1_000;
 /// Members of `_meta` of one answer.
 const META_MAX: usize = 64;
 /// The names that answers may not use, since they are ours.
@@ -549,8 +551,8 @@ fn asked_by(refusal: &Refusal) -> Option<Value> {
 
 /// Reads an error of the protocol, by which the server has refused.
 fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
-    let message = said(&refusal.message);
-    let said = message.to_lowercase();
+    let message = said(&refusal.words());
+    let said = refusal.message.to_lowercase();
     let is_named = |name: &str| said.contains(&name.to_lowercase());
     let is_unknown = match asked {
         Asked::Tool { name, .. } => {
@@ -756,12 +758,12 @@ fn said(message: &str) -> String {
         .chars()
         .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
         .collect();
-    if plain.len() <= MESSAGE_MAX {
+    if plain.len() <= WORDS_MAX {
         return plain.into_iter().collect();
     }
     let (start, end) = (
-        &plain[..MESSAGE_MAX / 2],
-        &plain[plain.len() - MESSAGE_MAX / 2..],
+        &plain[..WORDS_MAX / 2],
+        &plain[plain.len() - WORDS_MAX / 2..],
     );
     format!(
         "{} … {}",
@@ -814,6 +816,29 @@ mod tests {
             refusal(-32602, "`title`\u{1b}[31m is\ntoo long").message,
             "`title`[31m is\ntoo long"
         );
+    }
+
+    #[test]
+    fn the_data_of_a_refusal_is_passed_on_within_its_bound() {
+        let with = |data: &Value| {
+            let refusal = Refusal {
+                code: -32603,
+                message: "Internal error".to_owned(),
+                data: Some(raw(data).expect("JSON")),
+            };
+            let asked = Asked::Resource { uri: "u".into() };
+            refused(&refusal, &asked, false).message.into_owned()
+        };
+        assert_eq!(
+            with(&object!({ "reason": "quota of project 7 used up" })),
+            r#"Internal error: {"reason":"quota of project 7 used up"}"#
+        );
+        assert_eq!(with(&object!("quota\u{1b}[1m")), "Internal error: quota[1m");
+        for nothing in [object!(null), object!({}), object!("error")] {
+            assert_eq!(with(&nothing), "Internal error");
+        }
+        let long = with(&object!({ "trace": "x".repeat(1 << 20) }));
+        assert!(long.chars().count() <= WORDS_MAX + 3, "{}", long.len());
     }
 
     #[test]

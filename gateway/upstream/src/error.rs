@@ -68,6 +68,22 @@ pub enum RequestError {
     Failed(Failure),
 }
 
+impl Refusal {
+    /// Returns the server's words: the message, and the data as it was written, unless the message repeats it.
+    pub fn words(&self) -> String {
+        let data = self.data.as_deref().map_or("null", RawValue::get);
+        let text = serde_json::from_str::<String>(data);
+        let data = text.as_deref().unwrap_or(data).trim();
+        if matches!(data, "" | "null" | "{}" | "[]") || self.message.contains(data) {
+            return self.message.clone();
+        }
+        if self.message.trim().is_empty() {
+            return data.to_owned();
+        }
+        format!("{}: {data}", self.message.trim_end_matches(['.', ':', ' ']))
+    }
+}
+
 impl Failure {
     pub fn new(kind: Kind, expected: impl Into<String>, cause: impl Into<String>) -> Self {
         let (expected, cause) = (expected.into(), cause.into());
@@ -144,7 +160,7 @@ impl RequestError {
         match self {
             Self::Failed(failure) => failure,
             Self::Refused(refusal) => {
-                let message = one_line(&refusal.message, 300);
+                let message = one_line(&refusal.words(), 300);
                 let cause = format!("it refused with the error {}: {message}", refusal.code);
                 Failure::new(
                     Kind::Protocol,

@@ -30,6 +30,9 @@ impl Agreed {
 enum Verdict {
     Modern(Box<RawValue>),
     Legacy,
+    /// The answer says nothing of an era. The failure is that of the question, and counts if the server does not know
+    /// `initialize` either.
+    Unclear(Failure),
 }
 
 /// Agrees on an era. `probe` bounds the silence of a child before it is asked for the legacy era as well; `None` waits
@@ -57,7 +60,7 @@ pub(crate) async fn agree(
                 verdict = &mut discover => match verdict {
                     Ok(Verdict::Modern(about)) => Ok(Agreed { version: MODERN, about }),
                     // The other question may be answered yet; if not, its failure says why.
-                    Ok(Verdict::Legacy) | Err(_) => initialize.await,
+                    Ok(Verdict::Legacy | Verdict::Unclear(_)) | Err(_) => initialize.await,
                 },
                 agreed = &mut initialize => match agreed {
                     Ok(agreed) => Ok(agreed),
@@ -85,6 +88,8 @@ async fn settle(
             Err(unspoken("it speaks only revisions with `initialize`"))
         }
         Verdict::Legacy => initialize(core).await,
+        Verdict::Unclear(failure) if era == Era::Modern => Err(failure),
+        Verdict::Unclear(failure) => initialize(core).await.map_err(|_| failure),
     }
 }
 
@@ -142,6 +147,13 @@ async fn discover(core: &Core) -> Result<Verdict, Failure> {
             _ => Ok(Verdict::Legacy),
         },
         Err(RequestError::Failed(failure)) if failure.kind == Kind::NotHere => Ok(Verdict::Legacy),
+        // Some servers answer what they do not know with an error of HTTP, a page, or an answer that names no request.
+        Err(RequestError::Failed(failure))
+            if matches!(failure.kind, Kind::Protocol | Kind::Unreachable)
+                && failure.is_handed_over =>
+        {
+            Ok(Verdict::Unclear(failure))
+        }
         Err(RequestError::Failed(failure)) => Err(failure),
     }
 }

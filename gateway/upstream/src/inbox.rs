@@ -23,8 +23,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     error::{Failure, Kind, Refusal, RequestError, one_line},
     listener::{Listener, Question},
-    message::{Incoming, LogParams, ProgressParams, UpdatedParams},
+    message::{Incoming, LogParams, ProgressParams, UpdatedParams, own_id, without_mark},
     settings::{Ask, Settings},
+    unreadable::answered_id,
 };
 
 /// Lines of a child's stdout that are no messages; one that prints more has mistaken its stdout for a log.
@@ -201,7 +202,7 @@ impl Inbox {
 
     /// Takes one message, or several where the server batches. What is to be sent back comes out.
     pub(crate) fn receive(&self, text: &str, of: Option<u64>) -> Vec<String> {
-        let text = text.trim();
+        let text = without_mark(text);
         if text.starts_with('[') {
             let Ok(batch) = serde_json::from_str::<Vec<&RawValue>>(text) else {
                 self.note_rubbish(text);
@@ -281,9 +282,12 @@ impl Inbox {
     }
 
     fn receive_one(&self, text: &str, of: Option<u64>) -> Option<String> {
-        let Ok(message) = serde_json::from_str::<Incoming<'_>>(text) else {
-            self.note_rubbish(text);
-            return None;
+        let message = match serde_json::from_str::<Incoming<'_>>(text) {
+            Ok(message) => message,
+            Err(error) => {
+                self.receive_unreadable(text, &error);
+                return None;
+            }
         };
         if message.method.is_some() {
             self.unasked.fetch_add(1, Ordering::Relaxed);
@@ -322,7 +326,13 @@ impl Inbox {
                 return Some(self.answer_to(id, method));
             }
             (None, Some(method)) => self.notified(method, message.params, of),
-            (Some(id), None) => {
+            (id, None) => {
+                let own = id.and_then(own_id);
+                let is_refusal = message.result.is_none() && message.error.is_some();
+                if id.is_none() && !is_refusal {
+                    self.note_rubbish(text);
+                    return None;
+                }
                 let answer = match (message.result, message.error) {
                     (Some(result), None) => Ok(result.to_owned()),
                     (_, Some(error)) => Err(RequestError::Refused(Refusal {
@@ -336,15 +346,39 @@ impl Inbox {
                         "the server sent one that has neither",
                     ))),
                 };
-                self.answered(id, answer);
+                // A server that cannot read a request refuses it without its id.
+                let own = own.or_else(|| {
+                    is_refusal
+                        .then(|| of.or_else(|| self.first_request()))
+                        .flatten()
+                });
+                self.answered(own, answer);
             }
-            (None, None) => self.note_rubbish(text),
         }
         None
     }
 
-    fn answered(&self, id: &RawValue, answer: Answer) {
-        let id = id.get().parse::<u64>().ok();
+    /// Fails the request that a text answers which is no JSON: what is not JSON is not read, but its caller need not wait.
+    fn receive_unreadable(&self, text: &str, error: &serde_json::Error) {
+        let id = answered_id(text).filter(|id| self.is_awaited(*id));
+        let Some(id) = id else {
+            return self.note_rubbish(text);
+        };
+        self.unasked.fetch_add(1, Ordering::Relaxed);
+        let cause = format!("its answer is not valid JSON: {error}");
+        let failure = Failure::new(Kind::Protocol, "an answer that is JSON", cause)
+            .step("tell the server's author; NaN and Infinity are none of JSON's numbers");
+        self.fail(id, failure.into());
+    }
+
+    /// Returns the request that was sent first, while it is the only one and nothing was answered yet.
+    fn first_request(&self) -> Option<u64> {
+        let waiting = self.waiting();
+        let is_first = !waiting.has_answered && waiting.by_id.len() == 1;
+        waiting.by_id.keys().copied().next().filter(|_| is_first)
+    }
+
+    fn answered(&self, id: Option<u64>, answer: Answer) {
         let awaited = {
             let mut waiting = self.waiting();
             let awaited = id.and_then(|id| waiting.by_id.remove(&id));
@@ -374,13 +408,17 @@ impl Inbox {
     fn notified(&self, method: &str, params: Option<&RawValue>, of: Option<u64>) {
         match method {
             "notifications/progress" => {
-                let params = params
-                    .and_then(|params| serde_json::from_str::<ProgressParams>(params.get()).ok());
+                let params = params.and_then(|params| {
+                    serde_json::from_str::<ProgressParams<'_>>(params.get()).ok()
+                });
                 let Some(params) = params else { return };
+                let Some(token) = own_id(params.progress_token) else {
+                    return;
+                };
                 let caller = self
                     .waiting()
                     .by_id
-                    .get(&params.progress_token)
+                    .get(&token)
                     .and_then(|it| it.caller.clone());
                 if let Some(Caller::Listening { listener, .. }) = caller {
                     listener.progress(params.progress);

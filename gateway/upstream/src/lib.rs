@@ -17,6 +17,7 @@ mod pool;
 mod sandbox;
 mod session;
 mod settings;
+mod unreadable;
 mod upstreams;
 
 pub use config::{Changes, First, Isolation, Resources, UpstreamConfig, Wrong};

@@ -164,7 +164,7 @@ impl Session {
                     return Ok(None);
                 }
                 Err(RequestError::Refused(refusal)) if member != TOOLS => {
-                    let (code, message) = (refusal.code, one_line(&refusal.message, 200));
+                    let (code, message) = (refusal.code, one_line(&refusal.words(), 200));
                     reading.notes.push(format!(
                         "the server advertises {member} and answers `{method}` with error {code}: {message}"
                     ));

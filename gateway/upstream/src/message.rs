@@ -38,6 +38,25 @@ impl Outgoing {
     }
 }
 
+/// Reads an id of ours, or a progress token, as a server repeats it: some write the number as a text.
+pub(crate) fn own_id(id: &RawValue) -> Option<u64> {
+    let id = id.get();
+    let digits = id
+        .strip_prefix('"')
+        .and_then(|id| id.strip_suffix('"'))
+        .unwrap_or(id);
+    digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| digits.parse().ok())?
+}
+
+/// Removes the byte order mark that some servers write first.
+pub(crate) fn without_mark(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_prefix('\u{feff}').map_or(text, str::trim_start)
+}
+
 /// Any message of a server. A member that is given twice makes it none.
 #[derive(Deserialize)]
 pub(crate) struct Incoming<'m> {
@@ -75,8 +94,9 @@ pub struct Progress {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ProgressParams {
-    pub(crate) progress_token: u64,
+pub(crate) struct ProgressParams<'m> {
+    #[serde(borrow)]
+    pub(crate) progress_token: &'m RawValue,
     #[serde(flatten)]
     pub(crate) progress: Progress,
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header::CONTENT_TYPE,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri,
+    header::{CONTENT_ENCODING, CONTENT_TYPE},
 };
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -128,6 +129,27 @@ pub(super) fn content_type(response: &Response<Incoming>) -> String {
         .unwrap_or_default()
         .trim()
         .to_ascii_lowercase()
+}
+
+/// Checks that a response is not compressed. Weir never asks for that, and some servers do it all the same.
+pub(super) fn check_encoding(response: &Response<Incoming>) -> Result<(), Failure> {
+    let Some(encoding) = response.headers().get(CONTENT_ENCODING) else {
+        return Ok(());
+    };
+    let encoding = encoding.to_str().unwrap_or("?").trim();
+    if encoding.is_empty() || encoding.eq_ignore_ascii_case("identity") {
+        return Ok(());
+    }
+    let cause = format!(
+        "its answer is compressed (`Content-Encoding: {}`), which it was not asked for",
+        one_line(encoding, 60)
+    );
+    Err(Failure::new(
+        Kind::Protocol,
+        "the server to answer as it was asked",
+        cause,
+    )
+    .step("switch compression off for this address, in the server or in a proxy before it"))
 }
 
 /// Returns the next bytes of a body, or `None` at its end.

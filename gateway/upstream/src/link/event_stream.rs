@@ -15,6 +15,8 @@ pub(crate) struct Events {
     event: Event,
     has_data: bool,
     after_return: bool,
+    /// Nothing of the stream is read yet; a byte order mark may come first.
+    is_first_line: bool,
     event_max: usize,
 }
 
@@ -29,6 +31,7 @@ impl Events {
             event: Event::default(),
             has_data: false,
             after_return: false,
+            is_first_line: true,
             event_max,
         }
     }
@@ -52,7 +55,12 @@ impl Events {
             self.after_return = *ended_by == b'\r';
             rest = &after[1..];
             let line = std::mem::take(&mut self.line);
-            whole.extend(self.line(&String::from_utf8_lossy(&line)));
+            let line = String::from_utf8_lossy(&line);
+            let line = match std::mem::take(&mut self.is_first_line) {
+                true => line.strip_prefix('\u{feff}').unwrap_or(&line),
+                false => &line,
+            };
+            whole.extend(self.line(line));
         }
         Ok(whole)
     }
@@ -108,6 +116,20 @@ mod tests {
             assert_eq!(found.len(), 3, "{size}: {found:?}");
             assert_eq!(found[0], first);
             assert_eq!((found[1].retry_ms, found[2].data.as_str()), (Some(20), "é"));
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_the_stream_is_no_part_of_it() {
+        for size in 1..8 {
+            let mut events = Events::new(1000);
+            let found: Vec<Event> = "\u{feff}data: 1\n\n\u{feff}data: 2\n\n"
+                .as_bytes()
+                .chunks(size)
+                .flat_map(|chunk| events.feed(chunk).expect("short"))
+                .collect();
+            let data: Vec<&str> = found.iter().map(|event| event.data.as_str()).collect();
+            assert_eq!(data, ["1"], "{size}");
         }
     }
 

@@ -13,18 +13,19 @@ use http::{
 };
 use http_body_util::Full;
 use hyper::body::Incoming as Body;
+use serde::de::IgnoredAny;
 use tokio::task::AbortHandle;
 
 use super::{
     REPLY_MAX,
     child::too_large,
-    client::{Client, chunk, content_type, uri, whole},
+    client::{Client, check_encoding, chunk, content_type, uri, whole},
     event_stream::{Event, Events},
 };
 use crate::{
     error::{Failure, Kind, Refusal, RequestError, one_line},
     inbox::Inbox,
-    message::{Incoming, Outgoing},
+    message::{Incoming, Outgoing, own_id, without_mark},
     settings::Url,
 };
 
@@ -151,12 +152,18 @@ impl HttpLink {
 
     async fn answered(&self, message: &Outgoing, id: u64) -> Result<(), RequestError> {
         let response = self.post(message).await?;
+        check_encoding(&response)?;
         match content_type(&response).as_str() {
             "application/json" => {
                 let text = whole(response.into_body(), self.message_max).await?;
                 self.take(&text, message.version, Some(id)).await;
                 if self.inbox.is_awaited(id) {
-                    return Err(protocol("its answer is for another request").into());
+                    let is_json = serde_json::from_str::<IgnoredAny>(without_mark(&text)).is_ok();
+                    return Err(protocol(match is_json {
+                        true => "its answer is for another request",
+                        false => "its answer is not valid JSON",
+                    })
+                    .into());
                 }
                 Ok(())
             }
@@ -372,24 +379,19 @@ impl HttpLink {
                 )
                 .into();
             }
-            500.. => {
-                return Failure::new(Kind::Unreachable, expected, format!("it answers {status}"))
-                    .step("look at the server's log, or try again later")
-                    .into();
-            }
             _ => {}
         }
         // A refusal that says why in the protocol's own words; its id may be missing.
         let text = whole(response.into_body(), 1 << 20)
             .await
             .unwrap_or_default();
-        let refusal = serde_json::from_str::<Incoming<'_>>(&text).ok();
+        let refusal = serde_json::from_str::<Incoming<'_>>(without_mark(&text)).ok();
         let (id, error) = refusal.map_or((None, None), |refusal| (refusal.id, refusal.error));
         // One that does not name the request is about the session or the era, which the server does not know. What is no
         // message of the protocol may be about the arguments.
         let is_about_request = message
             .id
-            .is_some_and(|own| id.is_some_and(|id| id.get() == own.to_string()));
+            .is_some_and(|own| id.and_then(own_id) == Some(own));
         let is_wrong_era = error
             .as_ref()
             .is_some_and(|error| error.code == UNSUPPORTED_VERSION);
@@ -398,14 +400,22 @@ impl HttpLink {
         if is_unknown && message.is_known_everywhere() {
             self.inbox.forgotten().cancel();
         }
-        if let Some(error) = error {
+        // What stands before a server has errors of its own, in shapes that look alike.
+        let is_servers = !status.is_server_error() || is_about_request;
+        if let Some(error) = error.filter(|_| is_servers) {
             return RequestError::Refused(Refusal {
                 code: error.code,
                 message: error.message.into_owned(),
                 data: error.data.map(ToOwned::to_owned),
             });
         }
-        Failure::new(Kind::NotHere, expected, format!("it answers {status}"))
+        let cause = format!("it answers {status}");
+        if status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED {
+            return Failure::new(Kind::Unreachable, expected, cause)
+                .step("look at the server's log, or try again later")
+                .into();
+        }
+        Failure::new(Kind::NotHere, expected, cause)
             .step("check the path of the address; most servers answer at /mcp, older ones at /sse")
             .into()
     }

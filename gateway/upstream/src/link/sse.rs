@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     REPLY_MAX,
     child::too_large,
-    client::{Client, chunk, content_type, uri},
+    client::{Client, check_encoding, chunk, content_type, uri},
     event_stream::Events,
 };
 use crate::{
@@ -81,6 +81,7 @@ impl SseLink {
                 "check the path of the address; most servers answer at /mcp, older ones at /sse",
             ));
         }
+        check_encoding(&response)?;
         let (named, endpoint) = oneshot::channel();
         let stream = Stream {
             address,

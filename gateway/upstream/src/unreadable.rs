@@ -1,0 +1,92 @@
+//! Finds the request that a text answers which is no JSON, such as one with `NaN` in it.
+
+use serde_json::value::RawValue;
+
+use crate::message::own_id;
+
+/// Returns the id of an answer of which little else can be read. `None`: it has no id of ours, or is no answer.
+pub(crate) fn answered_id(text: &str) -> Option<u64> {
+    let mut id = None;
+    for (name, value) in members(text)? {
+        match name {
+            "method" => return None,
+            "id" => id = Some(value),
+            _ => {}
+        }
+    }
+    let id: &RawValue = serde_json::from_str(id?.trim()).ok()?;
+    own_id(id)
+}
+
+/// Returns the members of the outermost object, each with the text up to the next comma. Nothing is read but texts and brackets.
+fn members(text: &str) -> Option<Vec<(&str, &str)>> {
+    const MEMBERS_MAX: usize = 16;
+    let inner = text.strip_prefix('{')?;
+    let (bytes, mut members) = (inner.as_bytes(), Vec::new());
+    let (mut depth, mut at, mut from) = (0_usize, 0, 0);
+    let mut name = None;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                let end = text_end(bytes, at)?;
+                let is_name = depth == 0 && name.is_none();
+                if is_name {
+                    name = Some(inner.get(at + 1..end)?);
+                }
+                at = end;
+            }
+            b':' if depth == 0 => from = at + 1,
+            b'{' | b'[' => depth += 1,
+            b',' | b'}' if depth == 0 => {
+                members.extend(name.take().zip(inner.get(from..at)));
+                if bytes[at] == b'}' || members.len() == MEMBERS_MAX {
+                    return Some(members);
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
+    }
+    Some(members)
+}
+
+/// Returns the place of the quote that ends the text which begins at `start`.
+fn text_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 1,
+            b'"' => return Some(at),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_an_answer_is_found_beside_what_is_no_json() {
+        for (text, id) in [
+            (r#"{"id":7,"result":{"x":NaN}}"#, Some(7)),
+            (
+                r#"{"result":{"x":[Infinity,{"id":1}]}, "id" : "12" }"#,
+                Some(12),
+            ),
+            (r#"{"result":{"x":"a\"b,}","y":NaN},"id":3}"#, Some(3)),
+            (r#"{"id":3,"id":3,"result":{}}"#, Some(3)),
+            (r#"{"id":7,"method":"ping","params":{"x":NaN}}"#, None),
+            (r#"{"id":7,"result":{"x":NaN"#, Some(7)),
+            (r#"{"id":{"id":7},"result":NaN}"#, None),
+            (r#"{"result":{"id":7,"x":NaN}}"#, None),
+            ("starting on port 7", None),
+            (r#"{"id":"#, None),
+        ] {
+            assert_eq!(answered_id(text), id, "{text}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Servers whose answers are read although they are not written as the protocol has them, and what is said of the others.
+
+use std::{path::Path, time::Duration};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract,
+    http::{Method, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use weir_upstream::{
+    Asked, Call, Command, Era, Failure, Kind, RequestError, Session, Settings, Target, Transport,
+    Url,
+};
+
+fn answer(request: &Value, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })
+}
+
+fn refusal(id: Value, code: i64) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": "unknown" } })
+}
+
+fn typed(kind: &'static str, body: impl Into<Bytes>) -> Response {
+    ([(header::CONTENT_TYPE, kind)], body.into()).into_response()
+}
+
+/// Answers the question for the era as `how` says; else a legacy server.
+async fn odd(extract::Path(how): extract::Path<String>, method: Method, body: Bytes) -> Response {
+    if method != Method::POST {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    let request: Value = serde_json::from_slice(&body).expect("JSON");
+    if request["id"].is_null() {
+        return StatusCode::ACCEPTED.into_response();
+    }
+    let id = request["id"].clone();
+    let result = match request["method"].as_str().expect("a method") {
+        "server/discover" => {
+            let (code, body) = match how.as_str() {
+                "500-refusal" => (500, refusal(id, -32601)),
+                "500-internal" => (500, refusal(id, -32603)),
+                "200-no-id" => (200, refusal(Value::Null, -32600)),
+                "200-other-id" => (200, refusal("server-error".into(), -32600)),
+                "500-text" => return (StatusCode::INTERNAL_SERVER_ERROR, "boom").into_response(),
+                "501" => return StatusCode::NOT_IMPLEMENTED.into_response(),
+                "502" => return (StatusCode::BAD_GATEWAY, "bad gateway").into_response(),
+                "page" => return typed("text/html", "<html>"),
+                "empty" => return typed("application/json", ""),
+                "202" => return StatusCode::ACCEPTED.into_response(),
+                "null-result" => (200, json!({ "jsonrpc": "2.0", "id": null, "result": {} })),
+                _ => (404, refusal(id, -32601)),
+            };
+            return (StatusCode::from_u16(code).expect("a status"), Json(body)).into_response();
+        }
+        "initialize" => {
+            json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": { "name": "odd" } })
+        }
+        _ => json!({ "content": [] }),
+    };
+    let mut answer = answer(&request, result);
+    if how == "text-ids" {
+        answer["id"] = answer["id"].to_string().into();
+    }
+    let (json, text) = ("application/json", answer.to_string());
+    match how.as_str() {
+        "marked" => typed(json, format!("\u{feff}{text}")),
+        "marked-stream" => typed("text/event-stream", format!("\u{feff}data: {text}\n\n")),
+        "compressed" => {
+            let body = typed(json, &b"\x1f\x8b\x08"[..]);
+            ([(header::CONTENT_ENCODING, "gzip")], body).into_response()
+        }
+        "nan" if request["method"] == "tools/call" => {
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"n":NaN}}}}"#,
+                request["id"]
+            );
+            typed(json, text)
+        }
+        "failing" if request["method"] == "tools/call" => {
+            let mut body = refusal(request["id"].clone(), -32603);
+            body["error"]["data"] = json!({ "reason": "quota of project 7 used up" });
+            (StatusCode::INTERNAL_SERVER_ERROR, Json(body)).into_response()
+        }
+        _ => typed(json, text),
+    }
+}
+
+async fn serve() -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
+    let address = listener.local_addr().expect("its number");
+    let router = Router::new().route("/{how}", any(odd));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{address}")
+}
+
+async fn open(url: String, era: Era) -> Result<Session, Failure> {
+    let target = Target::Url(Url {
+        url,
+        headers: Vec::new(),
+        transport: Transport::Either,
+    });
+    let settings = Settings {
+        era,
+        ..Settings::default()
+    };
+    Session::open(&target, settings).await
+}
+
+async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
+    let asked = Asked::Tool {
+        name: name.into(),
+        arguments: None,
+        as_task: false,
+    };
+    let call = Call {
+        asked: &asked,
+        resumed: None,
+        listener: None,
+        headers: &[],
+        cancel: &CancellationToken::new(),
+        timeout: Duration::from_secs(20),
+        traceparent: None,
+    };
+    let result = session.call(call).await;
+    result.map(|result| result.get().to_owned())
+}
+
+#[tokio::test]
+async fn a_server_that_answers_oddly_for_its_era_is_asked_for_the_other() {
+    let url = serve().await;
+    for how in [
+        "404",
+        "500-refusal",
+        "500-internal",
+        "500-text",
+        "501",
+        "502",
+        "200-no-id",
+        "200-other-id",
+        "page",
+        "empty",
+        "202",
+        "null-result",
+    ] {
+        let session = open(format!("{url}/{how}"), Era::Either).await;
+        let session = session.unwrap_or_else(|failure| panic!("{how}: {failure}"));
+        assert_eq!(session.version(), "2025-06-18", "{how}");
+        call(&session, "t").await.expect(how);
+    }
+}
+
+#[tokio::test]
+async fn ids_written_as_texts_and_marks_before_answers_are_read() {
+    let url = serve().await;
+    for how in ["text-ids", "marked", "marked-stream"] {
+        let session = open(format!("{url}/{how}"), Era::Either).await;
+        let session = session.unwrap_or_else(|failure| panic!("{how}: {failure}"));
+        call(&session, "t").await.expect(how);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_compressed_is_named_as_that() {
+    let url = serve().await;
+    let failure = open(format!("{url}/compressed"), Era::Legacy)
+        .await
+        .err()
+        .expect("it is not read");
+    assert!(
+        failure.cause.contains("`Content-Encoding: gzip`"),
+        "{failure}"
+    );
+    assert!(!failure.steps.is_empty(), "{failure}");
+}
+
+#[tokio::test]
+async fn an_error_of_the_protocol_is_read_whatever_the_status_is() {
+    let session = open(format!("{}/failing", serve().await), Era::Legacy)
+        .await
+        .expect("a session");
+    let Err(RequestError::Refused(refusal)) = call(&session, "t").await else {
+        panic!("the server refused");
+    };
+    assert_eq!(refusal.code, -32603);
+    assert_eq!(
+        refusal.words(),
+        r#"unknown: {"reason":"quota of project 7 used up"}"#
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_json_ends_its_call_at_once() {
+    let session = open(format!("{}/nan", serve().await), Era::Legacy)
+        .await
+        .expect("a session");
+    check_unreadable(call(&session, "t").await);
+    let session = child("good").await;
+    check_unreadable(call(&session, "nan").await);
+    call(&session, "echo").await.expect("the session goes on");
+    session.close().await;
+}
+
+fn check_unreadable(answer: Result<String, RequestError>) {
+    let Err(RequestError::Failed(failure)) = answer else {
+        panic!("it is no JSON: {answer:?}");
+    };
+    assert_eq!(failure.kind, Kind::Protocol, "{failure}");
+    assert!(failure.cause.contains("not valid JSON"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_child_that_writes_ids_as_texts_is_heard() {
+    let session = child("text-ids").await;
+    call(&session, "echo").await.expect("an answer");
+    session.close().await;
+}
+
+async fn child(behaviour: &str) -> Session {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/upstreams/hostile.py");
+    let command = Command {
+        program: "python3".into(),
+        arguments: vec![script.into_os_string(), behaviour.into()],
+        ..Command::default()
+    };
+    Session::open(&Target::Command(command), Settings::default())
+        .await
+        .expect("a session")
+}
