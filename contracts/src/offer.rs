@@ -46,9 +46,12 @@ pub struct Lists {
 pub struct Document {
     pub server: Server,
     pub items: Vec<Item>,
+    /// The capabilities that the lists which are there stand for.
+    #[serde(skip)]
+    listed: Box<RawValue>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Server {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub info: Option<Box<RawValue>>,
@@ -60,7 +63,7 @@ pub struct Server {
 
 #[derive(Serialize)]
 struct PinnedDocument<'d> {
-    server: &'d Server,
+    server: Server,
     items: Vec<Pinned<'d>>,
 }
 
@@ -70,6 +73,8 @@ struct Pinned<'d> {
     item: &'d Item,
     #[serde(skip_serializing_if = "Option::is_none")]
     execution: Option<&'d RawValue>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unnamed: bool,
 }
 
 /// The document, and what was left out of it. A schema that is refused is not among the problems: its item carries the
@@ -214,11 +219,15 @@ pub fn compose(file: &str, lists: &Lists) -> Composed {
         info: kept(lists.info.as_deref(), "info", &mut |message| {
             problems.push(Problem::new(file, "/server", message))
         }),
-        capabilities: Some(lists.capabilities.clone().unwrap_or_else(|| given(lists))),
+        capabilities: lists.capabilities.clone(),
         instructions: lists.instructions.clone(),
     };
     Composed {
-        document: Document { server, items },
+        document: Document {
+            server,
+            items,
+            listed: given(lists),
+        },
         problems,
     }
 }
@@ -235,14 +244,20 @@ impl Document {
     }
 
     /// Returns what is stored about an upstream server: the same as [`Document::compact`], with `execution` of each
-    /// tool beside its `meta`. A client is told that, but a generator has no use for it.
+    /// tool beside its `meta`, a mark at items without a name, and the capabilities that the lists stand for where none are
+    /// stated. A client is told that, but a generator has no use for it.
     pub fn pinned(&self) -> String {
         let items = self.items.iter().map(|item| Pinned {
             item,
             execution: item.execution.as_deref(),
+            unnamed: item.is_unnamed,
         });
+        let stated = self.server.capabilities.as_ref();
         let pinned = PinnedDocument {
-            server: &self.server,
+            server: Server {
+                capabilities: Some(stated.unwrap_or(&self.listed).clone()),
+                ..self.server.clone()
+            },
             items: items.collect(),
         };
         lay_out(

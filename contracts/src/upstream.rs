@@ -219,7 +219,9 @@ impl Compiler<'_> {
                 }
                 Err(refused) => self.leave_out(item, refused),
             }
-            self.offered.insert(item.name.clone());
+            if !item.is_unnamed {
+                self.offered.insert(item.name.clone());
+            }
         }
         tools
     }
@@ -304,6 +306,7 @@ impl Compiler<'_> {
 
     /// Returns the name that the tool is published under.
     fn name(&self, item: &Offered, overlay: Option<&ToolOverlay>) -> Result<String, Refused> {
+        item.check_name()?;
         if self.offered.contains(&item.name) {
             return Err(Refused::new(
                 "/name",
@@ -520,6 +523,17 @@ impl Compiler<'_> {
             "say `{{ from: {}, {what} }}` under `tools:` in the overlay",
             json!(from)
         )
+    }
+}
+
+impl Offered {
+    /// Checks that there is a name to ask the server for.
+    fn check_name(&self) -> Result<(), Refused> {
+        if self.is_unnamed || self.name.is_empty() {
+            let why = "it has no name, or one that is no text, so that it cannot be asked for";
+            return Err(Refused::new("/name", why).hint("ask its maker for a name"));
+        }
+        Ok(())
     }
 }
 

@@ -115,6 +115,28 @@ fn refused(schema: &Value) -> String {
 }
 
 #[test]
+fn what_has_no_name_is_left_out_and_told() {
+    let offer = json!({
+        "tools": [{ "name": "", "inputSchema": {} }, { "name": 5, "inputSchema": {} }, { "inputSchema": {} },
+            { "name": "tool", "inputSchema": {} }, { "name": "5", "inputSchema": {} }],
+        "prompts": [{ "name": "" }, { "name": 5 }, { "name": "prompt" }],
+    });
+    let compiled = compiled_with(None, &offer);
+    let names: Vec<&str> = compiled
+        .contract
+        .tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    assert_eq!(names, ["up_tool", "up_5"]);
+    assert_eq!(compiled.contract.prompts.len(), 1);
+    assert_eq!(compiled.left_out.len(), 5, "{:?}", told(&compiled.left_out));
+    for left_out in told(&compiled.left_out) {
+        assert!(left_out.contains("it has no name"), "{left_out}");
+    }
+}
+
+#[test]
 fn an_item_is_published_as_the_server_stated_it() {
     let compiled = compiled_with(
         None,

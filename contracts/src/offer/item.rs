@@ -28,6 +28,9 @@ pub struct Item {
     /// Whether a tool may run as a task.
     #[serde(skip)]
     pub execution: Option<Box<RawValue>>,
+    /// The server gave it no name by which it could be asked for; `name` is one for readers alone.
+    #[serde(skip)]
+    pub is_unnamed: bool,
 }
 
 /// The members that describe an item without saying what it does.
@@ -99,8 +102,10 @@ pub(super) fn item(kind: Kind, members: &Members<'_>, note: &mut dyn FnMut(Strin
                 .raw("inputSchema")
                 .map(|raw| schema_of(raw, "inputSchema"))
                 .unwrap_or_default();
+            // Some servers write their optional members as null.
             let output = members
                 .raw("outputSchema")
+                .filter(|raw| raw.get() != "null")
                 .map(|raw| schema_of(raw, "outputSchema"));
             (
                 title,
@@ -155,10 +160,12 @@ pub(super) fn item(kind: Kind, members: &Members<'_>, note: &mut dyn FnMut(Strin
         "execution",
         note,
     );
-    if members.text("name").is_none() {
-        note(format!("the item has no name; it is called `{fallback}`"));
-    }
-    let name = members.text("name").unwrap_or_else(|| fallback.to_owned());
+    let name = members.text("name").unwrap_or_else(|| {
+        note(format!(
+            "the item has no name that is a text; it is called `{fallback}`"
+        ));
+        fallback.to_owned()
+    });
     Item {
         kind,
         name,
@@ -167,6 +174,7 @@ pub(super) fn item(kind: Kind, members: &Members<'_>, note: &mut dyn FnMut(Strin
         meta,
         detail,
         execution,
+        is_unnamed: members.text("name").is_none_or(|name| name.is_empty()),
     }
 }
 

@@ -75,6 +75,7 @@ impl Compiler<'_> {
     pub(super) fn prompts(&mut self, offer: &Offer) -> Vec<Arc<Prompt>> {
         let mut names = BTreeSet::new();
         self.each(offer, Kind::Prompt, |compiler, item| {
+            item.check_name()?;
             let name = name::prefixed(&compiler.prefix, &plain_name(&item.name));
             name::check_tool(&name).map_err(|message| Refused::new("/name", message))?;
             if !names.insert(name.clone()) {

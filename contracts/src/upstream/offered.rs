@@ -18,6 +18,8 @@ pub(super) struct Offered {
     pub place: String,
     pub kind: Kind,
     pub name: String,
+    /// The server gave it no name.
+    pub is_unnamed: bool,
     pub title: Option<String>,
     pub description: Option<String>,
     pub annotations: Map<String, Value>,
@@ -51,7 +53,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Offer, Problem> {
     let Some(Value::Array(items)) = value.get("items") else {
         return Err(Problem::new(file, "", "the document has no list of items").hint(hint));
     };
-    let items = items
+    let items: Vec<Offered> = items
         .iter()
         .enumerate()
         .filter_map(|(index, item)| offered(index, item))
@@ -60,9 +62,13 @@ pub(super) fn read(file: &str, text: &str) -> Result<Offer, Problem> {
         .pointer("/server/instructions")
         .and_then(Value::as_str)
         .map(str::to_owned);
-    let resources = value.pointer("/server/capabilities/resources");
-    let has_resources =
-        resources.is_some_and(|resources| !resources.is_null() && resources != &Value::Bool(false));
+    let is_resource = |kind| matches!(kind, Kind::Resource | Kind::ResourceTemplate);
+    let has_resources = match value.pointer("/server/capabilities") {
+        Some(stated) => stated
+            .get("resources")
+            .is_some_and(|resources| !resources.is_null() && resources != &Value::Bool(false)),
+        None => items.iter().any(|item| is_resource(item.kind)),
+    };
     Ok(Offer {
         instructions,
         has_resources,
@@ -99,6 +105,7 @@ fn offered(index: usize, item: &Value) -> Option<Offered> {
         place: format!("/items/{index}"),
         kind,
         name: text("name")?,
+        is_unnamed: item.get("unnamed").is_some(),
         title: text("title"),
         description: text("description"),
         annotations: meta("annotations")
