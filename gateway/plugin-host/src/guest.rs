@@ -74,6 +74,15 @@ pub(crate) struct Call {
     pub(crate) other_calls: u32,
     pub(crate) log_bytes: usize,
     pub(crate) progress_last: Option<(f64, Instant)>,
+    /// The newest report that came too soon after the last one.
+    pub(crate) progress_held: Option<Report>,
+}
+
+/// How far a call is, in the guest's words.
+pub(crate) struct Report {
+    pub(crate) done: f64,
+    pub(crate) total: Option<f64>,
+    pub(crate) message: String,
 }
 
 /// The purpose of a call. Only a write may write: an adapter that changes its source while listing is refused like one
@@ -219,7 +228,19 @@ impl Call {
             other_calls: 0,
             log_bytes: 0,
             progress_last: None,
+            progress_held: None,
         }
+    }
+}
+
+impl Call {
+    /// Lets go of the caller, once the guest has answered. The report that was held goes out first.
+    pub(crate) fn end(&mut self) {
+        let events = self.events.take();
+        if let Some((events, report)) = events.zip(self.progress_held.take()) {
+            events.progress(report.done, report.total, &report.message);
+        }
+        self.cancel = None;
     }
 }
 

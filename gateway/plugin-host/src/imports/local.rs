@@ -10,13 +10,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     bindings::v0_1::weir::plugin::{clock, events, log, progress, random},
-    guest::{Guest, LINE_BYTES, Stop},
+    guest::{Guest, LINE_BYTES, Report, Stop},
     tools::Changed,
 };
 
 /// The bound on what one call may log. The rest of it is dropped, and one line says so.
 const LOG_MAX_BYTES: usize = 64 << 10;
-/// A report sooner after the last one is dropped: a client must not be flooded.
+/// A report sooner after the last one is held until the next one or the end of the call: a client must not be flooded.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
 const PROGRESS_MESSAGE_MAX_CHARS: usize = 200;
 /// Of a resource that changed.
@@ -100,18 +100,26 @@ impl progress::Host for Guest {
         let Some(events) = &self.call.events else {
             return Ok(());
         };
-        let now = Instant::now();
-        let passes = done.is_finite()
-            && done >= 0.0
-            && self.call.progress_last.is_none_or(|(last, at)| {
-                done > last && now.duration_since(at) >= PROGRESS_INTERVAL
-            });
-        if passes {
-            let total = total.filter(|total| total.is_finite() && *total >= done);
-            let message = one_line(message.chars().take(PROGRESS_MESSAGE_MAX_CHARS));
-            self.call.progress_last = Some((done, now));
-            events.progress(done, total, &message);
+        let newest = self.call.progress_held.as_ref().map(|held| held.done);
+        let newest = newest.or(self.call.progress_last.map(|(last, _)| last));
+        if !done.is_finite() || done < 0.0 || newest.is_some_and(|newest| done <= newest) {
+            return Ok(());
         }
+        let total = total.filter(|total| total.is_finite() && *total >= done);
+        let message = one_line(message.chars().take(PROGRESS_MESSAGE_MAX_CHARS));
+        let now = Instant::now();
+        let last = self.call.progress_last;
+        if last.is_some_and(|(_, at)| now.duration_since(at) < PROGRESS_INTERVAL) {
+            self.call.progress_held = Some(Report {
+                done,
+                total,
+                message,
+            });
+            return Ok(());
+        }
+        self.call.progress_held = None;
+        self.call.progress_last = Some((done, now));
+        events.progress(done, total, &message);
         Ok(())
     }
 

@@ -213,8 +213,7 @@ impl ComponentInstance {
     pub(crate) fn end(&mut self) {
         let guest = self.store.data_mut();
         guest.call.meter.pause();
-        guest.call.events = None;
-        guest.call.cancel = None;
+        guest.call.end();
     }
 
     pub(crate) fn memory_refused(&self) -> bool {

@@ -217,8 +217,7 @@ impl LibraryInstance {
     }
 
     pub(crate) fn end(&mut self) {
-        self.guest.call.events = None;
-        self.guest.call.cancel = None;
+        self.guest.call.end();
         if let Line::Child(child) = &self.line
             && self.calls.is_multiple_of(LOOKS_EVERY)
         {

@@ -376,4 +376,6 @@ async fn progress_only_moves_forward() {
         seen.iter().all(|(_, _, message)| !message.contains('\n')),
         "{seen:?}"
     );
+    let (last, ..) = seen.last().expect("a report");
+    assert_eq!(*last, 100.0, "the last word before the answer is heard");
 }
