@@ -27,9 +27,6 @@ pub(crate) use result::schema as output_schema;
 pub(crate) use result::{ERROR_MEMBERS, error_members};
 pub use result::{error_arm, result_arm};
 
-/// The dialect of every input schema, said in each as in the seed.
-pub(crate) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
-
 /// Compiles one file. `shapes` holds the described shape of each collection by name. The same input gives the same
 /// bytes, and all problems come at once.
 pub fn compile(

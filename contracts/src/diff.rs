@@ -20,8 +20,8 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    compile::DIALECT,
     contract::{Contract, Version},
+    schema::{DIALECT, without_default_dialect},
     validate,
 };
 
@@ -194,6 +194,9 @@ impl Report {
     }
 
     fn schemas(&mut self, old: &Value, new: &Value, side: Side, tool: Option<&str>) {
+        // Clients read neither word, and it is the same dialect.
+        let (old, new) = (without_default_dialect(old), without_default_dialect(new));
+        let (old, new) = (&*old, &*new);
         let mut push = |rule: SchemaRule, reason: String| {
             self.items.push(Item {
                 rule: rule.id(side),

@@ -1,10 +1,16 @@
 //! A JSON Schema as a published tool keeps it: its text. As a tree it takes ten times as much memory, and most tools of a
 //! large catalogue are never called.
 
+mod clients;
 pub(crate) mod inside;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, value::RawValue};
+
+pub(crate) use self::clients::without_default_dialect;
+
+/// The dialect of every published schema: the one that MCP has where a schema names none.
+pub(crate) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// JSON on one line, in the order of keys that a client sees.
 #[derive(Clone, Debug, Serialize)]

@@ -827,6 +827,25 @@ fn what_is_no_schema_is_undecided_and_never_a_panic() {
     );
 }
 
+/// Versions that were published before name the dialect, and what is compiled anew need not.
+#[test]
+fn naming_the_dialect_or_not_is_identical() {
+    let plain = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+    for dialect in [
+        "https://json-schema.org/draft/2020-12/schema",
+        "https://json-schema.org/draft/2020-12/schema#",
+    ] {
+        let mut named = plain.clone();
+        named["$schema"] = dialect.into();
+        for side in [Side::Input, Side::Output] {
+            for (old, new) in [(&plain, &named), (&named, &plain)] {
+                let found = diff_schemas(old, new, side);
+                assert_eq!(found.class, Class::Identical, "{:?}", found.items);
+            }
+        }
+    }
+}
+
 #[test]
 fn draft_7_is_compared_too() {
     let schema = |least: u64| {

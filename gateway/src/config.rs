@@ -94,6 +94,14 @@ pub struct View {
     pub search: bool,
     /// The clients that its schemas are written for; by default any that reads JSON Schema.
     pub profile: Option<ClientProfile>,
+    /// The names of tools, as in `tools`, that clients of the profile `anthropic` show a model at once, where they would let it
+    /// search for tools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub always_load: Vec<String>,
+    /// Whether results hold the receipt of their call; by default those of a view without a profile do, where `[audit]` does
+    /// not say otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipts: Option<bool>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

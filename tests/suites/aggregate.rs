@@ -210,9 +210,9 @@ async fn complaint_16_direct_and_through_us_a_server_is_the_same_but_for_its_nam
             .clone();
         own.sort_by_key(|tool| tool["name"].to_string());
         let in_legacy = legacy.ask("tools/list", json!({})).await.result()["tools"].clone();
-        for (through, is_modern) in [
-            (modern.list().await.0, true),
-            (in_legacy.as_array().expect("tools").clone(), false),
+        for through in [
+            modern.list().await.0,
+            in_legacy.as_array().expect("tools").clone(),
         ] {
             let of_server = |tool: &&Value| {
                 tool["name"]
@@ -223,7 +223,7 @@ async fn complaint_16_direct_and_through_us_a_server_is_the_same_but_for_its_nam
             through.sort_by_key(|tool| tool["name"].to_string());
             for (through, own) in through.iter_mut().zip(&own) {
                 let mut own = own.clone();
-                as_published(server, is_modern, &mut own);
+                as_published(server, &mut own);
                 assert_eq!(*without_ours(through), own, "{server}");
             }
             assert_eq!(through.len(), own.len(), "{server}");
@@ -250,7 +250,7 @@ async fn complaint_16_direct_and_through_us_a_server_is_the_same_but_for_its_nam
 }
 
 /// Writes a tool as it is published, by what docs/overlays.md says is written otherwise, and by nothing else.
-fn as_published(server: &str, is_modern: bool, tool: &mut Value) {
+fn as_published(server: &str, tool: &mut Value) {
     let entry = tool.as_object_mut().expect("a tool is an object");
     let own = entry["name"].as_str().expect("a name");
     let name = format!("{server}_{own}");
@@ -273,23 +273,15 @@ fn as_published(server: &str, is_modern: bool, tool: &mut Value) {
         let title = said.unwrap_or_else(|| format!("{server}: {sentence}").into());
         entry.insert("title".to_owned(), title);
     }
-    // Whoever knows no tasks may call what the server wants begun as one, and legacy clients are told of none.
-    if entry
-        .get("execution")
-        .is_some_and(|execution| execution["taskSupport"] != "forbidden")
-    {
-        entry.remove("execution");
-        if is_modern {
-            entry.insert("execution".to_owned(), json!({ "taskSupport": "optional" }));
-        }
-    }
+    // Clients that do not say that they know tasks are told of none.
+    entry.remove("execution");
     for side in ["inputSchema", "outputSchema"] {
         let Some(schema) = entry.get_mut(side) else {
             continue;
         };
-        // Another dialect is published as 2020-12.
-        if let Some(dialect) = schema.get_mut("$schema") {
-            *dialect = "https://json-schema.org/draft/2020-12/schema".into();
+        // Another dialect is published as 2020-12, which is the one that MCP has where a schema names none.
+        if let Some(schema) = schema.as_object_mut() {
+            schema.shift_remove("$schema");
         }
         if side == "inputSchema" {
             with_alternatives(schema);

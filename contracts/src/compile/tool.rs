@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Map, Value, json};
 
 use super::{
-    DIALECT, Problems,
+    Problems,
     binding::{Bound, Target},
     collection::no_column,
     inline, property, result,
@@ -17,7 +17,7 @@ use crate::{
     },
     form::{self, Source},
     name,
-    schema::inside::each_inside,
+    schema::{DIALECT, inside::each_inside},
     secret,
     shape::{Effect, Field, Type},
 };

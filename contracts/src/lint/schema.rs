@@ -10,9 +10,11 @@ use super::{
     wording,
 };
 use crate::{
-    compile::DIALECT,
     json, name,
-    schema::inside::{Inside, each_inside, inside},
+    schema::{
+        DIALECT,
+        inside::{Inside, each_inside, inside},
+    },
     validate,
 };
 

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use crate::{
-    compile::DIALECT,
     json::{self, push_pointer},
     name,
+    schema::DIALECT,
     schema::inside::{Inside, each_inside_mut, inside},
 };
 

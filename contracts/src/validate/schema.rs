@@ -5,7 +5,10 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::SCHEMA_BYTES_MAX;
-use crate::{compile::DIALECT, json, schema::beside_null};
+use crate::{
+    json,
+    schema::{DIALECT, beside_null},
+};
 
 const DEPTH_MAX: usize = 64;
 /// References followed one after another.

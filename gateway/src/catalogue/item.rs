@@ -297,7 +297,7 @@ pub fn write_entry(
     shape: ListShape,
     out: &mut String,
 ) {
-    let is_structured = matches!(shape, ListShape::Modern | ListShape::Structured);
+    let is_structured = shape.is_structured();
     let mut shown = entry.clone();
     let theirs = shown.shift_remove("_meta");
     if is_structured {

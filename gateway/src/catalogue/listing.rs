@@ -8,8 +8,9 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
-use weir_contracts::{Contract, client::ClientProfile};
+use weir_contracts::{Contract, client::ClientProfile, name};
 
 use super::{
     CatalogueTool, Target, TaskSupport,
@@ -21,6 +22,8 @@ use super::{
 /// The form of a tool for one range of protocol versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListShape {
+    /// 2026-07-28 and later, of a client that knows tasks: which tools may become one.
+    Tasks,
     /// 2026-07-28 and later.
     Modern,
     /// 2025-06-18 and 2025-11-25: title and outputSchema.
@@ -31,6 +34,22 @@ pub enum ListShape {
     Plain,
     /// In the answer of a search: title and outputSchema, without annotations and `_meta`.
     Found,
+}
+
+impl ListShape {
+    pub const ALL: [Self; 6] = [
+        Self::Tasks,
+        Self::Modern,
+        Self::Structured,
+        Self::Annotated,
+        Self::Plain,
+        Self::Found,
+    ];
+
+    /// Returns `true` if an entry holds all that its maker says of it.
+    pub fn is_structured(self) -> bool {
+        matches!(self, Self::Tasks | Self::Modern | Self::Structured)
+    }
 }
 
 /// One endpoint as a server of its own.
@@ -65,10 +84,34 @@ pub struct Listing {
 /// Everything of one kind that an endpoint lists, in the order of the keys, by bytes.
 pub struct Pages<T> {
     entries: Vec<Arc<T>>,
-    /// The clients that its schemas are written for.
-    profile: Option<ClientProfile>,
+    clients: Clients,
     /// The prepared lists, by `ListShape`; they are written on first use.
-    prepared: [OnceLock<Prepared>; 5],
+    prepared: [OnceLock<Prepared>; ListShape::ALL.len()],
+}
+
+/// The clients that a list is written for.
+#[derive(Clone, Default)]
+pub struct Clients {
+    /// The form of its schemas.
+    pub profile: Option<ClientProfile>,
+    /// Patterns of tools that these clients show a model at once.
+    pub always_load: Vec<String>,
+}
+
+impl Clients {
+    /// Returns what Claude Code reads of a tool: words by which a model finds it, and whether it need not look for it.
+    pub(super) fn meta(&self, name: &str, title: Option<&str>) -> Vec<(String, Value)> {
+        if self.profile != Some(ClientProfile::Anthropic) {
+            return Vec::new();
+        }
+        let is_loaded = self
+            .always_load
+            .iter()
+            .any(|pattern| name::matches(pattern, name));
+        let hint = title.map(|title| ("anthropic/searchHint".to_owned(), title.into()));
+        let loaded = is_loaded.then(|| ("anthropic/alwaysLoad".to_owned(), true.into()));
+        hint.into_iter().chain(loaded).collect()
+    }
 }
 
 /// An entry of a list.
@@ -81,7 +124,7 @@ pub trait Entry {
     fn lowered(&self, _profile: ClientProfile) -> Option<&str> {
         None
     }
-    fn write(&self, shape: ListShape, profile: Option<ClientProfile>, out: &mut String);
+    fn write(&self, shape: ListShape, clients: &Clients, out: &mut String);
 }
 
 /// The JSON objects of entries joined by commas, in their order.
@@ -178,8 +221,8 @@ impl Listing {
     }
 
     /// Lists the tools as they are written for these clients.
-    pub(super) fn for_clients(mut self, profile: Option<ClientProfile>) -> Self {
-        self.tools.profile = profile;
+    pub(super) fn for_clients(mut self, clients: Clients) -> Self {
+        self.tools.clients = clients;
         self
     }
 
@@ -351,7 +394,7 @@ impl<T: Entry> Pages<T> {
 
     fn prepared(&self, shape: ListShape) -> &Prepared {
         self.prepared[shape as usize]
-            .get_or_init(|| Prepared::write(&self.entries, shape, self.profile))
+            .get_or_init(|| Prepared::write(&self.entries, shape, &self.clients))
     }
 
     /// Returns one entry, by number.
@@ -396,10 +439,15 @@ impl<T: Entry> Pages<T> {
         for entry in &self.entries {
             digest.update(entry.digest());
             digest.update(
-                self.profile
+                self.clients
+                    .profile
                     .and_then(|profile| entry.lowered(profile))
                     .unwrap_or_default(),
             );
+        }
+        for pattern in &self.clients.always_load {
+            digest.update(pattern);
+            digest.update([0]);
         }
         digest.finalize().into()
     }
@@ -423,7 +471,7 @@ impl<T> Default for Pages<T> {
     fn default() -> Self {
         Self {
             entries: Vec::new(),
-            profile: None,
+            clients: Clients::default(),
             prepared: Default::default(),
         }
     }
@@ -442,8 +490,8 @@ impl Entry for CatalogueTool {
         self.lowered(profile).map(|lowered| lowered.input.as_json())
     }
 
-    fn write(&self, shape: ListShape, profile: Option<ClientProfile>, out: &mut String) {
-        self.write(shape, profile, out);
+    fn write(&self, shape: ListShape, clients: &Clients, out: &mut String) {
+        self.write(shape, clients, out);
     }
 }
 
@@ -456,17 +504,13 @@ impl Entry for CatalogueItem {
         self.digest()
     }
 
-    fn write(&self, shape: ListShape, _profile: Option<ClientProfile>, out: &mut String) {
+    fn write(&self, shape: ListShape, _clients: &Clients, out: &mut String) {
         self.write(shape, out);
     }
 }
 
 impl Prepared {
-    fn write<T: Entry>(
-        entries: &[Arc<T>],
-        shape: ListShape,
-        profile: Option<ClientProfile>,
-    ) -> Self {
+    fn write<T: Entry>(entries: &[Arc<T>], shape: ListShape, clients: &Clients) -> Self {
         let mut bytes = String::new();
         let mut spans = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -474,7 +518,7 @@ impl Prepared {
                 bytes.push(',');
             }
             let start = bytes.len();
-            entry.write(shape, profile, &mut bytes);
+            entry.write(shape, clients, &mut bytes);
             spans.push(start..bytes.len());
         }
         Self { bytes, spans }

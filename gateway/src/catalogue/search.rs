@@ -23,7 +23,7 @@ const CONTRACTS_MAX: usize = 20;
 /// The search in one listing.
 pub struct Search {
     /// The two tools as JSON objects joined by a comma, by `ListShape`.
-    listed: [String; 4],
+    listed: [String; ListShape::ALL.len()],
     /// The name and the first sentence of each contract, by its name.
     contracts: HashMap<Arc<str>, String>,
     /// The index, made by the first question.
@@ -58,13 +58,7 @@ impl Search {
             tools.len(),
             named.join(", ")
         );
-        let listed = [
-            ListShape::Modern,
-            ListShape::Structured,
-            ListShape::Annotated,
-            ListShape::Plain,
-        ]
-        .map(|shape| written(&description, read_only, shape));
+        let listed = ListShape::ALL.map(|shape| written(&description, read_only, shape));
         let contracts = contracts.into_iter().map(|name| {
             let sentence = sentences.get(&**name).copied().unwrap_or_default();
             (name.clone(), format!("{name} {sentence}"))
@@ -162,7 +156,7 @@ fn first_sentence(text: &str) -> &str {
 }
 
 fn written(description: &str, read_only: bool, shape: ListShape) -> String {
-    let is_structured = matches!(shape, ListShape::Modern | ListShape::Structured);
+    let is_structured = shape.is_structured();
     let one = |name: &str, title: &str, description: &str, read_only: bool| {
         let mut tool = json!({ "name": name });
         if is_structured {

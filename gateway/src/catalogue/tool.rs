@@ -1,6 +1,9 @@
 //! Prepares one published tool, with everything a call needs.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -17,6 +20,7 @@ use super::{
     Catalogue, ListShape,
     input_checks::{InputChecks, KeptChecks},
     item,
+    listing::Clients,
     target::{Sources, Target},
 };
 use crate::telemetry::metrics::ToolMeter;
@@ -162,34 +166,47 @@ impl CatalogueTool {
     }
 
     /// Writes the tool as a client of that shape reads it.
-    pub(super) fn write(&self, shape: ListShape, profile: Option<ClientProfile>, out: &mut String) {
+    pub(super) fn write(&self, shape: ListShape, clients: &Clients, out: &mut String) {
         let tool = &self.tool;
-        let lowered = profile.and_then(|profile| self.lowered(profile));
-        let is_structured = matches!(shape, ListShape::Modern | ListShape::Structured);
+        let lowered = clients.profile.and_then(|profile| self.lowered(profile));
+        let is_structured = shape.is_structured();
         let is_typed = is_structured || shape == ListShape::Found;
         let theirs = tool.offer().and_then(|offer| offer.listed.get("_meta"));
+        let input = lowered.map_or(&tool.input_schema, |lowered| &lowered.input);
+        // The author of a plugin asks for alternatives at the root, and gets the root as it is written.
+        let is_verbatim = matches!(self.target, Target::Code(_)) && input.has_composed_root();
         let mut listed = Listed {
             name: &tool.name,
             title: tool.title.as_deref().filter(|_| is_typed),
             description: &tool.description,
-            input_schema: lowered.map_or(&tool.input_schema, |lowered| &lowered.input),
-            output_schema: tool.output_schema.as_ref().filter(|_| is_typed),
+            input_schema: match is_verbatim {
+                true => Cow::Borrowed(input),
+                false => input.for_clients(),
+            },
+            output_schema: tool
+                .output_schema
+                .as_ref()
+                .filter(|_| is_typed)
+                .map(Schema::for_clients),
             annotations: (!matches!(shape, ListShape::Plain | ListShape::Found))
                 .then_some(&tool.annotations),
             others: Map::new(),
-            meta: is_structured.then(|| item::meta(self.contract_version(), theirs)),
+            meta: is_structured.then(|| {
+                let mut meta = item::meta(self.contract_version(), theirs);
+                for (name, value) in clients.meta(&self.name, tool.title.as_deref()) {
+                    meta.entry(name).or_insert(value);
+                }
+                meta
+            }),
         };
         if is_structured {
             for (name, value) in tool.offer().into_iter().flat_map(|offer| &offer.listed) {
                 match name.as_str() {
-                    // Legacy clients that read of tasks here may insist on their own, which there are none of.
+                    // Clients that read of tasks here and know none of ours may insist on some of their own.
+                    "execution" if shape != ListShape::Tasks => {}
                     "execution" if self.tasks != TaskSupport::None => {
-                        if let Some(word) = self.tasks.word().filter(|_| shape == ListShape::Modern)
-                        {
-                            listed
-                                .others
-                                .insert(name.clone(), json!({ "taskSupport": word }));
-                        }
+                        let support = json!({ "taskSupport": self.tasks.word() });
+                        listed.others.insert(name.clone(), support);
                     }
                     "_meta" => {}
                     _ => drop(listed.others.insert(name.clone(), value.clone())),
@@ -217,9 +234,9 @@ struct Listed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
     description: &'a str,
-    input_schema: &'a Schema,
+    input_schema: Cow<'a, Schema>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output_schema: Option<&'a Schema>,
+    output_schema: Option<Cow<'a, Schema>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     annotations: Option<&'a Annotations>,
     /// Members that are passed on as the maker of the tool wrote them.

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use ahash::RandomState;
 use weir_contracts::{Contract, mirror::Mirrored, name};
 
-use super::{CatalogueTool, Listing, ServerInfo, item::Items};
+use super::{CatalogueTool, Listing, ServerInfo, item::Items, listing::Clients};
 use crate::config::View;
 
 /// A view of one snapshot: its tools are chosen when the snapshot is made, and a call looks for one name.
@@ -85,7 +85,10 @@ pub(super) fn listing(
     items: &[&Items],
     contracts: &[Arc<Contract>],
 ) -> Listing {
-    let listing = Listing::new(server, tools, &[]).for_clients(view.profile);
+    let listing = Listing::new(server, tools, &[]).for_clients(Clients {
+        profile: view.profile,
+        always_load: view.always_load.clone(),
+    });
     if view.search {
         listing.with_search(contracts, view.read_only)
     } else {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
-use weir_contracts::{Problem, name};
+use weir_contracts::{Problem, client::ClientProfile, name};
 use weir_plugin_host::{INSTANCES_MAX, PluginConfig, signature::is_public_key};
 
 use super::{
@@ -388,20 +388,35 @@ impl Reader {
                     );
                 }
             }
-            for (index, pattern) in settings.tools.iter().enumerate() {
+            let patterns = [
+                ("tools", &settings.tools),
+                ("always_load", &settings.always_load),
+            ];
+            for (key, pattern, index) in patterns.iter().flat_map(|(key, patterns)| {
+                let each = patterns.iter().enumerate();
+                each.map(move |(index, pattern)| (key, pattern, index))
+            }) {
                 if pattern.is_empty() || pattern.len() > PATTERN_MAX {
                     let message = format!("a pattern has 1 to {PATTERN_MAX} characters");
                     self.problem(
-                        format!("{place}/tools/{index}"),
+                        format!("{place}/{key}/{index}"),
                         message,
                         "write a name, or a pattern as `list_*`",
                     );
                 }
             }
-            for (key, names) in [
-                ("contracts", &settings.contracts),
-                ("tools", &settings.tools),
-            ] {
+            let is_anthropic = settings.profile == Some(ClientProfile::Anthropic);
+            if !settings.always_load.is_empty() && !is_anthropic {
+                self.problem(
+                    format!("{place}/always_load"),
+                    "only clients of the profile `anthropic` read it",
+                    "say `profile = \"anthropic\"`, or leave it out",
+                );
+            }
+            for (key, names) in [("contracts", &settings.contracts)]
+                .into_iter()
+                .chain(patterns)
+            {
                 if names.len() > VIEW_NAMES_MAX {
                     let message = format!("has more than {VIEW_NAMES_MAX} entries");
                     self.problem(

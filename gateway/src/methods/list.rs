@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
+use serde_json::value::RawValue;
+
 use super::{Request, RequestScope};
 use crate::{
+    call::knows_tasks,
     catalogue::{BadCursor, ListShape, Listing, Page, ServerInfo},
     wire::{Id, Method, ResultWriter, RpcError, Version, key, raw, write_string},
 };
@@ -22,7 +25,14 @@ pub(super) fn answer(
             "resourceTemplates",
             listing.templates.page(shape, cursor, size),
         ),
-        _ => ("tools", listing.tools_page(shape, cursor, size)),
+        _ => {
+            let is_told = shape == ListShape::Modern && knows_tasks(capabilities(request));
+            let shape = match is_told && listing.has_tasks() {
+                true => ListShape::Tasks,
+                false => shape,
+            };
+            ("tools", listing.tools_page(shape, cursor, size))
+        }
     };
     let page = page.map_err(bad_cursor)?;
     Ok(write_page(
@@ -32,6 +42,12 @@ pub(super) fn answer(
         member,
         &page,
     ))
+}
+
+/// What the client says of itself with a modern request; JSON.
+fn capabilities<'a>(request: &Request<'a>) -> Option<&'a str> {
+    let stated = request.params.meta.client_capabilities;
+    stated.map(RawValue::get)
 }
 
 pub(super) fn cursor<'a>(request: &Request<'a>) -> Result<Option<Cow<'a, str>>, RpcError> {
