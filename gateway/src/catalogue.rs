@@ -169,6 +169,18 @@ impl Catalogue {
         }
     }
 
+    /// Returns whether results at an endpoint hold the receipt of their call. `usually`: where nothing else is said.
+    pub fn has_receipts(&self, endpoint: &Endpoint, usually: bool) -> bool {
+        let Endpoint::View(view) = endpoint else {
+            return usually;
+        };
+        self.views.get(&**view).map_or(usually, |view| {
+            // Clients with a profile mostly show the whole result to the model, which has no use for it.
+            let by_default = usually && view.settings.profile.is_none();
+            view.settings.receipts.unwrap_or(by_default)
+        })
+    }
+
     /// Returns what an endpoint lists to those with that access; `None` if there is no such endpoint for them.
     pub fn listing(&self, endpoint: &Endpoint, access: &Access) -> Option<Arc<Listing>> {
         let place = match endpoint {

@@ -214,6 +214,8 @@ pub struct Audit {
     pub keep_days: u64,
     /// The oldest segments are removed when all hold more; 0 keeps them.
     pub keep_max_bytes: u64,
+    /// Whether results of MCP hold the receipt of their call. A view may say otherwise.
+    pub receipts: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -235,6 +237,7 @@ impl Default for Audit {
             segment_max_bytes: 64 << 20,
             keep_days: 90,
             keep_max_bytes: 8 << 30,
+            receipts: true,
         }
     }
 }

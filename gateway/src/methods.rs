@@ -37,6 +37,7 @@ use crate::{
     catalogue::Listing,
     gateway::Gateway,
     identity::Caller,
+    snapshot::Snapshot,
     wire::{Id, Method, Params, RpcError, Version},
 };
 
@@ -160,6 +161,12 @@ impl RequestScope {
             .catalogue
             .listing(&self.endpoint, self.caller.access());
         listing.ok_or_else(|| self.unknown())
+    }
+
+    /// Returns whether results hold the receipt of their call here.
+    fn has_receipts(&self, snapshot: &Snapshot) -> bool {
+        let usually = self.gateway.config().audit.receipts;
+        snapshot.catalogue.has_receipts(&self.endpoint, usually)
     }
 
     pub fn exists(&self) -> Result<(), RpcError> {

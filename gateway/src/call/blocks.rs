@@ -1,13 +1,31 @@
 //! Content blocks, of whoever makes them: only kinds that the protocol has are passed on.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Content blocks of one answer.
 const BLOCKS_MAX: usize = 1_000;
 const BLOCKS: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
 
-/// Blocks of known kinds, on one line; else what is wrong.
-pub(super) fn written(content: Value) -> Result<String, String> {
+/// Returns the text block of a text.
+pub(super) fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+/// Returns `true` if one of the blocks is this text, or the same JSON written otherwise.
+pub(super) fn say(blocks: &[Value], text: &str) -> bool {
+    let value: Option<Value> = serde_json::from_str(text).ok();
+    let is_same = |block: &str| {
+        block.trim() == text.trim() || value.is_some() && serde_json::from_str(block).ok() == value
+    };
+    blocks
+        .iter()
+        .filter(|block| block["type"] == "text")
+        .filter_map(|block| block["text"].as_str())
+        .any(is_same)
+}
+
+/// Returns the blocks if all are of known kinds; else what is wrong.
+pub(super) fn checked(content: Value) -> Result<Vec<Value>, String> {
     let Value::Array(blocks) = content else {
         return Err("content is no list of blocks".to_owned());
     };
@@ -20,7 +38,7 @@ pub(super) fn written(content: Value) -> Result<String, String> {
     for (index, block) in blocks.iter().enumerate() {
         check(block).map_err(|what| format!("content block {index}: {what}"))?;
     }
-    Ok(Value::Array(blocks).to_string())
+    Ok(blocks)
 }
 
 pub(super) fn check(block: &Value) -> Result<(), String> {

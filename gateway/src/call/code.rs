@@ -58,7 +58,7 @@ pub(super) fn invocation(
 pub(super) fn failed(failure: WriteFailure, writes: bool) -> CallError {
     let error = match failure.failure {
         AdapterFailure::Guest(error) => refused(error),
-        failure => CallError::from(failure),
+        failure => CallError::of_tool(failure),
     };
     match error.code {
         _ if !writes => error,
@@ -154,13 +154,14 @@ fn complete(
             Some(checked(code, &value)?)
         }
     };
-    let content = match (content, said) {
-        (Some(content), _) => Content::Blocks(blocks(content)?),
-        (None, Some(said)) if code.published.wrapped || structured.is_none() => Content::Text(said),
-        (None, _) => match &structured {
-            Some(structured) => Content::Text(structured.clone()),
-            None => Content::Blocks("[]".to_owned()),
-        },
+    let text = match &structured {
+        Some(structured) if !code.published.wrapped => Some(structured.clone()),
+        _ => said,
+    };
+    let content = match (content, text) {
+        (Some(content), text) => Content::Blocks(blocks(content, text.as_deref())?),
+        (None, Some(text)) => Content::Text(text),
+        (None, None) => Content::Blocks("[]".to_owned()),
     };
     Ok(ToolResult::of(content, structured, false))
 }
@@ -179,7 +180,12 @@ fn checked(code: &CodeTool, structured: &Value) -> Result<String, CallError> {
     Ok(structured.to_string())
 }
 
-fn blocks(content: &str) -> Result<String, CallError> {
+/// Returns the blocks of a tool, after the text of the value beside them: models are shown the blocks alone.
+fn blocks(content: &str, text: Option<&str>) -> Result<String, CallError> {
     let read = json::read(content).map_err(|error| mismatch(format!("content: {error}")))?;
-    blocks::written(read).map_err(mismatch)
+    let mut blocks = blocks::checked(read).map_err(mismatch)?;
+    if let Some(text) = text.filter(|text| !blocks::say(&blocks, text)) {
+        blocks.insert(0, blocks::text(text));
+    }
+    Ok(Value::Array(blocks).to_string())
 }

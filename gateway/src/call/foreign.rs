@@ -691,8 +691,14 @@ fn complete(
     let content = members
         .shift_remove("content")
         .unwrap_or_else(|| Value::Array(Vec::new()));
-    let content = blocks::written(content).map_err(mismatch)?;
-    let mut result = ToolResult::of(Content::Blocks(content), structured, is_error);
+    let mut content = blocks::checked(content).map_err(mismatch)?;
+    let has_text = content.iter().any(|block| block["type"] == "text");
+    // Most models are shown the blocks alone.
+    if let Some(structured) = structured.as_deref().filter(|_| !has_text) {
+        content.insert(0, blocks::text(structured));
+    }
+    let content = Content::Blocks(Value::Array(content).to_string());
+    let mut result = ToolResult::of(content, structured, is_error);
     if let Some(Value::Object(meta)) = members.shift_remove("_meta") {
         result
             .meta

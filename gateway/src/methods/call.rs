@@ -494,10 +494,13 @@ impl<'a> Call<'a> {
                 Answer::refused(&self.id, &RpcError::header_mismatch(message))
             }
             CallOutcome::MissingCapability(needed) => Answer::refused(&self.id, &lacks(needed)),
-            CallOutcome::Complete(result) => Answer {
-                was_cancelled: result.was_cancelled(),
-                ..self.answer(listing().as_deref(), &result).into()
-            },
+            CallOutcome::Complete(mut result) => {
+                result.receipt = result.receipt.filter(|_| scope.has_receipts(snapshot));
+                Answer {
+                    was_cancelled: result.was_cancelled(),
+                    ..self.answer(listing().as_deref(), &result).into()
+                }
+            }
             CallOutcome::InputRequired(ask) => self.ask(listing().as_deref(), &ask).into(),
         }
     }

@@ -52,6 +52,7 @@ pub(super) async fn answer(
     };
     match outcome {
         Ok(ItemOutcome::Complete(members)) => {
+            proof.receipt = proof.receipt.filter(|_| scope.has_receipts(snapshot));
             complete(call, kind, listing.as_deref(), members, &proof)
         }
         Ok(ItemOutcome::InputRequired(ask)) => call.ask(listing.as_deref(), &ask),

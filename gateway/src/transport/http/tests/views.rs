@@ -98,6 +98,136 @@ async fn clients_repeat_in_headers_what_they_were_shown() {
     server.stop().await;
 }
 
+/// What many clients show to a model is for those who ask for it.
+#[tokio::test]
+async fn results_in_a_view_with_a_profile_hold_no_receipt() {
+    let view = |profile, receipts| View {
+        profile,
+        receipts,
+        ..View::default()
+    };
+    let gemini = Some(ClientProfile::Gemini);
+    for (usually, views) in [
+        (
+            true,
+            [(view(None, None), true), (view(gemini, None), false)],
+        ),
+        (
+            true,
+            [
+                (view(None, Some(false)), false),
+                (view(gemini, Some(true)), true),
+            ],
+        ),
+        (
+            false,
+            [(view(None, None), false), (view(gemini, Some(true)), true)],
+        ),
+    ] {
+        let names = ["plain", "gemini"].map(str::to_owned);
+        let served = names
+            .iter()
+            .cloned()
+            .zip(views.clone().map(|(view, _)| view))
+            .collect();
+        let gateway = testing::recording_gateway(|config| {
+            config.views = served;
+            config.audit.receipts = usually;
+        })
+        .await;
+        let server = Running::serving(gateway).await;
+        let lists = json!({ "tools": [{ "name": "t", "inputSchema": {} }] });
+        testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
+        let params = r#""name":"up_t","arguments":{}"#;
+        for (name, (_, has_receipt)) in names.iter().zip(views) {
+            let path = format!("/mcp/view/{name}");
+            let got = server.modern(&path, "1", "tools/call", params).await;
+            let receipt = &got.json()["result"]["_meta"]["dev.weir/receipt"];
+            assert_eq!(
+                receipt.is_string(),
+                has_receipt,
+                "{name} {usually}: {got:?}"
+            );
+        }
+        let got = server.modern("/mcp", "1", "tools/call", params).await;
+        let receipt = &got.json()["result"]["_meta"]["dev.weir/receipt"];
+        assert_eq!(receipt.is_string(), usually, "{got:?}");
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn claude_code_finds_the_tools_of_its_view_and_loads_those_that_are_named() {
+    let view = View {
+        profile: Some(ClientProfile::Anthropic),
+        always_load: vec!["up_list_*".to_owned()],
+        ..View::default()
+    };
+    let views = [("claude".to_owned(), view)].into();
+    let server = Running::with(|config| config.views = views).await;
+    let tool = |name: &str, title: &str| json!({ "name": name, "title": title, "inputSchema": {} });
+    let lists = json!({ "tools": [tool("list_days", "List days"), tool("other", "Another")] });
+    testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
+    let metas = async |path: &str| {
+        let listed = server.modern(path, "1", "tools/list", "").await.json();
+        let tools = listed["result"]["tools"].as_array().expect("tools").clone();
+        let metas: Vec<Value> = tools.iter().map(|tool| tool["_meta"].clone()).collect();
+        metas
+    };
+    let [listed, other] = &metas("/mcp/view/claude").await[..] else {
+        panic!("two tools");
+    };
+    assert_eq!(
+        (
+            &listed["anthropic/searchHint"],
+            &listed["anthropic/alwaysLoad"]
+        ),
+        (&json!("List days"), &json!(true))
+    );
+    assert_eq!(
+        (
+            &other["anthropic/searchHint"],
+            other.get("anthropic/alwaysLoad")
+        ),
+        (&json!("Another"), None)
+    );
+    for meta in metas("/mcp/up").await {
+        assert!(meta.get("anthropic/searchHint").is_none(), "{meta}");
+    }
+    server.stop().await;
+}
+
+/// Clients on another dialect refuse a tool for naming 2020-12, which it is without the name too.
+#[tokio::test]
+async fn no_published_schema_names_its_dialect() {
+    let schema = |dialect: &str| json!({ "$schema": dialect, "type": "object", "properties": { "a": { "type": "string" } } });
+    let lists = json!({ "tools": [
+        { "name": "new", "inputSchema": schema("https://json-schema.org/draft/2020-12/schema"),
+          "outputSchema": schema("https://json-schema.org/draft/2020-12/schema") },
+        { "name": "old", "inputSchema": schema("http://json-schema.org/draft-07/schema#") },
+    ] });
+    let server = server(&lists, Resources::Pinned).await;
+    for (view, method) in [
+        ("whole", "tools/list"),
+        ("gemini", "tools/list"),
+        ("find", "tools/call"),
+    ] {
+        let found = r#""name":"find_tools","arguments":{"query":"up new old"}"#;
+        let params = if method == "tools/call" { found } else { "" };
+        let (headers, body) = modern("1", method, params);
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let got = server
+            .post(&format!("/mcp/view/{view}"), &headers, &body)
+            .await;
+        assert!(got.body.contains("up_new"), "{view}: {}", got.body);
+        assert!(!got.body.contains("$schema"), "{view}: {}", got.body);
+    }
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn the_pages_that_the_tools_of_a_view_link_are_read_there() {
     let lists = json!({
