@@ -130,8 +130,22 @@ impl Refused {
     /// Returns what a 401 asks for, as `WWW-Authenticate` has it.
     pub fn challenge(self) -> &'static str {
         match self {
-            Self::Missing => "Bearer realm=\"weir\"",
-            _ => "Bearer realm=\"weir\", error=\"invalid_token\"",
+            Self::Missing => concat!(
+                "Bearer realm=\"weir\", ",
+                "error_description=\"A key is needed: send Authorization: Bearer weir_...\""
+            ),
+            _ => concat!(
+                "Bearer realm=\"weir\", error=\"invalid_token\", ",
+                "error_description=\"The key is not valid: it is unknown, expired or revoked\""
+            ),
+        }
+    }
+
+    /// Returns the words beside the status 401. Clients in Python show these alone.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Self::Missing => "Unauthorized: a key is needed, send Authorization: Bearer weir_...",
+            _ => "Unauthorized: the key is not valid",
         }
     }
 }

@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_contracts::name::check_contract;
 
-use super::front_door::{Admitted, FrontDoor, Rules, Surface};
+use super::front_door::{Admitted, FrontDoor, Rules, Surface, read_of_unknown_caller};
 use crate::{
     era::{
         Era,
@@ -118,8 +118,9 @@ pub async fn serve(
     Ok(())
 }
 
-/// Returns the endpoint of MCP that a path names as it is written, without anything to decode.
+/// Returns the endpoint of MCP that a path names as it is written, without anything to decode. Some clients add a slash.
 fn endpoint(path: &str) -> Option<Endpoint> {
+    let path = path.strip_suffix('/').unwrap_or(path);
     let below = path.strip_prefix("/mcp")?;
     if below.is_empty() {
         return Some(Endpoint::All);
@@ -133,25 +134,33 @@ fn endpoint(path: &str) -> Option<Endpoint> {
 }
 
 fn router(server: Arc<Server>) -> Router {
-    Router::new()
-        .route("/mcp", any(all))
-        .route("/mcp/{contract}", any(contract))
-        .route("/mcp/view/{view}", any(view))
-        .route("/llms.txt", any(llms::all))
-        .route("/mcp/{contract}/llms.txt", any(llms::contract))
-        // This is the page of a contract with the name `view`: no view has this name.
-        .route("/mcp/view/llms.txt", any(llms::contract_view))
-        .route("/mcp/view/{view}/llms.txt", any(llms::view))
+    let router = Router::new()
         .route("/rest/{contract}", any(with_slash))
         .route("/rest/{contract}/", any(rest::reference))
-        .route("/rest/{contract}/openapi.json", any(rest::document))
-        .route("/rest/{contract}/{tool}", any(rest::tool))
         .route("/forms/{contract}", any(with_slash))
         .route("/forms/{contract}/", any(forms::index))
         .route("/forms/{contract}/{tool}", any(forms::tool))
-        .route("/healthz", get(async || "ok\n"))
-        .fallback(nothing)
-        .with_state(server)
+        .route("/forms/{contract}/{tool}/", any(without_slash));
+    let served = [
+        ("/mcp", any(all)),
+        ("/mcp/{contract}", any(contract)),
+        ("/mcp/view/{view}", any(view)),
+        ("/llms.txt", any(llms::all)),
+        ("/mcp/{contract}/llms.txt", any(llms::contract)),
+        // This is the page of a contract with the name `view`: no view has this name.
+        ("/mcp/view/llms.txt", any(llms::contract_view)),
+        ("/mcp/view/{view}/llms.txt", any(llms::view)),
+        ("/rest/{contract}/openapi.json", any(rest::document)),
+        ("/rest/{contract}/{tool}", any(rest::tool)),
+        ("/healthz", get(async || "ok\n")),
+    ];
+    let router = served.into_iter().fold(router, |router, (path, answer)| {
+        let with_slash = format!("{path}/");
+        router
+            .route(path, answer.clone())
+            .route(&with_slash, answer)
+    });
+    router.fallback(nothing).with_state(server)
 }
 
 /// Leads to the page of a contract, whose links are relative to the slash. Whether there is one is said there.
@@ -161,6 +170,16 @@ async fn with_slash(uri: Uri) -> Response {
         .map(|query| format!("?{query}"))
         .unwrap_or_default();
     Redirect::permanent(&format!("{}/{query}", uri.path())).into_response()
+}
+
+/// Leads to a page whose links are relative to its contract.
+async fn without_slash(uri: Uri) -> Response {
+    let query = uri
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
+    let path = uri.path().trim_end_matches('/');
+    Redirect::permanent(&format!("{path}{query}")).into_response()
 }
 
 /// The paths where a client looks that wants to sign in by OAuth: below `/.well-known/`, at the root or after the
@@ -181,13 +200,7 @@ async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Respons
     let status = match path {
         "/register" | "/authorize" | "/token" => 400,
         _ if is_discovery => 404,
-        _ => {
-            let path: String = path.chars().take(64).collect();
-            return reply::refusal(&RpcError::refused(
-                404,
-                format!("nothing is served at {path}; MCP is at /mcp"),
-            ));
-        }
+        _ => return nothing_there(request).await,
     };
     let (head, _) = request.into_parts();
     let visit = match server.door.visit(&head, || head.uri.path().to_owned()) {
@@ -200,6 +213,19 @@ async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Respons
     };
     visit.expose(response.headers_mut());
     response
+}
+
+/// Answers a request at a path of nothing. Clients show the message if the answer is one to their request.
+async fn nothing_there(request: Request) -> Response {
+    let path: String = request.uri().path().chars().take(64).collect();
+    let (head, body) = request.into_parts();
+    let body = match head.method {
+        Method::POST => read_of_unknown_caller(&head.headers, body).await,
+        _ => None,
+    };
+    let id = body.as_deref().and_then(wire::request_id);
+    let message = format!("Nothing is served at {path}. MCP is served at /mcp.");
+    reply::unread(id.as_ref(), &RpcError::refused(404, message))
 }
 
 async fn all(State(server): State<Arc<Server>>, request: Request) -> Response {

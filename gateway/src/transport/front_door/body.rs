@@ -58,7 +58,10 @@ pub(super) async fn read(
 
 /// Reads the body of someone who is refused before it counts, for the id of the request: within narrow bounds, or not
 /// at all.
-pub(super) async fn read_of_unknown_caller(headers: &HeaderMap, body: Body) -> Option<Bytes> {
+pub(in crate::transport) async fn read_of_unknown_caller(
+    headers: &HeaderMap,
+    body: Body,
+) -> Option<Bytes> {
     let declared = headers
         .get(header::CONTENT_LENGTH)?
         .to_str()

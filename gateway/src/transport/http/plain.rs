@@ -8,7 +8,7 @@ use axum::{
 };
 
 use super::{
-    Server,
+    Server, reply,
     rest::{Answer, problem},
 };
 use crate::{
@@ -132,15 +132,14 @@ impl Surface for PlainContract<'_> {
 
     fn unauthorized(&self, refused: Refused, _: Option<&[u8]>) -> Response {
         let mut response = refusal(&RpcError::unauthorized(refused.message()));
-        let challenge = match self.plain.asks_people {
-            true => HeaderValue::from_static(
-                "Basic realm=\"weir: the key is the password\", charset=\"UTF-8\"",
-            ),
-            false => HeaderValue::from_static(refused.challenge()),
-        };
-        response
-            .headers_mut()
-            .insert(header::WWW_AUTHENTICATE, challenge);
+        reply::challenge(&mut response, refused);
+        if self.plain.asks_people {
+            let challenge = "Basic realm=\"weir: the key is the password\", charset=\"UTF-8\"";
+            response.headers_mut().insert(
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static(challenge),
+            );
+        }
         response
     }
 

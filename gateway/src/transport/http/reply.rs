@@ -8,6 +8,7 @@ use axum::{
     response::Response,
 };
 use futures::{Stream, StreamExt as _, future::BoxFuture, stream};
+use hyper::ext::ReasonPhrase;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::{
@@ -57,6 +58,11 @@ pub(super) fn refusal(error: &RpcError) -> Response {
     closing(error, error_without_id(error))
 }
 
+/// Returns an error in answer to a message of which the id alone may have been read.
+pub(super) fn unread(id: Option<&Id<'_>>, error: &RpcError) -> Response {
+    closing(error, error_answer(id, error))
+}
+
 fn closing(error: &RpcError, body: Vec<u8>) -> Response {
     let mut response = of_error(error, body);
     if matches!(error.status, 401 | 403 | 408 | 413 | 415) {
@@ -71,13 +77,20 @@ fn closing(error: &RpcError, body: Vec<u8>) -> Response {
 /// Returns the answer if nobody is known by the key, or if there was none. Clients show the message only if the answer
 /// is a whole JSON-RPC response, `id` included.
 pub(super) fn unauthorized(refused: Refused, id: Option<&Id<'_>>) -> Response {
-    let error = RpcError::unauthorized(refused.message());
-    let mut response = closing(&error, error_answer(id, &error));
+    let mut response = unread(id, &RpcError::unauthorized(refused.message()));
+    challenge(&mut response, refused);
+    response
+}
+
+/// Says why in each place that some client shows: the challenge, and the words beside the status.
+pub(super) fn challenge(response: &mut Response, refused: Refused) {
     response.headers_mut().insert(
         header::WWW_AUTHENTICATE,
         HeaderValue::from_static(refused.challenge()),
     );
     response
+        .extensions_mut()
+        .insert(ReasonPhrase::from_static(refused.phrase().as_bytes()));
 }
 
 /// Answers the steps of OAuth. Clients that meet a 401 try them, and show `error_description`.

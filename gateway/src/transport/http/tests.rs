@@ -13,6 +13,7 @@ use super::*;
 use crate::testing;
 
 mod foreign_errors;
+mod paths;
 mod streams;
 mod upstream;
 mod views;
