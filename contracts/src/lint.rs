@@ -107,6 +107,12 @@ rules! {
     PARAMETER_NAME "parameter-name" Error
         "parameters of other names than 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-': some models' interfaces refuse every tool for it"
         "rename the field; the source's own name can stay under `column:`"
+    PARAMETER_KEYWORD "parameter-keyword" Warning
+        "parameters that are named like a word of Python (from, class), or that hold '-' or '.' or begin with a digit: clients that make a function of each tool drop the tool, or the whole server"
+        "rename the field; the source's own name can stay under `column:` or `param:`"
+    FORMAT_EMAIL "format-email" Info
+        "texts of `format: email`: clients in Python need a further package for it, and some cannot be used without"
+        "nothing, where your clients are known to read it; else `type: text` with a pattern"
     NAME_INVALID "name-invalid" Error
         "tool names that are not 1 to 64 of A-Z, a-z, 0-9, '_' and '-': some clients drop the whole list"
         "rename the tool"

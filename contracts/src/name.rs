@@ -75,6 +75,28 @@ pub fn is_field(name: &str) -> bool {
         && name.chars().all(|next| is_plain(next) || next == '.')
 }
 
+/// The words that no argument of a function in Python may have as its name.
+const PYTHON_WORDS: [&str; 35] = [
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
+    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
+    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
+    "with", "yield",
+];
+
+/// Returns `true` if clients that make a function of a tool can name an argument so: `from`, `class`, `a-b` and `a.b` they
+/// cannot.
+pub fn is_python_name(name: &str) -> bool {
+    let starts = name
+        .chars()
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+    starts
+        && name
+            .chars()
+            .all(|next| next.is_ascii_alphanumeric() || next == '_')
+        && !PYTHON_WORDS.contains(&name)
+}
+
 /// Checks like [`is_field`], with a sentence as the error.
 pub fn check_field(name: &str) -> Result<(), String> {
     match is_field(name) {

@@ -278,6 +278,45 @@ fn gemini_reads_a_part_of_the_schema_language() {
     );
 }
 
+/// The type of an argument is told however its schema is nested.
+#[test]
+fn gemini_is_told_what_stands_beside_null_whatever_it_is() {
+    let (text, number, none) = (
+        json!({ "type": "string" }),
+        json!({ "type": "integer" }),
+        json!({ "type": "null" }),
+    );
+    let either = json!({ "anyOf": [text, number] });
+    for (nested, told) in [
+        (
+            json!({ "anyOf": [{ "oneOf": [text, number] }, none] }),
+            &either,
+        ),
+        (
+            json!({ "anyOf": [{ "anyOf": [text, number] }, none] }),
+            &either,
+        ),
+        (
+            json!({ "oneOf": [{ "oneOf": [text, number] }, none] }),
+            &either,
+        ),
+        (json!({ "anyOf": [text, number, none] }), &either),
+        (json!({ "anyOf": [{ "allOf": [text] }, none] }), &text),
+        (json!({ "anyOf": [{ "anyOf": [text, none] }, none] }), &text),
+        (
+            json!({ "type": ["string", "null"], "enum": ["a", null] }),
+            &json!({ "type": "string", "enum": ["a"] }),
+        ),
+    ] {
+        let lowered = lower(
+            "t",
+            &object(json!({ "a": nested }), json!([])),
+            ClientProfile::Gemini,
+        );
+        assert_eq!(lowered.input["properties"]["a"], *told, "{nested}");
+    }
+}
+
 #[test]
 fn what_would_cost_the_others_is_refused() {
     let odd = object(json!({ "a b": { "type": "string" } }), json!([]));

@@ -118,11 +118,18 @@ impl Lowering<'_> {
             return self.any(schema.clone(), at);
         };
         let mut members = members.clone();
-        if self.takes.only_any_of {
-            self.unions(&mut members, at);
-        }
-        if !self.takes.null {
-            self.null(&mut members, at);
+        // What is written in place of a union may be a union itself.
+        loop {
+            let before = members.clone();
+            if self.takes.only_any_of {
+                self.unions(&mut members, at);
+            }
+            if !self.takes.null {
+                self.null(&mut members, at);
+            }
+            if members == before {
+                break;
+            }
         }
         if !self.takes.any_enum {
             self.texts(&mut members, at);
@@ -196,6 +203,20 @@ impl Lowering<'_> {
                 }
             }
             if had_null {
+                self.lose(NULL, at, lost);
+            }
+        }
+        if let Some(Value::Array(values)) = members.get_mut("enum")
+            && values.len() > 1
+        {
+            values.retain(|value| !value.is_null());
+        }
+        if let Some(Value::Array(arms)) = members.get_mut("anyOf")
+            && arms.len() > 2
+        {
+            let all = arms.len();
+            arms.retain(|arm| arm["type"] != "null");
+            if arms.len() < all {
                 self.lose(NULL, at, lost);
             }
         }

@@ -222,10 +222,14 @@ pub(super) fn field(column: &str) -> String {
         .chars()
         .filter(|next| next.is_ascii_alphanumeric() || *next == '_')
         .collect();
-    if made.is_empty() {
-        "column".to_owned()
-    } else {
-        made
+    match made.as_str() {
+        "" => "column".to_owned(),
+        // Clients that make a function of a tool take no word of Python, and no digit first.
+        word if name::is_python_name(word) => made,
+        digits if digits.starts_with(|first: char| first.is_ascii_digit()) => {
+            format!("column_{digits}")
+        }
+        word => format!("{word}_value"),
     }
 }
 
@@ -264,6 +268,9 @@ mod tests {
             ("%", "column"),
             ("already_plain", "already_plain"),
             ("no", "no"),
+            ("from", "from_value"),
+            ("Class", "class_value"),
+            ("2024", "column_2024"),
         ] {
             assert_eq!(field(column), name, "{column}");
         }

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::{
-    ENUM_IN_PROSE, Findings, LIST_ITEMS, OUTPUT_ROOT, PARAMETER_NAME, PARAMETER_REPEATS,
-    PARAMETER_UNDESCRIBED, PATTERN_DIALECT, SCHEMA_DIALECT, SCHEMA_REFERENCE, SCHEMA_ROOT, Shown,
-    wording,
+    ENUM_IN_PROSE, FORMAT_EMAIL, Findings, LIST_ITEMS, OUTPUT_ROOT, PARAMETER_KEYWORD,
+    PARAMETER_NAME, PARAMETER_REPEATS, PARAMETER_UNDESCRIBED, PATTERN_DIALECT, SCHEMA_DIALECT,
+    SCHEMA_REFERENCE, SCHEMA_ROOT, Shown, wording,
 };
 use crate::{
     json, name,
@@ -200,6 +200,26 @@ fn check_parameter(field: &str, own_name: &str, schema: &Value, add: &mut Add<'_
                 "the parameter {} has a name that not every client takes",
                 name::quoted(own_name)
             ),
+        );
+    } else if !name::is_python_name(own_name) {
+        add(
+            field,
+            PARAMETER_KEYWORD,
+            format!(
+                "the parameter {} has a name that no argument of Python can have",
+                name::quoted(own_name)
+            ),
+        );
+    }
+    let beside_null = crate::schema::without_null(schema);
+    if [schema, beside_null]
+        .iter()
+        .any(|schema| schema["format"] == "email")
+    {
+        add(
+            field,
+            FORMAT_EMAIL,
+            "the parameter has the format email".to_owned(),
         );
     }
     let is_list = schema["type"] == "array"
