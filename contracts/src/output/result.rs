@@ -1,9 +1,13 @@
 //! Checks the results of a tool that somebody else makes against the schema that the tool is published with.
 
+use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::Value;
 
 use super::OutputMismatch;
-use crate::validate::{foreign_validator, validator};
+use crate::{
+    json::push_pointer,
+    validate::{foreign_validator, validator},
+};
 
 /// Checks the results of one tool. Built once per snapshot.
 pub struct ResultChecker(jsonschema::Validator);
@@ -22,12 +26,48 @@ impl ResultChecker {
 
     /// Returns the first fault, without the value that has it.
     pub fn check(&self, result: &Value) -> Result<(), OutputMismatch> {
-        self.0.validate(result).map_err(|error| OutputMismatch {
-            path: error.instance_path().to_string(),
-            record: None,
-            column: None,
-            reason: error.masked().to_string().chars().take(300).collect(),
-            source_changed: false,
-        })
+        self.0
+            .validate(result)
+            .map_err(|error| mismatch(nearest(&error)))
+    }
+}
+
+/// Returns the fault that is meant, where alternatives fit none: that of the alternative of which most fits. Of several the
+/// first counts, which in a published schema is the tool's own result.
+fn nearest<'e>(error: &'e ValidationError<'e>) -> &'e ValidationError<'e> {
+    let (Kind::AnyOf { context } | Kind::OneOfNotValid { context }) = error.kind() else {
+        return error;
+    };
+    let faults = context.iter().filter_map(|arm| arm.first()).map(nearest);
+    let deep = |fault: &&ValidationError<'_>| fault.instance_path().as_str().matches('/').count();
+    faults.rev().max_by_key(deep).unwrap_or(error)
+}
+
+/// Says of a fault whether a member is missing or wrong, and which.
+fn mismatch(fault: &ValidationError<'_>) -> OutputMismatch {
+    let mut path = fault.instance_path().to_string();
+    let reason = match fault.kind() {
+        Kind::Required { property } => {
+            push_pointer(&mut path, property.as_str().unwrap_or_default());
+            "the member is missing".to_owned()
+        }
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            push_pointer(&mut path, unexpected.first().map_or("", String::as_str));
+            "the member is not declared".to_owned()
+        }
+        _ => {
+            let why: String = fault.masked().to_string().chars().take(300).collect();
+            match path.is_empty() {
+                true => why,
+                false => format!("the member is wrong ({why})"),
+            }
+        }
+    };
+    OutputMismatch {
+        path,
+        record: None,
+        column: None,
+        reason,
+        source_changed: false,
     }
 }

@@ -116,9 +116,12 @@ pub enum AdapterFailure {
     Timeout,
     #[error("the caller has gone")]
     Cancelled,
-    /// Trap, memory or fuel exhausted, answer too large, host calls exceeded. For the log.
+    /// Trap, memory or fuel exhausted, answer too large. For the log.
     #[error("the plugin failed: {0}")]
     Failed(String),
+    /// The plugin asked the host for more than it may in one call. The sentence names the bound, and its caller may read it.
+    #[error("the plugin failed: {0}")]
+    OverLimit(String),
 }
 
 impl From<Overloaded> for AdapterFailure {

@@ -250,11 +250,13 @@ pub(crate) fn failure(
     if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
         return Overloaded::NOW.into();
     }
-    AdapterFailure::Failed(reason(
-        error,
-        memory_refused,
-        generation.profile.limits.memory_max,
-    ))
+    let reason = reason(error, memory_refused, generation.profile.limits.memory_max);
+    match error.downcast_ref::<Stop>() {
+        Some(Stop::HostCalls(_) | Stop::Random(_)) if !memory_refused => {
+            AdapterFailure::OverLimit(reason)
+        }
+        _ => AdapterFailure::Failed(reason),
+    }
 }
 
 pub(crate) fn reason(error: &wasmtime::Error, memory_refused: bool, memory_max: usize) -> String {

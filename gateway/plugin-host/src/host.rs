@@ -512,7 +512,7 @@ impl Host {
 /// a call that found no room met no guest: these prove nothing.
 fn end<T>(told: &Result<T, AdapterFailure>) -> End {
     match told {
-        Err(AdapterFailure::Failed(_)) => End::Failed,
+        Err(AdapterFailure::Failed(_) | AdapterFailure::OverLimit(_)) => End::Failed,
         Ok(_) | Err(AdapterFailure::Guest(_)) => End::Answered,
         Err(_) => End::Open,
     }

@@ -171,7 +171,7 @@ impl Counters {
         self.busy_nanoseconds
             .fetch_add(nanoseconds, Ordering::Relaxed);
         let count = match told {
-            Err(AdapterFailure::Failed(_)) => &self.failed,
+            Err(AdapterFailure::Failed(_) | AdapterFailure::OverLimit(_)) => &self.failed,
             Err(AdapterFailure::Timeout) => &self.timeout,
             Err(AdapterFailure::Overloaded { .. }) => &self.overloaded,
             Err(AdapterFailure::BackedOff { .. }) => &self.backed_off,

@@ -77,18 +77,37 @@ impl MissingCapability {
         })
     }
 
-    /// Returns what a client is told that lacks it, and the word for programs.
+    /// Returns what a client is told that lacks it, and the word for programs. A model reads the sentence alone.
     pub fn told(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Tasks => (
-                "this needs the extension io.modelcontextprotocol/tasks, and this client does not say that it knows it",
-                "client_has_no_tasks",
-            ),
-            _ => (
-                "the tool asks its caller before it goes on, and this client does not say that it can answer",
+        let (message, reason) = match self {
+            Self::Tasks => {
+                return (
+                    "this needs the extension io.modelcontextprotocol/tasks, and this client does not say that it knows it",
+                    "client_has_no_tasks",
+                );
+            }
+            Self::ElicitationForm => (
+                "the tool asks its user to fill in a form before it goes on, and this client does not declare the capability `elicitation` that this needs",
                 "client_cannot_be_asked",
             ),
-        }
+            Self::ElicitationUrl => (
+                "the tool asks its user to open a URL before it goes on, and this client does not declare the capability `elicitation` with `url` that this needs",
+                "client_cannot_be_asked",
+            ),
+            Self::Sampling => (
+                "the tool asks the client's model before it goes on, and this client does not declare the capability `sampling` that this needs",
+                "client_cannot_be_asked",
+            ),
+            Self::SamplingTools => (
+                "the tool asks the client's model, which may use tools, before it goes on, and this client does not declare the capability `sampling` with `tools` that this needs",
+                "client_cannot_be_asked",
+            ),
+            Self::Roots => (
+                "the tool asks for the client's folders before it goes on, and this client does not declare the capability `roots` that this needs",
+                "client_cannot_be_asked",
+            ),
+        };
+        (message, reason)
     }
 }
 
@@ -192,7 +211,12 @@ impl CallError {
     /// outcome?}`.
     pub fn into_result(self, call_id: &str) -> ToolResult {
         let invalid = match self.form {
-            ErrorForm::Foreign(result) => return *result,
+            ErrorForm::Foreign(result) => {
+                return ToolResult {
+                    call_id: Some(call_id.into()),
+                    ..*result
+                };
+            }
             ErrorForm::Invalid(invalid) => Some(invalid),
             _ => None,
         };
@@ -237,6 +261,26 @@ impl WriteOutcome {
     }
 }
 
+impl CallError {
+    /// Returns the error for a plugin that gave no answer to a call of a tool that it defines.
+    pub fn of_tool(failure: AdapterFailure) -> Self {
+        match failure {
+            AdapterFailure::BackedOff { retry_after_ms } => Self::new(
+                Code::Unavailable,
+                "This tool failed in all its last calls and is tried again later.",
+            )
+            .retry_after_ms(retry_after_ms),
+            AdapterFailure::Failed(why) => {
+                Self::new(Code::PluginFailed, "The tool failed.").log(why)
+            }
+            AdapterFailure::OverLimit(why) => {
+                Self::new(Code::PluginFailed, format!("The tool was ended: {why}."))
+            }
+            failure => failure.into(),
+        }
+    }
+}
+
 impl From<AdapterFailure> for CallError {
     fn from(failure: AdapterFailure) -> Self {
         match failure {
@@ -261,6 +305,10 @@ impl From<AdapterFailure> for CallError {
             AdapterFailure::Timeout => Self::new(Code::Timeout, "The call took longer than it may."),
             AdapterFailure::Cancelled => Self::new(Code::Cancelled, "The call was cancelled."),
             AdapterFailure::Failed(why) => Self::new(Code::PluginFailed, "The adapter of this tool failed.").log(why),
+            AdapterFailure::OverLimit(why) => Self::new(
+                Code::PluginFailed,
+                format!("The adapter of this tool was ended: {why}."),
+            ),
         }
     }
 }

@@ -179,7 +179,13 @@ fn key_of(bound: &BoundCollection, records: &str, record: usize) -> Option<Strin
 /// `key`: of the record, as text.
 fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError {
     let error = match found.source_changed {
-        true => CallError::new(Code::SourceChanged, SOURCE_CHANGED),
+        true => match &found.column {
+            Some(column) => CallError::new(
+                Code::SourceChanged,
+                format!("{SOURCE_CHANGED} `{column}` is missing."),
+            ),
+            None => CallError::new(Code::SourceChanged, SOURCE_CHANGED),
+        },
         false => {
             let place = match (&found.column, found.record) {
                 (None, _) => String::new(),

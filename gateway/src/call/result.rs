@@ -23,6 +23,8 @@ pub struct ToolResult {
     /// The code of an error of ours. `None` for a success, and for an error in the words of the server that the tool belongs
     /// to, whatever these words are.
     pub code: Option<Code>,
+    /// The call's id, for an error in the words of another server, which do not hold it.
+    pub call_id: Option<Box<str>>,
     /// What became of a write that ended with an error of ours.
     pub outcome: Option<WriteOutcome>,
     /// Further members of `_meta`: name, and JSON on one line.
@@ -93,6 +95,7 @@ impl ToolResult {
             structured,
             is_error,
             code: None,
+            call_id: None,
             outcome: None,
             meta: Vec::new(),
             receipt: None,

@@ -21,7 +21,9 @@ impl Latest {
     pub(crate) fn ended<T>(&self, told: &Result<T, AdapterFailure>) {
         let failed = match told {
             Ok(_) | Err(AdapterFailure::Guest(_)) => 0,
-            Err(AdapterFailure::Failed(_) | AdapterFailure::Timeout) => 1,
+            Err(
+                AdapterFailure::Failed(_) | AdapterFailure::OverLimit(_) | AdapterFailure::Timeout,
+            ) => 1,
             Err(_) => return,
         };
         let next = |bits: u64| Some((bits << 1) | failed | (bits & FULL));

@@ -250,7 +250,7 @@ impl Workbench {
     /// Returns the reason the plugin failed.
     pub(crate) async fn failed(&self, options: &str) -> String {
         match self.read(options).await {
-            Err(AdapterFailure::Failed(reason)) => reason,
+            Err(AdapterFailure::Failed(reason) | AdapterFailure::OverLimit(reason)) => reason,
             other => panic!("{options}: {other:?}"),
         }
     }

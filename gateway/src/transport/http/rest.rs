@@ -381,6 +381,9 @@ fn failed(result: &ToolResult) -> Answer {
         (None, Some(theirs)) => drop(body.insert("structuredContent".to_owned(), theirs)),
         _ => {}
     }
+    if let Some(call_id) = &result.call_id {
+        body.insert("call_id".to_owned(), (&**call_id).into());
+    }
     let retry_after_s = body
         .get("retry_after_ms")
         .and_then(Value::as_u64)

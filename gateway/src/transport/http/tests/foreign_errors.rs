@@ -206,7 +206,10 @@ async fn an_error_in_the_words_of_a_server_is_not_taken_for_ours() {
         json!({ "result": { "content": text, "isError": true, "structuredContent": theirs } });
     let ((status, mut problem), ()) =
         tokio::join!(shop.problem("up_order_status", "{}"), shop.answers(&said));
-    problem.as_object_mut().expect("an object").remove("title");
+    let members = problem.as_object_mut().expect("an object");
+    members.remove("title");
+    let call_id = members.remove("call_id").expect("it can be asked for");
+    assert!(call_id.as_str().is_some_and(|id| id.starts_with("c_")));
     let expected = json!({
         "type": "urn:weir:error:tool_error",
         "status": 422,
@@ -296,5 +299,68 @@ async fn a_listed_tool_of_another_server_does_not_speak_in_our_name() {
         "{tool}"
     );
     assert_eq!((meta.len(), &meta["own"]), (2, &json!(1)), "{tool}");
+    shop.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_value_is_told_as_text_where_a_server_answers_no_text() {
+    let shop = Shop::open(testing::gateway(|_| {}).await).await;
+    let image = json!({ "type": "image", "data": "", "mimeType": "image/png" });
+    let value = json!({ "type": "text", "text": r#"{"code":"7"}"# });
+    let own = json!({ "type": "text", "text": "It is open." });
+    for (content, told) in [
+        (json!([]), json!([value])),
+        (json!([image]), json!([value, image])),
+        (json!([own, image]), json!([own, image])),
+    ] {
+        let said =
+            json!({ "result": { "content": content, "structuredContent": { "code": "7" } } });
+        let (result, ()) = tokio::join!(shop.close_order(), shop.answers(&said));
+        assert_eq!(result["content"], told, "{result}");
+    }
+    shop.server.stop().await;
+}
+
+#[tokio::test]
+async fn the_data_of_a_refusal_reaches_the_agent() {
+    let shop = Shop::open(testing::gateway(|_| {}).await).await;
+    let data = json!({ "reason": "quota of project 7 used up" });
+    let refused = json!({ "error": { "code": -32603, "message": "Internal error", "data": data } });
+    let (told, ()) = tokio::join!(shop.close_order(), shop.answers(&refused));
+    let words = r#"Internal error: {"reason":"quota of project 7 used up"}"#;
+    assert_eq!(told["content"][0]["text"], words, "{told}");
+    assert_eq!(told["_meta"]["dev.weir/error"]["message"], words, "{told}");
+    shop.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_member_that_is_missing_is_told_from_one_that_is_wrong() {
+    let shop = Shop::open(testing::gateway(|_| {}).await).await;
+    let said = json!({ "result": { "content": [], "structuredContent": { "code": 7 } } });
+    let (told, ()) = tokio::join!(shop.close_order(), shop.answers(&said));
+    let text = told["content"][0]["text"].as_str().expect("a text");
+    assert!(
+        text.contains("the member is wrong") && text.contains("at /code"),
+        "{text}"
+    );
+    shop.server.stop().await;
+}
+
+/// Clients of other eras and servers know tasks of their own, and insist on them.
+#[tokio::test]
+async fn only_a_client_that_knows_tasks_is_told_which_tools_may_become_one() {
+    let shop = Shop::open(testing::gateway(|_| {}).await).await;
+    let status = |listed: &Value| {
+        let tools = listed["tools"].as_array().expect("tools").clone();
+        let is_it = |tool: &Value| tool["name"] == "up_order_status";
+        tools.into_iter().find(is_it).expect("it is listed")
+    };
+    let able = shop.able("tools/list", "").await;
+    assert_eq!(
+        status(&able)["execution"],
+        json!({ "taskSupport": "optional" })
+    );
+    let other = shop.server.modern("/mcp", "1", "tools/list", "").await;
+    assert_eq!(status(&other.json()["result"]).get("execution"), None);
     shop.server.stop().await;
 }
