@@ -34,6 +34,7 @@ mod questions;
 mod rest;
 mod restart;
 mod sample;
+mod secrets;
 mod servers;
 mod signals;
 mod spreadsheet;

@@ -3,6 +3,7 @@
 Both eras unless said otherwise: `legacy` refuses what it does not know, `mute` does not answer it, `frail` ends at it.
 """
 
+import base64
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 
 BEHAVIOUR = sys.argv[1] if len(sys.argv) > 1 else "good"
 MODERN = "2026-07-28"
@@ -95,6 +97,10 @@ def tools(params):
         return {"tools": [reads("inquire")]}
     if BEHAVIOUR == "logs":
         return {"tools": [reads("log"), reads("stall")]}
+    if BEHAVIOUR == "odd":
+        return {"tools": [reads("odd"), {**reads("echo"), "inputSchema": {"type": "object", "properties": {"id": {"type": "integer"}}}}]}
+    if BEHAVIOUR == "leaks":
+        return {"tools": [reads(f"leak_{way}") for way in ("result", "error", "log", "progress", "end")]}
     if BEHAVIOUR == "swapper":
         with open(sys.argv[2]) as file:
             return {"tools": [{**tool("good"), "description": file.read()}]}
@@ -106,6 +112,26 @@ def tools(params):
     if BEHAVIOUR == "changes":
         return {"tools": [tool("early")] + ([tool("late")] if state["settled"] else [])}
     return {"tools": [tool("good")]}
+
+
+def leak(request, name, token):
+    """Repeats the secret of its environment, in the forms that programs write it in."""
+    secret = os.environ["TRACKER_TOKEN"]
+    forms = [secret, urllib.parse.quote(secret, safe=""), base64.b64encode(b"me:" + secret.encode()).decode()]
+    said = " ".join(forms + [json.dumps({"token": secret})])
+    if name == "leak_error":
+        return refuse(request, -32603, said)
+    if name == "leak_log":
+        write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "logger": secret, "data": {"said": said}}})
+    if name == "leak_progress":
+        write({"jsonrpc": "2.0", "method": "notifications/progress",
+               "params": {"progressToken": token, "progress": 1, "total": 2, "message": said}})
+    if name == "leak_end":
+        sys.stderr.write(said + "\n")
+        sys.stderr.flush()
+        print(said, flush=True)
+        sys.exit(3)
+    return answer(request, {"content": [{"type": "text", "text": said}], "structuredContent": {"said": said}, "_meta": {"said": said}})
 
 
 def run(request):
@@ -137,6 +163,14 @@ def run(request):
         return answer(request, {"content": text("slept")})
     if name == "log":
         write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "a word"}})
+    if name.startswith("leak_"):
+        return leak(request, name, token)
+    if name == "odd":
+        odd = '{"id":1234567890123456789,"twice":1,"twice":2,"large":1e400,"half":"\\ud800"}'
+        with writing:
+            sys.stdout.write('{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":%s}}\n' % (request["id"], odd))
+            sys.stdout.flush()
+        return None
     if name == "held":
         # It is answered when it is cancelled; meanwhile others are served.
         state["held"] = request

@@ -8,6 +8,8 @@ use std::{
 
 use serde::Deserialize;
 
+use crate::mask;
+
 /// `url`, `base_url`, `ca` and the values of `headers` may hold secrets by reference: `env:NAME` or `file:path` as the whole
 /// value, or `${env:NAME}` and `${file:path}` inside it (`"Bearer ${env:TOKEN}"`).
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -75,16 +77,19 @@ impl ConnectionConfig {
         let mut resolved = self.clone();
         match &mut resolved {
             Self::Sqlite { path, .. } | Self::Files { path, .. } => *path = base.join(&*path),
-            Self::Postgresql { url, .. } => *url = resolve(url, base)?,
+            Self::Postgresql { url, .. } => *url = resolve_url(url, base)?,
             Self::Http {
                 base_url,
                 headers,
                 ca,
                 ..
             } => {
-                *base_url = resolve(base_url, base)?;
-                for value in headers.values_mut().chain(ca) {
-                    *value = resolve(value, base)?;
+                *base_url = resolve_url(base_url, base)?;
+                for (name, value) in headers {
+                    *value = resolve_named(name, value, base)?;
+                }
+                if let Some(ca) = ca {
+                    *ca = filled(ca, base, referred)?;
                 }
             }
         }
@@ -92,28 +97,61 @@ impl ConnectionConfig {
     }
 }
 
-/// Replaces the references to secrets. The error names the reference, never a value.
+/// Replaces the references to secrets, which are masked from then on in what others say. The error names the reference,
+/// never a value.
 pub fn resolve(value: &str, base: &Path) -> Result<String, String> {
-    replace(value, |reference| secret(reference, base))
+    filled(value, base, |reference, base| {
+        let secret = referred(reference, base)?;
+        mask::learn(&secret);
+        Ok(secret)
+    })
+}
+
+/// Replaces the references in the value of a header or a variable, whose name says whether what is written there is a
+/// secret too.
+pub fn resolve_named(name: &str, value: &str, base: &Path) -> Result<String, String> {
+    let resolved = filled(value, base, |reference, base| {
+        let found = referred(reference, base)?;
+        mask::learn_referred(name, reference, &found);
+        Ok(found)
+    })?;
+    if resolved == value {
+        mask::learn_named(name, value);
+    }
+    Ok(resolved)
+}
+
+/// Replaces the references in a URL, in which the password and what is named like a secret are secrets.
+pub fn resolve_url(url: &str, base: &Path) -> Result<String, String> {
+    let resolved = filled(url, base, |reference, base| {
+        let found = referred(reference, base)?;
+        if !found.contains("://") {
+            mask::learn_named(reference, &found);
+        }
+        Ok(found)
+    })?;
+    mask::learn_url(&resolved);
+    Ok(resolved)
 }
 
 /// Returns the files that [`resolve`] reads.
 pub fn secret_files(value: &str, base: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    let noted = replace(value, |reference| {
+    let noted = filled(value, base, |reference, base| {
         files.extend(reference.strip_prefix("file:").map(|path| base.join(path)));
         Ok(String::new())
     });
     noted.map_or_else(|_| Vec::new(), |_| files)
 }
 
-/// Replaces each reference by what `secret` makes of it.
-fn replace(
+/// Replaces each reference by what `find` returns for it.
+fn filled(
     value: &str,
-    mut secret: impl FnMut(&str) -> Result<String, String>,
+    base: &Path,
+    mut find: impl FnMut(&str, &Path) -> Result<String, String>,
 ) -> Result<String, String> {
     if value.starts_with("env:") || value.starts_with("file:") {
-        return secret(value);
+        return find(value, base);
     }
     let mut resolved = String::with_capacity(value.len());
     let mut rest = value;
@@ -127,14 +165,14 @@ fn replace(
             return Err("`${` is never closed by `}`".to_owned());
         };
         resolved.push_str(&rest[..start]);
-        resolved.push_str(&secret(&rest[start + 2..start + length])?);
+        resolved.push_str(&find(&rest[start + 2..start + length], base)?);
         rest = &rest[start + length + 1..];
     }
     resolved.push_str(rest);
     Ok(resolved)
 }
 
-fn secret(reference: &str, base: &Path) -> Result<String, String> {
+fn referred(reference: &str, base: &Path) -> Result<String, String> {
     let value = if let Some(name) = reference.strip_prefix("env:") {
         std::env::var(name)
             .map_err(|_| format!("the environment variable {name} is not set, or not Unicode"))?

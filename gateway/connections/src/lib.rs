@@ -8,6 +8,7 @@ pub mod error;
 pub mod files;
 pub mod http;
 pub mod index;
+pub mod mask;
 pub mod sql;
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};

@@ -103,8 +103,14 @@ pub(crate) async fn run(
     *instance = kept;
     let memory_refused = instance.as_ref().is_some_and(Instance::memory_refused);
     match answer {
-        Ok(Ok(told)) => result_fits(told, generation.profile.limits.result_max_bytes),
-        Ok(Err(error)) => Err(AdapterFailure::Guest(guest_error(error))),
+        Ok(Ok(told)) => result_fits(
+            masked(told, &generation.profile),
+            generation.profile.limits.result_max_bytes,
+        ),
+        Ok(Err(error)) => Err(AdapterFailure::Guest(guest_error(
+            error,
+            &generation.profile,
+        ))),
         Err(error) => Err(failure(&error, memory_refused, generation)),
     }
 }
@@ -224,7 +230,32 @@ pub(crate) fn result_fits(told: GuestReply, max: usize) -> Result<GuestReply, Ad
     Ok(told)
 }
 
-fn guest_error(error: types::Error) -> GuestError {
+/// Masks the credentials of web services that the guest may have read in their answers.
+fn masked(told: GuestReply, profile: &Profile) -> GuestReply {
+    let mask = |text: String| profile.masked(text);
+    match told {
+        GuestReply::Text(text) => GuestReply::Text(mask(text)),
+        GuestReply::Page(page) => GuestReply::Page(Page {
+            records: mask(page.records),
+            ..page
+        }),
+        GuestReply::Answer(ToolAnswer::Complete { value, content }) => {
+            GuestReply::Answer(ToolAnswer::Complete {
+                value: value.map(mask),
+                content: content.map(mask),
+            })
+        }
+        GuestReply::Answer(ToolAnswer::InputRequired { requests, state }) => {
+            GuestReply::Answer(ToolAnswer::InputRequired {
+                requests: mask(requests),
+                state,
+            })
+        }
+    }
+}
+
+fn guest_error(error: types::Error, profile: &Profile) -> GuestError {
+    let short = |text: String| short(profile.masked(text));
     GuestError {
         code: short(error.code),
         message: short(error.message),

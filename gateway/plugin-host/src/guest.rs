@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wasmtime::UpdateDeadline;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
-use weir_connections::{Connections, index::Indexes};
+use weir_connections::{Connection, Connections, index::Indexes, mask};
 
 use crate::{CallContext, CallEvents, Grant, config::Limits, tools::Gate};
 
@@ -49,6 +49,21 @@ pub(crate) struct Profile {
     pub(crate) connections: Arc<Connections>,
     /// The indexes; `None` means that the plugin gets no room for any.
     pub(crate) indexes: Option<Arc<Indexes>>,
+}
+
+impl Profile {
+    /// Masks secrets in a text of the plugin's, if it reaches a web service: what such a service repeats of its credentials is
+    /// in what the plugin says.
+    pub(crate) fn masked(&self, text: String) -> String {
+        let mut granted = self
+            .grants
+            .keys()
+            .filter_map(|name| self.connections.get(name));
+        match granted.any(|connection| matches!(connection, Connection::Http(_))) {
+            true => mask::masked(text),
+            false => text,
+        }
+    }
 }
 
 /// The data of one store.

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use tracing::Level;
 use tracing_subscriber::{EnvFilter, Registry, fmt, prelude::*, reload};
+use weir_connections::mask::mask;
 
 use self::lines::{Lines, Maker, Writer};
 use crate::config::{Log, LogFormat};
@@ -35,6 +36,11 @@ pub struct Call<'a> {
 /// Logs a call. The line is written here if nobody watches a terminal: through `tracing` it costs several times as
 /// much.
 pub fn call(call: &Call<'_>) {
+    let detail = call.detail.map(mask);
+    let call = &Call {
+        detail: detail.as_deref(),
+        ..*call
+    };
     let Some((lines, format)) = CALLS.get() else {
         return traced(call);
     };

@@ -12,7 +12,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{Error, SeqAccess, Visitor},
 };
-use weir_connections::config::{resolve, secret_files};
+use weir_connections::config::{resolve_named, resolve_url, secret_files};
 
 use crate::sandbox::KeptFiles;
 use crate::settings::{Ask, Bounds, Command, Era, Settings, Target, Transport, Url};
@@ -274,7 +274,7 @@ impl UpstreamConfig {
         let resolved = |values: &BTreeMap<String, String>| {
             let each = values
                 .iter()
-                .map(|(name, value)| Ok((name.clone(), resolve(value, base)?)));
+                .map(|(name, value)| Ok((name.clone(), resolve_named(name, value, base)?)));
             each.collect::<Result<Vec<(String, String)>, String>>()
         };
         if let Some(url) = &self.url {
@@ -284,7 +284,7 @@ impl UpstreamConfig {
                 Some(TransportWord::Sse) => Transport::Sse,
             };
             return Ok(Target::Url(Url {
-                url: resolve(url, base)?,
+                url: resolve_url(url, base)?,
                 headers: resolved(&self.headers)?,
                 transport,
             }));

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::value::RawValue;
+use weir_connections::mask::mask;
 
 /// A failure as it is shown: the precondition, the cause, the steps.
 #[derive(Clone, Debug)]
@@ -179,8 +180,9 @@ impl From<Failure> for RequestError {
     }
 }
 
-/// Makes a stranger's text fit for a terminal or a log: one line, bounded, without control characters.
+/// Makes a stranger's text fit for a terminal or a log: one line, bounded, without control characters and secrets.
 pub(crate) fn one_line(text: &str, chars_max: usize) -> String {
+    let text = &*mask(text);
     let mut line: String = text
         .chars()
         .take(chars_max)

@@ -19,6 +19,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
+use weir_connections::mask::mask;
 
 use crate::{
     error::{Failure, Kind, Refusal, RequestError, one_line},
@@ -200,9 +201,11 @@ impl Inbox {
         }
     }
 
-    /// Takes one message, or several where the server batches. What is to be sent back comes out.
+    /// Takes one message, or several where the server batches. What is to be sent back comes out. Secrets that the server
+    /// repeats are masked first, whatever kind of message they are in.
     pub(crate) fn receive(&self, text: &str, of: Option<u64>) -> Vec<String> {
-        let text = without_mark(text);
+        let text = mask(text);
+        let text = without_mark(&text);
         if text.starts_with('[') {
             let Ok(batch) = serde_json::from_str::<Vec<&RawValue>>(text) else {
                 self.note_rubbish(text);

@@ -302,7 +302,8 @@ async fn complaints_9_10_and_11_only_its_own_credentials_reach_a_server_and_a_ca
     let headers: Value =
         serde_json::from_str(text(&client.call("web_headers", json!({})).await)).expect("headers");
     for (way, headers) in headers.as_object().expect("two requests") {
-        assert_eq!(headers["authorization"], "Bearer upstream-key", "{way}");
+        // What the server repeats of its credential is masked.
+        assert_eq!(headers["authorization"], "Bearer ***", "{way}");
         assert!(!headers.to_string().contains(&key), "{way}: {headers}");
     }
     let environment = client.call("bad_environment", json!({})).await;

@@ -1,8 +1,8 @@
 //! `weir:plugin/http`: web services, by the name of a connection. Base address and credentials stay in the host.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-use weir_connections::{Connection, http::HttpConnection};
+use weir_connections::{Connection, http::HttpConnection, mask::mask};
 
 use super::{
     ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, refused, side_by_side, too_large, wrong_kind,
@@ -106,15 +106,24 @@ fn pairs(pairs: Vec<Pair>) -> Vec<(String, String)> {
         .collect()
 }
 
+/// Hands an answer to the guest. Of an error it may pass on a part, which could cut a secret in two, so that one is masked
+/// before. Another answer is masked when the guest passes it on: it may be sent back to the service, as it was.
 fn response(answer: weir_connections::http::Response) -> Response {
     let headers = answer
         .headers
         .into_iter()
         .map(|(name, value)| Pair { name, value })
         .collect();
+    let body = match answer.status {
+        400.. => match mask(&String::from_utf8_lossy(&answer.body)) {
+            Cow::Owned(masked) => masked.into_bytes(),
+            Cow::Borrowed(_) => answer.body,
+        },
+        _ => answer.body,
+    };
     Response {
         status: answer.status,
         headers,
-        body: answer.body,
+        body,
     }
 }

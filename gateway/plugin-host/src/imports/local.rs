@@ -50,8 +50,8 @@ impl log::Host for Guest {
         if !self.profile.log.passes(plugin, bytes) {
             return Ok(());
         }
-        let message = one_line(message.chars());
-        let fields = fields.map(|fields| one_line(fields.chars()));
+        let message = one_line(self.profile.masked(message).chars());
+        let fields = fields.map(|fields| one_line(self.profile.masked(fields).chars()));
         let fields = fields.as_deref();
         match level.as_str() {
             "error" => tracing::error!(target: "weir::plugin", plugin, call, fields, "{message}"),
@@ -106,6 +106,7 @@ impl progress::Host for Guest {
             return Ok(());
         }
         let total = total.filter(|total| total.is_finite() && *total >= done);
+        let message = self.profile.masked(message);
         let message = one_line(message.chars().take(PROGRESS_MESSAGE_MAX_CHARS));
         let now = Instant::now();
         let last = self.call.progress_last;

@@ -12,6 +12,7 @@ use std::{
 };
 
 use tracing_subscriber::fmt::MakeWriter;
+use weir_connections::mask::mask;
 
 /// A line waits no longer than this for others to be written with.
 const HELD: Duration = Duration::from_millis(10);
@@ -125,8 +126,9 @@ impl<'a> MakeWriter<'a> for Maker {
 }
 
 impl Write for &Lines {
+    /// Adds a line without the secrets that words of others in it may repeat.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.put(line);
+        self.put(mask(&String::from_utf8_lossy(line)).as_bytes());
         Ok(line.len())
     }
 

@@ -16,6 +16,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
+use weir_connections::mask::{SecretMask, masked};
 
 use crate::{
     error::{Failure, Kind},
@@ -353,28 +354,20 @@ fn is_there(command: &Command) -> bool {
     std::env::split_paths(&path.unwrap_or_default()).any(|folder| folder.join(program).is_file())
 }
 
-/// The end of what a child wrote to stderr, without the secrets that it was given.
+/// The end of what a child wrote to stderr, without the values that it was given.
 struct Stderr {
     bytes: Mutex<VecDeque<u8>>,
-    secrets: Vec<String>,
+    given: SecretMask,
     /// Files of the gateway are kept from the child.
     is_sandboxed: bool,
 }
 
 impl Stderr {
     fn new(command: &Command) -> Self {
-        const SECRET_MIN: usize = 8;
-        let values = command
-            .environment
-            .values()
-            .filter_map(|value| value.to_str());
-        let secrets = values
-            .filter(|value| value.len() >= SECRET_MIN)
-            .map(ToOwned::to_owned)
-            .collect();
+        let values = command.environment.values();
         Self {
             bytes: Mutex::default(),
-            secrets,
+            given: SecretMask::new(values.filter_map(|value| value.to_str())),
             is_sandboxed: command.kept != KeptFiles::default(),
         }
     }
@@ -397,9 +390,11 @@ impl Stderr {
             .iter()
             .copied()
             .collect();
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        self.secrets
-            .iter()
-            .fold(text, |text, secret| text.replace(secret, "***"))
+        let text = String::from_utf8_lossy(&bytes);
+        // The first of many lines may have lost its beginning, and with it that of a secret.
+        let is_cut = bytes.len() == STDERR_MAX_BYTES;
+        let whole = text.split_once('\n').filter(|_| is_cut);
+        let text = whole.map_or(&*text, |(_, whole)| whole);
+        masked(self.given.mask(text).into_owned())
     }
 }

@@ -15,6 +15,7 @@ use http_body_util::Full;
 use hyper::body::Incoming as Body;
 use serde::de::IgnoredAny;
 use tokio::task::AbortHandle;
+use weir_connections::mask::masked;
 
 use super::{
     REPLY_MAX,
@@ -384,6 +385,7 @@ impl HttpLink {
         // A refusal that says why in the protocol's own words; its id may be missing.
         let text = whole(response.into_body(), 1 << 20)
             .await
+            .map(masked)
             .unwrap_or_default();
         let refusal = serde_json::from_str::<Incoming<'_>>(without_mark(&text)).ok();
         let (id, error) = refusal.map_or((None, None), |refusal| (refusal.id, refusal.error));

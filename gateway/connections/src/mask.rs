@@ -1,0 +1,574 @@
+//! Masks secrets in texts of others: a service or a server that repeats the credential it was sent does not get it into a
+//! log, an error or an answer.
+//!
+//! Every secret that a configuration resolves is learned here ([`learn`]), and every text of others is masked here before it
+//! leaves ([`mask`], [`masked`]). A secret is found as it is, with escapes of JSON or of URLs, several layers of both
+//! included, and inside base64. Values that are too short to be told from words are not secrets here ([`is_long_enough`]).
+
+use std::{
+    borrow::Cow,
+    ops::Range,
+    path::Path,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::{
+    Engine as _, alphabet,
+    engine::{GeneralPurpose, GeneralPurposeConfig},
+    prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD},
+};
+use memchr::{memchr, memchr_iter, memchr2};
+
+/// What stands in the place of a secret.
+const MASK: &str = "***";
+const LENGTH_MIN: usize = 8;
+/// Secrets that are known; beyond it the oldest is forgotten, which a reload has replaced long ago.
+const SECRETS_MAX: usize = 1_024;
+/// Layers of escapes that are looked through: JSON in a text of JSON, or a URL in it, has two.
+const LAYERS_MAX: usize = 3;
+/// The shortest value of a reference that is a secret although no name says so.
+const UNNAMED_LENGTH_MIN: usize = 16;
+/// Words of a header's or a variable's name that say that its value is a secret.
+const SECRET_WORDS: [&str; 17] = [
+    "apikey",
+    "auth",
+    "authorization",
+    "bearer",
+    "cookie",
+    "credential",
+    "credentials",
+    "dsn",
+    "jwt",
+    "pass",
+    "passphrase",
+    "passwd",
+    "pat",
+    "pwd",
+    "secret",
+    "secrets",
+    "token",
+];
+/// Parts of such words.
+const SECRET_PARTS: [&str; 3] = ["password", "secret", "token"];
+/// Schemes of an `Authorization` header whose credentials are one word.
+const SCHEMES: [&str; 5] = ["apikey", "basic", "bearer", "key", "token"];
+
+static KNOWN: RwLock<Known> = RwLock::new(Known {
+    secrets: Vec::new(),
+    mask: OnceLock::new(),
+});
+
+struct Known {
+    /// The oldest first.
+    secrets: Vec<String>,
+    /// Made when a text is first masked.
+    mask: OnceLock<Arc<SecretMask>>,
+}
+
+/// Finds some secrets in texts.
+#[derive(Default)]
+pub struct SecretMask {
+    finder: Option<AhoCorasick>,
+    /// A secret holds a character that JSON always escapes.
+    is_escaped: bool,
+}
+
+/// Learns a secret: it is masked from now on in every text that leaves.
+pub fn learn(secret: &str) {
+    learn_parts(parts(secret));
+}
+
+/// Learns a value that is written where it is used, if its name says that it is a secret; of another, the secrets of a URL.
+pub fn learn_named(name: &str, value: &str) {
+    if is_secret_name(name) {
+        learn(value);
+    } else {
+        learn_url(value);
+    }
+}
+
+/// Learns the value of a reference, such as `env:NAME`, in the header or variable `name`. Where neither name says that it is
+/// a secret, a short value is none, since it may be any word, and neither is a URL or a path that exists.
+pub fn learn_referred(name: &str, reference: &str, value: &str) {
+    let is_named = is_secret_name(name) || is_secret_name(reference);
+    let is_unknown =
+        value.len() >= UNNAMED_LENGTH_MIN && !value.contains("://") && !Path::new(value).exists();
+    if is_named || is_unknown {
+        learn(value);
+    } else {
+        learn_url(value);
+    }
+}
+
+/// Learns the password of a URL, and what its query holds under the names of secrets.
+pub fn learn_url(url: &str) {
+    learn_parts(url_parts(url));
+}
+
+fn learn_parts(mut parts: Vec<String>) {
+    parts.retain(|part| is_long_enough(part));
+    let is_known = |known: &Known| parts.iter().all(|part| known.secrets.contains(part));
+    if is_known(&KNOWN.read().unwrap_or_else(PoisonError::into_inner)) {
+        return;
+    }
+    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    for part in parts {
+        if !known.secrets.contains(&part) {
+            known.secrets.push(part);
+        }
+    }
+    let over = known.secrets.len().saturating_sub(SECRETS_MAX);
+    known.secrets.drain(..over);
+    known.mask = OnceLock::new();
+}
+
+/// Masks every known secret in a text.
+pub fn mask(text: &str) -> Cow<'_, str> {
+    known().mask(text)
+}
+
+/// Masks every known secret in a text, which is given back as it is if there is none.
+pub fn masked(text: String) -> String {
+    match mask(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(masked) => masked,
+    }
+}
+
+fn known() -> Arc<SecretMask> {
+    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+    known
+        .mask
+        .get_or_init(|| Arc::new(SecretMask::new(known.secrets.iter().map(String::as_str))))
+        .clone()
+}
+
+/// Returns `true` if a value is masked at all. A shorter one would change texts that only look like it, and digits alone
+/// would change numbers.
+fn is_long_enough(secret: &str) -> bool {
+    secret.len() >= LENGTH_MIN && !secret.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let mut words = name.split(|character: char| !character.is_ascii_alphanumeric());
+    name.ends_with("key")
+        || SECRET_PARTS.iter().any(|part| name.contains(part))
+        || words.any(|word| SECRET_WORDS.contains(&word))
+}
+
+/// Returns what of a resolved value is secret: the value itself, what follows the scheme of an `Authorization` header, the
+/// credentials that base64 holds, and the parts of a URL.
+fn parts(value: &str) -> Vec<String> {
+    let value = value.trim();
+    let mut parts = url_parts(value);
+    let credentials = match value.split_once(' ') {
+        Some((scheme, rest)) if SCHEMES.contains(&&*scheme.to_ascii_lowercase()) => rest.trim(),
+        _ => value,
+    };
+    if let Some(pair) = basic(credentials) {
+        let (_, password) = pair.split_once(':').unwrap_or_default();
+        parts.push(password.to_owned());
+        parts.push(pair);
+    }
+    parts.push(credentials.to_owned());
+    parts
+}
+
+fn url_parts(value: &str) -> Vec<String> {
+    let Some((_, rest)) = value.split_once("://") else {
+        return Vec::new();
+    };
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let user = place
+        .split('/')
+        .next()
+        .and_then(|host| host.rsplit_once('@'));
+    let password = user.and_then(|(user, _)| user.split_once(':'));
+    let values = query.split('&').filter_map(|pair| pair.split_once('='));
+    let values = values.filter(|(name, _)| is_secret_name(name));
+    let found = password.into_iter().chain(values);
+    found.map(|(_, encoded)| plain(encoded)).collect()
+}
+
+fn plain(encoded: &str) -> String {
+    percent_encoding::percent_decode_str(encoded)
+        .decode_utf8_lossy()
+        .into_owned()
+}
+
+/// Returns the credentials of `Basic`: a name and a password that are encoded together.
+fn basic(value: &str) -> Option<String> {
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new()
+            .with_decode_padding_mode(base64::engine::DecodePaddingMode::Indifferent),
+    );
+    let pair = String::from_utf8(LENIENT.decode(value).ok()?).ok()?;
+    (pair.contains(':') && !pair.contains(char::is_control)).then_some(pair)
+}
+
+/// Returns the forms in which a secret is found: as it is, and inside base64, where its first byte is the first, second or
+/// third of a group. Characters that its neighbours decide are left out.
+fn forms(secret: &str) -> Vec<String> {
+    let mut forms = vec![secret.to_owned()];
+    for before in 0..3 {
+        let bytes = [&[0; 2][..before], secret.as_bytes()].concat();
+        let (start, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
+        for encoded in [
+            BASE64_STANDARD_NO_PAD.encode(&bytes),
+            BASE64_URL_SAFE_NO_PAD.encode(&bytes),
+        ] {
+            let core = &encoded[start..end];
+            if !forms.iter().any(|form| form == core) {
+                forms.push(core.to_owned());
+            }
+        }
+    }
+    forms
+}
+
+impl SecretMask {
+    /// Prepares the search for secrets, of which those that are too short are left out.
+    pub fn new<'s>(secrets: impl IntoIterator<Item = &'s str>) -> Self {
+        let forms: Vec<String> = secrets
+            .into_iter()
+            .filter(|secret| is_long_enough(secret))
+            .flat_map(forms)
+            .collect();
+        if forms.is_empty() {
+            return Self::default();
+        }
+        let finder = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(&forms);
+        let always = |byte: u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+        Self {
+            finder: Some(finder.expect("secrets are few and short")),
+            is_escaped: forms.iter().any(|form| form.bytes().any(always)),
+        }
+    }
+
+    /// Replaces every secret in a text. JSON stays JSON: an escape is replaced whole or not at all.
+    pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let Some(finder) = &self.finder else {
+            return Cow::Borrowed(text);
+        };
+        let found = self.found(finder, text.as_bytes(), LAYERS_MAX);
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut masked = Vec::with_capacity(text.len());
+        let mut ranges = merged(found).into_iter().peekable();
+        for unit in Units::new(text.as_bytes()) {
+            while ranges
+                .next_if(|range| range.end <= unit.place.start)
+                .is_some()
+            {}
+            match ranges.peek() {
+                Some(range) if range.start < unit.place.end => {
+                    if range.start >= unit.place.start {
+                        masked.extend_from_slice(MASK.as_bytes());
+                    }
+                }
+                _ => masked.extend_from_slice(&text.as_bytes()[unit.place]),
+            }
+        }
+        let masked = String::from_utf8(masked);
+        Cow::Owned(
+            masked.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        )
+    }
+}
+
+impl SecretMask {
+    /// Returns the places of secrets in a text and beneath its escapes.
+    fn found(&self, finder: &AhoCorasick, text: &[u8], layers: usize) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> =
+            finder.find_iter(text).map(|found| found.range()).collect();
+        if layers == 0 || !self.may_hide(text) {
+            return found;
+        }
+        let bytes = unescaped(text);
+        if bytes.len() == text.len() {
+            return found; // nothing was escaped
+        }
+        let inner = self.found(finder, &bytes, layers - 1);
+        if inner.is_empty() {
+            return found;
+        }
+        // The place of each byte's unit is needed only now that there is a secret.
+        let places: Vec<Range<usize>> = Units::new(text)
+            .flat_map(|unit| std::iter::repeat_n(unit.place.clone(), unit.length))
+            .collect();
+        let outer = |range: &Range<usize>| {
+            let (first, last) = (range.start, range.end.checked_sub(1)?);
+            Some(places.get(first)?.start..places.get(last)?.end)
+        };
+        found.extend(inner.iter().filter_map(outer));
+        found
+    }
+
+    /// Returns `true` if a character of a secret may be escaped in a text. Most escapes are of quotes and line ends, which most
+    /// secrets do not have.
+    fn may_hide(&self, text: &[u8]) -> bool {
+        let mut backslashes = memchr_iter(b'\\', text);
+        let is_of_any = |at: usize| matches!(text.get(at + 1), Some(b'u' | b'/'));
+        memchr(b'%', text).is_some() || backslashes.any(|at| self.is_escaped || is_of_any(at))
+    }
+}
+
+/// Decodes the escapes of one layer.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut units = Units::new(text);
+    while let Some(next) = memchr2(b'\\', b'%', &text[units.at..]) {
+        bytes.extend_from_slice(&text[units.at..units.at + next]);
+        units.at += next;
+        if let Some(unit) = units.next() {
+            bytes.extend_from_slice(unit.bytes());
+        }
+    }
+    bytes.extend_from_slice(&text[units.at..]);
+    bytes
+}
+
+fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| (range.start, range.end));
+    let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// One byte, or one escape of JSON or of a URL.
+struct Unit {
+    place: Range<usize>,
+    bytes: [u8; 4],
+    length: usize,
+}
+
+impl Unit {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+struct Units<'t> {
+    text: &'t [u8],
+    at: usize,
+}
+
+impl<'t> Units<'t> {
+    fn new(text: &'t [u8]) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Returns what the escape at the place stands for, and its length.
+    fn escape(&self) -> Option<(char, usize)> {
+        let byte = match self.text.get(self.at + 1)? {
+            byte @ (b'"' | b'\\' | b'/') => *byte,
+            b'b' => 8,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'u' => {
+                let first = self.hex(self.at + 2, 4)?;
+                if let Some(character) = char::from_u32(first) {
+                    return Some((character, 6));
+                }
+                let low = (self.text.get(self.at + 6..self.at + 8)? == b"\\u")
+                    .then(|| self.hex(self.at + 8, 4))
+                    .flatten()?;
+                let pair = [u16::try_from(first).ok()?, u16::try_from(low).ok()?];
+                let character = char::decode_utf16(pair).next()?.ok()?;
+                return Some((character, 12));
+            }
+            _ => return None,
+        };
+        Some((char::from(byte), 2))
+    }
+
+    fn hex(&self, at: usize, length: usize) -> Option<u32> {
+        let digits = self.text.get(at..at + length)?;
+        digits.iter().try_fold(0, |number, digit| {
+            Some(number * 16 + char::from(*digit).to_digit(16)?)
+        })
+    }
+}
+
+impl Iterator for Units<'_> {
+    type Item = Unit;
+
+    fn next(&mut self) -> Option<Unit> {
+        let byte = *self.text.get(self.at)?;
+        let (mut bytes, start) = ([byte, 0, 0, 0], self.at);
+        let (length, taken) = match byte {
+            b'%' => match self.hex(start + 1, 2) {
+                Some(decoded) => {
+                    bytes[0] = decoded as u8;
+                    (1, 3)
+                }
+                None => (1, 1),
+            },
+            b'\\' => match self.escape() {
+                Some((character, taken)) => (character.encode_utf8(&mut bytes).len(), taken),
+                None => (1, 1),
+            },
+            _ => (1, 1),
+        };
+        self.at += taken;
+        Some(Unit {
+            place: start..self.at,
+            bytes,
+            length,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked_by(secrets: &[&str], text: &str) -> String {
+        let parts: Vec<String> = secrets.iter().flat_map(|secret| parts(secret)).collect();
+        SecretMask::new(parts.iter().map(String::as_str))
+            .mask(text)
+            .into_owned()
+    }
+
+    #[test]
+    fn a_secret_is_found_in_every_form_that_others_write_it_in() {
+        const SECRET: &str = "sk/live+7f=\"ü%q";
+        let json = serde_json::to_string(SECRET).expect("a text");
+        let in_json = json.trim_matches('"');
+        let url = percent_encoding::utf8_percent_encode(SECRET, percent_encoding::NON_ALPHANUMERIC)
+            .to_string();
+        let twice = serde_json::to_string(&format!("{{\"a\":{json}}}")).expect("a text");
+        let ascii: String = SECRET
+            .encode_utf16()
+            .map(|unit| format!("\\u{unit:04x}"))
+            .collect();
+        let forms = [
+            SECRET.to_owned(),
+            in_json.to_owned(),
+            in_json.replace('/', "\\/"),
+            ascii,
+            url.to_lowercase(),
+            url.replace("%2F", "/"),
+            twice.trim_matches('"').to_owned(),
+        ];
+        for form in forms {
+            let masked = masked_by(&[&format!("Bearer {SECRET}")], &format!("a {form} b"));
+            assert!(
+                masked == "a *** b" || masked == "a {\\\"a\\\":\\\"***\\\"} b",
+                "{form}: {masked}"
+            );
+        }
+        for before in ["", "u:", "me:", "you:"] {
+            let plain = format!("{before}{SECRET}");
+            for encoded in [
+                BASE64_STANDARD_NO_PAD.encode(&plain),
+                BASE64_URL_SAFE_NO_PAD.encode(&plain),
+            ] {
+                let masked = masked_by(&[SECRET], &encoded);
+                assert!(
+                    masked.contains(MASK) && masked.len() < 12,
+                    "{encoded}: {masked}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_credentials_are_secrets_too() {
+        let basic = format!(
+            "Basic {}",
+            BASE64_STANDARD_NO_PAD.encode("dana:correct horse")
+        );
+        assert_eq!(
+            masked_by(&[&basic], "dana has correct horse"),
+            "dana has ***"
+        );
+        let url = "postgresql://dana:s%40crets9@host/db?sslmode=require&token=abcd1234";
+        assert_eq!(
+            masked_by(&[url], "s@crets9, abcd1234 and require"),
+            "***, *** and require"
+        );
+    }
+
+    #[test]
+    fn names_say_what_is_a_secret() {
+        for name in [
+            "Authorization",
+            "X-Api-Key",
+            "GITHUB_TOKEN",
+            "apiKey",
+            "env:DB_PASS",
+            "file:/run/secrets/x",
+        ] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in [
+            "X-Tenant",
+            "GIT_AUTHOR_NAME",
+            "AWS_REGION",
+            "PATH",
+            "KEYBOARD",
+            "env:HOST",
+        ] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn short_values_and_numbers_are_no_secrets() {
+        for value in ["secret", "hunter2", "12345678901234567890", "on", ""] {
+            let text = format!("x {value} y");
+            assert_eq!(masked_by(&[value], &text), text);
+        }
+    }
+
+    #[test]
+    fn what_is_masked_stays_json() {
+        for (secret, text) in [
+            ("nabcdefgh", r#"{"a":"\nabcdefgh"}"#),
+            ("0041abcdefgh", r#"{"a":"\u0041abcdefgh"}"#),
+            ("abcdefgh\\", r#"{"a":"abcdefgh\\"}"#),
+            (
+                "abcdefgh",
+                r#"{"a":"abcdefghabcdefgh","b":["abcdefgh"],"abcdefgh":1}"#,
+            ),
+        ] {
+            let masked = masked_by(&[secret], text);
+            let parsed: Result<serde_json::Value, _> = serde_json::from_str(&masked);
+            assert!(parsed.is_ok() && masked.contains(MASK), "{masked}");
+        }
+    }
+
+    #[test]
+    fn texts_without_a_secret_are_lent_as_they_are() {
+        let mask = SecretMask::new(["abcdefgh"]);
+        for text in [
+            "",
+            "plain",
+            r#"{"a":"\n%20\u00e9"}"#,
+            "%",
+            "\\",
+            "\\u12",
+            "\\ud800x",
+        ] {
+            assert!(matches!(mask.mask(text), Cow::Borrowed(same) if same == text));
+        }
+        assert!(matches!(
+            SecretMask::default().mask("abcdefgh"),
+            Cow::Borrowed(_)
+        ));
+    }
+}

@@ -1,0 +1,181 @@
+//! A service or a server that repeats the credentials it is sent: they reach no agent, no log and no trail.
+
+use std::collections::BTreeMap;
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::Path,
+    http::{HeaderMap, StatusCode, header::AUTHORIZATION},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use weir_tests::{Gateway, House, Modern, client::send, strangers::hostile};
+
+use crate::upstreams::{listed, trusted};
+
+/// It is written with escapes in JSON and in URLs.
+const SECRET: &str = "s3/cr+et=\"token\"";
+
+/// Answers with its `Authorization` header, in the way that the path names.
+async fn repeat(Path(way): Path<String>, headers: HeaderMap, body: Bytes) -> Response {
+    let given = headers[AUTHORIZATION].to_str().expect("a text").to_owned();
+    let secret = given.trim_start_matches("Bearer ").to_owned();
+    let encoded: String = secret.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let inner = json!({ "authorization": given }).to_string();
+    let all = json!({
+        "plain": given, "url": encoded, "base64": BASE64_STANDARD.encode(format!("me:{secret}")), "inner": inner,
+        "echo": String::from_utf8_lossy(&body),
+    });
+    // Of a refusal only the beginning is kept, which ends within the secret.
+    let long = format!("{}{secret}", " ".repeat(490));
+    match way.as_str() {
+        "found" => Json(all).into_response(),
+        "refused" => (StatusCode::UNPROCESSABLE_ENTITY, Json(all)).into_response(),
+        "failed" => (StatusCode::INTERNAL_SERVER_ERROR, long).into_response(),
+        _ => (StatusCode::OK, format!("no JSON, but {given}")).into_response(),
+    }
+}
+
+const CONTRACT: &str = "contract: repeats
+collections:
+  repeats:
+    adapter: rest
+    write: true
+    settings:
+      connection: api
+      operations:
+        found: { method: POST, path: /found, returns: { all: { type: json, nullable: true, at: '' } } }
+        refused: { method: POST, path: /refused, returns: { all: { type: json, nullable: true, at: '' } } }
+        failed: { method: POST, path: /failed, returns: { all: { type: json, nullable: true, at: '' } } }
+        odd: { method: POST, path: /odd, returns: { all: { type: json, nullable: true, at: '' } } }
+tools:
+";
+
+async fn service() -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
+    let address = listener
+        .local_addr()
+        .expect("a bound socket has an address");
+    let app = Router::new().route("/{way}", any(repeat));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    format!("http://{address}")
+}
+
+fn serve(house: &House) -> Gateway {
+    let mut command = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    command.env("API_SECRET", SECRET);
+    Gateway::start(command)
+}
+
+/// Asserts that no form of the secret is in a text.
+fn is_clean(text: &str, place: &str) {
+    let forms = [
+        SECRET.to_owned(),
+        "cr+et".to_owned(),
+        "cr%2bet".to_owned(),
+        "cr%2Bet".to_owned(),
+        BASE64_STANDARD.encode(SECRET)[..12].to_owned(),
+        BASE64_STANDARD.encode(format!("me:{SECRET}"))[4..16].to_owned(),
+    ];
+    for form in forms {
+        assert!(!text.contains(&form), "{place} holds {form}: {text}");
+    }
+}
+
+/// Returns what the trail and the metrics of a gateway hold.
+async fn records(house: &House, gateway: &Gateway) -> String {
+    let mut all = reqwest::get(gateway.url().replace("/mcp", "/metrics"))
+        .await
+        .expect("an answer")
+        .text()
+        .await
+        .expect("a text");
+    let mut folders = vec![house.path().join("state")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => all.push_str(&String::from_utf8_lossy(
+                    &std::fs::read(path).unwrap_or_default(),
+                )),
+            }
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_service_that_repeats_its_credential_tells_it_to_no_agent_and_no_log() {
+    let base = service().await;
+    let tools: String = ["found", "refused", "failed", "odd"]
+        .map(|tool| {
+            format!("  - tool: {tool}\n    description: It is {tool}.\n    verb: call\n    operation: {tool}\n    collection: repeats\n    fields: []\n")
+        })
+        .concat();
+    let house = House::new()
+        .config(&format!(
+            "[connections.api]\nkind = \"http\"\nbase_url = \"{base}\"\nwrite = true\nheaders = {{ Authorization = \"Bearer ${{env:API_SECRET}}\" }}\n[plugins.rest.grants]\napi = \"write\"\n[log]\nfilter = \"debug\""
+        ))
+        .file("contracts/repeats.yaml", format!("{CONTRACT}{tools}"));
+    let gateway = serve(&house);
+    let client = Modern::new(gateway.url());
+    let mut codes = BTreeMap::new();
+    for tool in ["found", "refused", "failed", "odd"] {
+        let result = client.call(tool, json!({})).await;
+        is_clean(&result.to_string(), tool);
+        codes.insert(tool, result["structuredContent"]["code"].clone());
+        if tool == "found" {
+            let all = &result["structuredContent"]["record"]["all"];
+            assert_eq!(all["plain"], "Bearer ***", "{result}");
+            assert_eq!(all["url"], "***", "{result}");
+            assert_eq!(
+                all["inner"],
+                json!({ "authorization": "Bearer ***" }).to_string()
+            );
+        }
+    }
+    assert_eq!(codes["refused"], "invalid_arguments", "{codes:?}");
+    gateway.wait_for_log("\"tool\":\"odd\"");
+    let log = gateway.log();
+    is_clean(&log, "the log");
+    assert!(
+        log.contains("***"),
+        "the log has what the service said: {log}"
+    );
+    is_clean(&records(&house, &gateway).await, "the trail or the metrics");
+}
+
+#[tokio::test]
+async fn a_server_that_repeats_its_environment_tells_it_to_no_agent_and_no_log() {
+    let entry = trusted("bad", &hostile(&["leaks"]));
+    let house = House::new().config(&entry).config(
+        "[upstreams.bad.env]\nTRACKER_TOKEN = \"env:API_SECRET\"\n[log]\nfilter = \"debug\"",
+    );
+    let gateway = serve(&house);
+    let client = Modern::new(gateway.url());
+    listed(&client, "bad_leak_end").await;
+    for way in ["result", "error", "log", "progress", "end"] {
+        let meta = json!({"io.modelcontextprotocol/logLevel": "debug", "progressToken": 1});
+        let name = format!("bad_leak_{way}");
+        let call = json!({"name": name, "arguments": {}, "_meta": meta});
+        let heard = send(client.request("tools/call", call)).await;
+        let heard = Value::from(heard.messages).to_string();
+        is_clean(&heard, way);
+        if way != "end" {
+            assert!(heard.contains("***"), "{way}: {heard}");
+        }
+    }
+    gateway.wait_for_log("its process is gone");
+    let log = gateway.log();
+    is_clean(&log, "the log");
+    assert!(log.contains("***"), "the log has its last words: {log}");
+    let (_, out, err) = house.run(&["upstream", "show", "bad"]);
+    is_clean(&format!("{out}{err}"), "the command");
+    is_clean(&records(&house, &gateway).await, "the trail or the metrics");
+}
