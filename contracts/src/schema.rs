@@ -4,6 +4,8 @@
 mod clients;
 pub(crate) mod inside;
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
@@ -70,6 +72,17 @@ pub fn beside_null(schema: &Value) -> Option<&Value> {
 /// one.
 pub fn without_null(schema: &Value) -> &Value {
     beside_null(schema).unwrap_or(schema)
+}
+
+/// Returns the items of a list of a schema's keyword, each once: clients refuse an `enum` or `required` that names one twice.
+pub(crate) fn each_once(list: &Value) -> Vec<&Value> {
+    let mut seen = HashSet::new();
+    let key = |item: &Value| match item.as_f64() {
+        Some(number) => format!("{number}"),
+        None => item.to_string(),
+    };
+    let items = list.as_array().into_iter().flatten();
+    items.filter(|item| seen.insert(key(item))).collect()
 }
 
 /// Adds a schema that the same value must meet as well.

@@ -535,3 +535,54 @@ fn a_pattern_of_another_dialect_is_dropped() {
         ["pattern the pattern `(?i)^ab` is not one of JSON Schema; the service alone checks it"]
     );
 }
+
+fn fields_of(path: &str, method: &str, operation: &str) -> Vec<serde_json::Value> {
+    let document = document_of(path, method, operation);
+    let imported = import(&document, &Wanted::default()).unwrap_or_else(|why| panic!("{why}"));
+    let contract: serde_json::Value =
+        serde_saphyr::from_str(&imported.contract).expect("a contract is YAML");
+    contract["tools"][1]["fields"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// Names of headers have no case, and the operation's own parameter stands in for the path's.
+#[test]
+fn a_header_in_two_spellings_is_one_argument() {
+    let document = r#"{"openapi": "3.1.0", "info": {"title": "t"}, "servers": [{"url": "https://a.example"}],
+        "paths": {"/ws": {
+            "parameters": [{"name": "X-Trace", "in": "header", "schema": {"type": "string"}},
+                {"name": "X-Trace", "in": "query", "schema": {"type": "string"}}],
+            "post": {"responses": {"204": {}},
+                "parameters": [{"name": "x-trace", "in": "header", "required": true, "schema": {"type": "string"}}]}}}}"#;
+    let contract = import(document, &Wanted::default())
+        .expect("a contract")
+        .contract;
+    assert!(
+        contract.contains("- { name: x-trace, type: text, required: true }\n"),
+        "{contract}"
+    );
+    assert_eq!(contract.matches("in: header").count(), 1, "{contract}");
+    assert!(
+        contract.contains("- { name: X-Trace, type: text }\n"),
+        "the query has its own: {contract}"
+    );
+}
+
+#[test]
+fn a_value_that_is_listed_twice_is_there_once() {
+    let fields = fields_of(
+        "/k",
+        "post",
+        r#"{"responses": {"204": {}}, "parameters": [
+            {"name": "kind", "in": "query", "schema": {"type": "string", "enum": ["a", "b", "a"]}},
+            {"name": "n", "in": "query", "schema": {"type": "integer", "enum": [1, 2, 1.0]}}],
+            "requestBody": {"content": {"application/json": {"schema": {"type": "object", "properties": {
+                "inner": {"type": "object", "properties": {"x": {}}, "required": ["x", "x"]}}}}}}}"#,
+    );
+    let dropdown = serde_json::json!({ "name": "kind", "type": "dropdown", "choices": ["a", "b"] });
+    assert_eq!(fields[0], dropdown);
+    assert_eq!(fields[1]["schema"]["enum"], serde_json::json!([1, 2]));
+    assert_eq!(fields[2]["schema"]["required"], serde_json::json!(["x"]));
+}

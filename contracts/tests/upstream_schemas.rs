@@ -534,3 +534,14 @@ fn closed_object() -> impl Strategy<Value = Value> {
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
     })
 }
+
+/// Clients refuse an `enum` that names a value twice.
+#[test]
+fn what_is_listed_twice_is_published_once() {
+    let input = json!({
+        "type": "object",
+        "properties": { "kind": { "type": "string", "enum": ["a", "b", "a"] } },
+    });
+    let published = tool(&input).expect("a tool").input_schema.value();
+    assert_eq!(published["properties"]["kind"]["enum"], json!(["a", "b"]));
+}

@@ -24,7 +24,8 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body; `None` for a request without one.
     pub body: Option<Vec<u8>>,
-    /// JSON.
+    /// A JSON object: `query` is a text that is put behind the query as it is, such as `ids=1,2`, where the host would encode
+    /// the comma.
     pub options: Option<String>,
 }
 

@@ -486,9 +486,7 @@ impl<'d> Source<'d> {
                     .resolved(given)
                     .map_err(|why| ("reference", place.clone(), why))?;
                 // An operation's own stands in for the path's.
-                found.retain(|(_, other)| {
-                    (&other["name"], &other["in"]) != (&given["name"], &given["in"])
-                });
+                found.retain(|(_, other)| !is_same(other, given));
                 found.push((place, given));
             }
         }
@@ -683,6 +681,18 @@ impl<'d> Source<'d> {
             style: style.map(str::to_owned),
             explode: part.explode.filter(|_| style.is_some()),
         })
+    }
+}
+
+/// Returns `true` if two parameters are one: names of headers are told apart without case.
+fn is_same(one: &Value, other: &Value) -> bool {
+    let header = |parameter: &Value| {
+        let name = parameter["name"].as_str()?;
+        (parameter["in"] == "header").then(|| name.to_ascii_lowercase())
+    };
+    match (header(one), header(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => (&one["name"], &one["in"]) == (&other["name"], &other["in"]),
     }
 }
 

@@ -7,7 +7,10 @@ use serde_json::{Map, Value, json};
 use super::{document::Document, text::sentence};
 use crate::{
     json, name, offer,
-    schema::inside::{Inside, inside},
+    schema::{
+        each_once,
+        inside::{Inside, inside},
+    },
     upstream, validate,
 };
 
@@ -226,7 +229,7 @@ impl Lifter<'_> {
     ) -> Result<(), String> {
         let kept = match keyword {
             "required" => {
-                let names = value.as_array().into_iter().flatten();
+                let names = each_once(value).into_iter();
                 let names: Vec<&Value> = names
                     .filter(|name| unsent.iter().all(|unsent| **name != **unsent))
                     .collect();
@@ -269,6 +272,7 @@ impl Lifter<'_> {
                     "a schema names a number that is too large to be sent exactly".to_owned(),
                 );
             }
+            "enum" => Some(json!(each_once(value))),
             // A length or count beyond what readers hold exactly bounds nothing.
             keyword if KEPT.contains(&keyword) => json::is_exact(value).then(|| value.clone()),
             keyword => match (inside(keyword), value) {

@@ -10,8 +10,10 @@ use serde_json::{Map, Value};
 use crate::{
     json::{self, push_pointer},
     name,
-    schema::DIALECT,
-    schema::inside::{Inside, each_inside_mut, inside},
+    schema::{
+        DIALECT, each_once,
+        inside::{Inside, each_inside_mut, inside},
+    },
 };
 
 /// References into places that hold no schemas by themselves; each becomes a schema under `$defs`.
@@ -347,6 +349,10 @@ impl Translator<'_> {
             "default" | "examples" if !json::is_exact(value) => {}
             "const" | "enum" if !json::is_exact(value) => {
                 return Err(format!("a number at {at} is too large to be sent exactly"));
+            }
+            "enum" if value.is_array() => {
+                let items = each_once(value).into_iter().cloned();
+                out.insert(keyword.to_owned(), items.collect());
             }
             _ => {
                 self.has_contains |= keyword == "contains";

@@ -43,6 +43,8 @@ pub struct Request {
     /// Relative to the base URL, already percent-encoded by segment; checked not to leave it.
     pub path: String,
     pub query: Vec<(String, String)>,
+    /// Goes behind `query` as it is: percent-encoded already.
+    pub query_encoded: Option<String>,
     pub headers: Vec<(String, String)>,
     pub body: Option<Vec<u8>>,
 }
@@ -165,7 +167,10 @@ impl HttpConnection {
                 "the request's body is larger than 8 MiB",
             ));
         }
-        let url = target::url(&self.base, &request.path, &request.query)?;
+        let mut url = target::url(&self.base, &request.path, &request.query)?;
+        if let Some(encoded) = &request.query_encoded {
+            target::append_query(&mut url, encoded)?;
+        }
         let headers = headers::of_request(&request.headers, &self.headers)?;
         let deadline = self
             .limits

@@ -232,6 +232,7 @@ async fn send(
         method: method.into(),
         path: path.into(),
         query: vec![],
+        query_encoded: None,
         headers: vec![],
         body: None,
     };
@@ -249,6 +250,7 @@ async fn with_header(
         method: "GET".into(),
         path: "/echo".into(),
         query: vec![],
+        query_encoded: None,
         headers,
         body: None,
     };

@@ -9,7 +9,7 @@ use weir_plugin_sdk::{Error, clock, http};
 /// it asked for a record or a list.
 pub(crate) fn checked(response: &http::Response) -> Result<&[u8], Error> {
     let error = match response.status {
-        200..300 => return Ok(&response.body),
+        200..300 => return Ok(without_mark(&response.body)),
         404 | 410 => Error::not_found("There is no record with this key."),
         409 | 412 => Error::conflict(
             "The web service refuses the change: it is in conflict with what is there.",
@@ -32,9 +32,15 @@ pub(crate) fn checked(response: &http::Response) -> Result<&[u8], Error> {
     Err(error.details(json!({ "status": response.status, "body": body })))
 }
 
+/// Passes over a byte order mark, as RFC 8259 lets readers do: some services begin their JSON with one.
+fn without_mark(body: &[u8]) -> &[u8] {
+    body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body)
+}
+
 /// Returns the JSON at a pointer, with its numbers as they were written; `None` if the body is empty or nothing is
 /// there.
 pub(crate) fn at<'a>(body: &'a [u8], pointer: &str) -> Result<Option<&'a RawValue>, Error> {
+    let body = without_mark(body);
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }

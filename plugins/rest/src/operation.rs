@@ -1,13 +1,15 @@
 //! Operations: one request each, with its parameters where they belong, answered with what came back.
 
+use std::collections::BTreeMap;
+
 use weir_plugin_sdk::records::record;
-use weir_plugin_sdk::serde_json::{Map, Value as Json, value::RawValue};
+use weir_plugin_sdk::serde_json::{Map, Value as Json, json, value::RawValue};
 use weir_plugin_sdk::shape::Effect;
 use weir_plugin_sdk::{Change, Error, Type, Value, http, serde_json};
 
 use crate::pages::Next;
-use crate::parameters::{form, pairs, text};
-use crate::request::{path, request};
+use crate::parameters::{comma_pair, form, pairs, text};
+use crate::request::{Segment, filled_path, request};
 use crate::settings::{FORM, NEXT, Operation, Pagination, Param, Place};
 use crate::{Rest, answer, pages};
 
@@ -116,8 +118,8 @@ fn filled(
             .retain(|(name, _)| !name.eq_ignore_ascii_case("accept"));
         request.headers.push(("accept".to_owned(), accept.clone()));
     }
-    let (mut in_path, mut in_body, mut whole) = (Map::new(), Map::new(), None);
-    let mut has_body = false;
+    let (mut in_path, mut in_body, mut whole) = (BTreeMap::new(), Map::new(), None);
+    let (mut has_body, mut commas) = (false, Vec::new());
     let is_json = !operation.content_type.starts_with(FORM);
     let is_null_meant = |param: &Param| match param.place {
         Place::WholeBody => true,
@@ -141,8 +143,11 @@ fn filled(
         match param.place {
             Place::Body => drop(in_body.insert(place.clone(), value.clone())),
             Place::WholeBody => whole = Some(value),
-            Place::Path => drop(in_path.insert(place.clone(), text(param, value).into())),
-            Place::Query => request.query.extend(pairs(param, place, value)),
+            Place::Path => drop(in_path.insert(place.clone(), Segment::new(param, value))),
+            Place::Query => match comma_pair(param, place, value) {
+                Some(pair) => commas.push(pair),
+                None => request.query.extend(pairs(param, place, value)),
+            },
             Place::Header => {
                 let text = text(param, value);
                 if text.chars().any(char::is_control) {
@@ -154,10 +159,14 @@ fn filled(
             }
         }
     }
-    request.path = path(&operation.path, &in_path)?.ok_or_else(|| {
+    let segment = |name: &str| in_path.get(name).cloned();
+    request.path = filled_path(&operation.path, segment)?.ok_or_else(|| {
         Error::invalid("A parameter of the path is empty, `.` or `..`.")
             .field(in_path.keys().next().cloned().unwrap_or_default())
     })?;
+    if !commas.is_empty() {
+        request.options = Some(json!({ "query": commas.join("&") }).to_string());
+    }
     // A method that hardly takes a body has one only where there is something in it, or the service wants it.
     let is_bare = matches!(operation.method.as_str(), "GET" | "DELETE") && !operation.body_required;
     let body = match whole {

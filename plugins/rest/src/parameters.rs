@@ -7,21 +7,51 @@ use weir_plugin_sdk::serde_json::{Map, Value};
 use crate::request::encode;
 use crate::settings::{Param, Place, Style};
 
-/// Writes a value for a path or a header.
+/// Writes a value for a header.
 pub(crate) fn text(param: &Param, value: &Value) -> String {
-    let explodes = param.explode.unwrap_or(false);
-    match (param.style, value) {
-        (Some(_), Value::Array(items)) => joined(items, ","),
+    with_commas(param, value, str::to_owned)
+}
+
+/// Writes a value for a path, encoded: the commas between items are those of the style, and one inside an item is `%2C`.
+pub(crate) fn encoded(param: &Param, value: &Value) -> String {
+    with_commas(param, value, encoded_text)
+}
+
+/// Writes a value for a query whose items stand between commas, encoded; `None` if they do not.
+pub(crate) fn comma_pair(param: &Param, name: &str, value: &Value) -> Option<String> {
+    let has_items = match value {
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        _ => false,
+    };
+    let is_meant = param.style == Some(Style::Form) && param.explode == Some(false);
+    (is_meant && has_items).then(|| format!("{}={}", encoded_text(name), encoded(param, value)))
+}
+
+fn with_commas(param: &Param, value: &Value, write: fn(&str) -> String) -> String {
+    let one = |value: &Value| write(&plain(value));
+    let texts: Vec<String> = match (param.style, value) {
+        (Some(_), Value::Array(items)) => items.iter().map(one).collect(),
         (Some(_), Value::Object(members)) => {
-            let between = if explodes { "=" } else { "," };
+            let between = if param.explode == Some(true) {
+                "="
+            } else {
+                ","
+            };
+            let members = members.iter();
             members
-                .iter()
-                .map(|(name, value)| format!("{name}{between}{}", plain(value)))
-                .collect::<Vec<_>>()
-                .join(",")
+                .map(|(name, value)| format!("{}{between}{}", write(name), one(value)))
+                .collect()
         }
-        _ => plain(value),
-    }
+        _ => return one(value),
+    };
+    texts.join(",")
+}
+
+fn encoded_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    encode(text, &mut out);
+    out
 }
 
 /// Writes a value for a query.
@@ -61,7 +91,7 @@ pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, St
 
 /// Writes the body of a form. Where no style says otherwise, a list repeats its name, and nested values are JSON.
 pub(crate) fn form(members: &Map<String, Value>, params: &BTreeMap<String, Param>) -> String {
-    let written = members.iter().flat_map(|(name, value)| {
+    let written = members.iter().flat_map(|(name, value)| -> Vec<String> {
         let is_meant = |(own, param): &(&String, &Param)| {
             param.place == Place::Body && param.name.as_ref().unwrap_or(own) == name
         };
@@ -70,25 +100,23 @@ pub(crate) fn form(members: &Map<String, Value>, params: &BTreeMap<String, Param
             .find(is_meant)
             .map(|(_, param)| param)
             .filter(|param| param.style.is_some());
-        match (styled, value) {
+        if let Some(pair) = styled.and_then(|param| comma_pair(param, name, value)) {
+            return vec![pair];
+        }
+        let pairs = match (styled, value) {
             (Some(param), value) => pairs(param, name, value),
             (None, Value::Array(items)) => items
                 .iter()
                 .map(|item| (name.clone(), plain(item)))
                 .collect(),
             (None, value) => vec![(name.clone(), plain(value))],
-        }
+        };
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, text)| format!("{}={}", encoded_text(name), encoded_text(text)))
+            .collect()
     });
-    let mut body = String::new();
-    for (name, text) in written {
-        if !body.is_empty() {
-            body.push('&');
-        }
-        encode(&name, &mut body);
-        body.push('=');
-        encode(&text, &mut body);
-    }
-    body
+    written.collect::<Vec<_>>().join("&")
 }
 
 /// Writes what is inside as `name[member]`. OpenAPI leaves lists open: an item is `name[]`, or `name[0]` where it has
@@ -190,6 +218,21 @@ mod tests {
         let simple: Param =
             serde_json::from_value(json!({ "type": "json", "style": "simple" })).expect("one");
         assert_eq!(text(&simple, &list), "a b,2");
+        let commas = json!(["a,b", "c"]);
+        assert_eq!(encoded(&simple, &commas), "a%2Cb,c");
+        assert_eq!(encoded(&simple, &object), "x,1,y,%5B%22p%22%2C%22q%22%5D");
+        let param = |settings: Value| -> Param { serde_json::from_value(settings).expect("one") };
+        let form_of =
+            |explode: bool| json!({ "type": "json", "style": "form", "explode": explode });
+        let pair = |explode, value: &Value| comma_pair(&param(form_of(explode)), "i d", value);
+        assert_eq!(pair(false, &commas).as_deref(), Some("i%20d=a%2Cb,c"));
+        assert_eq!(
+            pair(false, &json!({ "x": 1 })).as_deref(),
+            Some("i%20d=x,1")
+        );
+        for (explode, value) in [(true, &commas), (false, &json!([])), (false, &json!("a,b"))] {
+            assert_eq!(pair(explode, value), None);
+        }
         let members = json!({ "a": "x&y", "b": [1, 2], "c": { "d": 1 } });
         let members = members.as_object().expect("one");
         assert_eq!(
@@ -201,6 +244,6 @@ mod tests {
             "c": { "type": "json", "style": "deepObject" },
         });
         let params = serde_json::from_value(params).expect("parameters");
-        assert_eq!(form(members, &params), "a=x%26y&b=1%2C2&c%5Bd%5D=1");
+        assert_eq!(form(members, &params), "a=x%26y&b=1,2&c%5Bd%5D=1");
     }
 }

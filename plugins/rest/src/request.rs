@@ -3,7 +3,8 @@
 use weir_plugin_sdk::serde_json::{Map, Value};
 use weir_plugin_sdk::{Error, http};
 
-use crate::settings::Settings;
+use crate::parameters;
+use crate::settings::{Param, Settings};
 
 pub(crate) fn request(settings: &Settings, method: &str, path: String) -> http::Request {
     let mut headers: Vec<_> = settings
@@ -26,32 +27,77 @@ pub(crate) fn request(settings: &Settings, method: &str, path: String) -> http::
     }
 }
 
+/// A value of a path: as it is, and encoded.
+#[derive(Clone)]
+pub(crate) struct Segment {
+    plain: String,
+    encoded: String,
+}
+
+impl Segment {
+    pub(crate) fn new(param: &Param, value: &Value) -> Self {
+        Self {
+            plain: parameters::text(param, value),
+            encoded: parameters::encoded(param, value),
+        }
+    }
+}
+
+impl From<String> for Segment {
+    fn from(plain: String) -> Self {
+        let mut encoded = String::with_capacity(plain.len());
+        encode(&plain, &mut encoded);
+        Self { plain, encoded }
+    }
+}
+
 /// Fills `{name}` from the values. `None` means that a value is one that no path can hold, so nothing is there.
 pub(crate) fn path(template: &str, values: &Map<String, Value>) -> Result<Option<String>, Error> {
+    filled_path(template, |name| match values.get(name) {
+        Some(Value::String(text)) => Some(text.clone().into()),
+        Some(value @ (Value::Number(_) | Value::Bool(_))) => Some(value.to_string().into()),
+        _ => None,
+    })
+}
+
+/// Fills `{name}` as [`path`] does.
+pub(crate) fn filled_path(
+    template: &str,
+    segment: impl Fn(&str) -> Option<Segment>,
+) -> Result<Option<String>, Error> {
     let mut path = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         let (name, after) = after.split_once('}').ok_or_else(|| {
             Error::invalid("A path of the settings has a `{` without its `}`.").field("settings")
         })?;
-        let text = match values.get(name) {
-            Some(Value::String(text)) => text.clone(),
-            Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
-            _ => {
-                return Err(
-                    Error::invalid(format!("The path needs a value for {name:?}.")).field(name),
-                );
-            }
-        };
-        if !fits(&text) {
+        let segment = segment(name).ok_or_else(|| {
+            Error::invalid(format!("The path needs a value for {name:?}.")).field(name)
+        })?;
+        if !fits(&segment.plain) {
             return Ok(None);
         }
-        path.push_str(before);
-        encode(&text, &mut path);
+        encode_rest(before, &mut path);
+        path.push_str(&segment.encoded);
         rest = after;
     }
-    path.push_str(rest);
+    encode_rest(rest, &mut path);
     Ok(Some(path))
+}
+
+/// Writes a path as its author has it, and what no path may hold as `%xx`. What is encoded already stays so.
+fn encode_rest(written: &str, out: &mut String) {
+    let is_hex = |at: usize| {
+        let digits = written.as_bytes().get(at + 1..at + 3);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    for (at, character) in written.char_indices() {
+        let stays = character.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@/?".contains(character);
+        match stays || (character == '%' && is_hex(at)) {
+            true => out.push(character),
+            false => encode(character.encode_utf8(&mut [0; 4]), out),
+        }
+    }
 }
 
 /// Returns `false` for what the connection refuses in any path, since servers that decode it twice would leave their
@@ -116,6 +162,19 @@ mod tests {
     struct Steps {
         stay: Vec<String>,
         leave: Vec<String>,
+    }
+
+    #[test]
+    fn a_path_is_encoded_as_far_as_it_is_not() {
+        for (template, expected) in [
+            ("/sp ace/ü", "/sp%20ace/%C3%BC"),
+            ("/sp%20ace/100%/{id}.json", "/sp%20ace/100%25/7.json"),
+            ("/a|b/[x]/\"'", "/a%7Cb/%5Bx%5D/%22'"),
+            ("/v1/things:find;a=b", "/v1/things:find;a=b"),
+        ] {
+            let values = Map::from_iter([("id".to_owned(), Value::from(7))]);
+            assert_eq!(path(template, &values).unwrap().as_deref(), Some(expected));
+        }
     }
 
     /// The gateway's connection judges the same list: what is let pass here must not be refused there as the author's fault.

@@ -645,6 +645,17 @@ fn operations_send_what_a_document_asks_for() {
         "nobody set the other one"
     );
 
+    let select = json!({"method": "PUT", "path": "/sel ect/{days}", "params": {
+        "days": {"type": "json", "in": "path", "required": true, "style": "simple"},
+        "ids": {"type": "json", "in": "query", "style": "form", "explode": false},
+        "q": {"type": "string", "in": "query"}}});
+    let days = json!({"days": ["a,b", "c"], "ids": ["x,y", 7], "q": "1,2"});
+    gone(select, days, "\u{feff}{}", "").unwrap();
+    let sent = &http::sent()[0];
+    assert_eq!(sent.path, "/sel%20ect/a%2Cb,c");
+    assert_eq!(sent.query, [("q".to_owned(), "1,2".to_owned())]);
+    assert_eq!(sent.options.as_deref(), Some(r#"{"query":"ids=x%2Cy,7"}"#));
+
     let form = json!({"path": "/x", "content_type": "application/x-www-form-urlencoded", "params": {"a": {"type": "string"}, "b": {"type": "json"}}});
     gone(form, json!({"a": "x y&z", "b": [1, "2"]}), "", "").unwrap();
     let sent = &http::sent()[0];

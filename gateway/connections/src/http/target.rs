@@ -56,6 +56,24 @@ pub(super) fn url(
     Ok(url)
 }
 
+/// Puts a text that is encoded already behind the query.
+pub(super) fn append_query(url: &mut Url, encoded: &str) -> Result<(), ConnectionError> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&()*+,;=:@/?%".contains(&byte);
+    if !encoded.bytes().all(allowed) || !decode(encoded.as_bytes()).1 {
+        return Err(ConnectionError::new(
+            Code::InvalidArguments,
+            "the query holds a character that must be percent-encoded",
+        )
+        .field("query"));
+    }
+    let query = match url.query() {
+        None | Some("") => encoded.to_owned(),
+        Some(query) => format!("{query}&{encoded}"),
+    };
+    url.set_query(Some(&query));
+    Ok(())
+}
+
 /// Returns the target of a redirect, if it stays where requests may go.
 pub(super) fn redirected(base: &Url, from: &Url, location: &str) -> Option<Url> {
     let to = from.join(location).ok()?;
@@ -272,6 +290,21 @@ mod tests {
             "http://169.254.169.254/",
         ] {
             assert!(redirected(&base, &from, location).is_none(), "{location}");
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_already_is_put_behind_the_query() {
+        let base = base("https://h/v1?key=s3cret").expect("a base");
+        let pairs = [("a".to_owned(), "x,y".to_owned())];
+        let mut url = url(&base, "/x", &pairs).expect("a target");
+        append_query(&mut url, "ids=a%2Cb,c").expect("encoded");
+        assert_eq!(
+            url.as_str(),
+            "https://h/v1/x?key=s3cret&a=x%2Cy&ids=a%2Cb,c"
+        );
+        for encoded in ["a=b c", "a=%2", "a=b#c", "a=\n", "a=ü"] {
+            assert!(append_query(&mut url, encoded).is_err(), "{encoded}");
         }
     }
 

@@ -2,10 +2,12 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use weir_connections::{Connection, http::HttpConnection, mask::mask};
+use serde::Deserialize;
+use weir_connections::{Code, Connection, http::HttpConnection, mask::mask};
 
 use super::{
-    ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, refused, side_by_side, too_large, wrong_kind,
+    ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, error, refused, side_by_side, too_large,
+    wrong_kind,
 };
 use crate::{
     bindings::v0_1::weir::plugin::http::{Error, Host, Pair, Request, Response},
@@ -63,6 +65,7 @@ impl Guest {
             method: request.method,
             path: request.path,
             query: pairs(request.query),
+            query_encoded: encoded_query(request.options.as_deref())?,
             headers: pairs(request.headers),
             body: request.body,
         };
@@ -86,13 +89,32 @@ impl Guest {
     }
 }
 
+/// Returns the part of the query that the guest has encoded itself.
+fn encoded_query(options: Option<&str>) -> Result<Option<String>, Error> {
+    #[derive(Default, Deserialize)]
+    struct Options {
+        query: Option<String>,
+    }
+    let options: Options = match options {
+        Some(options) => serde_json::from_str(options).map_err(|_| {
+            error(
+                Code::InvalidArguments,
+                "The options of a request are a JSON object.",
+            )
+        })?,
+        None => Options::default(),
+    };
+    Ok(options.query)
+}
+
 fn check_size(request: &Request) -> Result<(), Error> {
     let pairs = request
         .query
         .iter()
         .chain(&request.headers)
         .map(|pair| pair.name.len() + pair.value.len());
-    let size = request.method.len() + request.path.len() + pairs.sum::<usize>();
+    let options = request.options.as_ref().map_or(0, String::len);
+    let size = request.method.len() + request.path.len() + pairs.sum::<usize>() + options;
     if size + request.body.as_ref().map_or(0, Vec::len) > ARGUMENT_MAX_BYTES {
         return Err(too_large("A request takes at most 1 MB."));
     }
