@@ -3,10 +3,18 @@
 //! Refuses duplicate keys, depth over 64, lone surrogates, integers outside ±(2^53−1) however they are written, and
 //! numbers that are not finite. An integer has one form afterwards: `5.0` and `5e0` are read as `5`, so that what was
 //! validated is what is sent.
+//!
+//! Others decide what numbers their tools take and answer: [`read_wide`] takes integers of 64 bits, and [`read_answer`]
+//! passes over odd members.
 
-use std::{borrow::Cow, cell::RefCell};
+mod mend;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use std::{
+    borrow::Cow,
+    cell::{Cell, RefCell},
+};
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 /// Containers inside each other; the outermost counts as one.
@@ -51,6 +59,70 @@ pub fn read(text: &str) -> Result<Value, JsonError> {
     })
 }
 
+/// Reads a document for somebody who takes integers of 64 bits. Whole numbers that are written with an exponent pass too;
+/// an integer with more digits would be rounded and is refused.
+pub fn read_wide(text: &str) -> Result<Value, JsonError> {
+    let walk = Walk {
+        numbers: Numbers::All,
+        ..Walk::quick()
+    };
+    match walk.read(text) {
+        Some(value) if !walk.has_large_double.get() || !mend::has_long_integer(text) => Ok(value),
+        _ => {
+            let (_, mut faults) = read_all_wide(text);
+            match faults.is_empty() {
+                true => Err(syntax(String::new(), "not valid JSON".to_owned())),
+                false => Err(faults.remove(0)),
+            }
+        }
+    }
+}
+
+/// Reads as far as it goes, as [`read_all`] does, by the rules of [`read_wide`].
+pub(crate) fn read_all_wide(text: &str) -> (Option<Value>, Vec<JsonError>) {
+    Walk {
+        numbers: Numbers::wide(text),
+        ..Walk::reporting(DEPTH_MAX)
+    }
+    .read_all(text)
+}
+
+/// Reads what another server answers, by the rules of [`read_wide`]. One odd member does not cost the answer: of two with one
+/// name the last stays, what is nested too deep and numbers that are not finite become null, a lone surrogate becomes
+/// U+FFFD, and a number with more than 64 bits is the nearest double. Each is told beside the value, with its place.
+pub fn read_answer(text: &str) -> Result<(Value, Vec<JsonError>), JsonError> {
+    if let Ok(value) = read_wide(text) {
+        return Ok((value, Vec::new()));
+    }
+    let mended = mend::mended(text);
+    let read = Walk {
+        numbers: Numbers::wide(text),
+        is_lenient: true,
+        ..Walk::reporting(DEPTH_MAX)
+    }
+    .read_all(mended.as_deref().unwrap_or(text));
+    match read {
+        (Some(value), mut faults) => {
+            if mended.is_some() {
+                let message = "a number is not finite, or a text holds half a character";
+                faults.push(JsonError {
+                    path: String::new(),
+                    message: message.to_owned(),
+                    fault: Fault::NumberOutOfRange,
+                });
+            }
+            Ok((value, faults))
+        }
+        (None, mut faults) if !faults.is_empty() => Err(faults.remove(0)),
+        (None, _) => Err(syntax(String::new(), "not valid JSON".to_owned())),
+    }
+}
+
+/// Writes numbers that are not finite as null, and lone surrogates as U+FFFD; `None` if there are none.
+pub(crate) fn mended(text: &str) -> Option<String> {
+    mend::mended(text)
+}
+
 /// Reads what the gateway itself wrote around a document, which may be a few levels deeper than the document was.
 pub(crate) fn read_kept(text: &str) -> Result<Value, JsonError> {
     let (value, faults) = read_to(text, KEPT_DEPTH_MAX);
@@ -68,36 +140,7 @@ pub(crate) fn read_all(text: &str) -> (Option<Value>, Vec<JsonError>) {
 }
 
 fn read_to(text: &str, depth_max: usize) -> (Option<Value>, Vec<JsonError>) {
-    let walk = Walk {
-        place: Some(RefCell::default()),
-        faults: RefCell::default(),
-        depth_max,
-    };
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let outcome = ValueSeed {
-        walk: &walk,
-        depth: 0,
-    }
-    .deserialize(&mut deserializer);
-    let place = walk.pointer();
-    let mut faults = walk.faults.into_inner();
-    faults.dedup();
-    match outcome.and_then(|value| deserializer.end().map(|()| value)) {
-        Ok(value) => (Some(value), faults),
-        Err(_) if faults.iter().any(|fault| fault.fault == Fault::TooDeep) => (None, faults),
-        Err(error) if error.to_string().starts_with("number out of range") => {
-            faults.push(JsonError {
-                path: place,
-                message: "a number is too large".to_owned(),
-                fault: Fault::NumberOutOfRange,
-            });
-            (None, faults)
-        }
-        Err(error) => {
-            faults.push(syntax(place, error.to_string()));
-            (None, faults)
-        }
-    }
+    Walk::reporting(depth_max).read_all(text)
 }
 
 /// The value with every fault of ours; or the first of them, if there was one, the place, and the format's own error.
@@ -105,11 +148,7 @@ pub(crate) type OtherRead<E> = Result<(Value, Vec<JsonError>), (Option<JsonError
 
 /// Reads a document of another format by the same rules, as [`read_all`] does for JSON.
 pub(crate) fn read_other<'de, D: Deserializer<'de>>(deserializer: D) -> OtherRead<D::Error> {
-    let walk = Walk {
-        place: Some(RefCell::default()),
-        faults: RefCell::default(),
-        depth_max: DEPTH_MAX,
-    };
+    let walk = Walk::reporting(DEPTH_MAX);
     let outcome = ValueSeed {
         walk: &walk,
         depth: 0,
@@ -214,20 +253,7 @@ pub(crate) fn is_exact(value: &Value) -> bool {
 
 /// Reads a text as every call does: no places are kept, and the first fault ends it.
 fn read_quickly(text: &str) -> Option<Value> {
-    let walk = Walk {
-        place: None,
-        faults: RefCell::default(),
-        depth_max: DEPTH_MAX,
-    };
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = ValueSeed {
-        walk: &walk,
-        depth: 0,
-    }
-    .deserialize(&mut deserializer)
-    .ok()?;
-    deserializer.end().ok()?;
-    Some(value)
+    Walk::quick().read(text)
 }
 
 fn syntax(path: String, message: String) -> JsonError {
@@ -238,14 +264,100 @@ fn syntax(path: String, message: String) -> JsonError {
     }
 }
 
+/// The whole numbers that pass.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    /// Those within ±(2^53−1).
+    Safe,
+    /// Integers of 64 bits.
+    Integers,
+    /// Larger ones too, such as `1e20`.
+    All,
+}
+
+impl Numbers {
+    /// Returns those that pass in a text for somebody who takes integers of 64 bits: larger ones unless some are written with
+    /// digits that a double does not hold.
+    fn wide(text: &str) -> Self {
+        match mend::has_long_integer(text) {
+            true => Self::Integers,
+            false => Self::All,
+        }
+    }
+}
+
 struct Walk {
     /// The place of the reader; kept only if faults are to be reported.
     place: Option<RefCell<Vec<String>>>,
     faults: RefCell<Vec<JsonError>>,
     depth_max: usize,
+    numbers: Numbers,
+    /// What is nested too deep is null, and the reading goes on.
+    is_lenient: bool,
+    /// A whole number beyond ±(2^53−1) has passed that was read as a double.
+    has_large_double: Cell<bool>,
 }
 
 impl Walk {
+    /// Keeps no places; the first fault ends the reading.
+    fn quick() -> Self {
+        Self {
+            place: None,
+            faults: RefCell::default(),
+            depth_max: DEPTH_MAX,
+            numbers: Numbers::Safe,
+            is_lenient: false,
+            has_large_double: Cell::new(false),
+        }
+    }
+
+    fn reporting(depth_max: usize) -> Self {
+        Self {
+            place: Some(RefCell::default()),
+            depth_max,
+            ..Self::quick()
+        }
+    }
+
+    fn read(&self, text: &str) -> Option<Value> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let seed = ValueSeed {
+            walk: self,
+            depth: 0,
+        };
+        let value = seed.deserialize(&mut deserializer).ok()?;
+        deserializer.end().ok()?;
+        Some(value)
+    }
+
+    fn read_all(self, text: &str) -> (Option<Value>, Vec<JsonError>) {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let outcome = ValueSeed {
+            walk: &self,
+            depth: 0,
+        }
+        .deserialize(&mut deserializer);
+        let place = self.pointer();
+        let mut faults = self.faults.into_inner();
+        faults.dedup();
+        match outcome.and_then(|value| deserializer.end().map(|()| value)) {
+            Ok(value) => (Some(value), faults),
+            Err(_) if faults.iter().any(|fault| fault.fault == Fault::TooDeep) => (None, faults),
+            Err(error) if error.to_string().starts_with("number out of range") => {
+                faults.push(JsonError {
+                    path: place,
+                    message: "a number is too large".to_owned(),
+                    fault: Fault::NumberOutOfRange,
+                });
+                (None, faults)
+            }
+            Err(error) => {
+                faults.push(syntax(place, error.to_string()));
+                (None, faults)
+            }
+        }
+    }
+
     /// Notes a fault and goes on, or, when places are not kept, ends the reading.
     fn fault<E: serde::de::Error>(
         &self,
@@ -254,7 +366,7 @@ impl Walk {
     ) -> Result<(), E> {
         let message = message.into();
         let mut faults = self.faults.borrow_mut();
-        if self.place.is_none() || fault == Fault::TooDeep {
+        if self.place.is_none() || (fault == Fault::TooDeep && !self.is_lenient) {
             faults.push(JsonError {
                 path: self.pointer(),
                 message: message.clone(),
@@ -317,8 +429,15 @@ impl ValueSeed<'_> {
     }
 
     fn out_of_range<E: serde::de::Error>(&self) -> Result<(), E> {
-        self.walk
-            .fault(Fault::NumberOutOfRange, "an integer is outside ±(2^53−1)")
+        let message = match self.walk.numbers {
+            Numbers::Safe => "an integer is outside ±(2^53−1)",
+            Numbers::Integers | Numbers::All => "an integer has more than 64 bits",
+        };
+        self.walk.fault(Fault::NumberOutOfRange, message)
+    }
+
+    fn is_too_deep(&self) -> bool {
+        self.walk.is_lenient && self.depth >= self.walk.depth_max
     }
 }
 
@@ -350,14 +469,14 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Value, E> {
-        if value < -INTEGER_MAX {
+        if value < -INTEGER_MAX && self.walk.numbers == Numbers::Safe {
             self.out_of_range()?;
         }
         Ok(Value::Number(value.into()))
     }
 
     fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Value, E> {
-        if value > INTEGER_MAX as u64 {
+        if value > INTEGER_MAX as u64 && self.walk.numbers == Numbers::Safe {
             self.out_of_range()?;
         }
         Ok(Value::Number(value.into()))
@@ -370,7 +489,10 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
             return Ok(Value::Null);
         }
         if value.fract() == 0.0 && value.abs() > INTEGER_MAX as f64 {
-            self.out_of_range()?;
+            self.walk.has_large_double.set(true);
+            if self.walk.numbers != Numbers::All {
+                self.out_of_range()?;
+            }
         }
         Ok(canonical(value).map_or(Value::Null, Value::Number))
     }
@@ -386,6 +508,10 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
         self.deeper::<A::Error>()?;
+        if self.is_too_deep() {
+            while access.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(Value::Null);
+        }
         loop {
             self.walk.enter(|| items.len().to_string());
             let Some(item) = access.next_element_seed(self.deeper()?)? else {
@@ -401,6 +527,10 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         // The depth is checked before the first member: an empty object at the last level is a level too.
         let mut map = Map::new();
         self.deeper::<A::Error>()?;
+        if self.is_too_deep() {
+            while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(Value::Null);
+        }
         while let Some(key) = access.next_key::<String>()? {
             self.walk.enter(|| key.clone());
             let value = access.next_value_seed(self.deeper()?)?;
@@ -476,6 +606,60 @@ mod tests {
         ] {
             assert_eq!(fault(text).0, Fault::Syntax, "{text:?}");
         }
+    }
+
+    #[test]
+    fn integers_of_64_bits_are_read_for_those_who_take_them() {
+        for text in [
+            r#"{"n":[9223372036854775807,-9223372036854775808,18446744073709551615]}"#,
+            r#"{"n":9007199254740993}"#,
+        ] {
+            assert_eq!(read_wide(text).expect(text).to_string(), text);
+        }
+        assert_eq!(
+            read_wide("[1e20,5.0]").expect("exact").to_string(),
+            "[1e+20,5]"
+        );
+        for text in [
+            r#"{"n":99999999999999999999}"#,
+            r#"{"a":1e20,"n":-9223372036854775809}"#,
+            r#"{"n":1e400}"#,
+        ] {
+            let error = read_wide(text).expect_err(text);
+            assert_eq!(error.fault, Fault::NumberOutOfRange, "{text}");
+        }
+        assert_eq!(
+            read_wide(r#"{"n":99999999999999999999}"#)
+                .expect_err("long")
+                .path,
+            "/n"
+        );
+        assert_eq!(
+            read_wide(r#"{"a":1,"a":2}"#).expect_err("twice").fault,
+            Fault::DuplicateKey
+        );
+    }
+
+    #[test]
+    fn one_odd_member_does_not_cost_an_answer() {
+        let deep = format!("{}1{}", "[".repeat(80), "]".repeat(80));
+        for (odd, left, path) in [
+            (r#""x":1,"x":2"#, r#""x":2"#, "/x"),
+            (r#""x":-1e400"#, r#""x":null"#, ""),
+            (r#""x":"a\ud800b""#, "\"x\":\"a\u{fffd}b\"", ""),
+            (r#""x":99999999999999999999"#, r#""x":1e+20"#, "/x"),
+        ] {
+            let (value, odd) =
+                read_answer(&format!("{{\"a\":1234567890123456789,{odd}}}")).expect(odd);
+            assert_eq!(
+                value.to_string(),
+                format!("{{\"a\":1234567890123456789,{left}}}")
+            );
+            assert_eq!(odd.iter().map(|odd| &*odd.path).collect::<Vec<_>>(), [path]);
+        }
+        let (value, odd) = read_answer(&format!("{{\"a\":{deep},\"b\":1}}")).expect("deep");
+        assert_eq!((&value["b"], odd.len()), (&Value::from(1), 1));
+        assert!(read_answer("{\"a\":NaN}").is_err() && read_answer("{").is_err());
     }
 
     #[test]

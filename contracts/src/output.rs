@@ -15,7 +15,7 @@ use std::{
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::{
-    json::push_pointer,
+    json::{self, push_pointer},
     shape::{Field, Shape},
 };
 pub use result::ResultChecker;
@@ -25,6 +25,9 @@ use value::{Type, ValueSeed};
 pub struct RecordChecker {
     columns: Vec<Column>,
     positions: HashMap<String, usize>,
+    /// The records are results of an operation, which may have changed something: a value that does not fit a column which
+    /// may be null is null, and the rest passes.
+    is_lenient: bool,
 }
 
 struct Column {
@@ -32,6 +35,15 @@ struct Column {
     prefix: Vec<u8>,
     name: String,
     kind: Type,
+}
+
+/// A record that passed, and what of it did not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedRecord {
+    /// JSON on one line.
+    pub json: String,
+    /// The columns in which something was left out or became null, each with the reason; no value is in it.
+    pub odd: Vec<(String, String)>,
 }
 
 /// A record that is not what the recorded shape says.
@@ -53,12 +65,16 @@ pub struct OutputMismatch {
 impl RecordChecker {
     /// Prepares the check for records of `shape`. Only `columns` may leave, in that order.
     pub fn new(shape: &Shape, columns: &[String]) -> Self {
-        Self::for_fields(&shape.fields, columns)
+        Self::prepared(&shape.fields, columns, false)
     }
 
     /// Prepares the check for records of these fields, as an operation returns them. A column that is no field may hold
     /// anything.
     pub fn for_fields(fields: &[Field], columns: &[String]) -> Self {
+        Self::prepared(fields, columns, true)
+    }
+
+    fn prepared(fields: &[Field], columns: &[String], is_lenient: bool) -> Self {
         let column = |name: &String| Column {
             prefix: [&value::quoted(name)[..], b":"].concat(),
             name: name.clone(),
@@ -68,6 +84,7 @@ impl RecordChecker {
                 .map_or_else(Type::anything, Type::of),
         };
         Self {
+            is_lenient,
             columns: columns.iter().map(column).collect(),
             positions: columns
                 .iter()
@@ -92,8 +109,28 @@ impl RecordChecker {
     }
 
     /// Reads one JSON object.
-    pub fn record(&self, json: &str) -> Result<String, OutputMismatch> {
-        let walk = Walk::default();
+    pub fn record(&self, json: &str) -> Result<CheckedRecord, OutputMismatch> {
+        let mismatch = match self.read_record(json) {
+            Ok(record) => return Ok(record),
+            Err(mismatch) => mismatch,
+        };
+        // The reader itself ends at a number that is not finite, and at half a character.
+        let mended = self.is_lenient.then(|| json::mended(json)).flatten();
+        match mended.and_then(|mended| self.read_record(&mended).ok()) {
+            Some(mut record) => {
+                let what = "a number is not finite, or a text holds half a character";
+                record.odd.push((String::new(), what.to_owned()));
+                Ok(record)
+            }
+            None => Err(mismatch),
+        }
+    }
+
+    fn read_record(&self, json: &str) -> Result<CheckedRecord, OutputMismatch> {
+        let walk = Walk {
+            is_lenient: self.is_lenient,
+            ..Walk::default()
+        };
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let read = RecordSeed {
             checker: self,
@@ -102,7 +139,13 @@ impl RecordChecker {
         }
         .deserialize(&mut deserializer);
         let read = read.and_then(|record| deserializer.end().map(|()| record));
-        read.map_err(|error| self.mismatch(walk, &error, false))
+        match read {
+            Ok(json) => Ok(CheckedRecord {
+                json,
+                odd: walk.odd.into_inner(),
+            }),
+            Err(error) => Err(self.mismatch(walk, &error, false)),
+        }
     }
 
     #[cold]
@@ -144,6 +187,9 @@ struct Walk {
     fault: RefCell<Option<Fault>>,
     /// The place, filled from the inside outwards while an error leaves.
     place: RefCell<Vec<String>>,
+    is_lenient: bool,
+    /// Columns, empty while they are read, and what of them was not passed on.
+    odd: RefCell<Vec<(String, String)>>,
 }
 
 enum Fault {
@@ -157,6 +203,21 @@ impl Walk {
         E::custom("refused")
     }
 
+    /// Notes that a part of the value that is read is not passed on.
+    fn note(&self, reason: String) {
+        let mut odd = self.odd.borrow_mut();
+        if odd.len() < ODD_MAX {
+            odd.push((String::new(), reason));
+        }
+    }
+
+    /// Names the column that the last notes are about.
+    fn name_notes(&self, column: &str) {
+        let mut odd = self.odd.borrow_mut();
+        let unnamed = odd.iter_mut().rev().take_while(|(name, _)| name.is_empty());
+        unnamed.for_each(|(name, _)| column.clone_into(name));
+    }
+
     /// Names the level that an error leaves.
     fn at<T, E>(&self, outcome: Result<T, E>, token: impl FnOnce() -> String) -> Result<T, E> {
         if outcome.is_err() {
@@ -165,6 +226,9 @@ impl Walk {
         outcome
     }
 }
+
+/// Notes of one record.
+const ODD_MAX: usize = 32;
 
 /// Room made before the first record is read, in bytes.
 const FIRST_MAX: usize = 4 << 10;
@@ -267,6 +331,9 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
                         depth: 2,
                     };
                     walk.at(access.next_value_seed(seed), || column.name.clone())?;
+                    if walk.is_lenient {
+                        walk.name_notes(&column.name);
+                    }
                     let twice = scratch.ranges[position]
                         .replace((start, scratch.values.len()))
                         .is_some();

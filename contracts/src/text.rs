@@ -28,7 +28,7 @@ fn one(property: &Value, rule: &Value, text: &str) -> Value {
     if text == "null" && may_be_null(property) {
         return Value::Null;
     }
-    let read = || json::read(text).ok();
+    let read = || json::read_wide(text).ok();
     let value = match kind(rule) {
         Some("string") => None,
         Some("integer" | "number") => read().filter(Value::is_number),

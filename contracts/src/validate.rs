@@ -5,6 +5,7 @@
 
 mod absent;
 mod clear;
+mod digits;
 mod example;
 mod failure;
 mod repair;
@@ -19,6 +20,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::digits::with_text_form;
 pub use self::violations::{Stated, Violation};
 use self::{
     example::{Examples, Exemplified},
@@ -46,6 +48,10 @@ pub struct ArgumentValidator {
     known: ViolationCache,
     /// The argument that names the fields to empty.
     clear: Option<String>,
+    /// The digits of numbers go on as they are, to a server or a service that knows what it takes.
+    is_wide: bool,
+    /// Numbers may be given as texts of digits.
+    has_digits: bool,
 }
 
 /// The faults of the arguments; `errors` is never empty.
@@ -164,6 +170,8 @@ impl ArgumentValidator {
             examples: Examples::default(),
             known: ViolationCache::default(),
             clear: None,
+            is_wide: false,
+            has_digits: false,
         }
     }
 
@@ -173,6 +181,9 @@ impl ArgumentValidator {
             .collection()
             .and_then(|target| target.binding.clear())
             .map(str::to_owned);
+        let is_operation = tool
+            .collection()
+            .is_some_and(|target| target.binding.operation.is_some());
         let schema = &tool.checked_input().value();
         let validator = if tool.is_foreign() {
             foreign_validator(schema)
@@ -181,6 +192,8 @@ impl ArgumentValidator {
         };
         Ok(Self {
             clear,
+            is_wide: is_operation || tool.is_foreign(),
+            has_digits: is_operation && digits::are_in(schema),
             ..Self::with(validator?, schema)
         })
     }
@@ -188,11 +201,18 @@ impl ArgumentValidator {
     /// Checks arguments. `raw` is the text of the `arguments` member; absent arguments are `{}`. An optional member
     /// that is null and may not be null counts as absent: it is neither refused nor part of what comes back.
     pub fn validate(&self, raw: &str) -> Result<Map<String, Value>, InvalidArguments> {
-        match json::read(raw) {
+        let read = match self.is_wide {
+            true => json::read_wide(raw),
+            false => json::read(raw),
+        };
+        match read {
             Ok(mut value @ Value::Object(_)) => {
-                let is_valid = self.validator.is_valid(&value)
+                let mut is_valid = self.validator.is_valid(&value)
                     || absent::leave_out(&self.schema, &mut value)
                         && self.validator.is_valid(&value);
+                if is_valid && self.has_digits && digits::to_numbers(&self.schema, &mut value) {
+                    is_valid = self.validator.is_valid(&value);
+                }
                 match (is_valid, value) {
                     (true, Value::Object(map)) => self.settled(map),
                     (_, value) => Err(self.explain(Some(value), Vec::new())),
@@ -201,7 +221,10 @@ impl ArgumentValidator {
             // A schema that takes other things than objects is not one for arguments.
             Ok(_) => Err(self.not_an_object()),
             Err(_) => {
-                let (mut value, faults) = json::read_all(raw);
+                let (mut value, faults) = match self.is_wide {
+                    true => json::read_all_wide(raw),
+                    false => json::read_all(raw),
+                };
                 value
                     .iter_mut()
                     .for_each(|value| _ = absent::leave_out(&self.schema, value));
@@ -308,9 +331,11 @@ impl ArgumentValidator {
             }
             Fault::DuplicateKey => {}
             Fault::NumberOutOfRange => {
-                violation.constraint = Some(
-                    json!({ "minimum": -json::INTEGER_MAX, "maximum": json::INTEGER_MAX }).into(),
-                );
+                let bounds = match self.is_wide {
+                    true => json!({ "minimum": i64::MIN, "maximum": u64::MAX }),
+                    false => json!({ "minimum": -json::INTEGER_MAX, "maximum": json::INTEGER_MAX }),
+                };
+                violation.constraint = Some(bounds.into());
             }
         }
         if violation.example.is_none()

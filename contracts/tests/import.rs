@@ -586,3 +586,42 @@ fn a_value_that_is_listed_twice_is_there_once() {
     assert_eq!(fields[1]["schema"]["enum"], serde_json::json!([1, 2]));
     assert_eq!(fields[2]["schema"]["required"], serde_json::json!(["x"]));
 }
+
+/// JavaScript rounds an integer of 64 bits, so its argument can be given as a text too.
+#[test]
+fn an_integer_of_64_bits_has_two_forms() {
+    let integer = r#"{"type": "integer", "format": "int64"}"#;
+    let fields = fields_of(
+        "/o/{id}",
+        "post",
+        &r#"{"responses": {"200": {"content": {"application/json": {"schema": {"type": "object", "properties": {"id": INT}}}}}},
+            "parameters": [{"name": "id", "in": "path", "required": true, "schema": INT},
+                {"name": "page", "in": "query", "schema": INT}],
+            "requestBody": {"content": {"application/json": {"schema": {"type": "object", "properties": {
+                "inner": {"type": "object", "properties": {"n": INT}}}}}}}}"#
+            .replace("INT", integer),
+    );
+    let both = serde_json::json!({ "anyOf": [{ "type": "integer" }, { "type": "string", "pattern": "^-?[0-9]{1,19}$" }] });
+    assert_eq!(fields[0]["schema"], both);
+    assert_eq!(
+        fields[1],
+        serde_json::json!({ "name": "page", "type": "number" })
+    );
+    assert_eq!(fields[2]["schema"]["properties"]["n"], both);
+}
+
+/// What a document requires of an answer is not asked of the service, which has done something.
+#[test]
+fn every_column_of_an_answer_may_be_null() {
+    let operation = r#"{"responses": {"200": {"content": {"application/json": {"schema": {"type": "object", "required": ["id", "name"],
+        "properties": {"id": {"type": "integer", "format": "int64"}, "name": {"type": "string"}}}}}}}}"#;
+    let imported =
+        import(&document_of("/a", "post", operation), &Wanted::default()).expect("a contract");
+    assert!(
+        imported
+            .contract
+            .contains("returns: { id: decimal, name: string }"),
+        "{}",
+        imported.contract
+    );
+}

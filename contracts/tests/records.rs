@@ -43,7 +43,7 @@ fn records_leave_in_one_form() {
         "day":"2024-02-29","b":true,"n":1.0,"d":"-12345678901234567890.10","i":9007199254740991,"s":"a\tb\u007f😀","null":null } "#;
     let raw = raw.replace("1e999999999999", "123456789012345678901234567890");
     assert_eq!(
-        checker.record(&raw).expect("conforms"),
+        checker.record(&raw).expect("conforms").json,
         r#"{"s":"a\tbTAIL","i":9007199254740991,"d":"-12345678901234567890.10","n":1,"b":true,"day":"2024-02-29","at":"2024-02-29T00:00:00.100Z","j":{"b":[1.5,true,null],"a":{}},"r":{"x":0,"y":"éé/"},"l":[1,2,3],"null":null}"#
             .replace("TAIL", "\u{7f}😀")
     );
@@ -57,9 +57,22 @@ fn records_leave_in_one_form() {
         ("5e-324", "5e-324"),
         ("3.0000", "3"),
     ] {
-        let found = numbers.record(&format!(r#"{{"n":{raw}}}"#)).expect(raw);
+        let found = numbers
+            .record(&format!(r#"{{"n":{raw}}}"#))
+            .expect(raw)
+            .json;
         assert_eq!(found.replace("1e20", "1e+20"), format!(r#"{{"n":{form}}}"#));
     }
+}
+
+/// What lies inside JSON is not typed: its integers keep their digits, and cost nothing else.
+#[test]
+fn integers_of_64_bits_inside_json_keep_their_digits() {
+    let checker = RecordChecker::new(&every_type(), &["j".to_owned()]);
+    let records =
+        r#"[{"j":{"id":1234567890123456789,"ids":[18446744073709551615,-9223372036854775808]}}]"#;
+    let found = checker.records(records).expect("conforms");
+    assert_eq!(format!("[{}]", found.join(",")), records);
 }
 
 #[test]
@@ -95,7 +108,6 @@ fn what_does_not_conform_is_refused_with_its_place() {
         ("at", "\"2024-02-29T00:00:00\"", false),
         ("at", "\"2024-02-29T00:00:00+01:00\"", false),
         ("j", "{\"a\":1,\"a\":2}", false),
-        ("j", "9007199254740993", false),
         ("j", "\"\\ud800\"", false),
         ("r", "[]", false),
         ("r", "{\"y\":\"a\"}", false),
@@ -344,13 +356,14 @@ proptest! {
         let published = result_arm(&compiled.tools[0].output_schema.as_ref().expect("an output schema").value());
         let validator = jsonschema::options().should_validate_formats(true).build(&published).expect("a schema");
         let record = json!({ "v": value });
-        let checked = RecordChecker::new(&described, &["v".to_owned()]).record(&record.to_string());
+        let checker = RecordChecker::new(&described, &["v".to_owned()]);
+        let checked = checker.record(&record.to_string()).map(|checked| checked.json);
         match checked {
             Ok(text) => {
                 let written: Value = serde_json::from_str(&text).expect("JSON");
                 prop_assert!(validator.is_valid(&written), "{text} under {published}");
                 // A second walk changes nothing.
-                let again = RecordChecker::new(&described, &["v".to_owned()]).record(&text);
+                let again = checker.record(&text).map(|checked| checked.json);
                 prop_assert_eq!(again, Ok(text));
             }
             Err(mismatch) => {
@@ -358,5 +371,72 @@ proptest! {
                 prop_assert!(excused || !validator.is_valid(&record), "{record} under {published}: {mismatch:?}");
             }
         }
+    }
+}
+
+/// What an operation has done is done: an odd value costs itself, and not the answer.
+#[test]
+fn a_result_of_an_operation_passes_as_far_as_it_fits() {
+    let fields = shape(json!([
+        { "key": "n", "type": "number", "nullable": true },
+        { "key": "i", "type": "integer", "nullable": true },
+        { "key": "j", "type": "json", "nullable": true },
+        { "key": "s", "type": "string" },
+    ]))
+    .fields;
+    let columns: Vec<String> = fields.iter().map(|field| field.key.clone()).collect();
+    let checker = RecordChecker::for_fields(&fields, &columns);
+    let deep = format!("{}1{}", "[".repeat(80), "]".repeat(80));
+    for (record, passed, odd) in [
+        (
+            r#"{"n":"x","i":1.5,"j":[],"s":"a"}"#.to_owned(),
+            r#"{"n":null,"i":null,"j":[],"s":"a"}"#,
+            vec!["n", "i"],
+        ),
+        (
+            r#"{"n":{"a":[1]},"i":1234567890123456789,"j":{"id":18446744073709551615},"s":"a"}"#
+                .to_owned(),
+            r#"{"n":null,"i":1234567890123456789,"j":{"id":18446744073709551615},"s":"a"}"#,
+            vec!["n"],
+        ),
+        (
+            r#"{"n":[1],"i":null,"j":{"a":1,"b":2,"a":3},"s":"a"}"#.to_owned(),
+            r#"{"n":null,"i":null,"j":{"a":1,"b":2},"s":"a"}"#,
+            vec!["n", "j"],
+        ),
+        (
+            r#"{"n":-1e400,"i":1,"j":"\ud800","s":"a"}"#.to_owned(),
+            "{\"n\":null,\"i\":1,\"j\":\"\u{fffd}\",\"s\":\"a\"}",
+            vec![""],
+        ),
+    ] {
+        let checked = checker.record(&record).expect("it passes");
+        assert_eq!(checked.json, passed);
+        assert_eq!(
+            checked
+                .odd
+                .iter()
+                .map(|(column, _)| column)
+                .collect::<Vec<_>>(),
+            odd,
+            "{record}"
+        );
+    }
+    let deep = checker
+        .record(&format!(
+            r#"{{"n":1,"i":1,"j":{{"a":{deep},"b":2}},"s":"a"}}"#
+        ))
+        .expect("it passes");
+    assert!(
+        deep.json.contains(r#""b":2"#) && deep.odd.len() == 1,
+        "{deep:?}"
+    );
+    for refused in [
+        r#"{"n":1,"i":1,"j":1,"s":null}"#,
+        r#"{"n":1,"i":1,"j":1}"#,
+        "[]",
+        "{",
+    ] {
+        assert!(checker.record(refused).is_err(), "{refused}");
     }
 }

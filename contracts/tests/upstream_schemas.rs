@@ -545,3 +545,25 @@ fn what_is_listed_twice_is_published_once() {
     let published = tool(&input).expect("a tool").input_schema.value();
     assert_eq!(published["properties"]["kind"]["enum"], json!(["a", "b"]));
 }
+
+/// A server decides what numbers it takes, and how they are rounded is not for us to say.
+#[test]
+fn integers_of_64_bits_are_taken_with_their_digits() {
+    let input = json!({ "type": "object", "properties": { "id": { "type": "integer" } } });
+    let validator = ArgumentValidator::for_tool(&tool(&input).expect("a tool")).expect("a schema");
+    for id in [
+        "1234567890123456789",
+        "-9223372036854775808",
+        "18446744073709551615",
+    ] {
+        let arguments = validator.validate(&format!("{{\"id\":{id}}}")).expect(id);
+        assert_eq!(arguments["id"].to_string(), id);
+    }
+    for (arguments, reason) in [
+        (r#"{"id":99999999999999999999}"#, "out_of_range"),
+        (r#"{"id":"1234567890123456789"}"#, "wrong_type"),
+    ] {
+        let refused = validator.validate(arguments).expect_err(arguments);
+        assert_eq!(refused.errors[0].reason, reason, "{arguments}");
+    }
+}

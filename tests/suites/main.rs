@@ -19,6 +19,7 @@ mod hosts;
 mod identical;
 mod identity;
 mod import;
+mod imported;
 mod install;
 mod items;
 mod large_sheet;

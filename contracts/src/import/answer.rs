@@ -78,22 +78,18 @@ pub(super) fn of<'d>(document: &'d Document, responses: &'d Value) -> Result<Ans
     answer.response = Some(response);
     answer.accept = Some(media.as_str())
         .filter(|media| !media.starts_with("application/json") && !media.contains('*'));
-    // There are answers of another kind too, in which these members are missing.
-    let alone = successes.len() == 1;
     let schema = document.resolved(content.get("schema").unwrap_or(&Value::Null))?;
     answer.is_list = schema.get("type").is_some_and(|kind| kind == "array");
     let (mut members, mut left) = (Vec::new(), SCHEMAS_MAX);
     if members_of(document, schema, 0, &mut left, &mut members)
         && (1..=COLUMNS_MAX).contains(&members.len())
     {
-        for (name, kind, is_certain) in members {
-            let column = if is_certain && alone {
-                json!({ "type": kind })
-            } else {
-                kind.into()
-            };
-            answer.returns.insert(name.to_owned(), column);
-        }
+        // Each may be null, whatever the document says: what a service answers once it has done something must reach its
+        // caller, or it is done again.
+        let columns = members.into_iter();
+        answer
+            .returns
+            .extend(columns.map(|(name, kind)| (name.to_owned(), kind.into())));
     } else {
         let name = if answer.is_list { "items" } else { "result" };
         answer.returns.insert(
@@ -104,14 +100,14 @@ pub(super) fn of<'d>(document: &'d Document, responses: &'d Value) -> Result<Ans
     Ok(answer)
 }
 
-/// Collects name, type, and whether the member is always there. Returns `false` if the members do not say everything, or
+/// Collects name and type. Returns `false` if the members do not say everything, or
 /// if there are more of them and of the parts of `allOf` than are `left` to be looked at.
 fn members_of<'d>(
     document: &'d Document,
     schema: &'d Value,
     depth: usize,
     left: &mut usize,
-    found: &mut Vec<(&'d str, &'static str, bool)>,
+    found: &mut Vec<(&'d str, &'static str)>,
 ) -> bool {
     let Some(members) = schema.as_object().filter(|_| depth < 8) else {
         return false;
@@ -144,7 +140,7 @@ fn members_of<'d>(
             continue;
         }
         if !found.iter().any(|(other, ..)| other == name) {
-            found.push((name, kind(property), false));
+            found.push((name, kind(property)));
         }
     }
     for part in members
@@ -158,42 +154,7 @@ fn members_of<'d>(
             _ => return false,
         }
     }
-    let required = members
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str);
-    let required: Vec<&str> = required.collect();
-    let properties = members.get("properties").and_then(Value::as_object);
-    for (name, kind, is_certain) in found {
-        let property = properties.and_then(|properties| properties.get(*name));
-        let may_be_null =
-            property.is_some_and(|property| document.resolved(property).is_ok_and(is_nullable));
-        // JSON of any kind may be null.
-        *is_certain |=
-            required.contains(name) && !may_be_null && *kind != "json" && property.is_some();
-    }
     true
-}
-
-fn is_nullable(schema: &Value) -> bool {
-    let is_null = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "null");
-    schema.get("nullable") == Some(&Value::Bool(true))
-        || schema
-            .get("type")
-            .and_then(Value::as_array)
-            .is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"))
-        || ["anyOf", "oneOf"].iter().any(|union| {
-            schema
-                .get(*union)
-                .and_then(Value::as_array)
-                .is_some_and(|arms| arms.iter().any(is_null))
-        })
-        || schema
-            .get("enum")
-            .and_then(Value::as_array)
-            .is_some_and(|values| values.contains(&Value::Null))
 }
 
 /// Returns a column's type; nested values are JSON.
@@ -209,7 +170,14 @@ fn kind(schema: &Value) -> &'static str {
     };
     match kinds.as_slice() {
         ["string"] => "string",
-        ["integer"] if schema.get("format").is_some_and(|format| format == "int64") => "json",
+        // With all their digits, as texts.
+        ["integer"]
+            if schema
+                .get("format")
+                .is_some_and(|format| format == "int64" || format == "uint64") =>
+        {
+            "decimal"
+        }
         ["integer"] => "integer",
         ["number"] => "number",
         ["boolean"] => "boolean",

@@ -15,6 +15,7 @@ use crate::{
     json::push_pointer,
     name,
     shape::{self, Effect, Param, Type},
+    validate,
 };
 
 const DESCRIPTION_MAX: usize = 1_500;
@@ -623,9 +624,13 @@ impl<'d> Source<'d> {
             );
             schema = Value::Object(inner);
         }
+        let is_single = is_single(&schema);
+        // A number of a page or a size needs no 64 bits.
+        if position != Place::Query || !pages::is_position(&original) {
+            validate::with_text_form(&mut schema);
+        }
         let field = field_name(&original, taken);
         taken.insert(field.clone());
-        let is_single = is_single(&schema);
         Ok(Some(Parameter {
             field,
             place: position,
@@ -656,7 +661,9 @@ impl<'d> Source<'d> {
         taken: &mut BTreeSet<String>,
         noted: &mut Vec<Refusal>,
     ) -> Result<Parameter, String> {
-        let lifted = schema::lift(self.document, part.schema)?;
+        let mut lifted = schema::lift(self.document, part.schema)?;
+        let style = part.style.filter(|_| !is_single(&lifted.schema));
+        validate::with_text_form(&mut lifted.schema);
         noted.extend(
             lifted
                 .dropped
@@ -668,7 +675,6 @@ impl<'d> Source<'d> {
             false => field_name(part.name, taken),
         };
         taken.insert(field.clone());
-        let style = part.style.filter(|_| !is_single(&lifted.schema));
         Ok(Parameter {
             field,
             original: part.name.to_owned(),

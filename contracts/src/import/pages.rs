@@ -20,6 +20,11 @@ const POSITIONS: &[&str] = &[
 ];
 const SIZES: &[&str] = &["per_page", "page_size", "limit", "size"];
 
+/// Returns `true` for a parameter's name that most likely says which page is asked for, or how long one is.
+pub(super) fn is_position(name: &str) -> bool {
+    POSITIONS.contains(&name) || SIZES.contains(&name)
+}
+
 pub(super) fn of(
     document: &Document,
     operation: &Value,

@@ -7,6 +7,9 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::{Fault, Walk};
 use crate::{json, shape, values};
 
+const TOO_DEEP: &str = "nested too deep";
+const TWICE: &str = "a member is there twice";
+
 /// A column's type, ready for the walk.
 pub(super) struct Type {
     kind: shape::Type,
@@ -78,54 +81,65 @@ pub(super) struct ValueSeed<'c, 'o> {
 }
 
 impl<'c> ValueSeed<'c, '_> {
-    fn mistyped<E: serde::de::Error>(&self, found: &str) -> E {
-        self.walk.fail(Fault::Other(format!(
-            "expected {}, found {found}",
-            self.kind.kind.word()
-        )))
+    fn mistyped<E: serde::de::Error>(self, found: &str) -> Result<(), E> {
+        let reason = format!("expected {}, found {found}", self.kind.kind.word());
+        self.unfit(reason)
     }
 
-    fn refused<E: serde::de::Error>(&self, reason: &str) -> E {
-        self.walk.fail(Fault::Other(format!(
-            "expected {}: {reason}",
-            self.kind.kind.word()
-        )))
+    fn refused<E: serde::de::Error>(self, reason: &str) -> Result<(), E> {
+        let reason = format!("expected {}: {reason}", self.kind.kind.word());
+        self.unfit(reason)
     }
 
-    fn deeper<E: serde::de::Error>(&self) -> Result<usize, E> {
-        match self.depth >= json::DEPTH_MAX {
-            true => Err(self.refused("nested too deep")),
-            false => Ok(self.depth + 1),
+    /// Refuses a value, or passes null in its place.
+    fn unfit<E: serde::de::Error>(self, reason: String) -> Result<(), E> {
+        if !self.passes_null() {
+            return Err(self.walk.fail(Fault::Other(reason)));
         }
+        self.walk.note(reason);
+        self.out.extend_from_slice(b"null");
+        Ok(())
     }
 
-    fn is_text<E: serde::de::Error>(&self, value: &str) -> Result<(), E> {
+    fn passes_null(&self) -> bool {
+        let may_be_null = self.kind.nullable || self.kind.kind == shape::Type::Json;
+        self.walk.is_lenient && may_be_null
+    }
+
+    fn is_too_deep(&self) -> bool {
+        self.depth >= json::DEPTH_MAX
+    }
+
+    /// Returns why a text does not fit.
+    fn fault_of(&self, value: &str) -> Option<String> {
         use shape::Type as T;
+        let word = self.kind.kind.word();
         match self.kind.kind {
             T::String | T::Decimal | T::Date | T::Datetime | T::Json => {
-                match values::is_text_of(self.kind.kind, value) {
-                    true => Ok(()),
-                    false => Err(self.refused("a text of another form")),
-                }
+                let fits = values::is_text_of(self.kind.kind, value);
+                (!fits).then(|| format!("expected {word}: a text of another form"))
             }
-            _ => Err(self.mistyped("a text")),
+            _ => Some(format!("expected {word}, found a text")),
         }
     }
 
     fn integer<E: serde::de::Error>(self, number: i128) -> Result<(), E> {
         match self.kind.kind {
-            shape::Type::Integer | shape::Type::Json if is_safe(number) => {
+            // JSON is passed on with its digits, and so are integers of an operation.
+            shape::Type::Integer | shape::Type::Json
+                if is_safe(number)
+                    || self.kind.kind == shape::Type::Json
+                    || self.walk.is_lenient =>
+            {
                 self.out.extend_from_slice(number.to_string().as_bytes());
                 Ok(())
             }
-            shape::Type::Integer | shape::Type::Json => {
-                Err(self.refused("an integer outside ±(2^53−1)"))
-            }
+            shape::Type::Integer => self.refused("an integer outside ±(2^53−1)"),
             shape::Type::Number => {
                 write_number(self.out, number as f64);
                 Ok(())
             }
-            _ => Err(self.mistyped("a number")),
+            _ => self.mistyped("a number"),
         }
     }
 }
@@ -151,7 +165,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
                 self.out.extend_from_slice(b"null");
                 Ok(())
             }
-            false => Err(self.refused("found null")),
+            false => self.refused("found null"),
         }
     }
 
@@ -162,7 +176,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
                     .extend_from_slice(if value { b"true" } else { b"false" });
                 Ok(())
             }
-            _ => Err(self.mistyped("a boolean")),
+            _ => self.mistyped("a boolean"),
         }
     }
 
@@ -176,34 +190,40 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
         match self.kind.kind {
-            shape::Type::Number => match write_number(self.out, value) {
-                true => Ok(()),
-                false => Err(self.refused("a number that is not finite")),
-            },
-            shape::Type::Json | shape::Type::Integer if value.fract() == 0.0 => {
-                match value.abs() <= json::INTEGER_MAX as f64 {
-                    true => self.integer(value as i128),
-                    false => Err(self.refused("an integer outside ±(2^53−1)")),
+            shape::Type::Json | shape::Type::Integer
+                if value.fract() == 0.0 && value.abs() <= json::INTEGER_MAX as f64 =>
+            {
+                self.integer(value as i128)
+            }
+            shape::Type::Integer if value.fract() != 0.0 => {
+                self.refused("a number with a fraction")
+            }
+            shape::Type::Integer if !self.walk.is_lenient => {
+                self.refused("an integer outside ±(2^53−1)")
+            }
+            shape::Type::Number | shape::Type::Json | shape::Type::Integer => {
+                match write_number(self.out, value) {
+                    true => Ok(()),
+                    false => self.refused("a number that is not finite"),
                 }
             }
-            shape::Type::Json => match write_number(self.out, value) {
-                true => Ok(()),
-                false => Err(self.refused("a number that is not finite")),
-            },
-            shape::Type::Integer => Err(self.refused("a number with a fraction")),
-            _ => Err(self.mistyped("a number")),
+            _ => self.mistyped("a number"),
         }
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
-        self.is_text(value)?;
+        if let Some(fault) = self.fault_of(value) {
+            return self.unfit(fault);
+        }
         write_text(self.out, value);
         Ok(())
     }
 
     /// Takes a borrowed text. It is lent only if the JSON has no escape in it: then it is in its one form already.
     fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<(), E> {
-        self.is_text(value)?;
+        if let Some(fault) = self.fault_of(value) {
+            return self.unfit(fault);
+        }
         self.out.push(b'"');
         self.out.extend_from_slice(value.as_bytes());
         self.out.push(b'"');
@@ -211,10 +231,17 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        if !matches!(self.kind.kind, shape::Type::List | shape::Type::Json) {
-            return Err(self.mistyped("a list"));
+        let fits = matches!(self.kind.kind, shape::Type::List | shape::Type::Json);
+        if !fits || self.is_too_deep() {
+            if self.passes_null() {
+                while access.next_element::<IgnoredAny>()?.is_some() {}
+            }
+            return match fits {
+                true => self.refused(TOO_DEEP),
+                false => self.mistyped("a list"),
+            };
         }
-        let depth = self.deeper()?;
+        let depth = self.depth + 1;
         let anything = Type::anything();
         let kind = self.kind.items.as_deref().unwrap_or(&anything);
         let (walk, out) = (self.walk, self.out);
@@ -243,11 +270,20 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        let fits = matches!(self.kind.kind, shape::Type::Record | shape::Type::Json);
+        if !fits || self.is_too_deep() {
+            if self.passes_null() {
+                while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            }
+            return match fits {
+                true => self.refused(TOO_DEEP),
+                false => self.mistyped("an object"),
+            };
+        }
         match self.kind.kind {
             shape::Type::Record if !self.kind.members.is_empty() => self.record(access),
-            shape::Type::Record | shape::Type::Json => self.any_object(access),
-            _ => Err(self.mistyped("an object")),
+            _ => self.any_object(access),
         }
     }
 }
@@ -255,7 +291,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
 impl ValueSeed<'_, '_> {
     /// Writes a nested record's own members, in their order. A member that is absent is null if it may be.
     fn record<'de, A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        let depth = self.deeper()?;
+        let depth = self.depth + 1;
         let members = &self.kind.members;
         let mut found: Vec<Option<Vec<u8>>> = vec![None; members.len()];
         let mut others = HashSet::new();
@@ -280,7 +316,7 @@ impl ValueSeed<'_, '_> {
                 }
             };
             if twice {
-                let fault = self.refused("a member is there twice");
+                let fault = self.walk.fail(Fault::Other(TWICE.to_owned()));
                 return self.walk.at(Err(fault), || key.to_string());
             }
         }
@@ -296,7 +332,9 @@ impl ValueSeed<'_, '_> {
                     self.out.extend_from_slice(b"null")
                 }
                 None => {
-                    let fault = self.refused("a member is missing");
+                    let missing =
+                        format!("expected {}: a member is missing", self.kind.kind.word());
+                    let fault = self.walk.fail(Fault::Other(missing));
                     return self.walk.at(Err(fault), || name.clone());
                 }
             }
@@ -306,11 +344,20 @@ impl ValueSeed<'_, '_> {
     }
 
     fn any_object<'de, A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        let depth = self.deeper()?;
+        let depth = self.depth + 1;
         let anything = Type::anything();
         let mut seen = HashSet::new();
         self.out.push(b'{');
         while let Some(key) = access.next_key::<String>()? {
+            if seen.contains(&key) {
+                if !self.walk.is_lenient {
+                    let fault = self.walk.fail(Fault::Other(TWICE.to_owned()));
+                    return self.walk.at(Err(fault), || key);
+                }
+                self.walk.note(TWICE.to_owned());
+                access.next_value::<IgnoredAny>()?;
+                continue;
+            }
             if !seen.is_empty() {
                 self.out.push(b',');
             }
@@ -323,10 +370,6 @@ impl ValueSeed<'_, '_> {
                 depth,
             };
             self.walk.at(access.next_value_seed(seed), || key.clone())?;
-            if seen.contains(&key) {
-                let fault = self.refused("a member is there twice");
-                return self.walk.at(Err(fault), || key);
-            }
             seen.insert(key);
         }
         self.out.push(b'}');

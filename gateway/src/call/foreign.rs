@@ -9,7 +9,10 @@ use std::{
 use serde_json::{Map, Value, json as object, value::RawValue};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use weir_contracts::{json, uri};
+use weir_contracts::{
+    json::{self, JsonError},
+    uri,
+};
 use weir_plugin_host::CallEvents;
 use weir_upstream::{
     Answering, Asked, CallFailure, CallerRequest, Kind, Listener, Question, Refusal, Upstream,
@@ -431,7 +434,7 @@ impl Listener for Hearing {
 
     fn log(&self, level: &str, logger: &str, data: &RawValue) {
         if let Some(events) = &self.events
-            && let Ok(data) = json::read(data.get())
+            && let Ok((data, _)) = json::read_answer(data.get())
         {
             let logger: String = logger
                 .chars()
@@ -447,7 +450,7 @@ impl Listener for Hearing {
         let params = question
             .params
             .as_deref()
-            .and_then(|params| json::read(params.get()).ok());
+            .and_then(|params| json::read_wide(params.get()).ok());
         let can = asking::can_answer(
             self.capabilities.as_deref(),
             &question.method,
@@ -614,7 +617,7 @@ pub(super) fn shape(
             error
         }
     };
-    let members = members(answer.result.get()).map_err(unknown)?;
+    let (members, odd) = read_members(answer.result.get()).map_err(unknown)?;
     match members.get("resultType").and_then(Value::as_str) {
         None | Some("complete") => {}
         Some("input_required") => {
@@ -638,7 +641,7 @@ pub(super) fn shape(
             )));
         }
     }
-    let result = complete(tool, foreign, members).map_err(unknown)?;
+    let result = complete(tool, foreign, members, &odd).map_err(unknown)?;
     if result.is_error {
         return Err(CallError::foreign(result));
     }
@@ -668,8 +671,13 @@ pub(super) fn input_required(
 }
 
 pub(super) fn members(answer: &str) -> Result<Map<String, Value>, CallError> {
-    match json::read(answer) {
-        Ok(Value::Object(members)) => Ok(members),
+    read_members(answer).map(|(members, _)| members)
+}
+
+/// Reads an answer, with the digits of its numbers, and what of it could not be read as it was.
+fn read_members(answer: &str) -> Result<(Map<String, Value>, Vec<JsonError>), CallError> {
+    match json::read_answer(answer) {
+        Ok((Value::Object(members), odd)) => Ok((members, odd)),
         Ok(_) => Err(mismatch("the result is no object".to_owned())),
         Err(error) => Err(mismatch(format!("{} at {}", error.message, error.path))),
     }
@@ -679,6 +687,7 @@ fn complete(
     tool: &CatalogueTool,
     foreign: &ForeignTool,
     mut members: Map<String, Value>,
+    odd: &[JsonError],
 ) -> Result<ToolResult, CallError> {
     if foreign.publishes_uris {
         uri::publish_uris(&tool.contract, &mut members);
@@ -697,6 +706,9 @@ fn complete(
     if let Some(structured) = structured.as_deref().filter(|_| !has_text) {
         content.insert(0, blocks::text(structured));
     }
+    if !odd.is_empty() {
+        content.push(blocks::text(&not_passed_on(odd)));
+    }
     let content = Content::Blocks(Value::Array(content).to_string());
     let mut result = ToolResult::of(content, structured, is_error);
     if let Some(Value::Object(meta)) = members.shift_remove("_meta") {
@@ -705,6 +717,20 @@ fn complete(
             .extend(theirs(meta).map(|(name, value)| (name.into(), value.to_string())));
     }
     Ok(result)
+}
+
+/// Says which parts of an answer are others than the server wrote.
+fn not_passed_on(odd: &[JsonError]) -> String {
+    const SHOWN_MAX: usize = 5;
+    let one = |odd: &JsonError| match odd.path.is_empty() {
+        true => odd.message.clone(),
+        false => format!("{} at {}", odd.message, odd.path),
+    };
+    let shown: Vec<String> = odd.iter().take(SHOWN_MAX).map(one).collect();
+    format!(
+        "Not passed on as the server answered it: {}.",
+        shown.join("; ")
+    )
 }
 
 /// Returns the members of `_meta` that are passed on.

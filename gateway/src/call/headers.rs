@@ -18,7 +18,7 @@ pub(super) fn check(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(
         return Ok(());
     };
     // What cannot be read is told with all else that is wrong with the arguments.
-    let Ok(arguments) = json::read(request.arguments.unwrap_or("{}")) else {
+    let Ok(arguments) = json::read_wide(request.arguments.unwrap_or("{}")) else {
         return Ok(());
     };
     let listed = request.snapshot.catalogue.mirrored(request.endpoint, tool);

@@ -139,22 +139,44 @@ fn list(
 /// Checks the answer of a write, which has run: an answer that does not conform cannot undo it, and the agent must
 /// know.
 fn written(bound: &BoundCollection, record: &str) -> Result<ToolResult, CallError> {
-    let record = bound
+    let checked = bound
         .records
         .record(record)
         .map_err(|found| mismatch(found, None).outcome(WriteOutcome::Unknown))?;
+    let record = checked.json;
     let (status, said) = match bound.published.verb {
         Verb::Create => ("created", "Created one record."),
         Verb::Update => ("updated", "Updated one record."),
         Verb::Delete => ("deleted", "Deleted one record."),
         Verb::Lookup | Verb::List | Verb::Call => ("done", "Done."),
     };
-    let sentence = sentence(bound, &record).unwrap_or_else(|| said.to_owned());
+    let mut sentence = sentence(bound, &record).unwrap_or_else(|| said.to_owned());
+    if !checked.odd.is_empty() {
+        sentence.push_str(&not_passed_on(&checked.odd));
+    }
     Ok(result(
         bound,
         sentence,
         format!("{{\"status\":\"{status}\",\"record\":{record}}}"),
     ))
+}
+
+/// Says which parts of an answer are null or left out.
+fn not_passed_on(odd: &[(String, String)]) -> String {
+    const SHOWN_MAX: usize = 5;
+    let one = |(column, reason): &(String, String)| match column.is_empty() {
+        true => reason.clone(),
+        false => format!("in `{column}`, {reason}"),
+    };
+    let shown: Vec<String> = odd.iter().take(SHOWN_MAX).map(one).collect();
+    let more = match odd.len().saturating_sub(SHOWN_MAX) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!(
+        " Not passed on as the source answered it: {}{more}.",
+        shown.join("; ")
+    )
 }
 
 /// Returns the key of one record of an answer, such as `` `id` 7 ``, if it may leave: whoever mends the source has to find

@@ -136,7 +136,9 @@ pub(super) fn arguments(
 }
 
 fn object(flag: &str, text: &str) -> anyhow::Result<Map<String, Value>> {
-    match weir_contracts::json::read(text).map_err(|error| anyhow::anyhow!("{flag}: {error}"))? {
+    match weir_contracts::json::read_wide(text)
+        .map_err(|error| anyhow::anyhow!("{flag}: {error}"))?
+    {
         Value::Object(whole) => Ok(whole),
         _ => anyhow::bail!("{flag}: must be a JSON object"),
     }
@@ -313,7 +315,7 @@ fn value(property: &Value, texts: &[&str]) -> Value {
         &texts[texts.len().saturating_sub(1)..]
     };
     match (takes_many, texts) {
-        (true, [list]) => match weir_contracts::json::read(list) {
+        (true, [list]) => match weir_contracts::json::read_wide(list) {
             Ok(list @ Value::Array(_)) => list,
             _ => text::value(property, texts),
         },

@@ -123,14 +123,14 @@ fn filled(
     let is_json = !operation.content_type.starts_with(FORM);
     let is_null_meant = |param: &Param| match param.place {
         Place::WholeBody => true,
-        Place::Body => is_json && param.required,
+        Place::Body => is_json,
         _ => false,
     };
     for (name, param) in &operation.params {
         has_body |= matches!(param.place, Place::Body);
         let value = match given.get(name) {
-            // A whole body may be null, and a member that has to be there. Elsewhere many clients send null for what
-            // nobody set.
+            // JSON may hold null, and where the tool's schema has no null for an argument, none arrives here. Outside JSON
+            // there is no null.
             Some(value) if !value.is_null() || is_null_meant(param) => value,
             _ if param.required => {
                 return Err(

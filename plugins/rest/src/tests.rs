@@ -641,8 +641,8 @@ fn operations_send_what_a_document_asks_for() {
     gone(patch, json!({"a": null, "b": null}), "{}", "").unwrap();
     assert_eq!(
         http::sent()[0].body.as_deref(),
-        Some(br#"{"b":null}"#.as_slice()),
-        "nobody set the other one"
+        Some(br#"{"a":null,"b":null}"#.as_slice()),
+        "a null that arrives here is meant"
     );
 
     let select = json!({"method": "PUT", "path": "/sel ect/{days}", "params": {

@@ -1,0 +1,116 @@
+//! Looks at the text of a document, where the reader of numbers and strings has no way to go on.
+
+/// Digits of the largest integer of 64 bits.
+const DIGITS_MIN: usize = 19;
+
+/// Returns `true` if an integer is written with all its digits and takes more than 64 bits.
+pub(super) fn has_long_integer(text: &str) -> bool {
+    let is_long = |number: &str| {
+        number.len() >= DIGITS_MIN
+            && !number.contains(['.', 'e', 'E'])
+            && number.parse::<i64>().is_err()
+            && number.parse::<u64>().is_err()
+    };
+    Tokens(text).any(|token| matches!(token, Token::Number(number) if is_long(number)))
+}
+
+/// Writes numbers that are not finite as null, and lone surrogates as U+FFFD; `None` if there are none.
+pub(super) fn mended(text: &str) -> Option<String> {
+    let is_infinite = |number: &str| number.parse::<f64>().is_ok_and(f64::is_infinite);
+    let mut out = String::with_capacity(text.len());
+    let mut is_mended = false;
+    for token in Tokens(text) {
+        match token {
+            Token::Number(number) if is_infinite(number) => {
+                out.push_str("null");
+                is_mended = true;
+            }
+            Token::String(string) => is_mended |= push_whole(string, &mut out),
+            Token::Number(text) | Token::Other(text) => out.push_str(text),
+        }
+    }
+    is_mended.then_some(out)
+}
+
+/// Appends a JSON string, and returns `true` if it held half a pair of surrogates.
+fn push_whole(string: &str, out: &mut String) -> bool {
+    let (mut rest, mut is_mended) = (string, false);
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let unit = |at: usize| {
+            let digits = escape.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+            u32::from_str_radix(digits, 16).ok()
+        };
+        let (length, is_half) = match (unit(0), unit(6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (12, false),
+            (Some(0xd800..=0xdfff), _) => (6, true),
+            _ => (2, false),
+        };
+        match is_half {
+            true => out.push('\u{fffd}'),
+            false => out.push_str(escape.get(..length).unwrap_or(escape)),
+        }
+        is_mended |= is_half;
+        rest = escape.get(length..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    is_mended
+}
+
+enum Token<'t> {
+    /// With its quotation marks.
+    String(&'t str),
+    Number(&'t str),
+    Other(&'t str),
+}
+
+/// Cuts a text where its strings and numbers begin and end. It need not be JSON.
+struct Tokens<'t>(&'t str);
+
+impl<'t> Iterator for Tokens<'t> {
+    type Item = Token<'t>;
+
+    fn next(&mut self) -> Option<Token<'t>> {
+        let begins_number = |byte: u8| byte == b'-' || byte.is_ascii_digit();
+        let bytes = self.0.as_bytes();
+        let first = *bytes.first()?;
+        let end = |ends: &dyn Fn(u8) -> bool| {
+            bytes
+                .iter()
+                .position(|byte| ends(*byte))
+                .unwrap_or(bytes.len())
+        };
+        let make: fn(&'t str) -> Token<'t>;
+        let length = match first {
+            b'"' => {
+                make = Token::String;
+                string_length(bytes)
+            }
+            first if begins_number(first) => {
+                make = Token::Number;
+                end(&|byte| !byte.is_ascii_digit() && !b"+-.eE".contains(&byte))
+            }
+            _ => {
+                make = Token::Other;
+                end(&|byte| byte == b'"' || begins_number(byte))
+            }
+        };
+        let (token, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Some(make(token))
+    }
+}
+
+/// Returns the length of the string that a text begins with, or all of it if the string does not end.
+fn string_length(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}

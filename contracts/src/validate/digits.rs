@@ -1,0 +1,166 @@
+//! Integers of 64 bits that are given as texts of their digits.
+//!
+//! JavaScript reads a number beyond 2^53−1 as another one. Where the document of a service says that an integer has 64 bits,
+//! its tool is published with a second form, a text of digits ([`with_text_form`]), which becomes a number again before
+//! the service is asked ([`to_numbers`]).
+
+use serde_json::{Map, Value, json};
+
+use super::schema;
+use crate::{json, schema::inside};
+
+/// Digits of the largest integers of 64 bits, with and without a sign.
+const SIGNED: &str = "^-?[0-9]{1,19}$";
+const UNSIGNED: &str = "^[0-9]{1,20}$";
+/// Keywords that stay outside of the two forms, where clients look for them.
+const TEXTS: [&str; 5] = ["title", "description", "default", "examples", "deprecated"];
+
+/// Gives each integer of 64 bits in a schema its second form, unless its bounds are within ±(2^53−1).
+pub(crate) fn with_text_form(schema: &mut Value) {
+    let Value::Object(members) = schema else {
+        return;
+    };
+    inside::each_inside_mut(members, &mut with_text_form);
+    let Some(pattern) = pattern(members) else {
+        return;
+    };
+    let mut outer = Map::new();
+    for text in TEXTS {
+        outer.extend(
+            members
+                .shift_remove(text)
+                .map(|value| (text.to_owned(), value)),
+        );
+    }
+    members.shift_remove("format");
+    let number = std::mem::take(members);
+    let text = json!({ "type": "string", "pattern": pattern });
+    members.insert("anyOf".to_owned(), json!([number, text]));
+    members.extend(outer);
+}
+
+fn pattern(schema: &Map<String, Value>) -> Option<&'static str> {
+    let is_integer = schema.get("type").is_some_and(|kind| kind == "integer");
+    let pattern = match schema.get("format")?.as_str()? {
+        "int64" => SIGNED,
+        "uint64" => UNSIGNED,
+        _ => return None,
+    };
+    let bound = |names: [&str; 2]| names.iter().find_map(|name| schema.get(*name)?.as_f64());
+    let least = bound(["minimum", "exclusiveMinimum"]).or((pattern == UNSIGNED).then_some(0.0));
+    let most = bound(["maximum", "exclusiveMaximum"]);
+    let safe = json::INTEGER_MAX as f64;
+    let is_small =
+        least.is_some_and(|least| least >= -safe) && most.is_some_and(|most| most <= safe);
+    let is_listed = schema.contains_key("enum") || schema.contains_key("const");
+    (is_integer && !is_small && !is_listed).then_some(pattern)
+}
+
+/// Returns `true` if some integer in the schema has the second form.
+pub(super) fn are_in(schema: &Value) -> bool {
+    let Value::Object(members) = schema else {
+        return false;
+    };
+    let mut found = has_text_form(members);
+    inside::each_inside(members, &mut |inner| found = found || are_in(inner));
+    found
+}
+
+fn has_text_form(schema: &Map<String, Value>) -> bool {
+    let arms = schema.get("anyOf").and_then(Value::as_array);
+    let arms = arms.map(Vec::as_slice).unwrap_or_default();
+    let of_type = |word: &str, arm: &Value| arm.get("type").is_some_and(|kind| kind == word);
+    let is_digits = |arm: &Value| {
+        let pattern = arm.get("pattern").and_then(Value::as_str);
+        of_type("string", arm) && matches!(pattern, Some(SIGNED | UNSIGNED))
+    };
+    arms.iter().any(|arm| of_type("integer", arm)) && arms.iter().any(is_digits)
+}
+
+/// Turns the texts into numbers where the schema has both forms; `true` if there was one.
+pub(super) fn to_numbers(root: &Value, value: &mut Value) -> bool {
+    within(root, root, value, 0)
+}
+
+fn within(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool {
+    let Some(schema) = schema::resolve(root, schema).filter(|_| depth <= 2 * json::DEPTH_MAX)
+    else {
+        return false;
+    };
+    let Value::Object(rules) = schema else {
+        return false;
+    };
+    if has_text_form(rules) {
+        let number = value.as_str().and_then(number);
+        return number.map(|number| *value = number).is_some();
+    }
+    let mut found = false;
+    match value {
+        Value::Object(members) => {
+            let properties = rules.get("properties");
+            let others = rules.get("additionalProperties");
+            for (name, member) in members {
+                let own = properties.and_then(|all| all.get(name)).or(others);
+                found |= own.is_some_and(|own| within(root, own, member, depth + 1));
+            }
+        }
+        Value::Array(items) => {
+            let of = rules.get("items");
+            for item in items {
+                found |= of.is_some_and(|of| within(root, of, item, depth + 1));
+            }
+        }
+        _ => {}
+    }
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let arms = rules.get(keyword).and_then(Value::as_array);
+        for arm in arms.into_iter().flatten() {
+            found |= within(root, arm, value, depth + 1);
+        }
+    }
+    found
+}
+
+fn number(digits: &str) -> Option<Value> {
+    let signed = digits.parse::<i64>().map(Value::from);
+    signed
+        .or_else(|_| digits.parse::<u64>().map(Value::from))
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_of_64_bits_have_two_forms() {
+        let mut schema = json!({
+            "type": "object",
+            "properties": {
+                "id": { "type": "integer", "format": "int64", "minimum": 1, "description": "The id." },
+                "ids": { "type": "array", "items": { "type": "integer", "format": "uint64" } },
+                "few": { "type": "integer", "format": "int64", "minimum": 0, "maximum": 100 },
+                "name": { "type": "string", "format": "int64" },
+                "inner": { "anyOf": [{ "$ref": "#/$defs/Inner" }, { "type": "null" }] },
+            },
+            "$defs": { "Inner": { "properties": { "n": { "type": "integer", "format": "int64" } } } },
+        });
+        let before = schema.clone();
+        with_text_form(&mut schema);
+        let id = json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "string", "pattern": SIGNED }], "description": "The id." });
+        assert_eq!(schema["properties"]["id"], id);
+        for same in ["few", "name"] {
+            assert_eq!(schema["properties"][same], before["properties"][same]);
+        }
+        assert!(are_in(&schema) && !are_in(&before));
+        let mut value = json!({
+            "id": "1234567890123456789", "ids": ["18446744073709551615", 7], "few": "3", "name": "12", "inner": { "n": "-9" },
+        });
+        assert!(to_numbers(&schema, &mut value));
+        let numbers = json!({
+            "id": 1234567890123456789_i64, "ids": [u64::MAX, 7], "few": "3", "name": "12", "inner": { "n": -9 },
+        });
+        assert_eq!(value, numbers);
+        assert!(!to_numbers(&schema, &mut json!({ "id": 5 })));
+    }
+}

@@ -1,0 +1,170 @@
+//! Operations of an imported document, at a service that says what it was sent and answers what its document does not say.
+
+use axum::{
+    Json, Router,
+    extract::Path,
+    http::{HeaderMap, Method, StatusCode, Uri},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use serde_json::{Value, json};
+use weir_tests::{House, Modern, strangers::hostile};
+
+use crate::upstreams::{listed, trusted};
+
+const DOCUMENT: &str = r#"
+openapi: 3.1.0
+info: { title: Echo, version: "1" }
+servers: [ { url: "http://127.0.0.1:1" } ]
+paths:
+  /pets/{id}:
+    patch:
+      operationId: change_pet
+      summary: Changes a pet.
+      parameters: [ { name: id, in: path, required: true, schema: { type: integer, format: int64 } } ]
+      requestBody: { content: { application/json: { schema: { type: object, properties: {
+        note: { type: [string, "null"] }, owner: { type: integer, format: int64 }, name: { type: string } } } } } }
+      responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } }
+  /odd:
+    post:
+      operationId: add_odd
+      summary: Answers other values than it says.
+      responses: { "201": { description: ok, content: { application/json: { schema: { type: object, required: [id, name, count], properties: {
+        id: { type: integer, format: int64 }, name: { type: string }, count: { type: integer }, deep: { type: object } } } } } } }
+  /select/{days}:
+    put:
+      operationId: select_days
+      summary: Selects days.
+      parameters:
+        - { name: days, in: path, required: true, schema: { type: array, items: { type: string } } }
+        - { name: ids, in: query, explode: false, schema: { type: array, items: { type: string } } }
+      responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } }
+  "/sp ace/ü":
+    get: { operationId: odd_path, summary: Has an odd path., responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } } }
+  /bom:
+    get: { operationId: with_mark, summary: Begins with a mark., responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } } }
+"#;
+
+async fn echo(
+    Path(path): Path<String>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: String,
+) -> Response {
+    let json = [("content-type", "application/json")];
+    if path == "odd" {
+        let odd = r#"{"id": 1234567890123456789, "name": null, "count": "many", "deep": {"a": [{"id": 18446744073709551615}], "b": 1, "b": 2}}"#;
+        return (StatusCode::CREATED, json, odd).into_response();
+    }
+    if path == "bom" {
+        return (json, "\u{feff}{\"n\": 1}").into_response();
+    }
+    let traces: Vec<_> = headers
+        .get_all("x-trace")
+        .iter()
+        .map(|value| value.to_str().unwrap_or_default())
+        .collect();
+    Json(json!({ "method": method.as_str(), "path": uri.to_string(), "body": body, "traces": traces })).into_response()
+}
+
+async fn gateway() -> (House, weir_tests::Gateway) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
+    let address = listener
+        .local_addr()
+        .expect("a bound socket has an address");
+    let app = Router::new().route("/{*path}", any(echo));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let house = House::new().file("api.yaml", DOCUMENT);
+    let (_, contract, _) =
+        crate::import::weir(&house, &["import", "openapi", "api.yaml", "--name", "echo"]);
+    let house = house.file("contracts/echo.yaml", contract).config(&format!(
+        "[connections.echo]\nkind = \"http\"\nbase_url = \"http://{address}\"\nwrite = true\n[plugins.rest.grants]\necho = \"write\""
+    ));
+    let gateway = house.serve();
+    (house, gateway)
+}
+
+/// Returns what the service says that it was sent.
+async fn sent(client: &Modern, tool: &str, arguments: Value) -> Value {
+    let result = client.call(tool, arguments).await;
+    assert_eq!(result["isError"], false, "{tool}: {result}");
+    result["structuredContent"]["record"]["result"].clone()
+}
+
+#[tokio::test]
+async fn a_service_is_sent_what_its_document_asks_for() {
+    let (_house, gateway) = gateway().await;
+    let client = Modern::new(gateway.url());
+    for id in [
+        json!(1_234_567_890_123_456_789_i64),
+        json!("1234567890123456789"),
+    ] {
+        let arguments = json!({ "id": id, "note": null, "owner": id, "name": null });
+        let sent = sent(&client, "change_pet", arguments).await;
+        assert_eq!(sent["path"], "/pets/1234567890123456789", "{id}");
+        // Null is a value where the document says so; where it does not, many clients send it for what is not set.
+        assert_eq!(
+            sent["body"], r#"{"note":null,"owner":1234567890123456789}"#,
+            "{id}"
+        );
+    }
+    let refused = client.call("change_pet", json!({ "id": "many" })).await;
+    assert_eq!(
+        refused["structuredContent"]["code"], "invalid_arguments",
+        "{refused}"
+    );
+    let days = json!({ "days": ["a,b", "c"], "ids": ["x,y", "z"] });
+    let sent_days = sent(&client, "select_days", days).await;
+    assert_eq!(sent_days["path"], "/select/a%2Cb,c?ids=x%2Cy,z");
+    assert_eq!(
+        sent(&client, "odd_path", json!({})).await["path"],
+        "/sp%20ace/%C3%BC"
+    );
+    assert_eq!(
+        sent(&client, "with_mark", json!({})).await,
+        json!({ "n": 1 })
+    );
+}
+
+/// The POST was done: what its answer has beside what does not fit must come through.
+#[tokio::test]
+async fn an_odd_member_does_not_cost_an_answer() {
+    let (_house, gateway) = gateway().await;
+    let client = Modern::new(gateway.url());
+    let result = client.call("add_odd", json!({})).await;
+    assert_eq!(result["isError"], false, "{result}");
+    let record = json!({
+        "id": "1234567890123456789", "name": null, "count": null, "deep": { "a": [{ "id": u64::MAX }], "b": 1 },
+    });
+    assert_eq!(result["structuredContent"]["record"], record);
+    let text = result["content"][0]["text"].as_str().expect("a text");
+    assert!(
+        text.contains("`count`") && text.contains("`deep`"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn digits_go_to_a_server_and_come_back_as_they_are() {
+    let house = House::new().config(&trusted("bad", &hostile(&["odd"])));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "bad_odd").await;
+    let echoed = client
+        .call("bad_echo", json!({ "id": 1_234_567_890_123_456_789_i64 }))
+        .await;
+    assert!(
+        echoed["content"][0]["text"]
+            .to_string()
+            .contains("1234567890123456789"),
+        "{echoed}"
+    );
+    let odd = client.call("bad_odd", json!({})).await;
+    let structured = json!({ "id": 1_234_567_890_123_456_789_i64, "twice": 2, "large": null, "half": "\u{fffd}" });
+    assert_eq!(odd["structuredContent"], structured, "{odd}");
+    let said = odd["content"][0]["text"].as_str().expect("a text");
+    assert!(said.contains("/structuredContent/twice"), "{said}");
+}
