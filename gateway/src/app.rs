@@ -10,6 +10,7 @@ use weir_contracts::Problem;
 use weir_plugin_host::{BuiltIn, Host, HostConfig, Libraries};
 use weir_state::State;
 use weir_upstream::Upstreams;
+use weir_watch::Watcher;
 
 use crate::{
     admin,
@@ -243,25 +244,33 @@ impl App {
 
     /// Follows plugins, counts refusals, and, where contracts come from files, those, while the process serves.
     pub fn watch(&self, files: bool) {
-        tokio::spawn(follow(self.gateway.clone(), self.state.clone()));
-        tokio::spawn(registry::impact::keep(
-            self.gateway.clone(),
-            self.state.clone(),
-        ));
-        tokio::spawn(count_refusals(self.gateway.clone()));
-        let (host, gateway) = (self.gateway.host().clone(), self.gateway.clone());
-        tokio::spawn(async move { host.watch(move |report| gateway.note_plugin(&report)).await });
-        let host = self.gateway.host().clone();
+        let (gateway, state) = (&self.gateway, &self.state);
+        tokio::spawn(take_over_keys(gateway.clone(), state.clone()));
+        tokio::spawn(registry::impact::keep(gateway.clone(), state.clone()));
+        tokio::spawn(count_refusals(gateway.clone()));
+        let host = gateway.host().clone();
         tokio::spawn(async move { host.work_later().await });
         if files {
             let registry = self.registry.clone();
-            tokio::spawn(async move { registry.watch().await });
-            let registry = self.registry.clone();
             tokio::spawn(async move { registry.watch_sources().await });
-            tokio::spawn(self.registry.clone().watch_upstreams());
-            let upstreams = self.gateway.upstreams().clone();
+            let upstreams = gateway.upstreams().clone();
             tokio::spawn(async move { upstreams.sweep().await });
         }
+        let (gateway, state, registry) = (gateway.clone(), state.clone(), self.registry.clone());
+        tokio::spawn(async move {
+            let watcher = Watcher::start(&gateway.config().folders.state).await;
+            if files {
+                let (registry, watcher) = (registry.clone(), watcher.clone());
+                tokio::spawn(async move { registry.watch(&watcher).await });
+            }
+            if files {
+                tokio::spawn(registry.watch_upstreams(watcher.clone()));
+            }
+            let host = gateway.host().clone();
+            let report = move |report| gateway.note_plugin(&report);
+            tokio::spawn(host.watch(watcher.clone(), report));
+            state.follow(&watcher).await;
+        });
     }
 }
 
@@ -279,18 +288,19 @@ impl AdminServer {
     }
 }
 
-/// The time within which other processes' changes of keys are taken over, with that of reading them: a revoked key
-/// works nowhere 50 ms later.
-const KEYS_INTERVAL: Duration = Duration::from_millis(20);
+/// The pause after keys could not be read.
+const KEYS_RETRY: Duration = Duration::from_millis(250);
 
 /// Takes over keys that any process made or revoked.
-async fn follow(gateway: Arc<Gateway>, state: Arc<State>) {
+async fn take_over_keys(gateway: Arc<Gateway>, state: Arc<State>) {
+    let mut changes = state.changes();
     loop {
         if let Err(error) = gateway.identities().take_over(&state).await {
             tracing::error!(%error, "the state cannot be read: keys stay as they were");
-            tokio::time::sleep(Duration::from_millis(250)).await;
+            tokio::time::sleep(KEYS_RETRY).await;
+        } else if changes.changed().await.is_err() {
+            return;
         }
-        tokio::time::sleep(KEYS_INTERVAL).await;
     }
 }
 
@@ -299,6 +309,7 @@ const REFUSALS_INTERVAL: Duration = Duration::from_secs(1);
 
 async fn count_refusals(gateway: Arc<Gateway>) {
     loop {
+        gateway.audit().unrecorded_refusals().await;
         tokio::time::sleep(REFUSALS_INTERVAL).await;
         gateway.audit().count_refusals();
     }

@@ -4,7 +4,10 @@
 //! [`weir_contracts::impact`]: no text, no free number), counted by day. Counts wait in memory and are written down
 //! every few seconds; a process that is killed loses those of its last seconds, which no receipt speaks of.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
 
 use dashmap::DashMap;
 use weir_contracts::impact::Profile;
@@ -20,6 +23,8 @@ const DAY_MS: i64 = 24 * 3600 * 1000;
 #[derive(Default)]
 pub struct CallHistory {
     waiting: DashMap<Seen, i64>,
+    /// The day before which everything is forgotten already; 0 if nothing is.
+    forgotten: AtomicI64,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -68,7 +73,11 @@ impl CallHistory {
             today - i64::from(days)
         };
         let written = async {
-            state.forget_profiles(oldest).await?;
+            // Once a day, or when another number of days is kept: it takes the state's lock.
+            if self.forgotten.load(Ordering::Relaxed) != oldest {
+                state.forget_profiles(oldest).await?;
+                self.forgotten.store(oldest, Ordering::Relaxed);
+            }
             if days > 0 && !rows.is_empty() {
                 state.keep_profiles(today, &rows).await?;
             }

@@ -44,6 +44,8 @@ pub struct Gateway {
     live_resources: LiveResources,
     announcements: Arc<Announcements>,
     tasks: Tasks,
+    /// Counts what the background loops take over beside changes of the state and of files.
+    background: watch::Sender<u64>,
 }
 
 impl Gateway {
@@ -75,6 +77,7 @@ impl Gateway {
             source_checks: SourceChecks::default(),
             live_resources: LiveResources::default(),
             announcements: Arc::default(),
+            background: watch::Sender::new(0),
         }
     }
 
@@ -89,6 +92,16 @@ impl Gateway {
         self.tasks.set_most(config.limits.tasks_max);
         self.identities.require(config.identity.required);
         self.config.store(Arc::new(config));
+        self.wake_background();
+    }
+
+    /// Wakes whenever the configuration or a plugin is another one.
+    pub fn background_changes(&self) -> watch::Receiver<u64> {
+        self.background.subscribe()
+    }
+
+    fn wake_background(&self) {
+        self.background.send_modify(|count| *count += 1);
     }
 
     pub fn host(&self) -> &Arc<Host> {
@@ -191,6 +204,7 @@ impl Gateway {
     /// Notes the outcome of one file: it is kept, counted, logged, and in the audit trail if it changed what runs.
     pub fn note_plugin(&self, report: &LoadReport) {
         self.plugin_files.note(report);
+        self.wake_background();
         let origin = report
             .result
             .as_ref()

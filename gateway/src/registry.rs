@@ -27,6 +27,7 @@ use weir_contracts::{
 };
 use weir_plugin_host::CollectionRef;
 use weir_state::{DraftHead, Source, State};
+use weir_watch::{Place, Watcher};
 
 pub(crate) use self::files::lock_path;
 pub use self::{
@@ -42,7 +43,7 @@ use crate::{
     catalogue::Catalogue, config::Config, gateway::Gateway, identity::now_ms, snapshot::Snapshot,
 };
 
-/// The time within which changes by other processes, and changes in the folder, are taken over.
+/// The time between two looks at the folder while something changes there.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 
 pub struct Registry {
@@ -187,7 +188,7 @@ impl Registry {
         let folder = &config.folders.contracts;
         let refused =
             |error: GateError| Problem::new(&folder.display().to_string(), "", error.to_string());
-        if let Err(error) = self.gate.refresh().await {
+        if let Err(error) = self.gate.follow().await {
             report.problems.push(refused(error));
             return report;
         }
@@ -524,17 +525,25 @@ impl Registry {
         self.swap(vec![Arc::new(contract)]);
     }
 
-    /// Follows the folder until the task ends.
-    pub async fn watch(&self) {
+    /// Follows the folder, and what other processes publish, until the task ends.
+    pub async fn watch(&self, watcher: &Watcher) {
+        let folder = Place::folder(&self.gateway.config().folders.contracts);
+        let mut pace = watcher.pace(WATCH_INTERVAL, vec![folder]);
+        let mut published = self.gate.state().changes();
+        let mut background = self.gateway.background_changes();
         loop {
-            tokio::time::sleep(WATCH_INTERVAL).await;
+            tokio::select! {
+                () = pace.next_look() => {}
+                Ok(()) = published.changed() => {}
+                Ok(()) = background.changed() => {}
+            }
             let report = self.load().await;
             self.log(&report);
         }
     }
 
-    /// Logs each thing once, until it changes: a waiting contract is tried four times a second, and what its source says may
-    /// differ each time.
+    /// Logs each thing once, until it changes: a waiting contract is tried at each look, and what its source says may differ
+    /// each time.
     pub fn log(&self, report: &Report) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = report.waiting.iter().map(|(path, away)| {

@@ -398,3 +398,27 @@ fn a_bad_configuration_is_refused_whole() {
         "{text}"
     );
 }
+
+/// A gateway without callers sleeps until something changes: nothing asks several times a second.
+#[test]
+fn a_gateway_at_rest_hardly_wakes() {
+    let gateway = sample::house().serve();
+    let wakes = || -> u64 {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", gateway.process_id()));
+        let count = |thread: std::fs::DirEntry| {
+            let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.and_then(|count| count.trim().parse().ok())
+                .unwrap_or(0)
+        };
+        threads.expect("it runs").flatten().map(count).sum()
+    };
+    // What a start has changed is followed by looks for a while.
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    let (before, seconds) = (wakes(), 3);
+    std::thread::sleep(std::time::Duration::from_secs(seconds));
+    let each_second = (wakes() - before) / seconds;
+    assert!(each_second <= 40, "it wakes {each_second} times a second");
+}

@@ -7,9 +7,11 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use weir_admission::End;
 use weir_connections::Connections;
+use weir_watch::Watcher;
 
 use crate::{
     AdapterFailure, CallContext, Change, CollectionRef, Definitions, GuestError, HostConfig,
@@ -37,6 +39,8 @@ pub struct Host {
     pub(crate) served: Arc<Served>,
     pub(crate) loader: tokio::sync::Mutex<Loader>,
     pub(crate) later: Later,
+    /// Wakes the watch of the folder: what was refused or held may load by now.
+    look_due: Notify,
 }
 
 /// The plugins that serve now, by adapter and by name, and who needs them.
@@ -163,6 +167,7 @@ impl Host {
             served,
             loader: tokio::sync::Mutex::new(loader),
             later: Later::default(),
+            look_due: Notify::new(),
         })
     }
 
@@ -203,21 +208,28 @@ impl Host {
     }
 
     /// Watches the folder until the task is aborted; each change is reported.
-    pub async fn watch(self: Arc<Self>, report: impl Fn(LoadReport) + Send + 'static) {
-        let mut looks = tokio::time::interval(crate::load::LOOK_INTERVAL);
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    pub async fn watch(
+        self: Arc<Self>,
+        watcher: Watcher,
+        report: impl Fn(LoadReport) + Send + 'static,
+    ) {
+        let mut pace = self.loader.lock().await.pace(&watcher);
         loop {
-            looks.tick().await;
             for change in self.loader.lock().await.look().await {
                 report(change);
             }
             self.pool.drop_idle();
+            tokio::select! {
+                () = pace.next_look() => {}
+                () = self.look_due.notified() => {}
+            }
         }
     }
 
     /// Tries refused files again, for instance after a contract that was in their way has changed.
     pub async fn retry_refused(&self) {
         self.loader.lock().await.forget_refusals();
+        self.look_due.notify_one();
     }
 
     /// Takes up by now what the folder holds, and with `again` tries refused files once more; what came of it.
@@ -233,6 +245,7 @@ impl Host {
     /// Lets a build in, whether it waits or is still to come: by its sha256, hex.
     pub async fn approve(&self, digest: &str) {
         self.loader.lock().await.approve(digest);
+        self.look_due.notify_one();
     }
 
     /// Takes over other settings and connections, from the next call on. The reports say what was loaded, swapped or

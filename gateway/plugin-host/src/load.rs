@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
 use weir_admission::{Backoff, Turns};
 use weir_connections::{Connections, index::Indexes};
+use weir_watch::{LookPace, Place, Watcher};
 
 use crate::{
     HostConfig, LoadReport, PluginConfig,
@@ -53,8 +54,8 @@ use kept::Kept;
 use libraries::Library;
 use slot::{Refused, Slot};
 
-/// The time between two looks at the folder. A file counts once two looks agree on it, so a swap is live within a
-/// second.
+/// The time between two looks at the folder while something changes there. A file counts once two looks agree on it, so a
+/// swap is live within a second.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// The time that `about` may take on the trial instance.
 const TRIAL_MAX: Duration = Duration::from_secs(5);
@@ -196,6 +197,14 @@ impl Loader {
             }
         }
         reports
+    }
+
+    /// Returns the times at which to look: at changes in the folder, and of the file by which other processes say what they
+    /// have accepted.
+    pub(crate) fn pace(&self, watcher: &Watcher) -> LookPace {
+        let accepted = self.config.accepted.as_deref().map(Place::file);
+        let places = std::iter::once(Place::folder(&self.config.plugins)).chain(accepted);
+        watcher.pace(LOOK_INTERVAL, places.collect())
     }
 
     /// Loads what has changed since the last look and then stayed still, and unloads what is gone.

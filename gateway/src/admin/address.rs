@@ -6,14 +6,10 @@ use std::{
     io,
     net::SocketAddr,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 /// The file of the state folder that holds the address.
 const FILE: &str = "admin.url";
-/// The time after which the command line finds a gateway whose file another one has replaced, and left behind.
-const INTERVAL: Duration = Duration::from_secs(1);
-
 /// The address as it is written down. The file is held while its gateway lives: an operator's key is sent to no other
 /// process that has the port by then.
 pub struct Announced {
@@ -34,11 +30,11 @@ pub fn announce(folder: &Path, address: SocketAddr) -> io::Result<Announced> {
 }
 
 impl Announced {
-    /// Keeps the address written down. Of several gateways over one state folder the last one is found, and another one
-    /// when that has ended.
+    /// Keeps the address written down. Of several gateways over one state folder the last one is found, and within a second
+    /// another one when that has ended.
     pub async fn keep(mut self) -> Infallible {
         loop {
-            tokio::time::sleep(INTERVAL).await;
+            weir_watch::next_beat().await;
             if matches!(weir_files::read_held(&self.file), Ok(Some(_))) {
                 continue;
             }

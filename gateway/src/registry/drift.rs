@@ -4,9 +4,10 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use tokio::time::{Instant, sleep_until};
 use weir_contracts::{
     Contract, Shape, Version, compile,
     contract::Collection,
@@ -16,7 +17,7 @@ use weir_contracts::{
 };
 
 use super::{
-    Describe, Registry, WATCH_INTERVAL,
+    Describe, Registry,
     describe::describe_as,
     gate::{DraftStatus, GateError, LiveContract, Submission, Verdict},
     shapes::Of,
@@ -51,21 +52,25 @@ impl Registry {
         let Some(mut checks) = self.gateway.source_checks().listen() else {
             return;
         };
-        // These looks come beside the checks that calls ask for, however many those are.
-        let mut looks = tokio::time::interval(WATCH_INTERVAL);
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut background = self.gateway.background_changes();
         loop {
+            let interval = Duration::from_secs(self.gateway.config().contracts.drift_interval_s);
+            let due = async {
+                match interval.is_zero() {
+                    true => std::future::pending().await,
+                    false => sleep_until(next).await,
+                }
+            };
+            // These looks come beside the checks that calls ask for, however many those are.
             tokio::select! {
                 Some(check) = checks.recv() => {
                     let drifted = self.is_drifted(&check.contract, &check.collection).await;
                     let _ = check.has_drifted.send(drifted);
                     continue;
                 }
-                _ = looks.tick() => {}
-            }
-            let interval = Duration::from_secs(self.gateway.config().contracts.drift_interval_s);
-            if interval.is_zero() || Instant::now() < next {
-                continue;
+                () = due => {}
+                // The interval may be another one.
+                Ok(()) = background.changed() => continue,
             }
             next = Instant::now() + interval;
             for live in self.gate.live().values() {

@@ -27,6 +27,7 @@ use weir_contracts::{
 };
 use weir_state::Source;
 use weir_upstream::{Changes, First, Kind, Listed, Resources, Seen, Upstream, UpstreamConfig};
+use weir_watch::{Place, Watcher, next_beat};
 
 use super::{
     Registry, WATCH_INTERVAL, files,
@@ -64,7 +65,9 @@ struct Unseen {
 
 impl Registry {
     /// Looks at every server of the configuration, as it is at any time, until the task ends.
-    pub async fn watch_upstreams(self: Arc<Self>) {
+    pub async fn watch_upstreams(self: Arc<Self>, watcher: Watcher) {
+        let mut published = self.gate.state().changes();
+        let mut background = self.gateway.background_changes();
         let mut lookouts: BTreeMap<Arc<str>, (Arc<Upstream>, AbortOnDropHandle<()>)> =
             BTreeMap::new();
         let mut gone = BTreeSet::new();
@@ -81,7 +84,7 @@ impl Registry {
             for upstream in all {
                 let task = || {
                     AbortOnDropHandle::new(tokio::spawn(
-                        Arc::clone(&self).attend(Arc::clone(&upstream)),
+                        Arc::clone(&self).attend(Arc::clone(&upstream), watcher.clone()),
                     ))
                 };
                 lookouts
@@ -89,7 +92,12 @@ impl Registry {
                     .or_insert_with(|| (Arc::clone(&upstream), task()));
             }
             self.unconfigured(&mut gone).await;
-            sleep(WATCH_INTERVAL).await;
+            tokio::select! {
+                Ok(()) = published.changed() => {}
+                Ok(()) = background.changed() => {}
+                // A look may have given a server another contract.
+                () = next_beat() => {}
+            }
         }
     }
 
@@ -120,9 +128,9 @@ impl Registry {
     }
 
     /// Looks at a server, and listens to what it says of its lists and resources, until the task ends.
-    async fn attend(self: Arc<Self>, upstream: Arc<Upstream>) {
+    async fn attend(self: Arc<Self>, upstream: Arc<Upstream>, watcher: Watcher) {
         tokio::join!(
-            self.clone().look_out(upstream.clone()),
+            self.clone().look_out(upstream.clone(), &watcher),
             self.listen_to(&upstream)
         );
     }
@@ -168,7 +176,7 @@ impl Registry {
 
     /// Looks at a server at the start, whenever it says that a list changed or its overlay is edited, at a pace, and when a
     /// call doubts it.
-    async fn look_out(self: Arc<Self>, upstream: Arc<Upstream>) {
+    async fn look_out(self: Arc<Self>, upstream: Arc<Upstream>, watcher: &Watcher) {
         let (mut failures, mut said) = (0_u32, None);
         loop {
             let began = Instant::now();
@@ -213,7 +221,7 @@ impl Registry {
             };
             tokio::select! {
                 () = changed => {}
-                () = edited(overlay.as_deref(), stamp.as_ref()) => {}
+                () = edited(overlay.as_deref(), stamp.as_ref(), watcher) => {}
                 () = next => {}
             }
         }
@@ -568,12 +576,13 @@ pub struct Offer {
 }
 
 /// Waits until a file is another than it was.
-async fn edited(file: Option<&Path>, was: Option<&files::Stamp>) {
+async fn edited(file: Option<&Path>, was: Option<&files::Stamp>, watcher: &Watcher) {
     let Some(file) = file else {
         return std::future::pending().await;
     };
+    let mut pace = watcher.pace(WATCH_INTERVAL, vec![Place::file(file)]);
     loop {
-        sleep(WATCH_INTERVAL).await;
+        pace.next_look().await;
         if files::stamp(file).as_ref() != was {
             return;
         }

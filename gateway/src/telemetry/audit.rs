@@ -10,6 +10,7 @@ use std::{
 
 use governor::{DefaultDirectRateLimiter, Quota};
 use serde_json::{Map, Value};
+use tokio::sync::Notify;
 use weir_audit::{
     Admin, AdminAct, ArgumentsKey, AuditError, Entry, Event, Fsync, Receipt, Refused, RefusedWhat,
     Settings, Trail,
@@ -55,6 +56,8 @@ pub struct Audit {
     no_wait_until: AtomicU64,
     /// In the order of [`REFUSALS`].
     refusals: [Refusals; REFUSALS.len()],
+    /// Wakes what counts those that are not recorded yet.
+    to_count: Notify,
 }
 
 /// The refusals of one kind.
@@ -117,6 +120,7 @@ impl Audit {
             started: Instant::now(),
             no_wait_until: AtomicU64::new(0),
             refusals,
+            to_count: Notify::new(),
         }
     }
 
@@ -225,8 +229,16 @@ impl Audit {
         refusals.counted.fetch_add(1, Ordering::Relaxed);
         match refusals.limit.check() {
             Ok(()) => drop(self.append(&Event::Refused(refused))),
-            Err(_) => drop(refusals.unrecorded.fetch_add(1, Ordering::Relaxed)),
+            Err(_) => {
+                refusals.unrecorded.fetch_add(1, Ordering::Relaxed);
+                self.to_count.notify_one();
+            }
         }
+    }
+
+    /// Waits until there are refusals that were not recorded one by one.
+    pub async fn unrecorded_refusals(&self) {
+        self.to_count.notified().await;
     }
 
     /// Records how many refusals there were beyond those that were recorded one by one.
@@ -256,6 +268,7 @@ impl Audit {
                 .is_err()
             {
                 refusals.unrecorded.fetch_add(count, Ordering::Relaxed);
+                self.to_count.notify_one();
             }
         }
     }

@@ -4,6 +4,7 @@
 //! Rows in, rows out: what an artifact, a report or an access list says is for others to read. Every change is one
 //! IMMEDIATE transaction; a change that rests on what it read checks that nothing moved meanwhile ([`StateError::Moved`]).
 
+mod changes;
 mod contracts;
 mod drafts;
 mod keys;
@@ -24,6 +25,8 @@ use sqlx::{
     Sqlite, SqlitePool, Transaction,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
+
+use changes::Changes;
 
 pub use contracts::{ContractRow, Live, LiveChange, Origin, Source, VersionHead, VersionRow};
 pub use drafts::{DraftFilter, DraftHead, DraftRow, ListedDraft, NewDraft};
@@ -58,6 +61,7 @@ pub enum StateError {
 pub struct State {
     pool: SqlitePool,
     path: PathBuf,
+    changes: Changes,
 }
 
 impl State {
@@ -90,7 +94,11 @@ impl State {
             .await
             .map_err(|error| failed(error.into()))?;
         drop(lock);
-        Ok(Self { pool, path })
+        Ok(Self {
+            pool,
+            path,
+            changes: Changes::default(),
+        })
     }
 
     pub fn path(&self) -> &Path {
@@ -104,14 +112,6 @@ impl State {
             .execute(&self.pool)
             .await?;
         Ok(())
-    }
-
-    /// Moves whenever any process changes what the others must take over; cheap enough to ask several times a second.
-    pub async fn generation(&self) -> Result<i64, StateError> {
-        let (generation,) = sqlx::query_as("SELECT n FROM generation")
-            .fetch_one(&self.pool)
-            .await?;
-        Ok(generation)
     }
 
     /// Returns `true` while the file can be read.

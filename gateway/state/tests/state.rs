@@ -1,9 +1,13 @@
 //! Tests the state on real files, with several handles as several processes have them.
 
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
 use weir_state::{
     AdminRow, ChangeClass, DraftFilter, DraftStatus, KeyRow, NewDraft, Origin, Role, Source, State,
     StateError, VersionRow,
 };
+use weir_watch::Watcher;
 
 const FILE: Source<'_> = Source {
     origin: Origin::File,
@@ -20,6 +24,23 @@ async fn state() -> (tempfile::TempDir, State) {
         .await
         .expect("opened");
     (folder, state)
+}
+
+fn key(id: &str) -> KeyRow {
+    KeyRow {
+        id: id.into(),
+        secret_hash: vec![1; 32],
+        agent: id.into(),
+        tenant: "t".into(),
+        access: None,
+        view: None,
+        limits: None,
+        created_ms: 1,
+        created_by: "ann".into(),
+        expires_ms: None,
+        revoked_ms: None,
+        change: 0,
+    }
 }
 
 fn version(number: &str) -> VersionRow {
@@ -196,20 +217,6 @@ async fn a_draft_is_held_once_and_decided_once() {
 #[tokio::test]
 async fn revoking_touches_one_key_and_keeps_its_row() {
     let (_folder, state) = state().await;
-    let key = |id: &str| KeyRow {
-        id: id.into(),
-        secret_hash: vec![1; 32],
-        agent: id.into(),
-        tenant: "t".into(),
-        access: None,
-        view: None,
-        limits: None,
-        created_ms: 1,
-        created_by: "ann".into(),
-        expires_ms: None,
-        revoked_ms: None,
-        change: 0,
-    };
     state.add_key(&key("a")).await.expect("added");
     state.add_key(&key("b")).await.expect("added");
     assert!(
@@ -668,4 +675,32 @@ async fn a_state_of_before_keeps_its_versions_and_drafts() {
             .expect("another origin");
     }
     assert_eq!(state.live().await.expect("read").len(), 3);
+}
+
+/// Whatever waits for changes waits for the feed, also for those of other processes.
+#[tokio::test]
+async fn the_feed_moves_with_what_another_process_changes() {
+    for watched in [true, false] {
+        let (folder, state) = state().await;
+        let watcher = match watched {
+            true => Watcher::start(folder.path()).await,
+            false => Watcher::default(),
+        };
+        let other = State::open(&folder.path().join("state"))
+            .await
+            .expect("opened");
+        let mut feed = state.changes();
+        let state = Arc::new(state);
+        let following = state.clone();
+        let following = tokio::spawn(async move { following.follow(&watcher).await });
+        let mut next = async || {
+            let moved = timeout(Duration::from_secs(10), feed.changed()).await;
+            moved.expect("it moves").expect("the state is there");
+            *feed.borrow_and_update()
+        };
+        let before = next().await;
+        other.add_key(&key("a")).await.expect("added");
+        assert!(next().await > before);
+        following.abort();
+    }
 }

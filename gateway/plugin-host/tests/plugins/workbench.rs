@@ -16,6 +16,7 @@ use weir_plugin_host::{
     AdapterFailure, BuiltIn, CallContext, Change, CollectionRef, Grant, Host, HostConfig,
     Libraries, LoadReport, Page, PluginConfig, Query, WriteFailure,
 };
+use weir_watch::Watcher;
 
 use crate::libraries;
 
@@ -197,9 +198,12 @@ impl Workbench {
     pub(crate) fn watch(&mut self) {
         let reports = Arc::clone(&self.reports);
         let host = Arc::clone(&self.host);
-        self.watch = Some(tokio::spawn(
-            host.watch(move |report| reports.lock().unwrap().push(report)),
-        ));
+        let folder = self.folder.path().to_owned();
+        self.watch = Some(tokio::spawn(async move {
+            let watcher = Watcher::start(&folder).await;
+            let report = move |report| reports.lock().unwrap().push(report);
+            host.watch(watcher, report).await;
+        }));
     }
 
     /// Returns the next report about `file`.

@@ -1,0 +1,70 @@
+//! The numbered feed of changes: what any process changes, and the others must take over, has a number, and a process waits
+//! for the next one in one place.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use weir_watch::{LookPace, Place, Watcher};
+
+use super::{State, StateError};
+
+/// The time between two looks for changes while something is written. Another process has 50 ms until a key that was revoked
+/// works nowhere, and takes the change over within them.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// The pause after the state could not be read.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// Before the first look.
+const UNKNOWN: i64 = i64::MIN;
+
+/// The number of the last change that this process knows of.
+pub(crate) struct Changes(watch::Sender<i64>);
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self(watch::Sender::new(UNKNOWN))
+    }
+}
+
+impl State {
+    /// Returns the number of the last change, by whichever process.
+    pub async fn generation(&self) -> Result<i64, StateError> {
+        let (generation,) = sqlx::query_as("SELECT n FROM generation")
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(generation)
+    }
+
+    /// Returns the feed: the number of the last change. It moves while [`follow`](Self::follow) runs.
+    pub fn changes(&self) -> watch::Receiver<i64> {
+        self.changes.0.subscribe()
+    }
+
+    /// Keeps the feed moving, until the task ends. All that waits for changes waits for this one look.
+    pub async fn follow(&self, watcher: &Watcher) {
+        let mut pace = self.pace(watcher);
+        let mut failing = false;
+        loop {
+            match self.generation().await {
+                Ok(now) => {
+                    failing = false;
+                    let changes = &self.changes.0;
+                    changes.send_if_modified(|known| std::mem::replace(known, now) != now);
+                }
+                Err(error) => {
+                    if !failing {
+                        tracing::error!(%error, "the state cannot be read: what was read before stays as it was");
+                    }
+                    failing = true;
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+            pace.next_look().await;
+        }
+    }
+
+    /// A change is written to the log beside the database first.
+    fn pace(&self, watcher: &Watcher) -> LookPace {
+        watcher.pace(LOOK_INTERVAL, vec![Place::file(&self.path)])
+    }
+}
