@@ -1,11 +1,14 @@
 //! `weir views`: what the lists of this catalogue cost whoever reads them.
 
+mod tokens;
+
 use std::{process::ExitCode, sync::Arc};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use weir_contracts::client::ClientProfile;
 
+use self::tokens::Vocabulary;
 use super::{Done, Failure, Settings, admin::table, block_on, client_profile, start};
 use crate::{
     catalogue::{Catalogue, Endpoint, ListShape, Listing},
@@ -153,7 +156,8 @@ impl Cost {
             },
         );
         let catalogue = Catalogue::new(&snapshot.contracts, &views, Some(&snapshot.catalogue));
-        let count = |text: &str| bpe_openai::o200k_base().count(text);
+        let vocabulary = Vocabulary::new();
+        let count = |text: &str| vocabulary.count(text);
         let rows = views
             .keys()
             .filter_map(|name| row(&catalogue, name, caller.access(), count));
