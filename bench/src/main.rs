@@ -77,6 +77,7 @@ fn main() -> anyhow::Result<()> {
         },
         seconds: if options.quick { 1.0 } else { options.seconds },
         starts: if options.quick { 2 } else { 5 },
+        idle_seconds: if options.quick { 5.0 } else { 60.0 },
         many_calls: if options.quick {
             100_000
         } else {

@@ -37,6 +37,8 @@ pub(crate) struct Effort {
     pub(crate) starts: usize,
     /// The calls of the memory measurement.
     pub(crate) many_calls: u64,
+    /// The time for which a server without callers is watched.
+    pub(crate) idle_seconds: f64,
     /// Calls a second of the run at a fixed rate.
     pub(crate) fixed_rate: u64,
 }
@@ -71,6 +73,9 @@ pub(crate) struct Figures {
     pub(crate) answer_bytes: f64,
     pub(crate) start_ms: Spread,
     pub(crate) idle_bytes: u64,
+    /// The processor time that the server takes without a caller, in percent of a core.
+    #[serde(default)]
+    pub(crate) idle_cpu_percent: Option<f64>,
     pub(crate) many: Option<Many>,
     /// Each at another load.
     pub(crate) threads: Vec<Threads>,
@@ -136,7 +141,7 @@ pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<F
                 (figures.lists, figures.left_out) = lists::measure(place, row, sizes, effort)
             }
             Also::TwoThreads => figures.threads = threads::measure(place, row, effort)?,
-            Also::Million => {}
+            Also::Million | Also::Idle => {}
         }
     }
     Ok(figures)
@@ -211,6 +216,10 @@ impl<'a> Bench<'a> {
         starts.push(start_ms);
         sleep(Duration::from_secs(1));
         let idle_bytes = running.process.memory();
+        let idle_cpu_percent = match self.row.also.contains(&Also::Idle) {
+            true => Some(idle_cpu(&running.process, effort.idle_seconds)),
+            false => None,
+        };
         let question = self.subject.question.clone();
         let rounds = self.rounds(&running, &question, CONNECTIONS, effort)?;
         let alone = self.rounds(&running, &question, 1, effort)?;
@@ -230,6 +239,7 @@ impl<'a> Bench<'a> {
         figures.beyond_accepted_us = beyond_accepted_us;
         figures.fixed_rate = fixed_rate;
         figures.many = many;
+        figures.idle_cpu_percent = idle_cpu_percent;
         Ok(figures)
     }
 
@@ -522,6 +532,7 @@ fn figures(
         answer_bytes: spread(|load| load.body_bytes as f64 / load.calls as f64).median,
         start_ms: Spread::of(starts.iter().copied()),
         idle_bytes,
+        idle_cpu_percent: None,
         many: None,
         threads: vec![],
         beyond_accepted_us: None,
@@ -530,6 +541,13 @@ fn figures(
         audit: None,
         void: None,
     }
+}
+
+/// Returns the processor time of a server that nobody calls, in percent of a core.
+fn idle_cpu(process: &Process, seconds: f64) -> f64 {
+    let (before, since) = (process.cpu(), Instant::now());
+    sleep(Duration::from_secs_f64(seconds));
+    100.0 * (process.cpu() - before) / since.elapsed().as_secs_f64()
 }
 
 fn latency(loads: &[Loaded]) -> Latency {

@@ -232,6 +232,7 @@ impl Report {
         let head = [
             "row",
             "start to first answer ms",
+            "idle CPU %",
             "idle MB",
             "after many calls MB",
             "growth MB",
@@ -245,6 +246,8 @@ impl Report {
             vec![
                 f.row.clone(),
                 format!("{:.0}", f.start_ms.median),
+                f.idle_cpu_percent
+                    .map_or_else(dash, |percent| format!("{percent:.3}")),
                 format!("{:.1}", f.idle_bytes as f64 / 1e6),
                 many(|many| many.after_bytes as f64),
                 many(|many| many.after_bytes as f64 - many.before_bytes as f64),

@@ -40,6 +40,8 @@ pub(crate) enum Way {
 pub(crate) enum Also {
     /// Memory after a million calls.
     Million,
+    /// Processor time without a caller.
+    Idle,
     /// One server thread and two are measured, with both cores for the server and the generator together.
     TwoThreads,
     /// `tools/list` and `tools/call` with few and with many tools.
@@ -102,7 +104,7 @@ const fn more(name: &'static str, server: Server, way: Way, also: &'static [Also
     }
 }
 
-use Also::{Lists, Million, TwoThreads};
+use Also::{Idle, Lists, Million, TwoThreads};
 use Backend::{Function, Noop, Postgres, Sheet, Sqlite, Upstream, WasmCall, WasmTenant};
 use Server::{
     ContextForge, FastMcp, FastMcpProxy, Floor, HyperMcp, McpProxy, Python, Rmcp, RmcpProxy,
@@ -132,7 +134,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("weir-wasm-stdio", Weir(WasmTenant), Way::Stdio),
     row("weir-sqlite", Weir(Sqlite), MODERN),
     row("weir-postgresql", Weir(Postgres), MODERN),
-    row("weir-sheet", Weir(Sheet), MODERN),
+    more("weir-sheet", Weir(Sheet), MODERN, &[Idle]),
     row("weir-function", Weir(Function(Code::Kept)), MODERN),
     row(
         "weir-function-stdio",
@@ -148,7 +150,12 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row("weir-function-js", Weir(Function(Code::JavaScript)), MODERN),
     row("weir-function-python", Weir(Function(Code::Python)), MODERN),
-    row("weir-upstream", Weir(Upstream(Transport::Http)), MODERN),
+    more(
+        "weir-upstream",
+        Weir(Upstream(Transport::Http)),
+        MODERN,
+        &[Idle],
+    ),
     row(
         "weir-upstream-stdio",
         Weir(Upstream(Transport::Stdio)),
@@ -158,7 +165,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("rmcp-stateless", Rmcp, STATELESS),
     row("rmcp-session", Rmcp, SESSION),
     row("rmcp-stdio", Rmcp, Way::Stdio),
-    row("rmcp-proxy", RmcpProxy, MODERN),
+    more("rmcp-proxy", RmcpProxy, MODERN, &[Idle]),
     row("toolbox-sqlite", Toolbox(Database::Sqlite), MODERN),
     row(
         "toolbox-sqlite-stateless",

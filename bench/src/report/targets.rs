@@ -135,6 +135,7 @@ fn targets(run: &Run<'_>) -> Vec<Target> {
         target("p50 of sessions, by stateless", "×", AtMost(1.3), None, run.latency_times("weir-noop-session", "weir-noop-stateless")),
         target("CPU of modern, by legacy", "×", AtMost(1.1), None, run.times("weir-noop-stateless", "weir-noop")),
         target("memory idle, one plugin", " MB", AtMost(40.0), None, run.row("weir-wasm").map(|row| Found::Row(row.idle_bytes as f64 / 1e6))),
+        target("processor time idle, one small CSV", " % of a core", AtMost(0.1), None, run.row("weir-sheet").and_then(|row| row.idle_cpu_percent).map(Found::Row)),
         target("memory growth over a million calls, in-process", " MB", AtMost(5.0), None, run.growth("weir-noop")),
         target("memory growth over a million calls, wasm", " MB", AtMost(5.0), None, run.growth("weir-wasm")),
         target("refusing with all errors, CPU over the accepted path", " µs", AtMost(3.0), None, run.refusal()),
