@@ -1,3 +1,5 @@
+//! Tests watching on real folders: only what the kernel reports ends a rest.
+
 use std::fs;
 
 use super::*;
