@@ -11,6 +11,7 @@ mod calls;
 mod clients;
 mod code;
 mod conformance;
+mod door;
 mod extract;
 mod frameworks;
 mod framing;

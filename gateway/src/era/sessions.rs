@@ -1,13 +1,15 @@
 //! Legacy sessions: what `initialize` agreed on, for those who come back with its id.
 //!
 //! A session is never authority: it is bound to the caller that opened it, and a caller is identified anew with every
-//! request. They are bounded in number; beyond it, the one unused for longest has to make room.
+//! request. They are bounded in number, in all and for each agent. Over its share an agent's own session that was unused for
+//! longest makes room; where all are taken, one of the agent that has the most.
+
+mod order;
 
 use std::{
-    collections::VecDeque,
     fmt,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -16,6 +18,7 @@ use std::{
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
+use self::order::Order;
 use crate::{
     identity::Caller,
     methods::{Client, Endpoint, Stream},
@@ -24,6 +27,8 @@ use crate::{
 
 /// The number of sessions looked at when room is needed, so that one request never walks through all of them.
 const LOOKED_AT_MAX: usize = 16;
+/// An agent with a key has this part of the sessions at most.
+const AGENT_PART: usize = 8;
 
 /// 128 random bits, on the wire as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,8 +50,7 @@ pub struct Session {
 
 pub struct Sessions {
     table: DashMap<SessionId, Arc<Session>>,
-    /// The sessions in the order of their opening, renewed when found in use: a clock's hand, not a sorted list.
-    queue: Mutex<VecDeque<(SessionId, u64)>>,
+    order: Mutex<Order>,
     most: usize,
     idle: Duration,
     start: Instant,
@@ -80,6 +84,10 @@ impl fmt::Display for SessionId {
 }
 
 impl Session {
+    fn agent(&self) -> order::Agent {
+        (self.caller.tenant.clone(), self.caller.agent.clone())
+    }
+
     pub fn ended(&self) -> &CancellationToken {
         &self.ended
     }
@@ -107,7 +115,7 @@ impl Sessions {
     pub fn new(most: usize, idle: Duration) -> Self {
         Self {
             table: DashMap::new(),
-            queue: Mutex::default(),
+            order: Mutex::default(),
             most: most.max(1),
             idle,
             start: Instant::now(),
@@ -133,9 +141,9 @@ impl Sessions {
             ended: CancellationToken::new(),
             stream: Mutex::new(None),
         });
-        // The table comes first: a session that is queued and not in the table counts as ended.
+        // The table comes first: a session that is in order and not in the table counts as ended.
         self.table.insert(session.id, session.clone());
-        self.make_room(session.id, now);
+        self.make_room(&session, now);
         session
     }
 
@@ -160,8 +168,7 @@ impl Sessions {
     }
 
     pub fn end(&self, session: &Session) {
-        self.table.remove(&session.id);
-        session.ended.cancel();
+        self.end_in(&mut self.order(), session);
     }
 
     pub fn len(&self) -> usize {
@@ -172,40 +179,72 @@ impl Sessions {
         self.table.is_empty()
     }
 
-    /// Queues a new session, which is in the table; drops ended and idle ones on the way, and while the table is full, the first that was not
-    /// used since it was queued, or else the first.
-    fn make_room(&self, new: SessionId, now: u64) {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        for looked_at in 0..LOOKED_AT_MAX {
-            let full = self.table.len() > self.most;
-            let Some((id, queued)) = queue.pop_front() else {
+    /// Ends sessions that have to make room for a new one, and puts that in order.
+    fn make_room(&self, new: &Session, now: u64) {
+        let mut order = self.order();
+        let agent = new.agent();
+        self.end_idle(&mut order, now);
+        let share = match new.caller.grant {
+            Some(_) => self.most.div_ceil(AGENT_PART),
+            None => self.most,
+        };
+        while order.sessions_of(&agent) >= share && self.displace(&mut order, &agent, now) {}
+        while order.sessions() >= self.most
+            && let Some(most) = order.agent_to_displace(&agent)
+            && self.displace(&mut order, &most, now)
+        {}
+        order.add(agent.clone(), new.id, now);
+        order.forget_ended(&agent, |id| self.table.contains_key(&id));
+    }
+
+    /// Ends some of the sessions that were opened first, if they have been idle for too long.
+    fn end_idle(&self, order: &mut Order, now: u64) {
+        for _ in 0..LOOKED_AT_MAX {
+            let Some((id, queued)) = order.take_first() else {
                 break;
             };
             let Some(session) = self.table.get(&id).map(|session| session.clone()) else {
                 continue;
             };
-            let used_since = session.used.load(Ordering::Relaxed) > queued;
-            if self.is_idle(&session) || (full && (!used_since || looked_at + 1 == LOOKED_AT_MAX)) {
-                self.end(&session);
-            } else if full {
-                queue.push_back((id, now));
+            if self.is_idle(&session) {
+                self.end_in(order, &session);
+            } else if session.used.load(Ordering::Relaxed) > queued {
+                order.put_last(id, now);
             } else {
-                queue.push_front((id, queued));
+                order.put_first(id, queued);
                 break;
             }
         }
-        while self.table.len() > self.most {
-            let Some((id, _)) = queue.pop_front() else {
-                break;
+    }
+
+    /// Ends the first session of an agent that was not used since it was put in order, or else one of the first. Returns
+    /// `false` if it has none.
+    fn displace(&self, order: &mut Order, agent: &order::Agent, now: u64) -> bool {
+        let mut looked_at = 0;
+        while let Some((id, queued)) = order.take_first_of(agent) {
+            let Some(session) = self.table.get(&id).map(|session| session.clone()) else {
+                continue;
             };
-            if let Some(session) = self.table.get(&id).map(|session| session.clone()) {
-                self.end(&session);
+            looked_at += 1;
+            let used_since = session.used.load(Ordering::Relaxed) > queued;
+            if !used_since || looked_at == LOOKED_AT_MAX {
+                self.end_in(order, &session);
+                return true;
             }
+            order.put_last_of(agent, id, now);
         }
-        queue.push_back((new, now));
-        if queue.len() >= self.most.saturating_mul(2) {
-            queue.retain(|(id, _)| self.table.contains_key(id));
+        false
+    }
+
+    fn end_in(&self, order: &mut Order, session: &Session) {
+        if self.table.remove(&session.id).is_some() {
+            order.remove(&session.agent());
         }
+        session.ended.cancel();
+    }
+
+    fn order(&self) -> MutexGuard<'_, Order> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_idle(&self, session: &Session) -> bool {

@@ -10,9 +10,20 @@ fn open(sessions: &Sessions) -> Arc<Session> {
 }
 
 fn open_at(sessions: &Sessions, endpoint: Endpoint) -> Arc<Session> {
+    open_for(sessions, Caller::local(), endpoint)
+}
+
+fn open_for(sessions: &Sessions, caller: Caller, endpoint: Endpoint) -> Arc<Session> {
     let id = SessionId::random().unwrap();
     let client = Arc::new(Client::new(id.number(), &Arc::default()));
-    sessions.open(id, client, Caller::local(), endpoint, Version::V2025_11_25)
+    sessions.open(id, client, caller, endpoint, Version::V2025_11_25)
+}
+
+fn agent(name: &str) -> Caller {
+    Caller {
+        agent: name.into(),
+        ..Caller::local()
+    }
 }
 
 fn lives(sessions: &Sessions, session: &Session) -> bool {
@@ -98,7 +109,7 @@ fn the_table_is_bounded_and_keeps_what_is_used() {
         assert!(sessions.len() <= 100);
     }
     assert!(!lives(&sessions, &first) && first.ended().is_cancelled());
-    assert!(sessions.queue.lock().unwrap().len() <= 100);
+    assert!(sessions.order().queued() <= 216);
 }
 
 #[test]
@@ -125,5 +136,32 @@ fn a_session_that_has_ended_takes_no_room() {
         sessions.end(&session);
     }
     assert!(kept.iter().all(|session| lives(&sessions, session)));
-    assert!(sessions.queue.lock().unwrap().len() <= 8);
+    assert!(sessions.order().queued() <= 24);
+}
+
+/// Where all sessions are taken, an agent that has more than its even part displaces its own, and never another's.
+#[test]
+fn an_agent_displaces_its_own_sessions() {
+    let sessions = Sessions::new(40, Duration::from_secs(60));
+    let quiet: Vec<_> = (0..5)
+        .map(|_| open_for(&sessions, agent("quiet"), ANY))
+        .collect();
+    let mut busy: Vec<_> = (0..1_000)
+        .map(|_| open_for(&sessions, agent("busy"), ANY))
+        .collect();
+    let are_open = |all: &[Arc<Session>]| {
+        let open = all.iter().filter(|session| !session.ended().is_cancelled());
+        open.count()
+    };
+    assert_eq!((are_open(&quiet), are_open(&busy)), (5, 35));
+    let late = open_for(&sessions, agent("late"), ANY);
+    assert!(
+        !late.ended().is_cancelled(),
+        "there is room for a third agent"
+    );
+    assert_eq!((are_open(&quiet), are_open(&busy)), (5, 34));
+    assert!(sessions.len() == 40 && sessions.order().queued() <= 96);
+    busy.retain(|session| !session.ended().is_cancelled());
+    busy.iter().for_each(|session| sessions.end(session));
+    assert_eq!(sessions.len(), 6);
 }
