@@ -19,10 +19,10 @@ use std::{future::Future, path::Path, sync::Arc};
 use anyhow::Context as _;
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, State as Shared},
-    http::Uri,
-    middleware::from_fn_with_state,
-    response::IntoResponse as _,
+    extract::{DefaultBodyLimit, Request, State as Shared},
+    http::{StatusCode, Uri},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse as _, Response},
     routing::get,
 };
 use hyper_util::service::TowerToHyperService;
@@ -51,7 +51,7 @@ use crate::{
     registry::{Registry, gate::Role, refused::Refused},
     reload::Reload,
     transport::{
-        front_door::FrontDoor,
+        front_door::{FrontDoor, is_by_address},
         http::{connections, metrics},
     },
 };
@@ -60,6 +60,8 @@ use crate::{
 pub const TOKEN_FILE: &str = "admin.token";
 /// Requests of admins are few; this bounds those of anybody else.
 const CONNECTIONS_MAX: usize = 64;
+/// The paths that probes ask. They come by an address, which no page of another site can take as its own name.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// The state that all handlers share.
 pub struct Admin {
@@ -198,6 +200,7 @@ pub async fn serve(
         })
         .method_not_allowed_fallback(async || Refusal::method().into_response())
         .layer(from_fn_with_state(admin.clone(), retries::answer))
+        .layer(from_fn_with_state(admin.clone(), visit))
         .with_state(admin)
         .merge(scrape);
     connections::serve(
@@ -211,8 +214,26 @@ pub async fn serve(
     Ok(())
 }
 
+/// Checks Host and Origin, whatever the route.
+async fn visit(Shared(admin): Ask, request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let path = head.uri.path();
+    let is_probe = PROBES.contains(&path) && is_by_address(&head.headers);
+    let refused = match is_probe {
+        true => None,
+        false => admin.door.visit(&head, || path.to_owned()).err(),
+    };
+    match refused {
+        None => next.run(Request::from_parts(head, body)).await,
+        Some(error) => {
+            let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::FORBIDDEN);
+            Refusal::new(status, error.message).into_response()
+        }
+    }
+}
+
 /// Ready: the state can be read and written records are kept. What is refused meanwhile is named, a line each.
-async fn ready(Shared(admin): Ask) -> axum::response::Response {
+async fn ready(Shared(admin): Ask) -> Response {
     match admin.state.is_healthy().await {
         true => {
             let refused = admin.registry.refused();

@@ -169,6 +169,8 @@ pub struct Admin {
     pub listen: SocketAddr,
     /// Whether there is an admin API.
     pub enabled: bool,
+    /// Further `Host` values to accept there, beside loopback names and the listen address.
+    pub hosts: Vec<String>,
 }
 
 impl Default for Admin {
@@ -176,6 +178,7 @@ impl Default for Admin {
         Self {
             listen: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0),
             enabled: true,
+            hosts: Vec::new(),
         }
     }
 }

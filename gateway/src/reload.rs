@@ -14,10 +14,10 @@ use weir_plugin_host::LoadReport;
 use weir_upstream::{Resolved, Upstreams};
 
 use crate::{
-    config::{self, Config, Contracts, Http, Identity, Limits, Log, Metrics},
+    config::{self, Admin, Config, Contracts, Http, Identity, Limits, Log, Metrics},
     gateway::Gateway,
     telemetry,
-    transport::front_door::check_access,
+    transport::front_door::Rules,
 };
 
 const FILE: &str = "weir.toml";
@@ -61,12 +61,14 @@ pub fn open(
     upstreams: &Upstreams,
 ) -> Result<Opened, Vec<Problem>> {
     let (mut problems, places) = (Vec::new(), &config.places);
-    if let Err(error) = check_access(&config.http) {
-        problems.push(
-            places
-                .problem("/http", format!("{error:#}"))
-                .hint("see [http] in docs/configuration.md"),
-        );
+    for (section, rules) in [
+        ("http", Rules::public(config)),
+        ("admin", Rules::admin(config)),
+    ] {
+        if let Err(error) = rules.check() {
+            let problem = places.problem(format!("/{section}"), format!("{error:#}"));
+            problems.push(problem.hint(format!("see [{section}] in docs/configuration.md")));
+        }
     }
     let token = config
         .metrics
@@ -235,8 +237,8 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
         views,
         base,
         places,
+        admin,
         folders: _,
-        admin: _,
         audit: _,
     } = new;
     let new = Config {
@@ -259,7 +261,11 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
         identity: Identity {
             required: identity.required,
         },
-        admin: old.admin.clone(),
+        admin: Admin {
+            listen: old.admin.listen,
+            enabled: old.admin.enabled,
+            hosts: admin.hosts,
+        },
         audit: old.audit.clone(),
         contracts: Contracts {
             drift_interval_s: contracts.drift_interval_s,

@@ -42,6 +42,9 @@ async fn each_endpoint_has_its_tools_in_words_the_same_each_time() {
         (200, "text/plain; charset=utf-8"),
         "{all}"
     );
+    let page = http().get(format!("{}/llms.txt", gateway.base)).send();
+    let page = page.await.expect("an answer");
+    assert_eq!(page.headers()["x-content-type-options"], "nosniff");
     let (code, help, err) = house.run(&["call", "lookup_airport", "--help"]);
     assert!(
         code == 0 && help.starts_with("Look up an airport\n"),

@@ -282,7 +282,8 @@ async fn metrics_are_for_who_may_scrape_them() {
     assert_eq!(through_a_proxy.status(), 401);
     drop(gateway);
 
-    let house = sample::house().config("[http]\nhosts = [\"weir.example\"]");
+    let house = sample::house()
+        .config("[http]\nhosts = [\"weir.example\"]\n[admin]\nhosts = [\"weir.example\"]");
     let gateway = house.serve();
     let url = format!("{}/metrics", gateway.base);
     let (status, text) = scrape(&url, None, Some("weir.example")).await;

@@ -18,7 +18,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use tokio::time::Instant;
 use weir_audit::RefusedWhat;
 
-pub use self::access::{Rules, check as check_access};
+pub use self::access::Rules;
+pub(crate) use self::access::is_by_address;
 pub(super) use self::{access::is_own, body::read_of_unknown_caller};
 use super::http::connections;
 use crate::{

@@ -82,9 +82,14 @@ impl Rules<'_> {
         Self::http(&config.http)
     }
 
-    /// Returns the rules of the admin listener.
+    /// Returns the rules of the admin listener. Pages call it that it serves itself, and no other ones.
     pub fn admin(config: &Config) -> Rules<'_> {
-        Self::public(config)
+        Rules {
+            section: "admin",
+            hosts: &config.admin.hosts,
+            origins: &[],
+            public_url: None,
+        }
     }
 
     fn http(http: &config::Http) -> Rules<'_> {
@@ -94,6 +99,11 @@ impl Rules<'_> {
             origins: &http.origins,
             public_url: http.public_url.as_deref(),
         }
+    }
+
+    /// Checks that they can be read.
+    pub fn check(&self) -> anyhow::Result<()> {
+        Access::new(self, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).map(drop)
     }
 }
 
@@ -128,12 +138,6 @@ impl Current {
         }
         self.made.load().1.check(uri, headers)
     }
-}
-
-/// Checks that `hosts`, `origins` and `public_url` can be read.
-pub fn check(http: &config::Http) -> anyhow::Result<()> {
-    let local = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
-    Access::new(&Rules::http(http), local).map(drop)
 }
 
 impl Access {
@@ -388,6 +392,15 @@ pub(in crate::transport) fn is_own(headers: &HeaderMap) -> bool {
         .get(header::HOST)
         .and_then(|host| Authority::parse(host.to_str().ok()?));
     host.is_some_and(|authority| authority.host.is_loopback())
+}
+
+/// Returns `true` if the request is for an address, and comes from no page of another one.
+pub(crate) fn is_by_address(headers: &HeaderMap) -> bool {
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| Authority::parse(host.to_str().ok()?));
+    !headers.contains_key(header::ORIGIN)
+        && host.is_some_and(|authority| matches!(authority.host, Host::Address(_)))
 }
 
 fn public(url: &str) -> Option<(Authority, Origin)> {

@@ -92,6 +92,10 @@ fn page(scope: &RequestScope) -> Response {
                 header::CACHE_CONTROL,
                 HeaderValue::from_static("private, no-cache"),
             );
+            headers.insert(
+                header::X_CONTENT_TYPE_OPTIONS,
+                HeaderValue::from_static("nosniff"),
+            );
             response
         }
         Err(error) => reply::refusal(&error),
