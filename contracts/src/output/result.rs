@@ -71,3 +71,39 @@ fn mismatch(fault: &ValidationError<'_>) -> OutputMismatch {
         source_changed: false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_says_which_member_is_missing_or_wrong() {
+        let item = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"], "additionalProperties": false });
+        let own = json!({ "properties": { "items": { "type": "array", "items": item } }, "required": ["items"] });
+        let error = json!({ "required": ["code"] });
+        let published = json!({ "type": "object", "anyOf": [own, error] });
+        let checker = ResultChecker::new(&published).expect("a schema");
+        for (result, told) in [
+            (json!({}), "the member is missing at /items"),
+            (
+                json!({ "items": [{}] }),
+                "the member is missing at /items/0/n",
+            ),
+            (
+                json!({ "items": [{ "n": 1, "m": 2 }] }),
+                "the member is not declared at /items/0/m",
+            ),
+            (
+                json!({ "items": [{ "n": "1" }] }),
+                "the member is wrong (value is not of type \"integer\") at /items/0/n",
+            ),
+            (json!([]), "value is not of type \"object\""),
+        ] {
+            let found = checker.check(&result).expect_err("it does not fit");
+            assert_eq!(found.to_string(), told);
+        }
+        assert_eq!(checker.check(&json!({ "code": "x" })), Ok(()));
+    }
+}

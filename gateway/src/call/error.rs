@@ -360,6 +360,20 @@ mod tests {
     }
 
     #[test]
+    fn a_failing_tool_is_no_adapter_and_its_bound_is_named() {
+        let told = |failure| CallError::of_tool(failure).message.into_owned();
+        assert_eq!(
+            told(AdapterFailure::Failed("it panicked".into())),
+            "The tool failed."
+        );
+        let over = "it made more than 1000 host calls in one call";
+        assert_eq!(
+            told(AdapterFailure::OverLimit(over.into())),
+            format!("The tool was ended: {over}.")
+        );
+    }
+
+    #[test]
     fn a_plugins_documented_codes_reach_the_agent() {
         for (word, label) in [
             ("unsupported", "unsupported"),

@@ -28,7 +28,7 @@ pub enum Searched<'a> {
         arguments: Option<&'a str>,
     },
     /// What was found, or why nothing was called.
-    Answer(CallOutcome),
+    Answer(Box<CallOutcome>),
 }
 
 /// Reads a request. Tools of the view may be called without `call_tool`.
@@ -61,7 +61,9 @@ pub async fn searched<'a>(
     record.search(tool);
     let admitted = limits::admit(gateway.buckets(), caller, record.opened());
     let outcome = admitted.and_then(|()| error.map_or_else(|| found(listing, arguments), Err));
-    Searched::Answer(record.close(outcome.map(CallOutcome::Complete)).await)
+    Searched::Answer(Box::new(
+        record.close(outcome.map(CallOutcome::Complete)).await,
+    ))
 }
 
 /// Returns the answer to a name that a caller made up, or may not know. The record of that call does not say which name it

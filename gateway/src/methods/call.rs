@@ -388,7 +388,7 @@ impl<'a> Call<'a> {
         ))
         .await
         {
-            Searched::Answer(outcome) => self.outcome(scope, snapshot, name, true, outcome),
+            Searched::Answer(outcome) => self.outcome(scope, snapshot, name, true, *outcome),
             Searched::Call { tool, arguments } => {
                 let request = CallRequest {
                     tool: &tool,
