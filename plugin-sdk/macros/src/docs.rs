@@ -27,14 +27,49 @@ pub(crate) fn text(attributes: &[Attribute]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns a function's title and description: the first paragraph, and the rest or else the first paragraph again.
-pub(crate) fn title_and_description(text: &str) -> (String, String) {
+/// The longest title that the gateway takes.
+const TITLE_MAX: usize = 200;
+
+/// Returns a function's title and description: the first paragraph, and the rest or else the first paragraph again. Of a
+/// paragraph that is no title by its length, the first sentence is one, if it is short enough.
+pub(crate) fn title_and_description(text: &str) -> (Option<String>, String) {
     let (first, rest) = text.split_once("\n\n").unwrap_or((text, ""));
-    let title = first.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    let description = if rest.trim().is_empty() {
-        title.clone()
-    } else {
-        rest.trim().to_owned()
+    let paragraph = first.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    if paragraph.chars().count() > TITLE_MAX {
+        let end = paragraph
+            .match_indices(['.', '!', '?'])
+            .map(|(at, mark)| at + mark.len())
+            .find(|end| paragraph[*end..].starts_with(' '));
+        let sentence = end.map(|end| paragraph[..end].to_owned());
+        let title = sentence.filter(|sentence| sentence.chars().count() <= TITLE_MAX);
+        return (title, text.to_owned());
+    }
+    let description = match rest.trim() {
+        "" => paragraph.clone(),
+        rest => rest.to_owned(),
     };
-    (title, description)
+    (Some(paragraph), description)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_paragraph_is_no_title() {
+        let words = "the tickets of the desk ".repeat(20);
+        for (text, title, description) in [
+            ("Short.\n\nMore.", Some("Short."), "More."),
+            ("Short.", Some("Short."), "Short."),
+            (
+                &format!("Search. By {words}"),
+                Some("Search."),
+                &format!("Search. By {words}"),
+            ),
+            (&format!("Search {words}"), None, &format!("Search {words}")),
+        ] {
+            let expected = (title.map(str::to_owned), description.to_owned());
+            assert_eq!(title_and_description(text), expected);
+        }
+    }
 }

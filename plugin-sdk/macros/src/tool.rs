@@ -436,7 +436,7 @@ fn definition(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> Token
         .map_or_else(|| bare(&function.sig.ident), LitStr::value);
     let (title, description) =
         match docs::text(&function.attrs).map(|text| docs::title_and_description(&text)) {
-            Some((title, description)) => (Some(title), Some(description)),
+            Some((title, description)) => (title, Some(description)),
             None => (None, None),
         };
     let title = optional(keys.title.clone().or(title).as_deref());

@@ -177,6 +177,11 @@ fn values_in_python_are_those_of_their_types() {
     python("plugin-models1", "values.py", "values are right");
 }
 
+#[test]
+fn docstrings_in_python_are_read_in_every_style() {
+    python("plugin-models1", "docstrings.py", "docstrings are right");
+}
+
 /// The same of JavaScript.
 #[test]
 fn values_in_javascript_are_those_of_their_types() {

@@ -8,7 +8,7 @@ mod rust;
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
+    io::Read as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitCode, ExitStatus, Stdio},
 };
@@ -138,18 +138,18 @@ fn run(command: &mut Command, lacking: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same for a caller who wants to read what the command complains of. It is shown too.
+/// Runs the command and returns what it writes to stderr.
 fn run_and_read(command: &mut Command, lacking: &str) -> anyhow::Result<(ExitStatus, String)> {
     let mut child = start(command.stderr(Stdio::piped()), lacking)?;
-    let mut told = Vec::new();
-    for line in BufReader::new(child.stderr.take().expect("it is piped")).split(b'\n') {
-        let line = line?;
-        eprintln!("{}", String::from_utf8_lossy(&line));
-        told.push(line);
-    }
+    let mut written = Vec::new();
+    child
+        .stderr
+        .take()
+        .expect("it is piped")
+        .read_to_end(&mut written)?;
     Ok((
         child.wait()?,
-        String::from_utf8_lossy(&told.join(&b'\n')).into_owned(),
+        String::from_utf8_lossy(&written).into_owned(),
     ))
 }
 

@@ -140,7 +140,7 @@ class Tool:
             if parameter.kind is parameter.POSITIONAL_ONLY:
                 raise TypeError(f"{function.__name__}: `{parameter.name}` is given by its name; leave the `/` out")
             hint = hinted.get(parameter.name, parameter.annotation)
-            if parameter.name == "ctx" or schema.bare(hint) is Context:
+            if parameter.name == "ctx" or schema.bare(schema.present(hint)) is Context:
                 self.context = parameter.name
                 continue
             if hint is parameter.empty:
@@ -156,9 +156,13 @@ class Tool:
             self.definition["title"] = title or docs.title
         if description or docs.description:
             self.definition["description"] = description or docs.description
-        self.definition["inputSchema"] = schema.Writer("input").parameters(self.parameters)
+        self.definition["inputSchema"] = schema.Writer("input", f"{function.__name__}: ").parameters(self.parameters)
         if self.returns is not None:
-            self.definition["outputSchema"] = schema.Writer("output").whole(schema.present(self.returns))
+            writer = schema.Writer("output", f"{function.__name__}: the answer: ")
+            try:
+                self.definition["outputSchema"] = writer.whole(schema.present(self.returns))
+            except TypeError as error:
+                raise TypeError(f"{writer.place}{error}") from None
         annotations = {HINTS[hint]: value for hint, value in hints.items() if value is not None}
         if annotations:
             self.definition["annotations"] = annotations

@@ -1,10 +1,12 @@
 """What stands behind a type in `Annotated[…]`: bounds and words of a schema, and how `weir call` takes a parameter.
 
-Those of `annotated_types` and of pydantic mean the same. What would be passed over is refused.
+Those of `annotated_types` and of pydantic mean the same. Markers of other libraries say nothing of a schema: they are ignored, with
+a warning.
 """
 
 import dataclasses
 import inspect
+import warnings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,9 +71,12 @@ _UNKNOWN = (
     "to_upper")
 
 
-def mark(schema, found):
-    """The schema with what the markers say."""
+def mark(schema, found, place=""):
+    """The schema with what the markers say. `place` begins a warning."""
     for marker in found:
+        if not _is_known(marker):
+            warnings.warn(f"{place}`{marker!r}` behind a type says nothing of its schema, and is ignored", stacklevel=2)
+            continue
         for attribute, value in _said(marker):
             _apply(schema, attribute, value, _name(marker, attribute))
     return schema
@@ -93,6 +98,11 @@ def _ours(marker):
     return next((attribute for kind, attribute in _OURS.items() if isinstance(marker, kind)), None)
 
 
+def _is_known(marker):
+    kind = marker if inspect.isclass(marker) else type(marker)
+    return kind.__name__ in _OTHERS or issubclass(kind, (*_OURS, *_OF_WEIR_CALL))
+
+
 def _said(marker):
     """What a marker says, as pairs of an attribute and its value."""
     if marker is Positional or isinstance(marker, _OF_WEIR_CALL):
@@ -102,8 +112,6 @@ def _said(marker):
     if inspect.isclass(marker):
         raise TypeError(f"`{marker.__name__}` says nothing without its value: write `{marker.__name__}(…)`")
     name = type(marker).__name__
-    if name not in _OTHERS:
-        raise TypeError(f"`{marker!r}` behind a type says nothing that a schema can say: write Description, MinLen, Ge or the like")
     members = {attribute: getattr(marker, attribute, None) for attribute in (*_KNOWN, *_UNKNOWN)}
     pairs = [*members.items(), *(getattr(marker, "extra", None) or {}).items()]
     if name == "FieldInfo":
@@ -111,7 +119,7 @@ def _said(marker):
         if not unset or marker.default_factory:
             raise TypeError("a default stands behind `=`, not in `Field(…)`")
     for inner in getattr(marker, "metadata", ()):
-        pairs += _said(inner)
+        pairs += _said(inner) if _is_known(inner) else []
     return [(attribute, value) for attribute, value in pairs if value is not None and value is not False]
 
 

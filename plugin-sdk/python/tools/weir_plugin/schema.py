@@ -7,14 +7,17 @@ import datetime
 import enum
 import inspect
 import json
-import re
+import pathlib
 import types
 import typing
 
 from . import markers
+from .docs import Docs
 from .markers import Alias, Metavar, Positional
 
 _MISSING = inspect.Parameter.empty
+# The types of the values that a `Literal` or an `Enum` may have.
+_TYPES = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
 
 
 def bare(hint):
@@ -56,6 +59,10 @@ def _is_model_2(hint):
     return hasattr(hint, "model_json_schema") and hasattr(hint, "model_validate")
 
 
+def _is_path(hint):
+    return inspect.isclass(hint) and issubclass(hint, pathlib.PurePath)
+
+
 class Invalid(ValueError):
     """A value meets its schema, and is none of its type: the rules of its model refuse it, or it is no base64, or no date."""
 
@@ -69,40 +76,6 @@ def _read_model(hint, value):
             raise
         told = (": ".join([*([".".join(map(str, each["loc"]))] if each["loc"] else []), each["msg"]]) for each in found())
         raise Invalid("; ".join(told)) from error
-
-
-class Docs:
-    """A docstring: title, description, and what it says of each parameter (`Args:` or `Attributes:`)."""
-
-    SECTION = re.compile(r"^(Args|Arguments|Parameters|Attributes|Returns|Raises|Yields|Examples?|Notes?):\s*$")
-    ENTRY = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
-
-    def __init__(self, text):
-        self.title = self.description = None
-        self.parameters = {}
-        words, section, name = [], None, None
-        for line in inspect.cleandoc(text or "").splitlines():
-            found = self.SECTION.match(line)
-            if found:
-                section, name = found[1], None
-            elif section is None:
-                words.append(line)
-            elif section in ("Args", "Arguments", "Parameters", "Attributes"):
-                entry = self.ENTRY.match(line.strip()) if _indent(line) <= 4 else None
-                if entry:
-                    name = entry[1]
-                    self.parameters[name] = entry[2].strip()
-                elif name and line.strip():
-                    self.parameters[name] = f"{self.parameters[name]} {line.strip()}".strip()
-        written = "\n".join(words).strip()
-        if written:
-            first, _, rest = written.partition("\n\n")
-            self.title = " ".join(line.strip() for line in first.splitlines())
-            self.description = rest.strip() or self.title
-
-
-def _indent(line):
-    return len(line) - len(line.lstrip())
 
 
 class Parameter:
@@ -129,8 +102,8 @@ class Parameter:
 class Writer:
     """Writes one schema. A type inside itself is written once, in place, and referred to from there."""
 
-    def __init__(self, purpose):
-        self.purpose = purpose
+    def __init__(self, purpose, place=""):
+        self.purpose, self.place = purpose, place
         self.open, self.referred, self.definitions = [], [], {}
 
     def whole(self, hint):
@@ -139,7 +112,12 @@ class Writer:
     def parameters(self, parameters):
         properties, required = {}, []
         for parameter in parameters:
-            schema = self._documented(self.of(present(parameter.hint)), parameter.documented)
+            place, self.place = self.place, f"{self.place}`{parameter.name}`: "
+            try:
+                schema = self._documented(self.of(present(parameter.hint)), parameter.documented)
+            except TypeError as error:
+                raise TypeError(f"{self.place}{error}") from None
+            self.place = place
             if parameter.default is _MISSING:
                 required.append(parameter.name)
             else:
@@ -151,7 +129,7 @@ class Writer:
         return self._closed(_object(properties, required))
 
     def of(self, hint):
-        return markers.mark(self._plain(bare(hint)), markers_of(hint))
+        return markers.mark(self._plain(bare(hint)), markers_of(hint), self.place)
 
     def _closed(self, schema):
         if self.definitions:
@@ -171,6 +149,8 @@ class Writer:
                 return {"type": "number"}
             case _ if hint is bytes:
                 return {"type": "string", "contentEncoding": "base64"}
+            case _ if _is_path(hint):
+                return {"type": "string"}
             case _ if hint is typing.Any or hint is object:
                 return {}
             case _ if hint is datetime.datetime:
@@ -218,7 +198,7 @@ class Writer:
         if dataclasses.is_dataclass(hint) or typing.is_typeddict(hint):
             return self._record(hint)
         raise TypeError(
-            f"`{hint}` has no schema; use str, int, float, bool, a list, set, tuple or dict of these, an Enum, a Literal, a "
+            f"`{getattr(hint, '__name__', hint)}` has no schema; use str, int, float, bool, a list, set, tuple or dict of these, an Enum, a Literal, a "
             "dataclass, a TypedDict, a date or a pydantic model")
 
     def _items(self, schema, items):
@@ -230,10 +210,14 @@ class Writer:
         return _or_null(self.of(present(hint))) if is_optional(hint) else self.of(hint)
 
     def _choices(self, values, hint):
-        for kind, word in ((str, "string"), (int, "integer")):
-            if all(isinstance(value, kind) and not isinstance(value, bool) for value in values):
-                return {"type": word, "enum": values}
-        raise TypeError(f"the values of `{hint}` are neither all texts nor all whole numbers")
+        words = []
+        for value in values:
+            word = _TYPES.get(type(value))
+            if word is None:
+                raise TypeError(f"`{value!r}` of `{hint}` is no text, whole number, True, False or None")
+            if word not in words:
+                words.append(word)
+        return {"type": words[0] if len(words) == 1 else words, "enum": values}
 
     def _record(self, hint):
         name = hint.__name__
@@ -379,6 +363,8 @@ def read(hint, value):
         return float(value)
     if hint is bytes:
         return _read_text(lambda text: base64.b64decode(text, validate=True), value, "it is not base64")
+    if _is_path(hint):
+        return hint(value)
     if hint in (datetime.datetime, datetime.date, datetime.time):
         return _read_text(hint.fromisoformat, value, f"it is not a {hint.__name__}")
     if origin in (list, collections.abc.Sequence):
@@ -466,7 +452,7 @@ def _is_kind(hint, value, is_closed):
         return isinstance(value, dict)
     if inspect.isclass(kind) and issubclass(kind, enum.Enum):
         return any(value == member.value for member in kind)
-    if kind in (str, bytes, datetime.datetime, datetime.date, datetime.time):
+    if kind in (str, bytes, datetime.datetime, datetime.date, datetime.time) or _is_path(kind):
         return isinstance(value, str)
     return False
 
@@ -506,4 +492,6 @@ def plain(value):
         return value.isoformat()
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
+    if isinstance(value, pathlib.PurePath):
+        return str(value)
     return value

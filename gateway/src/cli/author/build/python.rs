@@ -11,6 +11,8 @@ use super::{Folder, command, ended, run, run_and_read, work, world};
 
 const INSTALL_PYTHON: &str = "apt install python3 python3-venv    (version 3.10 or newer)";
 const REQUIREMENTS: &str = "requirements.txt";
+/// The bound on the text of an error in the author's own code, behind the line that led to it.
+const ERROR_LINES_MAX: usize = 4;
 
 pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
     let work = work(folder)?;
@@ -32,15 +34,48 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
     componentize
         .args(["-p", ".", "-p", "sdk", "-o"])
         .arg(&built);
-    let (status, told) = run_and_read(&mut componentize, INSTALL_PYTHON)?;
+    let (status, written) = run_and_read(&mut componentize, INSTALL_PYTHON)?;
     if !status.success() {
+        if let Some(error) = authors_error(&written) {
+            bail!("{error}");
+        }
+        eprint!("{written}");
         bail!(
             "{}{}",
             ended(&componentize, status),
-            missing(&environment, &told)
+            missing(&environment, &written)
         );
     }
+    eprint!("{written}");
     Ok(built)
+}
+
+/// Returns an error that the author's file or the SDK raised, with the author's own line that led to it. An error that comes
+/// from a library is of use with all of its frames alone.
+fn authors_error(written: &str) -> Option<String> {
+    // The folder is mounted as the first one, and that of the SDK as the second.
+    const OWN: &str = "  File \"/0/";
+    const SDK: &str = "  File \"/1/weir_plugin/";
+    let (_, traceback) = written.rsplit_once("Traceback (most recent call last):\n")?;
+    let lines: Vec<&str> = traceback.lines().collect();
+    let is_frame = |line: &&&str| line.starts_with("  File \"");
+    let last = lines.iter().rfind(is_frame)?;
+    if !last.starts_with(OWN) && !last.starts_with(SDK) {
+        return None;
+    }
+    let own = lines.iter().rposition(|line| line.starts_with(OWN))?;
+    let (file, rest) = lines[own].strip_prefix(OWN)?.split_once("\", line ")?;
+    let number = rest.split(',').next()?;
+    let source = lines.get(own + 1).map_or("", |line| line.trim());
+    let error = lines
+        .iter()
+        .skip_while(|line| line.starts_with(' '))
+        .take_while(|line| !line.is_empty());
+    let error: Vec<&str> = error.take(ERROR_LINES_MAX).copied().collect();
+    Some(format!(
+        "{file}, line {number}: {source}\n{}",
+        error.join("\n")
+    ))
 }
 
 /// Makes the environment if there is none, and installs what `requirements.txt` names if that was not done before.
@@ -121,4 +156,29 @@ fn is_compiled(environment: &Path, package: &str) -> bool {
                     .is_some_and(|extension| extension == "so")
             })
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_shown_with_the_authors_line_alone() {
+        let of_sdk = "Traceback (most recent call last):\n  File \"/home/a/.venv/bin/componentize-py\", line 8, in <module>\n    \
+            sys.exit(script())\nAssertionError: \nTraceback (most recent call last):\n  File \"/0/app.py\", line 7, in <module>\n    \
+            @tool\n     ^^^^\n  File \"/1/weir_plugin/__init__.py\", line 234, in tool\n    return make(function)\n           \
+            ~~~~^^^^^^^^^^\nTypeError: price: `amount`: `Decimal` has no schema\n\n\nCaused by:\n    TypeError: price\n";
+        assert_eq!(
+            authors_error(of_sdk).as_deref(),
+            Some("app.py, line 7: @tool\nTypeError: price: `amount`: `Decimal` has no schema")
+        );
+        let syntax = "Traceback (most recent call last):\n  File \"/0/app.py\", line 3\n    def f(:\n          ^\nSyntaxError: invalid syntax\n";
+        assert_eq!(
+            authors_error(syntax).as_deref(),
+            Some("app.py, line 3: def f(:\nSyntaxError: invalid syntax")
+        );
+        let of_library = "Traceback (most recent call last):\n  File \"/0/app.py\", line 1, in <module>\n    import x\n  \
+            File \"/2/x/__init__.py\", line 1, in <module>\n    import _x\nModuleNotFoundError: No module named '_x'\n";
+        assert_eq!(authors_error(of_library), None);
+    }
 }
