@@ -8,8 +8,8 @@ use weir_plugin_sdk::shape::Effect;
 use weir_plugin_sdk::{Change, Error, Type, Value, http, serde_json};
 
 use crate::pages::Next;
-use crate::parameters::{comma_pair, form, pairs, text};
-use crate::request::{Segment, filled_path, request};
+use crate::parameters::{comma_pair, form, pairs, segment, text};
+use crate::request::{filled_path, request};
 use crate::settings::{FORM, NEXT, Operation, Pagination, Param, Place};
 use crate::{Rest, answer, pages};
 
@@ -143,7 +143,7 @@ fn filled(
         match param.place {
             Place::Body => drop(in_body.insert(place.clone(), value.clone())),
             Place::WholeBody => whole = Some(value),
-            Place::Path => drop(in_path.insert(place.clone(), Segment::new(param, value))),
+            Place::Path => drop(in_path.insert(place.clone(), segment(param, value))),
             Place::Query => match comma_pair(param, place, value) {
                 Some(pair) => commas.push(pair),
                 None => request.query.extend(pairs(param, place, value)),
@@ -159,8 +159,8 @@ fn filled(
             }
         }
     }
-    let segment = |name: &str| in_path.get(name).cloned();
-    request.path = filled_path(&operation.path, segment)?.ok_or_else(|| {
+    let found = |name: &str| in_path.get(name).cloned();
+    request.path = filled_path(&operation.path, found)?.ok_or_else(|| {
         Error::invalid("A parameter of the path is empty, `.` or `..`.")
             .field(in_path.keys().next().cloned().unwrap_or_default())
     })?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_plugin_sdk::serde_json::{Map, Value};
 
-use crate::request::encode;
+use crate::request::{Segment, encode};
 use crate::settings::{Param, Place, Style};
 
 /// Writes a value for a header.
@@ -12,8 +12,16 @@ pub(crate) fn text(param: &Param, value: &Value) -> String {
     with_commas(param, value, str::to_owned)
 }
 
-/// Writes a value for a path, encoded: the commas between items are those of the style, and one inside an item is `%2C`.
-pub(crate) fn encoded(param: &Param, value: &Value) -> String {
+/// Writes a value for a path.
+pub(crate) fn segment(param: &Param, value: &Value) -> Segment {
+    Segment {
+        plain: text(param, value),
+        encoded: encoded(param, value),
+    }
+}
+
+/// Encodes a value: the commas between items are those of the style, and one inside an item is `%2C`.
+fn encoded(param: &Param, value: &Value) -> String {
     with_commas(param, value, encoded_text)
 }
 

@@ -3,8 +3,7 @@
 use weir_plugin_sdk::serde_json::{Map, Value};
 use weir_plugin_sdk::{Error, http};
 
-use crate::parameters;
-use crate::settings::{Param, Settings};
+use crate::settings::Settings;
 
 pub(crate) fn request(settings: &Settings, method: &str, path: String) -> http::Request {
     let mut headers: Vec<_> = settings
@@ -30,17 +29,8 @@ pub(crate) fn request(settings: &Settings, method: &str, path: String) -> http::
 /// A value of a path: as it is, and encoded.
 #[derive(Clone)]
 pub(crate) struct Segment {
-    plain: String,
-    encoded: String,
-}
-
-impl Segment {
-    pub(crate) fn new(param: &Param, value: &Value) -> Self {
-        Self {
-            plain: parameters::text(param, value),
-            encoded: parameters::encoded(param, value),
-        }
-    }
+    pub(crate) plain: String,
+    pub(crate) encoded: String,
 }
 
 impl From<String> for Segment {
