@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::{
-    contract::{Contract, Format, Version},
+    contract::{Collection, Contract, Format, Version},
     form::{Problems, Source},
     name,
     problem::Problem,
@@ -80,12 +80,19 @@ fn compile_what(
         tools.push(Arc::new(tool));
     }
     // The collections stand in the author's order, which the map above has lost.
-    let collections = source
+    let collections: Vec<Collection> = source
         .collections
         .iter()
-        .filter_map(|entry| collections.get(entry.name.as_str())?.clone());
+        .filter_map(|entry| collections.get(entry.name.as_str())?.clone())
+        .collect();
+    let has_cell_rules = collections
+        .iter()
+        .any(|collection| collection.shape.has_cell_rules());
     let contract = Contract {
-        format: Format::FIRST,
+        format: match has_cell_rules {
+            true => Format::CELLS,
+            false => Format::FIRST,
+        },
         name: source.contract.clone().unwrap_or_default(),
         title: source.title.clone(),
         description: source.description.clone(),
@@ -93,7 +100,7 @@ fn compile_what(
         version: Version::FIRST,
         definitions: None,
         maker: None,
-        collections: collections.collect(),
+        collections,
         tools,
         prompts: Vec::new(),
         resources: Vec::new(),

@@ -58,8 +58,10 @@ impl Format {
     pub const OFFERS: Self = Self(2);
     /// The format with contracts compiled from an upstream server's offer.
     pub const UPSTREAMS: Self = Self(3);
+    /// The format with rules for cells that are no values of their column.
+    pub const CELLS: Self = Self(4);
     /// The last one that this program reads.
-    pub const NEWEST: Self = Self::UPSTREAMS;
+    pub const NEWEST: Self = Self::CELLS;
 
     fn is_first(&self) -> bool {
         *self == Self::FIRST
@@ -600,6 +602,8 @@ impl Collection {
     pub fn accepts(&self, live: &Shape) -> Result<(), Vec<String>> {
         let mut live = live.clone();
         live.apply(&self.overrides);
+        live.key.clone_from(&self.shape.key);
+        live.apply_misfits(self.shape.misfits, &self.shape.null_words);
         self.shape.satisfied_by(&live)
     }
 }

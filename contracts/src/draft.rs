@@ -179,6 +179,13 @@ impl<'a> Drafter<'a> {
             let _ = writeln!(text, "    hide: [{}]", names.join(", "));
         }
         self.formats(&mut text);
+        if Shape::takes_formats(self.input.adapter) {
+            let _ = writeln!(
+                text,
+                "    # A cell that is no value of its column is null, and filters count it."
+            );
+            let _ = writeln!(text, "    misfits: empty");
+        }
         if self.can_write() {
             let _ = writeln!(
                 text,

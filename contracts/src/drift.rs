@@ -31,7 +31,12 @@ fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
         };
         // The answer of an operation does not depend on the columns.
         if target.binding.operation.is_none() {
-            let schema = compile::output_schema(target.verb, &fields, &target.binding.columns);
+            let schema = compile::output_schema(
+                target.verb,
+                &fields,
+                &target.binding.columns,
+                known.shape.misfits,
+            );
             Arc::make_mut(tool).output_schema = Some(schema.into());
         }
     }
@@ -43,6 +48,8 @@ fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
 fn fields(known: &Collection, live: &Shape) -> Vec<Field> {
     let mut live = live.clone();
     live.apply(&known.overrides);
+    live.key.clone_from(&known.shape.key);
+    live.apply_misfits(known.shape.misfits, &known.shape.null_words);
     for field in &mut live.fields {
         field.nullable &= !known.shape.key.contains(&field.key);
         field.description = known

@@ -21,7 +21,7 @@ use crate::{
     lint::{self, Level},
     name,
     problem::Problem,
-    shape::{Capabilities, Shape},
+    shape::{Capabilities, Misfits, Shape},
 };
 
 use document::Document;
@@ -201,6 +201,8 @@ fn shapes(operations: &[Operation]) -> BTreeMap<String, Shape> {
             key: Vec::new(),
             capabilities,
             timezone: None,
+            misfits: Misfits::Refuse,
+            null_words: Vec::new(),
             left_out: Vec::new(),
         }
     };

@@ -12,7 +12,9 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::{
     json::{self, push_pointer},
@@ -28,6 +30,39 @@ pub struct RecordChecker {
     /// The records are results of an operation, which may have changed something: a value that does not fit a column which
     /// may be null is null, and the rest passes.
     is_lenient: bool,
+}
+
+/// The records of a page, and those that are missing from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedPage {
+    pub records: Vec<String>,
+    pub skipped: Option<SkippedRecords>,
+}
+
+impl From<Vec<String>> for CheckedPage {
+    fn from(records: Vec<String>) -> Self {
+        Self {
+            records,
+            skipped: None,
+        }
+    }
+}
+
+/// Records that no condition ruled out, and that a condition could not judge.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SkippedRecords {
+    pub count: u64,
+    /// The columns that could not be judged.
+    pub columns: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReportedPage<'a> {
+    #[serde(borrow)]
+    records: &'a RawValue,
+    skipped: SkippedRecords,
 }
 
 struct Column {
@@ -106,6 +141,29 @@ impl RecordChecker {
         .deserialize(&mut deserializer);
         let read = read.and_then(|records| deserializer.end().map(|()| records));
         read.map_err(|error| self.mismatch(walk, &error, true))
+    }
+
+    /// Reads the records of a page whose adapter may say how many others a condition could not judge:
+    /// `{"records": […], "skipped": {"count": 3, "columns": ["amount"]}}`.
+    pub fn page(&self, json: &str) -> Result<CheckedPage, OutputMismatch> {
+        if !json.starts_with('{') {
+            return self.records(json).map(CheckedPage::from);
+        }
+        let page: ReportedPage<'_> = serde_json::from_str(json)
+            .map_err(|error| self.mismatch(Walk::default(), &error, true))?;
+        Ok(CheckedPage {
+            records: self.records(page.records.get())?,
+            skipped: Some(page.skipped),
+        })
+    }
+
+    /// Returns the records of a page that [`RecordChecker::page`] reads.
+    pub fn records_of(json: &str) -> Option<&str> {
+        if !json.starts_with('{') {
+            return Some(json);
+        }
+        let page: ReportedPage<'_> = serde_json::from_str(json).ok()?;
+        Some(page.records.get())
     }
 
     /// Reads one JSON object.

@@ -27,10 +27,45 @@ pub struct Shape {
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
+    /// What becomes of cells that are no values of their column. Set by the contract.
+    #[serde(default, skip_serializing_if = "Misfits::is_refuse")]
+    pub misfits: Misfits,
+    /// The texts that stand for an empty cell. Set by the contract.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub null_words: Vec<String>,
     /// Columns of the source whose values no record can hold, such as bytes. Only a description names them: no contract
     /// records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+}
+
+/// What becomes of a cell that is no value of its column, in a source that holds text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Misfits {
+    /// The answer with the cell is refused.
+    #[default]
+    Refuse,
+    /// The record has null there, and a condition that cannot judge the cell counts it.
+    Empty,
+    /// All columns but the key are text.
+    Text,
+}
+
+impl Misfits {
+    fn is_refuse(&self) -> bool {
+        *self == Self::Refuse
+    }
+
+    /// Reads a word of a contract.
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "refuse" => Some(Self::Refuse),
+            "empty" => Some(Self::Empty),
+            "text" => Some(Self::Text),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -127,6 +162,32 @@ impl Shape {
                 field.description = change.description.clone();
             }
         }
+    }
+
+    /// Puts in what a contract says about cells that are no values of their column. The key keeps its types, since a record
+    /// is known by it.
+    pub(crate) fn apply_misfits(&mut self, misfits: Misfits, null_words: &[String]) {
+        self.misfits = misfits;
+        self.null_words = null_words.to_vec();
+        for field in &mut self.fields {
+            if self.key.contains(&field.key) {
+                continue;
+            }
+            match misfits {
+                Misfits::Refuse => {}
+                Misfits::Empty => field.nullable |= field.kind != Type::String,
+                Misfits::Text => {
+                    field.kind = Type::String;
+                    field.format = None;
+                }
+            }
+            field.nullable |= !null_words.is_empty();
+        }
+    }
+
+    /// Returns `true` if the contract says anything about such cells.
+    pub(crate) fn has_cell_rules(&self) -> bool {
+        self.misfits != Misfits::Refuse || !self.null_words.is_empty()
     }
 
     /// Checks the rules that types alone do not give: bounds, no name twice, a key that exists.

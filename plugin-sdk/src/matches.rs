@@ -110,6 +110,12 @@ impl Matcher {
         }
     }
 
+    /// Returns `true` if the condition cannot say whether the value meets it: the value is not of its column's type, and
+    /// something else is asked than whether it is there.
+    pub fn cannot_judge(&self, value: &Value<'_>) -> bool {
+        matches!(value, Value::Unfit(_)) && !matches!(self.test, Test::IsEmpty(_))
+    }
+
     /// Returns the text that a cell must be to match, if the condition is `equals` on a string. An adapter can skip
     /// reading other cells.
     pub fn exact_text(&self) -> Option<&str> {

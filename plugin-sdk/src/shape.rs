@@ -23,6 +23,12 @@ pub struct Shape {
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
+    /// What becomes of cells that are no values of their column, in a source that holds text. Set by the contract.
+    #[serde(default, skip_serializing_if = "Misfits::is_refuse")]
+    pub misfits: Misfits,
+    /// The texts that stand for an empty cell. Set by the contract.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub null_words: Vec<String>,
     /// Columns of the source whose values no record can hold, such as bytes. Only a description names them: no contract
     /// records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -66,6 +72,31 @@ pub struct Field {
     /// The element of a `list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<Box<Field>>,
+    /// The texts that stand for an empty cell of this column: those of the shape. [`Shape::parse`] fills them in.
+    #[serde(skip)]
+    pub null_words: Vec<String>,
+    /// Whether a record has null where a cell is no value of this column. [`Shape::parse`] fills it in.
+    #[serde(skip)]
+    pub empties_misfits: bool,
+}
+
+/// What becomes of a cell that is no value of its column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Misfits {
+    /// It is passed on as it is, and the gateway refuses the answer.
+    #[default]
+    Refuse,
+    /// The record has null there, and a condition that cannot judge the cell counts it.
+    Empty,
+    /// All columns but the key are text already.
+    Text,
+}
+
+impl Misfits {
+    fn is_refuse(&self) -> bool {
+        *self == Self::Refuse
+    }
 }
 
 /// The format of numbers, dates and times in text.
@@ -218,9 +249,21 @@ impl Shape {
 
     /// Reads a shape from its JSON. One that cannot be read is the gateway's fault, not the author's.
     pub fn parse(json: &str) -> Result<Self, crate::Error> {
-        serde_json::from_str(json).map_err(|error| {
+        let mut shape: Self = serde_json::from_str(json).map_err(|error| {
             crate::Error::invalid(format!("The recorded shape is wrong: {error}.")).field("shape")
-        })
+        })?;
+        shape.spread_cell_rules();
+        Ok(shape)
+    }
+
+    /// Tells each column what the shape says about cells that are no values. The key has none of it: a record is known by it.
+    fn spread_cell_rules(&mut self) {
+        for field in &mut self.fields {
+            if !self.key.contains(&field.key) {
+                field.null_words.clone_from(&self.null_words);
+                field.empties_misfits = self.misfits == Misfits::Empty;
+            }
+        }
     }
 
     /// Returns the shape as JSON.
@@ -237,6 +280,12 @@ impl Field {
             kind,
             ..Self::default()
         }
+    }
+
+    /// Returns `true` for a text that stands for an empty cell: blanks around it and the case of A to Z do not matter.
+    pub fn is_null_word(&self, text: &str) -> bool {
+        let mut words = self.null_words.iter();
+        words.any(|word| word.eq_ignore_ascii_case(text.trim()))
     }
 
     /// Says whether a record may have no value.
@@ -271,6 +320,8 @@ mod tests {
             key,
             capabilities,
             timezone,
+            misfits,
+            null_words,
             left_out,
         } = shape;
         let Capabilities {
@@ -309,6 +360,7 @@ mod tests {
             returns,
         } = &operations[1];
         assert!(!name.is_empty() && !key.is_empty() && timezone.is_some() && !left_out.is_empty());
+        assert!(misfits == Misfits::Empty && !null_words.is_empty());
         assert!(read && guarded_write && open_world && read_only.is_some() && *required);
         assert!(*generated && *is_read_only);
         assert!(

@@ -413,3 +413,42 @@ fn files_of_other_programs_are_called() {
         }
     }
 }
+
+/// A cell that is no value of its column is null, and an answer says how many of them a filter could not compare.
+#[tokio::test]
+async fn cells_that_fit_no_filter_are_counted() {
+    let house = House::new()
+        .sheets()
+        .file("data/orders.csv", "id,amount\n1,5\n2,7\n3,9\n")
+        .file(
+            "contracts/orders.yaml",
+            "contract: orders\ncollections:\n  orders:\n    adapter: sheet\n    settings: { connection: data, path: orders.csv }\n    \
+             misfits: empty\n    null_words: [n/a]\ntools:\n  - tool: list_orders\n    description: Lists orders.\n    verb: list\n    \
+             collection: orders\n    fields:\n      - { name: min_amount, type: number, column: amount, match: at-least }\n",
+        );
+    let gateway = house.serve();
+    house.write(
+        "data/orders.csv",
+        "id,amount\n1,5\n2,unknown\n3,9\n4,n/a\n5,12 EUR\n",
+    );
+    let client = Modern::new(gateway.url());
+    let all = client.call("list_orders", json!({})).await;
+    let amounts: Vec<&Value> = all["structuredContent"]["records"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{all}"))
+        .iter()
+        .map(|record| &record["amount"])
+        .collect();
+    assert_eq!(json!(amounts), json!([5, null, 9, null, null]), "{all}");
+    assert_eq!(all["structuredContent"].get("skipped"), None);
+    let some = client.call("list_orders", json!({ "min_amount": 6 })).await;
+    assert_eq!(
+        some["structuredContent"],
+        json!({ "records": [{ "id": 3, "amount": 9 }], "next": null, "skipped": 2 })
+    );
+    let text = some["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(
+        text.starts_with("1 record. 2 records could not be compared in `amount`; ask an operator."),
+        "{text}"
+    );
+}

@@ -4,7 +4,7 @@ use super::Problems;
 use crate::{
     contract::Collection,
     form, json, name,
-    shape::{Field, Shape, Type},
+    shape::{Field, Misfits, Shape, Type},
 };
 
 /// Compiles one collection. `None` means that it is refused; tools bound to it are then checked as far as possible.
@@ -104,7 +104,30 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
         // A record whose key is null is refused when it comes.
         field.nullable = false;
     }
+    check_cell_rules(entry, problems);
+    shape.apply_misfits(entry.misfits, &entry.null_words);
     shape
+}
+
+/// Checks that only a source that holds text is told what to do with texts that are no values.
+fn check_cell_rules(entry: &form::Collection, problems: &mut Problems) {
+    if Shape::takes_formats(&entry.adapter) {
+        return;
+    }
+    let keys = [
+        ("misfits", entry.misfits != Misfits::Refuse),
+        ("null_words", !entry.null_words.is_empty()),
+    ];
+    for (key, _) in keys.into_iter().filter(|(_, is_given)| *is_given) {
+        problems.add_hint(
+            format!("{}/{key}", entry.place),
+            format!(
+                "the adapter '{}' reads no cells of text: its values have types, and conditions are judged by the source",
+                entry.adapter
+            ),
+            format!("drop {key}"),
+        );
+    }
 }
 
 /// Checks that formats fit their column's type, and that only a source that holds text has them.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     contract::Verb,
-    shape::{Field, Type},
+    shape::{Field, Misfits, Type},
     values,
 };
 
@@ -25,16 +25,19 @@ pub(crate) const ERROR_MEMBERS: &[&str] = &[
 ];
 
 /// Returns the schema of every result of a tool, errors included.
-pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String]) -> Value {
+pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String], misfits: Misfits) -> Value {
     let (properties, required) = match verb {
         Verb::Lookup => record_members(fields, columns),
         Verb::List => {
             let records = json!({ "type": "array", "items": record(fields, columns) });
             let next = json!({ "type": ["string", "null"] });
-            (
-                Map::from_iter([("records".to_owned(), records), ("next".to_owned(), next)]),
-                vec!["records".into(), "next".into()],
-            )
+            let mut members =
+                Map::from_iter([("records".to_owned(), records), ("next".to_owned(), next)]);
+            if misfits == Misfits::Empty {
+                let skipped = json!({ "type": "integer", "description": "Records left out because a filter could not compare their value." });
+                members.insert("skipped".to_owned(), skipped);
+            }
+            (members, vec!["records".into(), "next".into()])
         }
         Verb::Create | Verb::Update | Verb::Delete | Verb::Call => {
             let status = json!({ "type": "string", "enum": [status(verb)] });

@@ -88,7 +88,15 @@ pub(super) fn compile(
         operation: form.operation.clone(),
     };
     Tool {
-        output_schema: Some(result::schema(target.verb, fields, &columns).into()),
+        output_schema: Some(
+            result::schema(
+                target.verb,
+                fields,
+                &columns,
+                target.collection.shape.misfits,
+            )
+            .into(),
+        ),
         annotations: annotations(&target),
         target: contract::Target::Collection(Arc::new(CollectionTarget {
             verb: target.verb,

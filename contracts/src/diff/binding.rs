@@ -14,6 +14,7 @@ use crate::{
     },
     json::push_pointer,
     name,
+    shape::Shape,
 };
 
 /// Compares the contracts themselves and their collections.
@@ -320,6 +321,14 @@ fn collections(
         zones.1,
         "zoneless times are read in another zone",
     );
+    let cells = |shape: &Shape| json!({ "misfits": shape.misfits, "null_words": shape.null_words });
+    changed(
+        ToolRule::MisfitsChanged,
+        "shape/misfits",
+        cells(&old.shape),
+        cells(&new.shape),
+        "cells that are no values of their column are read otherwise",
+    );
     let (rule, what) = match new.write {
         true => (ToolRule::WriteAllowed, "it may be written"),
         false => (ToolRule::WriteForbidden, "it may no longer be written"),
@@ -359,6 +368,8 @@ fn collections(
     let mut recorded = old.shape.clone();
     recorded.key.clone_from(&new.shape.key);
     recorded.timezone.clone_from(&new.shape.timezone);
+    recorded.misfits = new.shape.misfits;
+    recorded.null_words.clone_from(&new.shape.null_words);
     if recorded != new.shape || old.overrides != new.overrides {
         changed(
             ToolRule::ShapeRecorded,

@@ -173,6 +173,7 @@ tool_rules! {
     SettingsChanged "settings-changed" Review "connection, table, path, query text or another setting";
     KeyChanged "key-changed" Review "which columns tell records apart";
     TimezoneChanged "timezone-changed" Review "the zone that zoneless times are read in";
+    MisfitsChanged "misfits-changed" Review "what becomes of cells that are no values of their column, or which texts stand for an empty one";
     WriteAllowed "write-allowed" Review "a collection may be written";
     WriteForbidden "write-forbidden" Compatible "a collection may no longer be written";
     AuditLoosened "audit-loosened" Review "further arguments are kept in clear by the audit";

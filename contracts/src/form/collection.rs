@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::table::{self, Problems, Table};
 use crate::{
     json,
-    shape::{TextFormat, Type},
+    shape::{Misfits, TextFormat, Type},
 };
 
 /// A source as the contract names it, before its shape is known.
@@ -23,6 +23,10 @@ pub struct Collection {
     /// The contract's own words about columns, where it knows better than the source.
     pub overrides: Vec<Override>,
     pub timezone: Option<String>,
+    /// What becomes of cells that are no values of their column.
+    pub misfits: Misfits,
+    /// The texts that stand for an empty cell.
+    pub null_words: Vec<String>,
     pub(crate) place: String,
 }
 
@@ -48,7 +52,16 @@ pub(super) fn read(
     problems: &mut Problems,
 ) -> Option<Collection> {
     const KEYS: &[&str] = &[
-        "adapter", "settings", "columns", "hide", "key", "write", "shape", "timezone",
+        "adapter",
+        "settings",
+        "columns",
+        "hide",
+        "key",
+        "write",
+        "shape",
+        "timezone",
+        "misfits",
+        "null_words",
     ];
     let mut place = parent;
     json::push_pointer(&mut place, name);
@@ -90,8 +103,44 @@ pub(super) fn read(
         write: table.flag("write", problems).unwrap_or(false),
         overrides: overrides(&table, problems),
         timezone: table.text("timezone", 64, problems),
+        misfits: misfits(&table, problems),
+        null_words: null_words(&table, problems),
         place,
     })
+}
+
+fn misfits(table: &Table<'_>, problems: &mut Problems) -> Misfits {
+    let Some(word) = table.text("misfits", table::TITLE_MAX, problems) else {
+        return Misfits::default();
+    };
+    Misfits::from_word(&word).unwrap_or_else(|| {
+        problems.add_hint(
+            table.at("misfits"),
+            "does not say what becomes of cells that are no values of their column",
+            "write empty, text or refuse",
+        );
+        Misfits::default()
+    })
+}
+
+fn null_words(table: &Table<'_>, problems: &mut Problems) -> Vec<String> {
+    const WORDS_MAX: usize = 20;
+    const WORD_CHARS_MAX: usize = 40;
+    let words = table.names("null_words", problems).unwrap_or_default();
+    let place = table.at("null_words");
+    if words.len() > WORDS_MAX {
+        problems.add(place.clone(), format!("more than {WORDS_MAX} words"));
+    }
+    for (index, word) in words.iter().enumerate() {
+        let wrong = match word.chars().count() {
+            _ if word.trim() != word => "has blanks around it, which cells are read without",
+            0 => "is empty; an empty cell is null without being named",
+            count if count > WORD_CHARS_MAX => "is longer than 40 characters",
+            _ => continue,
+        };
+        problems.add(format!("{place}/{index}"), wrong);
+    }
+    words
 }
 
 fn overrides(table: &Table<'_>, problems: &mut Problems) -> Vec<Override> {

@@ -3,7 +3,11 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, value::RawValue};
-use weir_contracts::{Shape, Verb, contract::TextMode, output::OutputMismatch};
+use weir_contracts::{
+    Shape, Verb,
+    contract::TextMode,
+    output::{CheckedPage, OutputMismatch, RecordChecker, SkippedRecords},
+};
 
 use super::{
     CallError, CallOutcome, CallRequest, ToolResult, arguments::Input, asking, code,
@@ -56,7 +60,7 @@ fn sealed(cursors: &Cursors, bound: &Bound, next: &str) -> Result<String, CallEr
 }
 
 fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallError> {
-    let mut records = bound.records.records(records).map_err(|found| {
+    let page = checked(bound, records).map_err(|found| {
         mismatch(
             OutputMismatch {
                 record: None,
@@ -65,11 +69,16 @@ fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallErro
             None,
         )
     })?;
+    let mut records = page.records;
     match records.len() {
-        0 => Err(CallError::new(
-            Code::NotFound,
-            "No record meets these conditions.",
-        )),
+        0 => {
+            let skipped = page.skipped.map(|skipped| explain_skipped(bound, &skipped));
+            let skipped = skipped.unwrap_or_default();
+            Err(CallError::new(
+                Code::NotFound,
+                format!("No record meets these conditions.{skipped}"),
+            ))
+        }
         1 => {
             let record = records.remove(0);
             let sentence =
@@ -89,12 +98,13 @@ fn list(
     records: &str,
     next: Option<String>,
 ) -> Result<ToolResult, CallError> {
-    let records = bound.records.records(records).map_err(|found| {
+    let page = checked(bound, records).map_err(|found| {
         let key = found
             .record
             .and_then(|record| key_of(bound, records, record));
         mismatch(found, key)
     })?;
+    let (records, skipped) = (page.records, page.skipped);
     if let super::arguments::Ask::Read(_, query) = &input.ask
         && records.len() > query.limit as usize
     {
@@ -114,6 +124,9 @@ fn list(
     }
     structured.push_str("],\"next\":");
     structured.push_str(&serde_json::to_string(&next).expect("a string"));
+    if let Some(skipped) = &skipped {
+        structured.push_str(&format!(",\"skipped\":{}", skipped.count));
+    }
     structured.push('}');
     let count = match records.len() {
         0 => "No records".to_owned(),
@@ -129,11 +142,39 @@ fn list(
         (Some(_), Some(first)) if records.len() == 1 && next.is_none() => sentence(bound, first),
         _ => None,
     };
-    Ok(result(
-        bound,
-        sentence.unwrap_or_else(|| format!("{count}{more}")),
-        structured,
-    ))
+    let mut sentence = sentence.unwrap_or_else(|| format!("{count}{more}"));
+    if let Some(skipped) = &skipped {
+        sentence.push_str(&explain_skipped(bound, skipped));
+    }
+    Ok(result(bound, sentence, structured))
+}
+
+/// Checks the records of a page. Only an adapter that was asked to may say more than records.
+fn checked(bound: &BoundCollection, records: &str) -> Result<CheckedPage, OutputMismatch> {
+    match bound.counts_skipped {
+        true => bound.records.page(records),
+        false => bound.records.records(records).map(CheckedPage::from),
+    }
+}
+
+/// Says which records are missing from an answer because a condition could not judge them. Columns that may not leave are not
+/// named.
+fn explain_skipped(bound: &BoundCollection, skipped: &SkippedRecords) -> String {
+    let named: Vec<String> = skipped
+        .columns
+        .iter()
+        .filter(|column| bound.columns.contains(column))
+        .map(|column| format!("`{column}`"))
+        .collect();
+    let place = match named.is_empty() {
+        true => String::new(),
+        false => format!(" in {}", named.join(", ")),
+    };
+    let records = match skipped.count {
+        1 => "1 record",
+        count => &format!("{count} records"),
+    };
+    format!(" {records} could not be compared{place}; ask an operator.")
 }
 
 /// Checks the answer of a write, which has run: an answer that does not conform cannot undo it, and the agent must
@@ -187,6 +228,7 @@ fn key_of(bound: &BoundCollection, records: &str, record: usize) -> Option<Strin
     let [column] = &shape.key[..] else {
         return None;
     };
+    let records = RecordChecker::records_of(records)?;
     let records: Vec<HashMap<String, &RawValue>> = serde_json::from_str(records).ok()?;
     let value = bound
         .columns

@@ -7,6 +7,7 @@ use weir_contracts::{
     Contract, Tool,
     contract::{self, Binding, CollectionTarget, Maker},
     output::RecordChecker,
+    shape::Misfits,
 };
 use weir_plugin_host::CollectionRef;
 
@@ -30,6 +31,8 @@ pub struct BoundCollection {
     pub columns: Arc<[String]>,
     /// The check that every record of an answer must pass.
     pub records: Arc<RecordChecker>,
+    /// Whether the adapter may say how many records a condition could not judge.
+    pub counts_skipped: bool,
 }
 
 impl Target {
@@ -80,12 +83,14 @@ impl BoundCollection {
     ) -> Option<Self> {
         let binding = &published.binding;
         let (columns, records) = sources.projection(contract, binding)?;
+        let shape = &contract.collection(&binding.collection)?.shape;
         Some(Self {
             published: published.clone(),
             source: sources.find(&binding.collection)?.clone(),
             order: binding.order.as_slice().into(),
             columns,
             records,
+            counts_skipped: shape.misfits == Misfits::Empty,
         })
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn read(
 impl Value<'_> {
     /// Returns the text of a cell that [`Value::from_text`] reads back as this value. `None` means that the column's
     /// format cannot hold the whole value: a time of day in a format without seconds, a year of the last century in one
-    /// of two digits.
+    /// of two digits, a text that stands for an empty cell.
     pub fn to_text(&self, field: &Field, zone: &Zone) -> Option<String> {
         let text = match self {
             Value::Null => return Some(String::new()),
@@ -74,7 +74,8 @@ impl Value<'_> {
                 }
             }
         };
-        let is_whole = field.format.is_none() || Value::from_text(&text, field, zone) == *self;
+        let is_plain = field.format.is_none() && field.null_words.is_empty();
+        let is_whole = is_plain || Value::from_text(&text, field, zone) == *self;
         is_whole.then_some(text)
     }
 }

@@ -8,8 +8,12 @@ use crate::shape::{Field, Type};
 
 impl<'a> Value<'a> {
     /// Reads a cell of text as its column's type, in the column's own format if it has one; dates also as the value
-    /// table writes them. An empty cell is null if the column is nullable, else the empty string.
+    /// table writes them. An empty cell is null if the column is nullable, else the empty string; a text that stands for one
+    /// is null.
     pub fn from_text(text: &'a str, field: &Field, zone: &Zone) -> Self {
+        if !field.null_words.is_empty() && field.is_null_word(text) {
+            return Value::Null;
+        }
         let Some(format) = &field.format else {
             return Self::from_plain_text(text, field, zone);
         };
@@ -127,6 +131,25 @@ mod tests {
                 "{kind:?} {text}"
             );
         }
+    }
+
+    #[test]
+    fn a_word_for_an_empty_cell_is_null() {
+        let field = Field {
+            null_words: vec!["n/a".to_owned(), "–".to_owned()],
+            ..Field::new("column", Type::String).nullable(true)
+        };
+        for (text, expected) in [
+            ("n/a", "null"),
+            (" N/A ", "null"),
+            ("–", "null"),
+            ("n/a yet", "\"n/a yet\""),
+        ] {
+            let value = Value::from_text(text, &field, &Zone::utc());
+            assert_eq!(value.to_json(), expected, "{text:?}");
+        }
+        let text = Value::Text(Cow::Borrowed("N/A"));
+        assert_eq!(text.to_text(&field, &Zone::utc()), None, "it would be lost");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod build;
 mod signatures;
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use weir_plugin_sdk::files::{self, Info, PARTS_MAX, Part};
@@ -17,7 +18,7 @@ use crate::cache;
 use crate::header::{Columns, names};
 use crate::layout::Layout;
 use crate::scan::{is_header, no_header};
-use crate::select::{Collector, Select};
+use crate::select::{Collector, Judged, Select, Skipped};
 use crate::settings::{Format, Settings, UseIndex};
 use crate::sort_key::{self, NULL, UNFIT, VALUE, sort_key};
 use crate::stream::{FILE_BYTES_MAX, Flow, Parser, ROW_BYTES_MAX, read_pieces};
@@ -32,6 +33,8 @@ const IN_ORDER: [usize; 2] = [4_096, 65_536];
 const HOLDING: [usize; 2] = [16, 256];
 const HOLDING_MAX: usize = 4_096;
 const GROUPS_MAX: usize = 64;
+/// Rows that no condition can judge, each of which is read.
+const MISFITS_MAX: usize = 16_384;
 /// Rows behind those that an index covers, which writers have put there since it was built.
 const TAIL_BYTES_MAX: u64 = 1 << 20;
 /// Entries that are asked for first, where mostly more are not wanted.
@@ -87,6 +90,58 @@ impl<'s> Source<'s> {
 
     /// Returns the page, or `None` if no index can tell it soon: then indexes that could are asked for.
     pub(crate) fn read(&self, select: &Select<'_>, query: &Query) -> Result<Option<Page>, Error> {
+        let Some(mut collector) = self.collect(select, query)? else {
+            return Ok(None);
+        };
+        if select.counts_skipped() {
+            match self.skipped(select)? {
+                Some(skipped) => collector.set_skipped(skipped),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(collector.finish()))
+    }
+
+    /// Counts the records that conditions cannot judge: an index has the cells that are no values of their column behind all
+    /// others. Returns `None` if it cannot tell soon.
+    fn skipped(&self, select: &Select<'_>) -> Result<Option<Skipped>, Error> {
+        let judge = select.over(&Columns::locate(&self.head.names, self.shape))?;
+        let (mut skipped, mut seen) = (Skipped::default(), HashSet::new());
+        let mut covered = self.info.size;
+        let mut note = |row: Row<'_>, span: std::ops::Range<u64>| {
+            if seen.insert(span.start)
+                && let Judged::Unclear(fields) = judge.judge(row)
+            {
+                skipped.add(fields);
+            }
+        };
+        let misfits = Range {
+            from: vec![UNFIT],
+            to: Some(vec![NULL]),
+            ..Range::default()
+        };
+        for field in select.counted_fields() {
+            let Some(covers) = self.usable(field) else {
+                index::later(&self.column(field));
+                return Ok(None);
+            };
+            let name = self.name(self.column(field));
+            let Some(entries) = entries(&name, std::slice::from_ref(&misfits), MISFITS_MAX)? else {
+                return Ok(None);
+            };
+            self.rows(&entries, &mut note)?;
+            covered = covered.min(covers);
+        }
+        self.tail_rows(covered, &mut note)?;
+        Ok(Some(skipped))
+    }
+
+    /// Returns the rows of the page, or `None` if no index can tell them soon.
+    fn collect<'q>(
+        &self,
+        select: &'q Select<'q>,
+        query: &Query,
+    ) -> Result<Option<Collector<'q>>, Error> {
         let columns = Columns::locate(&self.head.names, self.shape);
         let mut narrowings = Vec::new();
         let (mut missing, mut unknown_parts) = (Vec::new(), Vec::new());
@@ -118,13 +173,13 @@ impl<'s> Source<'s> {
         {
             missing.push(field);
         }
-        let in_blocks = |most: usize| -> Result<Option<Page>, Error> {
+        let in_blocks = |most: usize| -> Result<Option<Collector<'q>>, Error> {
             let Some(holding) = holding.as_ref().filter(|holding| holding.has_at_most(most)) else {
                 return Ok(None);
             };
             let mut collector = select.over(&columns)?;
             self.consider_holding(holding, &mut collector)?;
-            Ok(Some(collector.finish()))
+            Ok(Some(collector))
         };
         for ((meeting, in_order), blocks) in MEETING.into_iter().zip(IN_ORDER).zip(HOLDING) {
             for (field, ranges, covers) in &narrowings {
@@ -132,23 +187,23 @@ impl<'s> Source<'s> {
                     let mut collector = select.over(&columns)?;
                     self.consider(&entries, &mut collector)?;
                     self.consider_tail(*covers, &mut collector)?;
-                    return Ok(Some(collector.finish()));
+                    return Ok(Some(collector));
                 }
             }
-            if let Some(page) = in_blocks(blocks)? {
-                return Ok(Some(page));
+            if let Some(collector) = in_blocks(blocks)? {
+                return Ok(Some(collector));
             }
             if let Some((field, descending, Some(covers))) = order {
                 let mut collector = select.over(&columns)?;
                 if self.walk(select, field, descending, in_order, &mut collector)? {
                     self.consider_tail(covers, &mut collector)?;
-                    return Ok(Some(collector.finish()));
+                    return Ok(Some(collector));
                 }
             }
         }
         // A part of the file is still less than the whole.
-        if let Some(page) = in_blocks(HOLDING_MAX)? {
-            return Ok(Some(page));
+        if let Some(collector) = in_blocks(HOLDING_MAX)? {
+            return Ok(Some(collector));
         }
         missing
             .iter()
@@ -557,6 +612,7 @@ impl<'s> Source<'s> {
             field.kind,
             field.nullable,
             field.format,
+            field.null_words,
             self.shape.timezone
         ])
         .to_string()
@@ -565,7 +621,14 @@ impl<'s> Source<'s> {
     /// Names the signatures of a column's texts.
     fn signatures(&self, field: usize) -> String {
         let field = &self.shape.fields[field];
-        json!(["parts", signatures::VERSION, field.key, field.format]).to_string()
+        json!([
+            "parts",
+            signatures::VERSION,
+            field.key,
+            field.format,
+            field.null_words
+        ])
+        .to_string()
     }
 }
 

@@ -2,10 +2,12 @@
 //! go by.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use weir_plugin_sdk::matches::{Matcher, operand};
 use weir_plugin_sdk::order::{bad_cursor, compare, decode_cursor, encode_cursor, total_order};
 use weir_plugin_sdk::records::Records;
+use weir_plugin_sdk::serde_json::json;
 use weir_plugin_sdk::{Comparison, Error, Field, Order, Page, Query, Shape, Type, Value, Zone};
 
 use crate::header::Columns;
@@ -32,6 +34,30 @@ pub(crate) struct Select<'q> {
     cursor: Option<Cursor>,
     /// An `equals` that an index can answer.
     sought: Option<(usize, Value<'static>)>,
+}
+
+/// The records that no condition ruled out and that one could not judge.
+#[derive(Debug, Default)]
+pub(crate) struct Skipped {
+    count: u64,
+    /// The columns that could not be judged, by index of the field.
+    fields: BTreeSet<usize>,
+}
+
+/// What the conditions say of a row.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Judged {
+    Meets,
+    Fails,
+    /// No condition rules it out, and those on these fields cannot tell.
+    Unclear(Vec<usize>),
+}
+
+impl Skipped {
+    pub(crate) fn add(&mut self, fields: Vec<usize>) {
+        self.count += 1;
+        self.fields.extend(fields);
+    }
 }
 
 /// The order values of the last record of a page, and how many records with exactly these values there were so far:
@@ -105,7 +131,7 @@ impl<'q> Select<'q> {
             conditions: self
                 .conditions
                 .iter()
-                .map(|(field, matcher)| at(field).map(|(column, field)| (column, field, matcher)))
+                .map(|(field, matcher)| at(field).map(|(column, _)| (column, *field, matcher)))
                 .collect::<Result<_, Error>>()?,
             order: self
                 .order_fields
@@ -116,7 +142,22 @@ impl<'q> Select<'q> {
             best: Vec::new(),
             worst: None,
             equal_to_cursor: 0,
+            skipped: Skipped::default(),
         })
+    }
+
+    /// Returns the fields whose cells a condition may not be able to judge, where such records are counted. Then each row
+    /// has to be looked at, wherever the page ends.
+    pub(crate) fn counted_fields(&self) -> impl Iterator<Item = usize> + '_ {
+        let fields = self.conditions.iter().map(|(at, _)| *at);
+        fields.filter(|at| {
+            let field = &self.shape.fields[*at];
+            field.empties_misfits && field.kind != Type::String
+        })
+    }
+
+    pub(crate) fn counts_skipped(&self) -> bool {
+        self.counted_fields().next().is_some()
     }
 
     /// Returns the column that a list is ordered by first, and whether downwards.
@@ -135,6 +176,10 @@ impl<'q> Select<'q> {
         table: &'t Table,
         columns: &Columns,
     ) -> Option<Vec<Row<'t>>> {
+        // Those that a condition cannot judge are found in no index of values.
+        if self.counts_skipped() {
+            return None;
+        }
         let (field, value) = self.sought.as_ref()?;
         let column = columns.position(*field, self.shape).ok()?;
         Some(table.candidates(column, &self.shape.fields[*field], value))
@@ -144,7 +189,8 @@ impl<'q> Select<'q> {
 /// Rows go by; the best ones stay.
 pub(crate) struct Collector<'s> {
     select: &'s Select<'s>,
-    conditions: Vec<(usize, &'s Field, &'s Matcher)>,
+    /// Column, field and condition.
+    conditions: Vec<(usize, usize, &'s Matcher)>,
     order: Vec<(usize, &'s Field)>,
     columns: Vec<(usize, &'s Field)>,
     /// At least the best rows so far, in the file's order since they were last sorted.
@@ -152,6 +198,7 @@ pub(crate) struct Collector<'s> {
     /// The order values of the last row that could still be on the page, once there are enough.
     worst: Option<Vec<Value<'static>>>,
     equal_to_cursor: u64,
+    skipped: Skipped,
 }
 
 struct Entry {
@@ -162,7 +209,9 @@ struct Entry {
 impl Collector<'_> {
     /// Returns `true` once no later row can change the page: rows are wanted as they stand, and there are enough.
     pub(crate) fn is_done(&self) -> bool {
-        self.order.is_empty() && self.best.len() > self.select.limit
+        self.order.is_empty()
+            && self.best.len() > self.select.limit
+            && !self.select.counts_skipped()
     }
 
     /// Returns `true` if the page is full, and it is known that there is another.
@@ -170,17 +219,42 @@ impl Collector<'_> {
         self.best.len() >= self.wanted()
     }
 
+    /// Holds a row against the conditions.
+    pub(crate) fn judge(&self, row: Row<'_>) -> Judged {
+        let mut unclear = Vec::new();
+        for (column, at, matcher) in &self.conditions {
+            let (cell, field) = (row.cell(*column), &self.select.shape.fields[*at]);
+            if let Some(text) = matcher.exact_text() {
+                let is_null = cell.is_empty() && field.nullable || field.is_null_word(cell);
+                match cell == text && !is_null {
+                    true => continue,
+                    false => return Judged::Fails,
+                }
+            }
+            let value = cell_value(cell, field, self.select.zone);
+            if field.empties_misfits && matcher.cannot_judge(&value) {
+                unclear.push(*at);
+            } else if !matcher.matches(&value) {
+                return Judged::Fails;
+            }
+        }
+        match unclear.is_empty() {
+            true => Judged::Meets,
+            false => Judged::Unclear(unclear),
+        }
+    }
+
+    /// Takes the count of records that could not be judged from elsewhere.
+    pub(crate) fn set_skipped(&mut self, skipped: Skipped) {
+        self.skipped = skipped;
+    }
+
     pub(crate) fn consider(&mut self, row: Row<'_>) {
         let zone = self.select.zone;
-        let holds = |(column, field, matcher): &(usize, &Field, &Matcher)| {
-            let cell = row.cell(*column);
-            match matcher.exact_text() {
-                Some(text) => cell == text && !(cell.is_empty() && field.nullable),
-                None => matcher.matches(&cell_value(cell, field, zone)),
-            }
-        };
-        if !self.conditions.iter().all(holds) {
-            return;
+        match self.judge(row) {
+            Judged::Meets => {}
+            Judged::Fails => return,
+            Judged::Unclear(fields) => return self.skipped.add(fields),
         }
         if let (Some(worst), Some((column, field))) = (&self.worst, self.order.first()) {
             let first = cell_value(row.cell(*column), field, zone);
@@ -254,9 +328,22 @@ impl Collector<'_> {
         let taken = records.count() as usize;
         let next = (taken > 0 && taken < self.best.len()).then(|| self.cursor_behind(last));
         Page {
-            records: records.finish(),
+            records: self.reported(records.finish()),
             next,
         }
+    }
+
+    /// Returns the records with the number of those that could not be judged, if there are any.
+    fn reported(&self, records: String) -> String {
+        if self.skipped.count == 0 {
+            return records;
+        }
+        let fields = self.skipped.fields.iter();
+        let columns: Vec<&str> = fields
+            .map(|at| self.select.shape.fields[*at].key.as_str())
+            .collect();
+        let skipped = json!({ "count": self.skipped.count, "columns": columns });
+        format!("{{\"skipped\":{skipped},\"records\":{records}}}")
     }
 
     fn cursor_behind(&self, last: usize) -> String {
@@ -306,10 +393,11 @@ pub(crate) fn members<'v>(
     zone: &'v Zone,
 ) -> impl Iterator<Item = (&'v str, Value<'v>)> {
     columns.iter().map(move |(column, field)| {
-        (
-            field.key.as_str(),
-            cell_value(row.cell(*column), field, zone),
-        )
+        let value = match cell_value(row.cell(*column), field, zone) {
+            Value::Unfit(_) if field.empties_misfits => Value::Null,
+            value => value,
+        };
+        (field.key.as_str(), value)
     })
 }
 

@@ -120,7 +120,7 @@ pub(crate) struct Table {
 }
 
 /// A column, and how its cells are read: two contracts may read one column as two types.
-type IndexKey = (usize, Type, Option<Box<TextFormat>>);
+type IndexKey = (usize, Type, Option<Box<TextFormat>>, Vec<String>);
 
 /// Rows by the hash of one column's value, sorted by it.
 type Index = Vec<(u32, u32)>;
@@ -186,7 +186,12 @@ impl Table {
     }
 
     fn index(&self, column: usize, field: &Field) -> Rc<Index> {
-        let key = (column, field.kind, field.format.clone());
+        let key = (
+            column,
+            field.kind,
+            field.format.clone(),
+            field.null_words.clone(),
+        );
         if let Some(index) = self.indexes.borrow().get(&key) {
             return index.clone();
         }

@@ -1086,3 +1086,95 @@ fn what_is_not_utf_8_or_not_closed_is_refused() {
         }
     }
 }
+
+/// What a contract with `misfits: empty` records of a file, in which the column `amount` is a number.
+fn with_cell_rules(shape: &mut Shape) {
+    shape.key = vec!["id".to_owned()];
+    shape.misfits = weir_plugin_sdk::shape::Misfits::Empty;
+    shape.null_words = vec!["n/a".to_owned()];
+    for field in &mut shape.fields {
+        field.nullable = field.key != "id";
+        if field.key == "amount" {
+            field.kind = weir_plugin_sdk::Type::Number;
+        }
+    }
+    *shape = Shape::parse(&shape.to_json()).unwrap();
+}
+
+/// A cell that is no value of its column is null in its record, and a condition on it does not leave it out in silence.
+#[test]
+fn cells_that_are_no_values_are_null_and_counted() {
+    let text = "id,amount,city\n1,5,Oslo\n2,soon,Oslo\n3,N/A,Rome\n4,12 EUR,Rome\n5,7,\n6,,n/a\n";
+    let (sheet, _) = open_with(text, with_cell_rules);
+    assert_eq!(
+        all(&sheet),
+        concat!(
+            r#"[{"id":1,"amount":5,"city":"Oslo"},{"id":2,"amount":null,"city":"Oslo"},"#,
+            r#"{"id":3,"amount":null,"city":"Rome"},{"id":4,"amount":null,"city":"Rome"},"#,
+            r#"{"id":5,"amount":7,"city":null},{"id":6,"amount":null,"city":null}]"#
+        )
+    );
+    use Comparison::*;
+    let at_least = |least: i32| Condition::new("amount", AtLeast, least);
+    for (conditions, skipped, ids) in [
+        (vec![at_least(6)], 2, vec![5]),
+        (vec![Condition::new("amount", NotEquals, 5)], 2, vec![5]),
+        (vec![Condition::new("amount", Equals, 5)], 2, vec![1]),
+        // One that another condition rules out is in no case a result.
+        (
+            vec![at_least(1), Condition::new("city", Equals, "Oslo")],
+            1,
+            vec![1],
+        ),
+        (
+            vec![at_least(1), Condition::new("id", AtLeast, 5)],
+            0,
+            vec![5],
+        ),
+        // Whether a cell is empty can be said of any; a word for an empty one is empty.
+        (
+            vec![Condition::new("amount", IsEmpty, false)],
+            0,
+            vec![1, 2, 4, 5],
+        ),
+        (vec![Condition::new("amount", IsEmpty, true)], 0, vec![3, 6]),
+        (vec![Condition::new("city", Equals, "n/a")], 0, vec![]),
+        (vec![], 0, vec![1, 2, 3, 4, 5, 6]),
+    ] {
+        // The number is the same on every page.
+        for limit in [1, 100] {
+            let query = Query {
+                conditions: conditions.clone(),
+                columns: vec!["id".into()],
+                limit,
+                ..query()
+            };
+            let page: Value = serde_json::from_str(&sheet.read(&query).unwrap().records).unwrap();
+            let records = page.get("records").unwrap_or(&page);
+            let found: Vec<i64> = records
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|record| record["id"].as_i64().unwrap())
+                .collect();
+            assert_eq!(found, ids[..ids.len().min(limit as usize)], "{query:?}");
+            assert_eq!(
+                page.get("skipped"),
+                (skipped > 0)
+                    .then(|| json!({ "count": skipped, "columns": ["amount"] }))
+                    .as_ref(),
+                "{query:?}"
+            );
+        }
+    }
+    // A text that would read back as null is not written.
+    let refused = sheet
+        .write(&update(json!({"id": 1}), json!({"city": "N/A"})))
+        .unwrap_err();
+    assert_eq!(refused.field.as_deref(), Some("city"));
+    let updated = sheet
+        .write(&update(json!({"id": 2}), json!({"city": "Bern"})))
+        .unwrap();
+    assert_eq!(updated, r#"{"id":2,"amount":null,"city":"Bern"}"#);
+    assert!(content().contains("2,soon,Bern"), "the cell stays as it is");
+}
