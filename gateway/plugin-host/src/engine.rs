@@ -27,10 +27,21 @@ pub(crate) enum Size {
     Large,
 }
 
-/// The two engines of the process. There is one pair only, since a pooled engine reserves terabytes of address space.
+impl Size {
+    /// Returns the word that files of the cache hold.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Large => "large",
+        }
+    }
+}
+
+/// The two engines of the process, each made when a component needs it. There is one pair only, since a pooled engine
+/// reserves terabytes of address space.
 pub(crate) struct Engines {
-    small: Engine,
-    large: Engine,
+    small: OnceLock<Engine>,
+    large: OnceLock<Engine>,
     /// Runs nothing: compiles on every core, for the others.
     starting: Engine,
     ticker: Ticker,
@@ -48,16 +59,17 @@ impl Engines {
     }
 
     pub(crate) fn get(&self, size: Size) -> &Engine {
-        match size {
+        let made = match size {
             Size::Small => &self.small,
             Size::Large => &self.large,
-        }
+        };
+        made.get_or_init(|| engine(size).expect("the same settings were accepted at the start"))
     }
 
     /// Returns the engine that compiles. Before calls are served every core is used for it, and one of them afterwards.
     pub(crate) fn compiler(&self, is_serving: bool) -> &Engine {
         if is_serving {
-            &self.small
+            self.get(Size::Small)
         } else {
             &self.starting
         }
@@ -72,11 +84,10 @@ impl Engines {
     }
 
     fn new() -> wasmtime::Result<Self> {
-        let (small, large) = (engine(Size::Small)?, engine(Size::Large)?);
         let starting = Engine::new(configuration().parallel_compilation(true))?;
         Ok(Self {
-            small,
-            large,
+            small: OnceLock::new(),
+            large: OnceLock::new(),
             starting,
             ticker: Ticker::default(),
         })
@@ -178,7 +189,7 @@ impl Ticker {
     }
 
     fn run(&self, engines: &Engines) {
-        let mut idle = 0;
+        let mut idle = IDLE_TICKS;
         loop {
             std::thread::sleep(TICK);
             if self
@@ -188,8 +199,9 @@ impl Ticker {
             {
                 return;
             }
-            engines.small.increment_epoch();
-            engines.large.increment_epoch();
+            for made in [&engines.small, &engines.large] {
+                made.get().inspect(|engine| engine.increment_epoch());
+            }
             idle = if self.running.load(Ordering::SeqCst) == 0 {
                 idle + 1
             } else {

@@ -159,7 +159,7 @@ impl Host {
             Arc::clone(&pool),
             Arc::clone(&natives),
             Arc::clone(&served),
-        )?;
+        );
         Ok(Self {
             engines,
             pool,

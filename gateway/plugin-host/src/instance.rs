@@ -40,6 +40,9 @@ impl Instance {
             Code::Component(code) => Self::Component(Box::new(
                 ComponentInstance::new(code, size, profile, call).await?,
             )),
+            Code::Deferred(code) => Self::Component(Box::new(
+                ComponentInstance::new(code.code().await?, size, profile, call).await?,
+            )),
             Code::Library(code) => {
                 Self::Library(Box::new(LibraryInstance::new(code, profile, call).await?))
             }

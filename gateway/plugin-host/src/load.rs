@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     path::Path,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -71,8 +71,7 @@ pub(crate) struct Loader {
     cache: Arc<Cache>,
     accepted: Accepted,
     kept: Kept,
-    small: Arc<Linker<Guest>>,
-    large: Arc<Linker<Guest>>,
+    linkers: Arc<Linkers>,
     host_turn: Arc<Semaphore>,
     indexes: Option<Arc<Indexes>>,
     files: BTreeMap<String, File>,
@@ -100,6 +99,48 @@ struct File {
     slot: Slot,
 }
 
+/// What a component is compiled and linked with.
+struct Preparation {
+    engines: &'static Engines,
+    is_serving: bool,
+    cache: Arc<Cache>,
+    linkers: Arc<Linkers>,
+}
+
+/// What plugins import, for each engine. It is made when a component needs it.
+#[derive(Default)]
+struct Linkers {
+    small: OnceLock<Result<Linker<Guest>, String>>,
+    large: OnceLock<Result<Linker<Guest>, String>>,
+}
+
+impl Linkers {
+    fn get(&self, engines: &Engines, size: Size) -> Result<Linker<Guest>, String> {
+        let made = match size {
+            Size::Small => &self.small,
+            Size::Large => &self.large,
+        };
+        let make = || {
+            imports::linker(engines, size)
+                .map_err(|error| format!("linking what plugins import: {error:#}"))
+        };
+        made.get_or_init(make).clone()
+    }
+}
+
+impl Preparation {
+    fn run(&self, bytes: &[u8], digest: String) -> Result<Prepared, String> {
+        component::prepare(
+            bytes,
+            digest,
+            self.engines,
+            self.engines.compiler(self.is_serving),
+            &self.cache,
+            |size| self.linkers.get(self.engines, size),
+        )
+    }
+}
+
 /// Whether anything is served yet, so that published contracts can be asked what they need.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Occasion {
@@ -116,15 +157,8 @@ impl Loader {
         pool: Arc<Pool>,
         natives: Arc<Natives>,
         served: Arc<Served>,
-    ) -> anyhow::Result<Self> {
-        let cache = Arc::new(Cache::open(&config.cache, engines.get(Size::Small)));
-        let linker = |size| {
-            let linker = imports::linker(engines, size);
-            linker
-                .map(Arc::new)
-                .map_err(|error| anyhow::anyhow!("linking what plugins import: {error:#}"))
-        };
-        let (small, large) = (linker(Size::Small)?, linker(Size::Large)?);
+    ) -> Self {
+        let cache = Arc::new(Cache::open(&config.cache, engines.compiler(false)));
         // Busy guests leave one core to everybody else, where there is more than one.
         let host_turn = Arc::new(Semaphore::new(cores().saturating_sub(1).max(1)));
         let files = BTreeMap::new();
@@ -135,7 +169,7 @@ impl Loader {
             .clone()
             .map(|folder| Arc::new(Indexes::new(folder)));
         let built_in = config.built_in.iter().map(Inside::new).collect();
-        Ok(Self {
+        Self {
             config,
             connections,
             engines,
@@ -145,8 +179,7 @@ impl Loader {
             cache,
             accepted,
             kept,
-            small,
-            large,
+            linkers: Arc::default(),
             host_turn,
             indexes,
             files,
@@ -155,7 +188,7 @@ impl Loader {
             built_in,
             signed: Vec::new(),
             is_serving: false,
-        })
+        }
     }
 
     /// Loads the libraries that the configuration names; then every file there is now, in the order of their names;
@@ -454,9 +487,7 @@ impl Loader {
         read: impl FnOnce() -> Result<(String, B), String> + Send + 'static,
     ) -> Result<Prepared, String> {
         let pin = self.config.plugin.get(&name).cloned();
-        let cache = Arc::clone(&self.cache);
-        let (engines, compiler) = (self.engines, self.engines.compiler(self.is_serving));
-        let (small, large) = (Arc::clone(&self.small), Arc::clone(&self.large));
+        let preparation = self.preparation();
         tokio::task::spawn_blocking(move || {
             let (digest, bytes) = read()?;
             if let Some(config) = pin {
@@ -464,24 +495,28 @@ impl Loader {
                 // compiled.
                 check_pin(&name, &config, &digest)?;
             }
-            component::prepare(
-                bytes.as_ref(),
-                digest,
-                engines,
-                compiler,
-                &cache,
-                |size| match size {
-                    Size::Small => Linker::clone(&small),
-                    Size::Large => Linker::clone(&large),
-                },
-            )
+            preparation.run(bytes.as_ref(), digest)
         })
         .await
         .map_err(|error| format!("compiling it failed: {error}"))?
     }
 
-    /// Returns what the plugin says about itself, asked on an instance that has no grants.
+    fn preparation(&self) -> Preparation {
+        Preparation {
+            engines: self.engines,
+            is_serving: self.is_serving,
+            cache: Arc::clone(&self.cache),
+            linkers: Arc::clone(&self.linkers),
+        }
+    }
+
     async fn ask_about(&self, prepared: &Prepared) -> Result<About, String> {
+        let about = self.about_text(prepared).await?;
+        About::parse(&about, prepared.code.has_collections())
+    }
+
+    /// Returns what the plugin says about itself, asked on an instance that has no grants.
+    async fn about_text(&self, prepared: &Prepared) -> Result<String, String> {
         let profile = self.profile("trial", &PluginConfig::default(), prepared.size);
         let _running = self.engines.running();
         let trial = async {
@@ -497,11 +532,10 @@ impl Loader {
                 ))
             })
         };
-        let about = tokio::time::timeout(TRIAL_MAX, trial)
+        tokio::time::timeout(TRIAL_MAX, trial)
             .await
             .map_err(|_| format!("`about` did not answer within {} s", TRIAL_MAX.as_secs()))?
-            .map_err(|error| format!("the trial run failed: {error:#}"))?;
-        About::parse(&about, prepared.code.has_collections())
+            .map_err(|error| format!("the trial run failed: {error:#}"))
     }
 
     /// Checks that the file's build does not wait for someone to accept it. `current` is the plugin that serves now.
@@ -748,8 +782,10 @@ impl Loader {
     }
 }
 
+/// Returns the number of cores. The system is asked once, since that opens three files.
 fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 fn check_pin(name: &str, config: &PluginConfig, digest: &str) -> Result<(), String> {

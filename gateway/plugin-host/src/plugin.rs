@@ -23,9 +23,11 @@ use crate::{
 };
 
 pub(crate) mod about_text;
+mod deferred;
 mod recent;
 
 pub(crate) use about_text::About;
+pub(crate) use deferred::DeferredCode;
 pub(crate) use recent::Latest;
 
 /// One plugin over its builds. Its generation is swapped whole; calls in flight keep the one they began with.
@@ -61,6 +63,8 @@ pub(crate) struct Generation {
 /// The code that runs, of one of two kinds.
 pub(crate) enum Code {
     Component(ComponentCode),
+    /// A component with collections and nothing else, which is loaded when an instance is needed.
+    Deferred(DeferredCode),
     Library(Arc<LibraryCode>),
 }
 
@@ -77,6 +81,7 @@ impl Code {
     pub(crate) fn has_collections(&self) -> bool {
         match self {
             Self::Component(code) => code.collections.is_some(),
+            Self::Deferred(_) => true,
             Self::Library(code) => code
                 .interfaces
                 .get()
@@ -86,7 +91,7 @@ impl Code {
 
     fn runs(&self) -> Runs {
         match self {
-            Self::Component(_) => Runs::Component,
+            Self::Component(_) | Self::Deferred(_) => Runs::Component,
             Self::Library(code) => match code.place {
                 Place::Child { .. } => Runs::Process,
                 Place::Here { .. } => Runs::Gateway,
@@ -97,6 +102,7 @@ impl Code {
     pub(crate) fn has_tools(&self) -> bool {
         match self {
             Self::Component(code) => code.tools.is_some(),
+            Self::Deferred(_) => false,
             Self::Library(code) => code
                 .interfaces
                 .get()
@@ -107,6 +113,7 @@ impl Code {
     pub(crate) fn has_items(&self) -> bool {
         match self {
             Self::Component(code) => code.items.is_some(),
+            Self::Deferred(_) => false,
             Self::Library(code) => code
                 .interfaces
                 .get()

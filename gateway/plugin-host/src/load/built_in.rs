@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use super::{Loader, check_pin, report};
+use super::{Loader, check_pin, component::Prepared, report};
 use crate::{
     LoadReport,
-    plugin::{About, Plugin},
+    engine::Size,
+    plugin::{About, Code, DeferredCode, Plugin},
 };
 
 /// A built-in plugin, whether it serves or a file or library does in its place.
@@ -83,14 +84,13 @@ impl Loader {
         file: (String, &'static [u8]),
         current: Option<Arc<Plugin>>,
     ) -> Result<(Arc<Plugin>, Vec<String>), String> {
-        let prepared = self.prepare(name.to_owned(), move || Ok(file)).await?;
+        let (prepared, about) = self.prepare_built_in(name, file).await?;
         let notes = prepared.notes.clone();
         let config = self.config.plugin.get(name).cloned().unwrap_or_default();
         let plugin = match current {
             // The file that is gone held the same bytes.
             Some(current) if current.generation.load().digest[..] == prepared.digest[..] => current,
             current => {
-                let about = self.ask_about(&prepared).await?;
                 if about.name != name || about.adapters.iter().any(|adapter| adapter.name != name) {
                     return Err(format!(
                         "what is built in as `{name}` must be that, and provide that adapter alone"
@@ -106,6 +106,47 @@ impl Loader {
         self.accepted.note(name, &config, &digest)?;
         plugin.built_in.store(true, Ordering::Relaxed);
         Ok((plugin, notes))
+    }
+
+    /// Prepares a component that is built in, and returns what it says about itself. Once that is kept beside the compiled
+    /// code, the code is loaded when a call needs it.
+    async fn prepare_built_in(
+        &self,
+        name: &str,
+        file: (String, &'static [u8]),
+    ) -> Result<(Prepared, About), String> {
+        let digest = file.0.clone();
+        if let Some((about, size)) = self.cache.kept_about(&digest)
+            && let Ok(about) = About::parse(&about, true)
+        {
+            let prepared = Prepared {
+                digest,
+                size,
+                code: Arc::new(Code::Deferred(self.deferred(file, size))),
+                notes: Vec::new(),
+            };
+            return Ok((prepared, about));
+        }
+        let prepared = self.prepare(name.to_owned(), move || Ok(file)).await?;
+        let text = self.about_text(&prepared).await?;
+        let about = About::parse(&text, prepared.code.has_collections())?;
+        let is_adapter = prepared.code.has_collections() && !prepared.code.has_tools();
+        if is_adapter && prepared.notes.is_empty() {
+            self.cache
+                .keep_about(&prepared.digest, &text, prepared.size);
+        }
+        Ok((prepared, about))
+    }
+
+    fn deferred(&self, (digest, bytes): (String, &'static [u8]), size: Size) -> DeferredCode {
+        let preparation = self.preparation();
+        DeferredCode::new(move || {
+            let prepared = preparation.run(bytes, digest.clone())?;
+            match Arc::into_inner(prepared.code) {
+                Some(Code::Component(code)) if prepared.size == size => Ok(code),
+                _ => Err("the compiled code in the cache is of another kind".to_owned()),
+            }
+        })
     }
 
     /// Returns the built-in plugin that serves under this name.

@@ -15,6 +15,8 @@ use crate::engine::{Engines, Size};
 const FILES_MAX: usize = 64;
 /// What a compiled file ends in. Others of the folder are left alone.
 const ENDING: &str = "cwasm";
+/// What the file beside it ends in, with what the plugin says about itself.
+const ABOUT: &str = "about";
 
 pub(super) struct Cache {
     /// The folder; `None` if it cannot be trusted or written to, and then everything is compiled anew.
@@ -57,6 +59,37 @@ impl Cache {
             let _ = fs::remove_file(&path);
         }
         found
+    }
+
+    /// Returns what a plugin that is built in says about itself, and the engine that its compiled code is for.
+    pub(super) fn kept_about(&self, digest: &str) -> Option<(String, Size)> {
+        let code = self.path(digest)?;
+        let path = code.with_extension(ABOUT);
+        let folder = fs::symlink_metadata(path.parent()?).ok()?;
+        for file in [&path, &code] {
+            let metadata = fs::symlink_metadata(file).ok()?;
+            if !metadata.is_file() || !is_private(&metadata, &folder) {
+                return None;
+            }
+        }
+        let text = fs::read_to_string(&path).ok()?;
+        let (size, about) = text.split_once('\n')?;
+        let size = [Size::Small, Size::Large]
+            .into_iter()
+            .find(|known| known.word() == size)?;
+        Some((about.to_owned(), size))
+    }
+
+    /// Keeps what a plugin says about itself beside its compiled code.
+    pub(super) fn keep_about(&self, digest: &str, about: &str, size: Size) {
+        let Some(path) = self.path(digest).map(|code| code.with_extension(ABOUT)) else {
+            return;
+        };
+        let text = format!("{}\n{about}", size.word());
+        if let Err(error) = weir_files::replace(&path, text.as_bytes(), weir_files::Readers::Owner)
+        {
+            tracing::warn!(path = %path.display(), %error, "what a plugin says about itself is not cached");
+        }
     }
 
     /// Keeps freshly compiled code where it can, and loads it.
@@ -108,6 +141,7 @@ impl Cache {
         files.sort();
         let surplus = (files.len() + 1).saturating_sub(FILES_MAX);
         for (_, path) in files.into_iter().take(surplus) {
+            let _ = fs::remove_file(path.with_extension(ABOUT));
             let _ = fs::remove_file(path);
         }
     }

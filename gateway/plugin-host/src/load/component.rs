@@ -53,12 +53,12 @@ pub(super) fn prepare(
     engines: &Engines,
     compiler: &Engine,
     cache: &Cache,
-    linker: impl Fn(Size) -> Linker<Guest>,
+    linker: impl Fn(Size) -> Result<Linker<Guest>, String>,
 ) -> Result<Prepared, String> {
     check_header(bytes)?;
     let (component, size) = compiled(bytes, &digest, engines, compiler, cache)?;
     let network = check_imports(&component)?;
-    let mut linker = linker(size);
+    let mut linker = linker(size)?;
     imports::stub_network(&mut linker, &component, &network)
         .map_err(|error| format!("its network imports cannot be stubbed: {error:#}"))?;
     let notes = if network.is_empty() {

@@ -72,7 +72,7 @@ impl Loader {
             // Its signature is as good as before. A kept component may run where a library is named.
             _ if of_library && self.is_signed(config, &now.digest) => Ok(()),
             Code::Library(code) => self.check_library_signature(name, config, code).await,
-            Code::Component(_) => {
+            Code::Component(_) | Code::Deferred(_) => {
                 let path = self.config.plugins.join(self.place_of(plugin));
                 self.check_signature(name, config, path, &now.digest).await
             }

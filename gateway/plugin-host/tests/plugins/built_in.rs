@@ -73,6 +73,33 @@ async fn a_file_stands_for_what_is_built_in_while_it_is_there() {
     assert_eq!(bench.host.plugins().len(), 1);
 }
 
+/// A start reads what the plugin says about itself from the cache, and its code is loaded when a call needs it.
+#[tokio::test]
+async fn what_is_built_in_is_loaded_by_its_first_call_once_it_was_compiled() {
+    let bench = Workbench::built_in(BTreeMap::new());
+    bench.host.load_all().await;
+    let known = |bench: &Workbench| format!("{:?}", bench.host.plugins());
+    let before = known(&bench);
+    let bench = bench.restarted();
+    let cache = bench.folder.path().join("cache");
+    let compiled = std::fs::read_dir(&cache)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .find(|path| path.extension().is_some_and(|end| end == "cwasm"))
+        .expect("a compiled plugin");
+    // It is compiled again when it is loaded.
+    std::fs::write(&compiled, b"torn").expect("written");
+    let reports = bench.host.load_all().await;
+    assert!(
+        matches!(reports.as_slice(), [report] if report.built_in && report.result.is_ok()),
+        "{reports:?}"
+    );
+    assert_eq!(known(&bench), before);
+    assert_eq!(std::fs::read(&compiled).expect("read"), b"torn");
+    assert_eq!(version(&bench).await, r#"[{"version":"1"}]"#);
+    assert_ne!(std::fs::read(&compiled).expect("read"), b"torn");
+}
+
 /// The same bytes are the same plugin: nothing is loaded, and nothing else may take the place.
 #[tokio::test]
 async fn a_file_with_the_same_bytes_takes_over_in_silence() {

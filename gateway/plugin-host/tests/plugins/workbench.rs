@@ -24,6 +24,7 @@ pub(crate) struct Workbench {
     pub(crate) folder: TempDir,
     pub(crate) host: Arc<Host>,
     pub(crate) reports: Arc<Mutex<Vec<LoadReport>>>,
+    built_in: BuiltIn,
     watch: Option<tokio::task::JoinHandle<()>>,
 }
 
@@ -150,7 +151,7 @@ impl Workbench {
             .iter()
             .for_each(tokio::task::JoinHandle::abort);
         let folder = std::mem::replace(&mut self.folder, TempDir::new().expect("a folder"));
-        Self::in_folder(folder, &[], BTreeMap::new(), BTreeMap::new())
+        Self::in_folder(folder, self.built_in, BTreeMap::new(), BTreeMap::new())
     }
 
     fn in_folder(
@@ -180,6 +181,7 @@ impl Workbench {
             folder,
             host,
             reports: Arc::default(),
+            built_in,
             watch: None,
         }
     }
