@@ -78,7 +78,7 @@ rules! {
         "terminal escapes and other control characters"
         "remove them; line breaks and tabs are fine"
     MODEL_ORDERS "model-orders" Error
-        "orders to the model that reads: to ignore its instructions, to keep something from the user, tags such as `<important>`"
+        "orders to the model that reads: to ignore its instructions, to call a tool before any other, to keep something from the user, tags such as `<important>`; in base64 too"
         "say what the tool does; what a client may do is not the tool's to say"
     ENCODED_BLOCK "encoded-block" Warning
         "long blocks of base64 in a title or description"

@@ -1,5 +1,9 @@
 //! Checks what a text does to its reader: hidden characters, escapes, orders to the model, blocks that nobody can read.
 
+use base64::{
+    Engine as _, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
 use serde_json::Value;
 
 use super::{
@@ -50,6 +54,12 @@ const ORDERS: &[&str] = &[
     "without telling|informing ?the|your user|users|human",
     "keep|hide|conceal this|it|that ?secret|hidden ?away from the|your user|users|human",
     "reveal|print|repeat|leak|output|send ?me ?us ?the|your ?full|entire|whole|own system prompt|instructions",
+    "before|after|prior ?to using|calling|invoking|running any|all|each|every ?of ?the ?these other|others tool|tools|function|functions",
+    "before|after|prior ?to every|each|any ?other tool|function ?call|use",
+    "must|should|always call|use|invoke|run this|it ?tool ?first before ?using|calling|doing|answering anything|everything",
+    "decode|unbase64 ?and ?then follow|execute|run|obey ?the|this|these ?following base64",
+    "base64 ?encoded instructions|orders",
+    "decode|read ?the|this|these ?following ?text|block|string ?below ?from ?as base64 and|then ?and ?then follow|execute|obey|do|run",
     "you are now ?in|a|an ?a|an|the unrestricted|jailbroken|dan",
 ];
 
@@ -164,7 +174,10 @@ impl Place<'_> {
             .find(|mark| small.contains(*mark))
             .map(|mark| (*mark).to_owned());
         let words = words(text);
-        let order = named.or_else(|| ORDERS.iter().find_map(|order| found_in(order, &words)));
+        let order = |words: &[String]| ORDERS.iter().find_map(|order| found_in(order, words));
+        let order = named
+            .or_else(|| order(&words))
+            .or_else(|| decoded(text).find_map(|hidden| order(&self::words(&hidden))));
         if let Some(order) = order {
             let message = format!(
                 "speaks to the model behind the user's back: {}",
@@ -241,6 +254,29 @@ fn is_base64(block: &str) -> bool {
         && count(u8::is_ascii_digit) > 0
         // A long path has a slash every few letters.
         && count(|byte| *byte == b'/') * 12 < block.len()
+}
+
+/// The characters of a block that can hold an order.
+const ORDER_CHARACTERS: usize = 16;
+
+/// Returns the texts that blocks of base64 hold.
+fn decoded(text: &str) -> impl Iterator<Item = String> {
+    let is_inside = |character: char| {
+        character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '-' | '_')
+    };
+    let blocks = text.split(move |character| !is_inside(character));
+    let engine = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new()
+            .with_decode_allow_trailing_bits(true)
+            .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+    );
+    blocks
+        .filter(|block| block.len() >= ORDER_CHARACTERS)
+        .filter_map(move |block| {
+            let block = block.replace('-', "+").replace('_', "/");
+            String::from_utf8(engine.decode(block).ok()?).ok()
+        })
 }
 
 /// Returns the words that follow the order, if there are any.
