@@ -114,6 +114,37 @@ fn refused(schema: &Value) -> String {
     compiled.left_out[0].to_string()
 }
 
+/// An icon is fetched by a client, in its place and with its rights.
+#[test]
+fn only_icons_over_https_and_images_in_the_text_are_published() {
+    let icon = |src: &str| json!({ "src": src, "sizes": ["48x48"] });
+    let safe = [
+        "https://example.org/a.png",
+        "HTTPS://example.org/a.png",
+        "data:image/svg+xml;base64,",
+    ];
+    let unsafe_ones = [
+        "http://169.254.169.254/latest",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "data:,",
+        "//example.org/a.png",
+        "",
+    ];
+    let icons = |sources: &[&str]| sources.iter().map(|src| icon(src)).collect::<Vec<_>>();
+    let mut all = icons(&unsafe_ones);
+    all.extend(icons(&safe));
+    all.push(json!({ "src": 7 }));
+    for (given, expected) in [(all, Some(icons(&safe))), (icons(&unsafe_ones), None)] {
+        let tools =
+            json!([{ "name": "t", "description": "Does it.", "icons": given, "inputSchema": {} }]);
+        let compiled = compiled(&tools);
+        let listed = &compiled.contract.tools[0].offer().expect("an offer").listed;
+        assert_eq!(listed.get("icons"), expected.map(Value::from).as_ref());
+    }
+}
+
 #[test]
 fn what_has_no_name_is_left_out_and_told() {
     let offer = json!({
@@ -144,7 +175,7 @@ fn an_item_is_published_as_the_server_stated_it() {
             "server": { "instructions": "Ask first." },
             "tools": [{
                 "name": "add", "title": "Add", "description": "Adds.",
-                "icons": [{ "src": "data:," }],
+                "icons": [{ "src": "data:image/png;base64," }],
                 "annotations": { "title": "Add numbers", "readOnlyHint": true, "idempotentHint": "yes", "x": 1 },
                 "execution": { "taskSupport": "optional" },
                 "_meta": { "ui": { "resourceUri": "ui://a" } },
@@ -178,7 +209,7 @@ fn an_item_is_published_as_the_server_stated_it() {
     let listed = &tool.offer().expect("an offer").listed;
     assert_eq!(
         Value::Object(listed.clone()),
-        json!({ "icons": [{ "src": "data:," }], "execution": { "taskSupport": "optional" } })
+        json!({ "icons": [{ "src": "data:image/png;base64," }], "execution": { "taskSupport": "optional" } })
     );
     assert_eq!(
         told(&compiled.notes),
@@ -826,7 +857,7 @@ fn what_is_no_document_is_said_so() {
 #[test]
 fn texts_new_items_and_annotations_wait_for_consent() {
     let tool = json!({
-        "name": "t", "title": "T", "description": "Does it.", "icons": [{ "src": "data:," }], "_meta": { "a": 1 },
+        "name": "t", "title": "T", "description": "Does it.", "icons": [{ "src": "data:image/png;base64," }], "_meta": { "a": 1 },
         "annotations": { "readOnlyHint": false }, "execution": { "taskSupport": "optional" },
         "inputSchema": { "type": "object", "properties": { "n": { "type": "integer", "maximum": 5, "description": "A number." } }, "required": ["n"] },
         "outputSchema": { "type": "object" },

@@ -87,13 +87,14 @@ fn offered(index: usize, item: &Value) -> Option<Offered> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
     let meta = |name: &str| item.get("meta").and_then(|meta| meta.get(name));
     let detail = |name: &str| item.get("detail").and_then(|detail| detail.get(name));
+    let icons = meta("icons").and_then(safe_icons);
     let is_resource = matches!(kind, Kind::Resource | Kind::ResourceTemplate);
     // Annotations of a resource say whom it is for.
     let kept = [
         ("mimeType", detail("mimeType")),
         ("size", detail("size")),
         ("annotations", meta("annotations").filter(|_| is_resource)),
-        ("icons", meta("icons")),
+        ("icons", icons.as_ref()),
         ("execution", item.get("execution")),
         ("_meta", meta("_meta")),
     ];
@@ -123,6 +124,22 @@ fn offered(index: usize, item: &Value) -> Option<Offered> {
         output: item.pointer("/detail/output").map(schema),
         uri,
     })
+}
+
+/// Returns the icons that a client may fetch or show: those over HTTPS, and images in the text itself. Others could lead a client
+/// to files of its machine, to hosts of its network, or run as a script.
+fn safe_icons(icons: &Value) -> Option<Value> {
+    let is_safe = |icon: &&Value| {
+        let source = icon["src"].as_str().unwrap_or_default();
+        let begins = |with: &str| {
+            source
+                .get(..with.len())
+                .is_some_and(|begin| begin.eq_ignore_ascii_case(with))
+        };
+        begins("https://") || begins("data:image/")
+    };
+    let icons: Vec<Value> = icons.as_array()?.iter().filter(is_safe).cloned().collect();
+    (!icons.is_empty()).then(|| icons.into())
 }
 
 fn schema(detail: &Value) -> Schema {

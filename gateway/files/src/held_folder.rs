@@ -1,4 +1,4 @@
-//! A folder that is held open: what is read and written in it is there, whatever somebody puts in its place meanwhile.
+//! A folder that is held open: what is read and written in it stays there, whatever takes its place meanwhile.
 
 use std::{
     fs::{File, Permissions},

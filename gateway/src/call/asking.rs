@@ -147,6 +147,19 @@ impl AllowedQuestions {
     }
 }
 
+/// Returns whether a person is asked to open what no server elsewhere may name: another scheme than https, such as a file or a
+/// script.
+pub(super) fn is_foreign_link(params: Option<&Value>) -> bool {
+    let params = params.filter(|params| params["mode"] == "url");
+    params.is_some_and(|params| {
+        let url = params["url"].as_str().unwrap_or_default();
+        let is_https = url
+            .get(..8)
+            .is_some_and(|begin| begin.eq_ignore_ascii_case("https://"));
+        !is_https
+    })
+}
+
 /// Returns the name of a field of a form that looks like a secret. MCP forbids to ask for one so: it would pass through the
 /// client and the model's context.
 pub(super) fn secret_field(params: Option<&Value>) -> Option<String> {
@@ -225,6 +238,11 @@ pub(super) fn ask(
         if allowed.is_some_and(|allowed| !allowed.capabilities.contains(&needed.0)) {
             return Err(wrong(format!(
                 "`{key}` asks for what [upstreams] `ask` does not allow"
+            )));
+        }
+        if allowed.is_some() && is_foreign_link(asked.get("params")) {
+            return Err(wrong(format!(
+                "`{key}` wants a URL opened that is not https"
             )));
         }
         if let (Some(_), Some(field)) = (allowed, secret_field(asked.get("params"))) {
@@ -452,5 +470,16 @@ mod tests {
             assert_eq!(secret_field(Some(&params)), expected, "{params}");
         }
         assert_eq!(secret_field(Some(&json!({ "message": "password" }))), None);
+        for (url, is_foreign) in [
+            ("https://example.com/", false),
+            ("HTTPS://example.com/", false),
+            ("http://example.com/", true),
+            ("javascript:alert(1)", true),
+            ("file:///etc/passwd", true),
+        ] {
+            let params = json!({ "mode": "url", "url": url });
+            assert_eq!(is_foreign_link(Some(&params)), is_foreign, "{url}");
+        }
+        assert!(!is_foreign_link(Some(&json!({ "message": "Sure?" }))));
     }
 }

@@ -465,7 +465,8 @@ impl Listener for Hearing {
                 "it asks for what looks like a secret; it is declined"
             );
         }
-        let questions = self.questions.clone().filter(|_| can && secret.is_none());
+        let may = secret.is_none() && !asking::is_foreign_link(params.as_ref());
+        let questions = self.questions.clone().filter(|_| can && may);
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             questions?.send(parked::Asked { question, answer }).ok()?;

@@ -113,8 +113,7 @@ impl Rounds {
     }
 }
 
-/// Asks on the stream of the call. The client is told that its answers are not waited for any more where the server has
-/// answered without them.
+/// Asks on the stream of the call. Where the server has answered without the client's answers, the questions are cancelled.
 async fn ask_client(
     channel: &CallChannel,
     ask: &InputRequired,

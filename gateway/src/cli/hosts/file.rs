@@ -26,7 +26,7 @@ pub(crate) struct ClientFile {
 }
 
 impl ClientFile {
-    /// Finds the file of the project in the working folder. Whoever wrote the project may have put links into it.
+    /// Finds the file of the project in the working folder. The project may come from elsewhere, with links in it.
     pub(crate) fn in_project(file: &Path) -> Result<Self, Failure> {
         let base = std::env::current_dir()
             .and_then(fs::canonicalize)
