@@ -67,6 +67,22 @@ await page.getByRole('button', { name: 'Next page' }).click();
 await page.locator('#result tbody tr').first().getByText('TRD').waitFor();
 await accessible('a table');
 await shot('list');
+// In a narrow window too, each word of a cell stands on one line, and the table scrolls, not the page.
+await page.setViewportSize({ width: 360, height: 1600 });
+seen.broken = await page.evaluate(() => {
+  const broken = [];
+  for (const cell of document.querySelectorAll('#result th, #result td')) {
+    for (const found of cell.textContent.matchAll(/\S+/g)) {
+      const word = document.createRange();
+      word.setStart(cell.firstChild, found.index);
+      word.setEnd(cell.firstChild, found.index + found[0].length);
+      if (new Set([...word.getClientRects()].map((place) => place.top)).size > 1) broken.push(found[0]);
+    }
+  }
+  return broken;
+});
+seen.wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+await page.setViewportSize({ width: 900, height: 1600 });
 
 await page.goto(`${base}orders/create_order`);
 await page.getByLabel('id').fill('7');

@@ -526,6 +526,11 @@ async fn forms_are_filled_in_with_a_browser() {
         (&json!(2), Some(1)),
         "{seen}"
     );
+    assert_eq!(
+        (&seen["broken"], &seen["wide"]),
+        (&json!([]), &json!(false)),
+        "{seen}"
+    );
     assert!(
         seen["created"]
             .as_str()

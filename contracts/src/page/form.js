@@ -136,7 +136,14 @@
         row.append(made);
       });
     }
-    return made;
+    // A table that is wider than the page scrolls in a place of its own, by keyboard as well: no word of it is broken.
+    const place = document.createElement("div");
+    place.className = "wide";
+    place.tabIndex = 0;
+    place.setAttribute("role", "region");
+    place.setAttribute("aria-label", "Result");
+    place.append(made);
+    return place;
   }
 
   function show(found) {

@@ -45,13 +45,13 @@ fn section(api: &Api<'_>, tool: &Tool) -> Markup {
             p { code { "POST " (path) } @if takes_query(tool, &input) { " or " code { "GET " (path) "?…" } } }
             p { (tool.description) }
             h3 { "Arguments" }
-            @if properties(&input).next().is_some() { (members(&input, &input, 0)) } @else { p { "None." } }
+            @if properties(&input).next().is_some() { .wide tabindex="0" { (members(&input, &input, 0)) } } @else { p { "None." } }
             @if let Some(example) = validate::example(&input) {
                 p { "For instance:" }
                 pre { code { "curl -s " (path) " -H 'content-type: application/json' -d " (quoted(&example.to_string())) } }
             }
             h3 { "Answer" }
-            @if properties(&answer).next().is_some() { (members(&answer, &answer, 0)) }
+            @if properties(&answer).next().is_some() { .wide tabindex="0" { (members(&answer, &answer, 0)) } }
             details {
                 summary { "Schemas" }
                 pre { code { (pretty(&input)) } }
