@@ -29,6 +29,30 @@ pub(crate) fn records(house: &House, words: &[&str]) -> Vec<Value> {
         .collect()
 }
 
+/// Who has arguments finds their calls in the trail.
+#[tokio::test]
+async fn the_digest_of_arguments_finds_their_calls() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let found = Modern::new(gateway.url())
+        .call("lookup_airport", json!({"iata": "OSL"}))
+        .await;
+    assert_eq!(found["isError"], false, "{found}");
+    let (code, out, err) = house.run(&["audit", "digest", r#"{"iata": "OSL"}"#]);
+    assert_eq!(code, 0, "{err}");
+    let digests: Vec<&str> = out
+        .lines()
+        .filter_map(|line| line.split("  ").next())
+        .collect();
+    let [given, shortest] = digests[..] else {
+        panic!("as given, and without spaces: {out}")
+    };
+    assert_eq!(records(&house, &["--text", shortest]).len(), 1, "{out}");
+    assert_eq!(records(&house, &["--text", given]).len(), 0, "{out}");
+    let (code, out, err) = house.run(&["audit", "digest", "{iata"]);
+    assert!(code == 1 && out.is_empty() && err.contains("JSON"), "{err}");
+}
+
 #[tokio::test]
 async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
     let contract = sample::CONTRACT.replace(

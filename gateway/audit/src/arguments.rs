@@ -18,10 +18,13 @@ const KEY_BYTES: usize = 32;
 pub struct ArgumentsKey(Hmac<Sha256>);
 
 impl ArgumentsKey {
+    /// The name of its file in the state folder.
+    pub const FILE: &str = "audit.key";
+
     /// Reads the key `audit.key` in the state folder, and makes it on first use. It is not in the trail, since whoever
     /// may read the trail need not have it. The key is refused if others than its owner could read it.
     pub fn open(state: &Path) -> Result<Self> {
-        let path = state.join("audit.key");
+        let path = state.join(Self::FILE);
         if !path.exists() {
             make_key(&path)?;
         }

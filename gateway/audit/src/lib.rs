@@ -28,4 +28,4 @@ pub use line::{Hash, LINE_MAX_BYTES};
 pub use read::{Filter, Follow, NotATime, Record, Records, parse_time, read, tail};
 pub use receipt::{NotAReceipt, Receipt};
 pub use trail::{AuditError, Entry, Fsync, Health, Settings, Trail};
-pub use verify::{Finding, Problem, ReceiptCheck, ReceiptStatus, Report, Warning, verify};
+pub use verify::{Finding, OpenEnd, Problem, ReceiptCheck, ReceiptStatus, Report, Warning, verify};

@@ -12,7 +12,7 @@ use std::{
     path::Path,
 };
 
-pub use self::report::{Finding, Problem, ReceiptCheck, ReceiptStatus, Report, Warning};
+pub use self::report::{Finding, OpenEnd, Problem, ReceiptCheck, ReceiptStatus, Report, Warning};
 use self::walk::Walk;
 use crate::{
     AuditError, ChainName, Hash, Receipt,

@@ -2,14 +2,14 @@
 //! folder; no gateway needs to run.
 
 use std::{
-    io::{BufWriter, Write as _},
+    io::{BufWriter, Write},
     path::PathBuf,
     process::ExitCode,
 };
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
-use weir_audit::{Filter, Format, Receipt, command, parse_time};
+use weir_audit::{ArgumentsKey, Filter, Format, Receipt, command, parse_time};
 
 use super::{Done, Failure, Settings};
 
@@ -31,6 +31,13 @@ enum Command {
         json: bool,
         #[command(flatten)]
         place: Place,
+    },
+    /// Print the digest by which the trail knows arguments, to look for their calls: `weir audit query --text DIGEST`
+    Digest {
+        /// The JSON of the arguments, byte for byte as they were sent; `-` for stdin
+        arguments: String,
+        #[command(flatten)]
+        settings: Settings,
     },
     /// Print the records that match
     Query {
@@ -138,6 +145,13 @@ impl Audit {
                     ExitCode::FAILURE
                 }
             }
+            Command::Digest {
+                arguments,
+                settings,
+            } => {
+                digest(&arguments, &settings, &mut out)?;
+                ExitCode::SUCCESS
+            }
             Command::Query {
                 filter,
                 json,
@@ -176,6 +190,31 @@ impl Audit {
         out.flush()?;
         Ok(done)
     }
+}
+
+/// Writes the digest of the arguments as they are given, and that of their shortest form where it is another: which one was
+/// sent is for the client to say.
+fn digest(arguments: &str, settings: &Settings, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut text = arguments.to_owned();
+    if arguments == "-" {
+        text = std::io::read_to_string(std::io::stdin())?;
+        let whole = text.trim_end_matches(['\r', '\n']).len();
+        text.truncate(whole);
+    }
+    let value = weir_contracts::json::read(&text)
+        .map_err(|error| anyhow::anyhow!("the arguments are no JSON: {error}"))?;
+    let state = settings.state_folder();
+    if !state.join(ArgumentsKey::FILE).exists() {
+        let shown = state.display();
+        return Err(anyhow::anyhow!("there is no {} in {shown}", ArgumentsKey::FILE).into());
+    }
+    let key = ArgumentsKey::open(&state)?;
+    writeln!(out, "{}  as given", key.digest(text.as_bytes()))?;
+    let shortest = value.to_string();
+    if shortest != text {
+        writeln!(out, "{}  without spaces", key.digest(shortest.as_bytes()))?;
+    }
+    Ok(())
 }
 
 impl Place {

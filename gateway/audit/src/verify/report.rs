@@ -23,6 +23,18 @@ pub struct Report {
     pub receipts: Vec<ReceiptCheck>,
     /// The last record of each chain: kept elsewhere, they prove a later cut.
     pub heads: Vec<Receipt>,
+    /// The ends of chains where a cut would not be found.
+    pub open_ends: Vec<OpenEnd>,
+}
+
+/// The end of a chain that nothing else knows: its records could be cut, and further ones could have been.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpenEnd {
+    pub chain: ChainName,
+    /// The last record that another chain or a receipt names; 0 if none does.
+    pub after: u64,
+    /// The last record that is there.
+    pub last: u64,
 }
 
 /// Evidence that the trail is not as it was written.
@@ -112,6 +124,7 @@ impl Report {
             warnings: Vec::new(),
             receipts: receipts.iter().map(check).collect(),
             heads: Vec::new(),
+            open_ends: Vec::new(),
         }
     }
 
@@ -124,6 +137,25 @@ impl Report {
             )
         };
         self.findings_count == 0 && self.receipts.iter().all(kept)
+    }
+
+    fn write_open_ends(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMED_MAX: usize = 3;
+        if self.open_ends.is_empty() {
+            return Ok(());
+        }
+        let named = self.open_ends.iter().take(NAMED_MAX);
+        let named = named.map(|end| format!("{} after record {}", end.chain, end.after));
+        let mut named: Vec<String> = named.collect();
+        if self.open_ends.len() > NAMED_MAX {
+            named.push(format!("and {} more", self.open_ends.len() - NAMED_MAX));
+        }
+        writeln!(
+            to,
+            "a cut would not be found at the end of {}: no other chain and no receipt given here names what follows. Keep \
+             receipts, or the heads that --json prints, elsewhere",
+            named.join(", ")
+        )
     }
 
     pub(super) fn add(&mut self, finding: Finding) {
@@ -184,6 +216,7 @@ impl fmt::Display for Report {
         for check in &self.receipts {
             writeln!(to, "receipt {}: {}", check.receipt, check.status.text())?;
         }
+        self.write_open_ends(to)?;
         let verdict = if self.is_ok() {
             "the trail is whole"
         } else {

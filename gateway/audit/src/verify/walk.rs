@@ -12,7 +12,7 @@ use serde::de::IgnoredAny;
 
 use super::{
     By, Demand, Expected,
-    report::{Finding, Problem, ReceiptStatus, Report},
+    report::{Finding, OpenEnd, Problem, ReceiptStatus, Report},
 };
 use crate::{
     ChainName, Hash, LINE_MAX_BYTES, Receipt,
@@ -37,6 +37,8 @@ pub(super) struct Walk<'a> {
     gaps: Vec<Gap>,
     /// The record that others saw as the last one, when its process had ended.
     ended: Option<u64>,
+    /// The last record that another chain or a receipt names.
+    named: u64,
     place: Place,
 }
 
@@ -73,6 +75,7 @@ impl<'a> Walk<'a> {
             damaged: 0,
             gaps: Vec::new(),
             ended: None,
+            named: 0,
             place: Place::default(),
         }
     }
@@ -292,6 +295,9 @@ impl<'a> Walk<'a> {
         let mut told = false;
         for expected in expected {
             let met = expected.hash == line.hash;
+            if met {
+                self.named = self.named.max(line.seq);
+            }
             if met && expected.ended {
                 self.ended = Some(line.seq);
             }
@@ -318,6 +324,14 @@ impl<'a> Walk<'a> {
             self.deleted(&gap);
         }
         let last = self.last.map_or(0, |(seq, _)| seq);
+        // Behind the last record of a process that was seen to have ended nothing can have followed.
+        if last > self.named || (self.ended != Some(last) && last > 0) {
+            self.report.open_ends.push(OpenEnd {
+                chain: self.chain.clone(),
+                after: self.named,
+                last,
+            });
+        }
         match self.last {
             Some((seq, hash)) => self.report.heads.push(Receipt {
                 chain: self.chain.clone(),

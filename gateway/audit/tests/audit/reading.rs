@@ -381,6 +381,58 @@ fn an_export_ends_with_its_reader() {
     }
 }
 
+/// What verification cannot find it says: a cut behind the last record that anything else names.
+#[test]
+fn verify_says_where_a_cut_would_not_be_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let receipt = {
+        let trail = open(folder.path());
+        let receipt = trail.append(&call("c_1")).unwrap();
+        trail.append(&call("c_2")).unwrap();
+        receipt
+    };
+    let run = |receipts: &[weir_audit::Receipt]| {
+        let mut out = Vec::new();
+        let whole = command::verify(folder.path(), receipts, false, &mut out).unwrap();
+        (whole, String::from_utf8(out).unwrap())
+    };
+    let told = |text: &str, after: u64| {
+        text.contains(&format!(
+            "at the end of {} after record {after}: ",
+            receipt.chain
+        ))
+    };
+    assert!(told(&run(&[]).1, 0), "{}", run(&[]).1);
+    let with = run(std::slice::from_ref(&receipt));
+    assert!(told(&with.1, receipt.seq), "{}", with.1);
+
+    let segment = folder
+        .path()
+        .join(receipt.chain.to_string())
+        .join("000001.jsonl");
+    let lines = std::fs::read_to_string(&segment).unwrap();
+    let cut = |lines_left: usize| {
+        let left: String = lines.split_inclusive('\n').take(lines_left).collect();
+        std::fs::write(&segment, left).unwrap();
+    };
+    cut(2);
+    assert!(
+        run(&[]).0 && run(std::slice::from_ref(&receipt)).0,
+        "as it says"
+    );
+    cut(1);
+    assert!(run(&[]).0 && !run(std::slice::from_ref(&receipt)).0);
+
+    // Another process names the head that it finds.
+    cut(lines.lines().count());
+    drop(open(folder.path()));
+    let text = run(&[]).1;
+    assert!(
+        !text.contains(&format!("{} after", receipt.chain)),
+        "{text}"
+    );
+}
+
 #[test]
 fn verify_prints_what_it_found() {
     let folder = tempfile::tempdir().unwrap();
