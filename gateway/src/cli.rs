@@ -5,6 +5,7 @@
 )]
 
 mod admin;
+mod admins;
 mod audit;
 mod author;
 mod backup;
@@ -122,6 +123,8 @@ enum Command {
     Reload(reload::Reload),
     /// Keys of agents: create, list, revoke
     Keys(keys::Keys),
+    /// Keys of those who operate it, over the admin API: create, list, revoke
+    Admins(admins::Admins),
     /// What was called, by whom, and whether anybody changed the record of it
     Audit(audit::Audit),
     /// Copy the state folder while gateways run: contract versions, keys, the audit trail
@@ -197,6 +200,7 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         Command::Upstream(command) => command.run(),
         Command::Reload(command) => command.run(),
         Command::Keys(command) => command.run(),
+        Command::Admins(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Views(command) => command.run(),
         Command::Lint(command) => command.run(),

@@ -652,6 +652,9 @@ async fn a_configuration_is_taken_over_or_refused() {
         code == Some(1) && out.is_empty() && err.contains("/connections/data/rigths"),
         "{code:?}: {out} {err}"
     );
+    for told in ["in_fligt_max`", "rigths`"] {
+        assert_eq!(err.matches(told).count(), 1, "it is told once: {err}");
+    }
 
     edit(&[
         (
@@ -955,6 +958,41 @@ async fn a_key_is_revoked_while_the_configuration_has_a_fault() {
     let (code, out, err) =
         house.run(&["audit", "query", "--kind", "admin", "--text", "key_revoke"]);
     assert!(code == 0 && out.lines().count() == 1, "{out}{err}");
+}
+
+/// Keys of those who operate it are made, listed and revoked by a command.
+#[tokio::test]
+async fn admins_are_made_listed_and_revoked_by_a_command() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let (code, key, err) = house.run(&["admins", "create", "--name", "bea", "--role", "editor"]);
+    assert!(code == 0 && err.contains("not shown again"), "{err}");
+    let bea = Admin {
+        key,
+        ..Admin::of(&house)
+    };
+    assert_eq!(bea.ask("GET", "/v1/contracts", "").await.0, 200);
+    assert_eq!(bea.ask("GET", "/v1/admins", "").await.0, 403, "an editor");
+    let all = house.json(&["admins", "list"]);
+    let all = all.as_array().expect("a list");
+    let made = all.iter().find(|key| key["name"] == "bea").expect("listed");
+    let (_, table, _) = house.run(&["admins", "list"]);
+    assert!(
+        table.starts_with("ID") && table.contains("editor") && !table.contains(&bea.key),
+        "{table}"
+    );
+    let id = made["id"].as_str().expect("an id");
+    let (code, out, err) = house.run(&["admins", "revoke", id]);
+    assert!(code == 0 && out.contains("is revoked"), "{out}{err}");
+    assert_eq!(bea.ask("GET", "/v1/contracts", "").await.0, 401);
+    for wrong in [
+        &["revoke", "nobody"][..],
+        &["create", "--name", "a b", "--role", "viewer"],
+        &["create", "--name", "ada", "--role", "king"],
+    ] {
+        let (code, out, _) = house.run(&[&["admins"], wrong].concat());
+        assert!(code != 0 && out.is_empty(), "{wrong:?}: {out}");
+    }
 }
 
 /// A backup is taken while the gateway serves, and another gateway starts from it as the same one.

@@ -1,6 +1,6 @@
 //! The command line as a client of the admin API of a running gateway.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
@@ -48,10 +48,24 @@ impl Target {
     pub(super) fn api(&self) -> Result<Api, Failure> {
         Api::new(self.admin.as_deref(), &self.settings)
     }
+
+    /// Returns the same for a command whose answer tells the faults of the configuration.
+    pub(super) fn api_without_faults(&self) -> Result<Api, Failure> {
+        let state = || self.settings.find_state_folder().0;
+        Api::in_state(self.admin.as_deref(), &self.settings, state)
+    }
 }
 
 impl Api {
     pub(super) fn new(url: Option<&str>, settings: &Settings) -> Result<Self, Failure> {
+        Self::in_state(url, settings, || settings.state_folder())
+    }
+
+    fn in_state(
+        url: Option<&str>,
+        settings: &Settings,
+        state: impl FnOnce() -> PathBuf,
+    ) -> Result<Self, Failure> {
         let key = std::env::var("WEIR_ADMIN_KEY")
             .ok()
             .filter(|key| !key.is_empty());
@@ -59,7 +73,7 @@ impl Api {
         let (url, key) = match (url, key) {
             (Some(url), Some(key)) => (url.trim_end_matches('/').to_owned(), key),
             (url, key) => {
-                let state = settings.state_folder();
+                let state = state();
                 let url = match url {
                     Some(url) => url.trim_end_matches('/').to_owned(),
                     None => admin::found(&state).context(not_found(settings))?,

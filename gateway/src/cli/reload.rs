@@ -22,7 +22,7 @@ pub(super) struct Reload {
 
 impl Reload {
     pub(super) fn run(self) -> Done {
-        let api = self.target.api()?;
+        let api = self.target.api_without_faults()?;
         let reloaded = block_on(api.ask(Method::POST, "/v1/config/reload", None))??;
         match self.target.json {
             true => println!("{reloaded}"),

@@ -37,19 +37,23 @@ impl Settings {
     /// Returns the state folder. A configuration with a fault takes no command away that only speaks to a running gateway: a
     /// key has to be revoked on a bad day too.
     pub(super) fn state_folder(&self) -> PathBuf {
+        let (folder, fault) = self.find_state_folder();
+        if let Some(fault) = fault {
+            eprintln!(
+                "weir: {fault}\nweir: {} has a fault; the gateway that runs is asked all the same",
+                self.file().display()
+            );
+        }
+        folder
+    }
+
+    /// Returns the state folder, and the first fault of the configuration.
+    pub(super) fn find_state_folder(&self) -> (PathBuf, Option<Problem>) {
         let problems = match self.config() {
-            Ok(config) => return config.folders.state,
+            Ok(config) => return (config.folders.state, None),
             Err(problems) => problems,
         };
         let file = self.file();
-        let told = problems
-            .first()
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        eprintln!(
-            "weir: {told}\nweir: {} has a fault; the gateway that runs is asked all the same",
-            file.display()
-        );
         let base = file.parent().unwrap_or(Path::new("."));
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         let stated = text.parse::<toml::Table>().ok().and_then(|all| {
@@ -59,7 +63,8 @@ impl Settings {
                 .map(|state| base.join(state))
         });
         let stated = self.state.clone().or(stated);
-        stated.unwrap_or_else(|| Config::bare(base).folders.state)
+        let folder = stated.unwrap_or_else(|| Config::bare(base).folders.state);
+        (folder, problems.into_iter().next())
     }
 
     /// Returns the file of the configuration that is read, or that would be.

@@ -1,0 +1,107 @@
+//! `weir admins`: one key for each of those who operate a gateway.
+
+use std::process::ExitCode;
+
+use clap::{Subcommand, ValueEnum};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{
+    Done,
+    admin::{Head, cell, path, table, time},
+    block_on,
+};
+
+pub(super) type Admins = Head<Command>;
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    /// Make a key for someone and print it, once
+    Create {
+        /// Who holds the key: a name that stands in logs and in the audit trail
+        #[arg(long)]
+        name: String,
+        /// What they may do; each role may what those before it may
+        #[arg(long, value_enum)]
+        role: RoleWord,
+    },
+    /// List all keys of operators with their roles, without their secrets
+    List,
+    /// Revoke a key: the next request with it is refused
+    Revoke {
+        /// The key's id, as listed
+        id: String,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum RoleWord {
+    /// Read
+    Viewer,
+    /// Submit contracts, publish what needs a second look, try calls
+    Editor,
+    /// Everything: breaking changes, keys, plugins
+    Operator,
+}
+
+impl RoleWord {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Editor => "editor",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+impl Admins {
+    pub(super) fn run(self) -> Done {
+        let Self { command, target } = self;
+        let api = target.api()?;
+        match command {
+            Command::Create { name, role } => {
+                let body = json!({ "name": name, "role": role.word() });
+                let made = block_on(api.ask(Method::POST, "/v1/admins", Some(&body)))??;
+                if target.json {
+                    println!("{made}");
+                } else {
+                    println!("{}", cell(&made["key"]));
+                    eprintln!(
+                        "Keep it: it is not shown again. Commands take it as WEIR_ADMIN_KEY, the API as `Authorization: \
+                         Bearer …`."
+                    );
+                }
+            }
+            Command::List => {
+                let keys = block_on(api.ask(Method::GET, "/v1/admins", None))??;
+                if target.json {
+                    println!("{keys}");
+                } else {
+                    let rows: Vec<Vec<String>> =
+                        keys.as_array().into_iter().flatten().map(row).collect();
+                    print!("{}", table(&HEAD, &rows));
+                }
+            }
+            Command::Revoke { id } => {
+                block_on(api.ask(Method::DELETE, &path(&["v1", "admins", &id]), None))??;
+                if !target.json {
+                    println!("{id} is revoked: the next request with it is refused");
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+const HEAD: [&str; 6] = ["ID", "NAME", "ROLE", "CREATED", "BY", "REVOKED"];
+
+fn row(key: &Value) -> Vec<String> {
+    vec![
+        cell(&key["id"]),
+        cell(&key["name"]),
+        cell(&key["role"]),
+        time(&key["created_ms"]),
+        cell(&key["created_by"]),
+        time(&key["revoked_ms"]),
+    ]
+}
