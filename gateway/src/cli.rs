@@ -4,6 +4,22 @@
     reason = "a command's answer goes to stdout; logs go to stderr"
 )]
 
+/// The macros of the standard library, for all commands: what they print on a terminal does not steer it.
+macro_rules! print {
+    ($($text:tt)*) => { $crate::cli::terminal::print(::std::format_args!($($text)*)) };
+}
+macro_rules! println {
+    () => { print!("\n") };
+    ($($text:tt)*) => { print!("{}\n", ::std::format_args!($($text)*)) };
+}
+macro_rules! eprint {
+    ($($text:tt)*) => { $crate::cli::terminal::print_error(::std::format_args!($($text)*)) };
+}
+macro_rules! eprintln {
+    () => { eprint!("\n") };
+    ($($text:tt)*) => { eprint!("{}\n", ::std::format_args!($($text)*)) };
+}
+
 mod admin;
 mod admins;
 mod audit;
@@ -36,6 +52,7 @@ mod plugins;
 mod reload;
 mod serve;
 mod start;
+mod terminal;
 mod upstream;
 mod validate;
 mod views;

@@ -5,6 +5,7 @@ mod complaints;
 mod overlay;
 mod sandbox;
 mod sessions;
+mod terminal;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -4,6 +4,7 @@ use std::{
     io::IsTerminal,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use anyhow::Context as _;
@@ -16,9 +17,15 @@ use tokio_util::sync::CancellationToken;
 use weir_contracts::{
     Tool,
     contract::{Maker, Target},
+    validate::ArgumentValidator,
 };
 
-use super::{Done, Failure, Settings, admin::table, block_on, draft, extracted, flags, start};
+use weir_plugin_host::CallEvents;
+
+use super::{
+    Done, Failure, Settings, admin::table, block_on, draft, extracted, flags, start,
+    terminal::TerminalProgress,
+};
 use crate::{
     app::App,
     call::{CallRequest, Content, Endpoint, ToolResult, Unasked, call_tool},
@@ -195,11 +202,17 @@ impl Call {
             return Ok(None);
         };
         let cancel = CancellationToken::new();
+        let progress = TerminalProgress::open();
+        let events = progress.clone();
         let request = CallRequest {
             arguments: Some(&arguments),
+            events: events.map(|events| events as Arc<dyn CallEvents>),
             ..CallRequest::new(&snapshot, &Endpoint::All, name, "cli", &cancel)
         };
         let outcome = call_tool(&started.gateway, &caller, &request).await;
+        if let Some(progress) = &progress {
+            progress.end();
+        }
         started.gateway.upstreams().close().await;
         match outcome.unasked() {
             Ok(result) => Ok(Some(result)),
@@ -248,10 +261,13 @@ fn parse(
     cli: &Value,
     line: &[String],
 ) -> anyhow::Result<Option<String>> {
-    match flags::command(name, description, schema, cli).try_get_matches_from(line) {
-        Ok(matches) => Ok(Some(
-            Value::Object(flags::arguments(schema, &matches)?).to_string(),
-        )),
+    let (words, members) = flags::split_members(schema, line);
+    match flags::command(name, description, schema, cli).try_get_matches_from(words) {
+        Ok(matches) => {
+            let mut arguments = flags::arguments(schema, &matches)?;
+            flags::put_members(&mut arguments, members)?;
+            Ok(Some(Value::Object(arguments).to_string()))
+        }
         Err(error) if !error.use_stderr() => {
             error.print()?;
             Ok(None)
@@ -330,6 +346,12 @@ async fn of_document(
         return Ok(None);
     };
     let target = extracted::target(from, url, command)?;
+    // As a gateway does in front of its servers. Where the schema cannot be used, the server judges.
+    let validator = ArgumentValidator::new(&tool.schema).ok();
+    if let Some(Err(invalid)) = validator.map(|validator| validator.validate(&arguments)) {
+        let structured = invalid.structured_content().to_json();
+        return Ok(Some(ToolResult::new(invalid.text(), structured, true)));
+    }
     extracted::call(&target, &tool, name, &arguments)
         .await
         .map(Some)
@@ -365,13 +387,15 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
         return Ok(None);
     };
     let arguments: Value = serde_json::from_str(&arguments)?;
+    let progress = TerminalProgress::open();
+    let params = json!({ "name": name, "arguments": arguments });
     let result = remote
-        .request(
-            "tools/call",
-            Some(name),
-            json!({ "name": name, "arguments": arguments }),
-        )
-        .await?;
+        .request_with(progress.as_deref(), "tools/call", Some(name), params)
+        .await;
+    if let Some(progress) = &progress {
+        progress.end();
+    }
+    let result = result?;
     let structured = result.get("structuredContent").map(Value::to_string);
     let content = Content::Blocks(result["content"].to_string());
     let mut told = ToolResult::of(content, structured, result["isError"] == true);
@@ -439,6 +463,17 @@ impl Remote {
         &self,
         method: &str,
         name: Option<&str>,
+        params: Value,
+    ) -> anyhow::Result<Value> {
+        self.request_with(None, method, name, params).await
+    }
+
+    /// Asks, and shows the progress that comes before the answer.
+    async fn request_with(
+        &self,
+        progress: Option<&TerminalProgress>,
+        method: &str,
+        name: Option<&str>,
         mut params: Value,
     ) -> anyhow::Result<Value> {
         const VERSION: &str = "2026-07-28";
@@ -447,6 +482,9 @@ impl Remote {
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": { "name": "weir", "version": env!("CARGO_PKG_VERSION") },
         });
+        if progress.is_some() {
+            params["_meta"]["progressToken"] = 1.into();
+        }
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let mut request = self
             .client
@@ -477,7 +515,9 @@ impl Remote {
             .await
             .map_err(unanswered)?;
         let status = response.status();
-        let text = response.text().await.map_err(unanswered)?;
+        let text = text_after_progress(response, progress)
+            .await
+            .map_err(unanswered)?;
         let mut answer: Value = serde_json::from_str(&text)
             .with_context(|| format!("{} answered {status} and no MCP", self.url))?;
         if let Some(error) = answer.get("error") {
@@ -487,6 +527,54 @@ impl Remote {
             );
         }
         Ok(answer["result"].take())
+    }
+}
+
+/// Reads the answer of a response: its body, or the last event of it. Events before that are progress.
+async fn text_after_progress(
+    mut response: reqwest::Response,
+    progress: Option<&TerminalProgress>,
+) -> reqwest::Result<String> {
+    let kind = response.headers().get("content-type");
+    if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+        return response.text().await;
+    }
+    let (mut line, mut data, mut last) = (Vec::new(), String::new(), String::new());
+    while let Some(chunk) = response.chunk().await? {
+        for part in chunk.split_inclusive(|byte| *byte == b'\n') {
+            line.extend_from_slice(part);
+            if !line.ends_with(b"\n") {
+                continue;
+            }
+            let text = String::from_utf8_lossy(&line);
+            let text = text.trim_end_matches(['\r', '\n']);
+            if let Some(more) = text.strip_prefix("data:") {
+                data.push_str(more);
+            }
+            if text.is_empty()
+                && let Some(answer) = answer_of_event(std::mem::take(&mut data), progress)
+            {
+                last = answer;
+            }
+            line.clear();
+        }
+    }
+    Ok(last)
+}
+
+/// Returns the data of an event that is an answer. Progress is shown.
+fn answer_of_event(data: String, progress: Option<&TerminalProgress>) -> Option<String> {
+    let message: Value = serde_json::from_str(&data).unwrap_or_default();
+    match (message["method"].as_str(), progress) {
+        (None, _) => message.is_object().then_some(data),
+        (Some("notifications/progress"), Some(progress)) => {
+            let params = &message["params"];
+            let text = params["message"].as_str().unwrap_or_default();
+            let done = params["progress"].as_f64().unwrap_or_default();
+            progress.show(done, params["total"].as_f64(), text);
+            None
+        }
+        _ => None,
     }
 }
 

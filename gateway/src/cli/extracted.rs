@@ -3,14 +3,14 @@
 //! A document does not say how its server is reached, on purpose: it is handed around, and a command in it would be a
 //! stranger's that we run, an address one that our arguments go to.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
-use weir_upstream::{Asked, Call, Command, RequestError, Session, Settings, Target};
+use weir_upstream::{Asked, Call, Command, Listener, RequestError, Session, Settings, Target};
 
-use super::{call, compile, extract};
+use super::{call, compile, extract, terminal::TerminalProgress};
 use crate::call::{Content, ToolResult};
 
 /// The wait, which is that of `weir extract`.
@@ -140,16 +140,21 @@ pub(super) async fn call(
         arguments: Some(arguments),
         as_task: tool.as_task,
     };
+    let progress = TerminalProgress::open();
+    let listener = progress.clone();
     let call = Call {
         asked: &asked,
         resumed: None,
-        listener: None,
+        listener: listener.map(|listener| listener as Arc<dyn Listener>),
         headers: &[],
         cancel: &CancellationToken::new(),
         timeout: PATIENCE,
         traceparent: None,
     };
     let answer = session.call(call).await;
+    if let Some(progress) = &progress {
+        progress.end();
+    }
     session.close().await;
     let answer = answer.map_err(|error| match error {
         RequestError::Refused(refusal) => {

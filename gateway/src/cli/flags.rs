@@ -1,10 +1,15 @@
 //! Command-line flags of one tool, from its input schema. Their text becomes values here, since a terminal has nothing else.
 
+mod member;
+
 use std::{collections::BTreeSet, io::Read as _};
 
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value};
 use weir_contracts::{schema::without_null, text};
+
+pub(super) use self::member::{put_members, split_members};
+use super::terminal::plain as plain_text;
 
 /// The bound on a file of arguments, which is that of a request over HTTP.
 const INPUT_MAX_BYTES: u64 = 4 << 20;
@@ -16,7 +21,7 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
     let required = required(schema);
     let mut command = Command::new(name.to_owned())
         .bin_name(format!("weir call {name}"))
-        .about(description.to_owned())
+        .about(plain_text(description))
         .no_binary_name(true)
         .disable_version_flag(true)
         .disable_help_flag(true);
@@ -253,6 +258,9 @@ fn flag(field: &str, property: &Value, required: bool) -> Arg {
     if required {
         notes.push("required".to_owned());
     }
+    if text::kind(property) == Some("object") {
+        notes.push(format!("a member as --{}.NAME", dashed(field)));
+    }
     if let Some(choices) = choices(rules) {
         notes.push(choices);
     }
@@ -273,7 +281,7 @@ fn flag(field: &str, property: &Value, required: bool) -> Arg {
             notes.join("; ")
         );
     }
-    let arg = Arg::new(by_flag(field)).help(help);
+    let arg = Arg::new(by_flag(field)).help(plain_text(&help));
     match text::kind(property).unwrap_or("json") {
         "boolean" => arg
             .num_args(0..=1)
@@ -309,6 +317,12 @@ fn plain(value: &Value) -> String {
 /// Returns text as the property's type reads it. One text may be a whole list.
 fn value(property: &Value, texts: &[&str]) -> Value {
     let takes_many = text::kind(property) == Some("array");
+    // As it is written in other places, such as `TRUE` and `False`.
+    let small: Vec<String> = texts.iter().map(|text| text.to_lowercase()).collect();
+    let small: Vec<&str> = small.iter().map(String::as_str).collect();
+    let is_truth = text::kind(property) == Some("boolean")
+        && small.iter().all(|text| matches!(*text, "true" | "false"));
+    let texts = if is_truth { &small[..] } else { texts };
     let texts = if takes_many {
         texts
     } else {
@@ -445,6 +459,62 @@ mod tests {
             .try_get_matches_from(["--help"])
             .expect_err("the help");
         assert_eq!(told.kind(), clap::error::ErrorKind::DisplayHelp);
+    }
+
+    #[test]
+    fn a_member_of_an_object_has_a_flag() {
+        let schema = json!({ "properties": {
+            "meta": { "type": "object", "properties": {
+                "tag": { "type": "string" }, "max_size": { "type": "integer" }, "on": { "type": "boolean" },
+                "inner": { "$ref": "#/$defs/inner" },
+            }},
+            "free": { "anyOf": [{ "type": "object" }, { "type": "null" }] },
+            "a.b": { "type": "string" }, "city": { "type": "string" }, "exact": { "type": "boolean" },
+        }, "$defs": { "inner": { "type": "object", "properties": { "n": { "type": "number" } } } } });
+        let parse = |line: &[&str]| {
+            let line: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+            let (words, members) = split_members(&schema, &line);
+            let matches = command("tool", "A tool.", &schema, &Value::Null)
+                .try_get_matches_from(&words)
+                .map_err(|error| error.to_string())?;
+            let mut found = arguments(&schema, &matches).expect("arguments");
+            put_members(&mut found, members).map_err(|error| error.to_string())?;
+            Ok::<_, String>(Value::Object(found))
+        };
+        assert_eq!(
+            parse(&[
+                "--meta.tag",
+                "7",
+                "--meta.max-size=-3",
+                "--meta.on",
+                "--meta.inner.n",
+                "1.5",
+                "--free.x",
+                "[1]",
+                "--a.b",
+                "c",
+                "--exact",
+                "TRUE",
+            ]),
+            Ok(json!({
+                "meta": { "tag": "7", "max_size": -3, "on": true, "inner": { "n": 1.5 } }, "free": { "x": [1] },
+                "a.b": "c", "exact": true,
+            }))
+        );
+        assert_eq!(
+            parse(&[
+                "--meta",
+                r#"{"tag":"a","on":false}"#,
+                "--meta.tag",
+                "b",
+                "--meta.on=True"
+            ]),
+            Ok(json!({ "meta": { "tag": "b", "on": true } }))
+        );
+        for wrong in [["--city.x", "1"], ["--none.x", "1"], ["--meta.", "1"]] {
+            assert!(parse(&wrong).is_err(), "{wrong:?}");
+        }
+        assert!(parse(&["--meta", "text", "--meta.tag", "b"]).is_err());
     }
 
     #[test]

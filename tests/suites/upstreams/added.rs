@@ -59,7 +59,11 @@ fn run(mut command: Command) -> (i32, String, String) {
 
 /// Runs the command on a terminal, where `typed` is the answer. `meanwhile` happens once the question stands there. Returns
 /// its exit code and what stood on the terminal.
-fn on_a_terminal(command: &Command, typed: &str, meanwhile: impl FnOnce()) -> (i32, String) {
+pub(super) fn on_a_terminal(
+    command: &Command,
+    typed: &str,
+    meanwhile: impl FnOnce(),
+) -> (i32, String) {
     let script =
         "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
     let mut terminal = foreign::python("python-current");
@@ -93,6 +97,43 @@ fn on_a_terminal(command: &Command, typed: &str, meanwhile: impl FnOnce()) -> (i
     let (code, _, err) = ended(child.wait_with_output().expect("it ends"));
     let shown = String::from_utf8(shown).expect("weir prints text");
     (code, format!("{shown}{err}").replace("\r\n", "\n"))
+}
+
+/// What a server writes beside its own program does not lie beside the gateway's configuration, unless its command needs that.
+#[test]
+fn a_command_has_a_folder_of_its_own_unless_it_names_a_file_beside_the_configuration() {
+    let house = House::new().file(
+        "server.py",
+        fs::read(place::repository().join("tests/upstreams/hostile.py")).expect("a script"),
+    );
+    let python = hostile(&["good"])[0].clone();
+    let script = house.path().join("server.py").display().to_string();
+    for (name, words, folder) in [
+        (
+            "whole",
+            [&*python, &*script, "good"],
+            Some("folder = \"upstreams/whole\""),
+        ),
+        ("beside", [&*python, "server.py", "good"], None),
+    ] {
+        let (code, out, err) = run(add(&house, &[&[name, "--yes", "--"], &words[..]].concat()));
+        assert_eq!(code, 0, "{name}: {out}{err}");
+        let written = configuration(&house);
+        let entry = written
+            .split("[upstreams.")
+            .find(|entry| entry.starts_with(name));
+        let entry = entry.unwrap_or_else(|| panic!("{name} in {written}"));
+        match folder {
+            Some(folder) => {
+                assert!(entry.contains(folder), "{entry}");
+                assert!(house.path().join("upstreams/whole").is_dir());
+            }
+            None => {
+                assert!(!entry.contains("folder"), "{entry}");
+                assert!(out.contains("its command names `server.py` there"), "{out}");
+            }
+        }
+    }
 }
 
 /// Writes a configuration of Cursor that names the server as `tracker`.
