@@ -78,6 +78,12 @@ async fn values(sql: &SqlConnection) {
             .records,
         "[]"
     );
+    // The server shortens a long name, and notices it before the rows are described.
+    let long = format!("SELECT 1 AS {}", "n".repeat(70));
+    assert_eq!(
+        query(sql, &long, "[]", 9).await.expect("noticed").records,
+        format!(r#"[{{"{}":1}}]"#, "n".repeat(63))
+    );
     let error = query(sql, "SELECT now() AS at", "[]", 9)
         .await
         .expect_err("to be cast");
@@ -476,8 +482,17 @@ async fn a_read_is_one_request() {
     server.script(
         "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a');
          CREATE FUNCTION put() RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES (2, 'b'); RETURN 1; END $$;
-         CREATE FUNCTION exchange() RETURNS int LANGUAGE plpgsql AS
-             $$ BEGIN EXECUTE 'DEALLOCATE ALL'; EXECUTE 'PREPARE weir_unlock AS DELETE FROM t'; RETURN 1; END $$;",
+         CREATE FUNCTION exchange() RETURNS int LANGUAGE plpgsql AS $$
+             DECLARE known text;
+             BEGIN
+                 FOR known IN SELECT name FROM pg_prepared_statements UNION SELECT 'weir_unlock' LOOP
+                     BEGIN EXECUTE format('DEALLOCATE %I', known); EXCEPTION WHEN OTHERS THEN NULL; END;
+                     EXECUTE format('PREPARE %I AS SELECT 1 FROM nowhere_at_all', known);
+                 END LOOP;
+                 RETURN 1;
+             EXCEPTION WHEN undefined_table THEN
+                 EXECUTE 'PREPARE weir_unlock AS DELETE FROM t'; RETURN 2;
+             END $$;",
     );
     let proxy = Proxy::before(server.folder());
     let sql = alone(&proxy.url(), true);
@@ -493,7 +508,8 @@ async fn a_read_is_one_request() {
 
 async fn one_request(proxy: &Proxy, sql: &SqlConnection) {
     let read = || query(sql, "SELECT v FROM t WHERE id = $1::int4", "[1]", 1);
-    read().await.expect("prepared");
+    // Another statement opens the session, and this one is new to it.
+    process(sql).await;
     proxy.requests();
     assert_eq!(read().await.expect("read").records, r#"[{"v":"a"}]"#);
     let requests = proxy.requests();
@@ -502,7 +518,8 @@ async fn one_request(proxy: &Proxy, sql: &SqlConnection) {
     let order = [
         "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
         "SET LOCAL statement_timeout",
-        "weir_unlock",
+        "SELECT v FROM t",
+        "pg_advisory_unlock_all",
         "ROLLBACK",
     ];
     let places: Vec<_> = order
@@ -540,31 +557,18 @@ async fn failed_begin(proxy: &Proxy, sql: &SqlConnection) {
     assert_eq!(rows.records, r#"[{"n":1}]"#);
 }
 
-/// Checks that a function may take the session's statements away, and not its BEGIN: what it puts in their place only
-/// reads.
+/// Checks that a function finds no statement of the session's that it could exchange, and that what it leaves behind
+/// changes nothing.
 async fn exchanged_statements(sql: &SqlConnection) {
-    assert_eq!(
-        query(sql, "SELECT exchange() AS e", "[]", 1)
-            .await
-            .expect("called")
-            .records,
-        r#"[{"e":1}]"#
-    );
-    assert_eq!(
-        query(sql, "SELECT put() AS p", "[]", 1)
-            .await
-            .expect_err("READ ONLY")
-            .code
-            .word(),
-        "denied"
-    );
-    assert_eq!(
-        query(sql, "SELECT count(*) AS n FROM t", "[]", 1)
-            .await
-            .expect("anew")
-            .records,
-        r#"[{"n":1}]"#
-    );
+    let kept = "SELECT count(*) AS n FROM pg_prepared_statements";
+    let rows = query(sql, kept, "[]", 1).await.expect("counted");
+    assert_eq!(rows.records, r#"[{"n":0}]"#);
+    let count = || query(sql, "SELECT count(*) AS n FROM t", "[]", 1);
+    let exchanged = query(sql, "SELECT exchange() AS e", "[]", 1).await;
+    assert_eq!(exchanged.expect("called").records, r#"[{"e":2}]"#);
+    let put = query(sql, "SELECT put() AS p", "[]", 1).await;
+    assert_eq!(put.expect_err("READ ONLY").code.word(), "denied");
+    assert_eq!(count().await.expect("read").records, r#"[{"n":1}]"#);
 }
 
 async fn cut(sql: &SqlConnection) {
@@ -716,128 +720,96 @@ async fn unknown_commit(proxy: &Proxy, sql: &SqlConnection) {
     }
 }
 
-/// A pooler gives one of the server's sessions to several of ours, which then share its names of statements.
+/// A table is altered while a session is open: its statements are of the table as it is.
 #[tokio::test]
-async fn a_name_at_the_server_is_one_statement() {
-    let server = Server::started();
-    server.script(
-        "CREATE FUNCTION occupy(name text) RETURNS int LANGUAGE plpgsql AS
-             $$ BEGIN EXECUTE format('PREPARE %I AS SELECT 0 AS taken', name); RETURN 1; END $$;",
-    );
-    let proxy = Proxy::before(server.folder());
-    let (one, other) = (alone(&proxy.url(), false), alone(&proxy.url(), false));
-    let name = async |sql: &SqlConnection, text: &str, parameters: &str| {
-        proxy.requests();
-        query(sql, text, parameters, 1).await.expect(text);
-        let requests = proxy.requests();
-        let prepared = requests.iter().find_map(|request| parsed(request, text));
-        prepared.unwrap_or_else(|| panic!("{text} is not in {requests:?}"))
-    };
-    let (first, second) = ("SELECT 1 AS a", "SELECT 2 AS b");
-    let first_name = name(&one, first, "[]").await;
-    let second_name = name(&other, second, "[]").await;
-    assert_ne!(first_name, second_name);
-    assert_eq!(name(&one, second, "[]").await, second_name);
-    assert_eq!(name(&other, first, "[]").await, first_name);
-    // With a declared parameter the same text is another statement.
-    let given = "SELECT $1 AS a";
-    let described = Statement {
-        options: Some(r#"{"describe":true}"#),
-        ..statement(given, "[]", 0)
-    };
-    proxy.requests();
-    one.query(described).await.expect("described");
-    let undeclared = proxy
-        .requests()
-        .iter()
-        .find_map(|request| parsed(request, given))
-        .expect("prepared");
-    let declared = name(&one, given, r#"["x"]"#).await;
-    assert_ne!(declared, undeclared);
-
-    // The name is taken at the server already, by whoever had its session before.
-    let third = alone(&proxy.url(), false);
-    let occupied = query(
-        &third,
-        "SELECT occupy($1::text) AS o",
-        &format!("[{first_name:?}]"),
-        1,
-    )
-    .await;
-    assert_eq!(occupied.expect("occupied").records, r#"[{"o":1}]"#);
-    assert_eq!(
-        query(&third, first, "[]", 1)
-            .await
-            .expect("prepared anew")
-            .records,
-        r#"[{"a":1}]"#
-    );
-}
-
-/// A pooler keeps the statement of a text at the server, whoever closes it, and with it a plan from before the alteration.
-#[tokio::test]
-async fn after_an_alteration_a_statement_is_prepared_from_another_text() {
+async fn after_an_alteration_a_read_is_still_one_request() {
     let server = Server::started();
     server.script("CREATE TABLE altered (id int); INSERT INTO altered VALUES (1)");
     let proxy = Proxy::before(server.folder());
-    let sql = alone(&proxy.url(), false);
+    let sql = alone(&proxy.url(), true);
     let text = "SELECT * FROM altered";
-    let read = async || {
+    query(&sql, text, "[]", 1).await.expect(text);
+    for (change, records) in [
+        ("ADD COLUMN a int", r#"[{"id":1,"a":null}]"#),
+        ("ALTER COLUMN id TYPE text", r#"[{"id":"1","a":null}]"#),
+        ("DROP COLUMN a", r#"[{"id":"1"}]"#),
+    ] {
+        server.script(&format!("ALTER TABLE altered {change}"));
         proxy.requests();
-        let records = query(&sql, text, "[]", 1).await.expect(text).records;
-        (records, proxy.requests())
-    };
-    let prepares = |requests: &[Vec<u8>]| {
-        requests
-            .iter()
-            .any(|request| parsed(request, text).is_some())
-    };
-    let (before, requests) = read().await;
-    assert_eq!(
-        (before.as_str(), prepares(&requests)),
-        (r#"[{"id":1}]"#, true)
-    );
-    for added in ["a", "b"] {
-        server.script(&format!("ALTER TABLE altered ADD COLUMN {added} int"));
-        let (after, requests) = read().await;
-        assert!(after.contains(&format!("\"{added}\":null")), "{after}");
-        assert!(
-            !prepares(&requests),
-            "the text that the server knows is prepared again"
-        );
+        let rows = query(&sql, text, "[]", 1).await.expect(change);
+        assert_eq!(rows.records, records);
+        assert_eq!(proxy.requests().len(), 1, "{change}");
     }
-    // Nothing is tried twice from now on.
-    assert_eq!(read().await.1.len(), 1);
+    // A type that the session has not met is looked up, and the write is made once.
+    server
+        .script("CREATE TYPE mood AS ENUM ('ok', 'bad'); CREATE TABLE moods (id serial, m mood);");
+    let written = "INSERT INTO moods (m) VALUES ('bad') RETURNING m";
+    let rows = sql.query_write(statement(written, "[]", 1)).await;
+    assert_eq!(rows.expect("written").records, r#"[{"m":"bad"}]"#);
+    let count = query(&sql, "SELECT count(*) AS n FROM moods", "[]", 1).await;
+    assert_eq!(count.expect("counted").records, r#"[{"n":1}]"#);
 }
 
-/// Returns the name under which a request has a statement prepared.
-fn parsed(request: &[u8], text: &str) -> Option<String> {
-    let wanted = format!("\0{text}\0").into_bytes();
-    let end = request
-        .windows(wanted.len())
-        .position(|bytes| bytes == wanted)?;
-    let start = request[..end]
-        .windows(5)
-        .rposition(|bytes| bytes == b"weir_")?;
-    Some(String::from_utf8_lossy(&request[start..end]).into_owned())
-}
-
-/// Statements are kept up to a hundred a session; each further one makes room.
+/// A function may go on though its call has ended: its backend counts until it ends too.
 #[tokio::test]
-async fn statements_are_kept_within_bounds() {
+async fn abandoned_backends_count_until_they_end() {
     let server = Server::started();
-    let sql = alone(&server.url(), false);
-    for round in 0..2 {
-        for number in 0..150 {
-            let text = format!("SELECT {number} AS n");
-            assert_eq!(
-                query(&sql, &text, "[]", 1).await.expect("read").records,
-                format!(r#"[{{"n":{number}}}]"#)
-            );
-        }
-        let count = "SELECT count(*) AS n FROM pg_prepared_statements WHERE name <> 'weir_unlock'";
-        let kept = query(&sql, count, "[]", 1).await.expect("counted");
-        assert_eq!(kept.records, r#"[{"n":100}]"#, "{round}");
+    server.script(
+        "CREATE TABLE t AS SELECT 1 AS a; CREATE FUNCTION stubborn() RETURNS int LANGUAGE plpgsql AS $$
+             DECLARE till timestamptz := clock_timestamp() + interval '6 seconds';
+             BEGIN
+                 WHILE clock_timestamp() < till LOOP
+                     BEGIN PERFORM pg_sleep(0.05); EXCEPTION WHEN query_canceled THEN NULL; END;
+                 END LOOP;
+                 RETURN 1;
+             END $$;",
+    );
+    let sql = Arc::new(connection(ConnectionConfig::Postgresql {
+        url: server.url(),
+        write: true,
+        pool_max: Some(2),
+    }));
+    let watch = open(&server.url(), false);
+    let at_work = async || {
+        let text = "SELECT count(*)::int4 AS n FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%stubborn()%'
+            AND pid <> pg_backend_pid()";
+        let rows = query(&watch, text, "[]", 1).await.expect("watched");
+        rows.records
+            .trim_start_matches("[{\"n\":")
+            .trim_end_matches("}]")
+            .parse::<u32>()
+            .expect("a number")
+    };
+    let mut most = 0;
+    for round in 0..6 {
+        let soon = |text| Statement {
+            deadline: Instant::now() + Duration::from_millis(300),
+            ..statement(text, "[]", 1)
+        };
+        let given_up = sql.query(soon("SELECT stubborn() AS s"));
+        let dropped = tokio::time::timeout(Duration::from_millis(200), given_up).await;
+        assert!(
+            dropped.is_err() || dropped.is_ok_and(|rows| rows.is_err()),
+            "{round}"
+        );
+        let late = sql
+            .execute(soon("DELETE FROM t WHERE stubborn() = 0"))
+            .await;
+        assert!(late.is_err(), "{round}");
+        // The cleanup gives up after two seconds, if it does.
+        tokio::time::sleep(Duration::from_millis(if round == 1 { 2500 } else { 50 })).await;
+        most = most.max(at_work().await);
+    }
+    assert!(
+        (1..=2).contains(&most),
+        "{most} backends are at work for two places"
+    );
+    let begin = Instant::now();
+    while query(&sql, "SELECT 1 AS a", "[]", 1).await.is_err() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "the places come back"
+        );
     }
 }
 

@@ -4,7 +4,8 @@
 //!
 //! A read is one request: BEGIN, the timeout, the statement, the release of advisory locks and ROLLBACK leave in one
 //! write and are answered in one. The server skips what follows a failure up to the request's end, so a statement
-//! whose BEGIN failed never runs. A write is told step by step: its BEGIN has answered before it is sent.
+//! whose BEGIN failed never runs. A write is told step by step: its BEGIN has answered before it is sent. No statement has
+//! a name at the server: each is parsed where it runs.
 //!
 //! Values that a read seldom needs are boxed, so that the future of each call stays small.
 
@@ -34,7 +35,7 @@ use crate::ConnectionError;
 use address::Address;
 use error::{Failure, Next};
 use pool::{Held, Pool};
-use session::{Reply, Session, Statement};
+use session::{Description, Reply, Session};
 
 const CONNECTIONS_MAX: u32 = 10;
 /// The time that we wait beyond the deadline for the server's own timeout, before we cancel.
@@ -141,13 +142,17 @@ impl Call {
                     held.let_go();
                 }
                 // Nothing was changed, and another try may well succeed.
-                Next::Again | Next::Anew if !tried => {
+                Next::Again | Next::Typed(_) if !tried => {
                     tried = true;
-                    held.session().forget(&self.prepared.text);
-                    if failure.next == Next::Anew {
-                        held.session().vary();
+                    if !held.settle().await {
+                        return Err(failure.said);
                     }
-                    held.settle().await;
+                    if let Next::Typed(oids) = failure.next {
+                        let found = held.session().find_enumerations(oids, self.timeout()?);
+                        Box::pin(found)
+                            .await
+                            .map_err(|error| Failure::from(error).said)?;
+                    }
                 }
                 _ => return Err(failure.said),
             }
@@ -202,13 +207,11 @@ impl Call {
             // The write was cancelled when its COMMIT was already on its way, and that has to be said as well.
             Ok(Err(failure)) if failure.next == Next::Unknown => Err(failure),
             Ok(Err(_)) => Err(refused::timed_out().into()),
-            Err(late) => {
-                held.let_go();
-                match self.committing.load(Relaxed) {
-                    true => Err(error::unknown(late)),
-                    false => Err(refused::timed_out().into()),
-                }
-            }
+            // What is held brings the session to its end.
+            Err(late) => match self.committing.load(Relaxed) {
+                true => Err(error::unknown(late)),
+                false => Err(refused::timed_out().into()),
+            },
         }
     }
 
@@ -216,18 +219,15 @@ impl Call {
         if self.prepared.options.describe {
             return Box::pin(self.described(session)).await;
         }
-        let parameters = &self.prepared.parameters;
-        let statement = session
-            .prepare(&self.prepared.text, parameters.len(), self.timeout()?)
-            .await?;
         session.begin(Access::Read, self.timeout()?)?;
-        session.execute(&statement, parameters)?;
+        session.execute(&self.prepared.text, &self.prepared.parameters)?;
         session.end_of_read()?;
         session.send().await?;
         session.began().await?;
+        let description = session.description().await?;
         let mut rows = Answer::default();
         while let Reply::Row(row) = session.reply().await? {
-            rows.take(&row, &statement, self.prepared.limit)?;
+            rows.take(&row, &description, self.prepared.limit)?;
             if rows.surplus_bytes > SURPLUS_MAX_BYTES {
                 // The rest is left to what is held.
                 return Ok(Outcome {
@@ -237,7 +237,7 @@ impl Call {
             }
         }
         // The rows are whole; when this fails, what is held cleans up.
-        let _ = session.read_ended().await;
+        let _ = session.ended().await;
         Ok(Outcome {
             rows: rows.finish(),
             changed: 0,
@@ -248,20 +248,13 @@ impl Call {
         if self.prepared.options.describe {
             return Box::pin(self.described(session)).await;
         }
-        let parameters = &self.prepared.parameters;
-        let statement = session
-            .prepare(&self.prepared.text, parameters.len(), self.timeout()?)
-            .await?;
         session.begin(Access::Write, self.timeout()?)?;
         session.sync();
         session.send().await?;
         session.began().await?;
         session.ready().await?;
         // From here on the statement may have run.
-        let (rows, changed) = self
-            .change(session, &statement)
-            .await
-            .map_err(error::while_writing)?;
+        let (rows, changed) = self.change(session).await.map_err(error::while_writing)?;
         self.prepared.options.check(changed)?;
         session.commit()?;
         self.committing.store(true, Relaxed);
@@ -275,19 +268,16 @@ impl Call {
         Ok(Outcome { rows, changed })
     }
 
-    async fn change(
-        &self,
-        session: &mut Session,
-        statement: &Statement,
-    ) -> Result<(Rows, u64), session::Error> {
-        session.execute(statement, &self.prepared.parameters)?;
+    async fn change(&self, session: &mut Session) -> Result<(Rows, u64), session::Error> {
+        session.execute(&self.prepared.text, &self.prepared.parameters)?;
         session.sync();
         session.send().await?;
+        let description = session.description().await?;
         let mut rows = Answer::default();
         let changed = loop {
             match session.reply().await? {
                 // Rows have to be read to the end, since only then has the statement ended.
-                Reply::Row(row) => rows.take(&row, statement, self.prepared.limit)?,
+                Reply::Row(row) => rows.take(&row, &description, self.prepared.limit)?,
                 Reply::Done(done) => break done.rows(),
             }
         };
@@ -298,22 +288,18 @@ impl Call {
     /// Returns one row for each column, without running the statement. The server cannot tell whether an expression may
     /// be null.
     async fn described(&self, session: &mut Session) -> Result<Outcome, Failure> {
-        // Parameters have the types that the statement gives them.
-        let statement = session
-            .prepare(&self.prepared.text, 0, self.timeout()?)
+        let columns = session
+            .describe(&self.prepared.text, self.timeout()?)
             .await?;
         let types = session
             .types(
-                statement.columns.iter().map(|column| column.type_oid),
+                columns.iter().map(|column| column.type_oid),
                 self.timeout()?,
             )
             .await?;
         let names = ["name", "type", "nullable"].map(str::to_owned).to_vec();
-        let mut writer = RowsWriter::new(
-            Arc::new(Header::new(names)?),
-            statement.columns.len() as u32,
-        );
-        for column in &statement.columns {
+        let mut writer = RowsWriter::new(Arc::new(Header::new(names)?), columns.len() as u32);
+        for column in &columns {
             let name = types
                 .get(&column.type_oid)
                 .map_or("?", |found| found.name.as_str());
@@ -342,20 +328,20 @@ impl Answer {
     fn take(
         &mut self,
         row: &session::Row,
-        statement: &Statement,
+        description: &Description,
         limit: u32,
     ) -> Result<(), ConnectionError> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => self
                 .writer
-                .insert(RowsWriter::new(statement.header()?, limit)),
+                .insert(RowsWriter::new(description.header()?, limit)),
         };
         if self.surplus_bytes > 0 || !writer.begin_row() {
             self.surplus_bytes += row.buffer().len().max(1);
             return Ok(());
         }
-        values::write(row, &statement.columns, writer)
+        values::write(row, &description.columns, writer)
     }
 
     fn finish(self) -> Rows {

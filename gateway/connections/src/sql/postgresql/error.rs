@@ -12,13 +12,13 @@ pub(super) struct Failure {
     pub(super) next: Next,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(super) enum Next {
     Say,
     /// Try once more, on the same session.
     Again,
-    /// The table was altered since the statement was prepared: prepare it from another text, and try once more.
-    Anew,
+    /// Look up these types, and try once more.
+    Typed(Vec<u32>),
     /// The connection broke before anything was answered: on another one, if this one was used before. What was
     /// asked has not run, or was a read, which changes nothing.
     Elsewhere,
@@ -47,6 +47,10 @@ impl From<Error> for Failure {
                 }
             }
             Error::Said(said) => said.into(),
+            Error::Untyped(oids) => Self {
+                said: refused::statement().details("its rows have other types each time"),
+                next: Next::Typed(oids),
+            },
         }
     }
 }
@@ -64,6 +68,7 @@ pub(super) fn while_connecting(error: Error) -> ConnectionError {
         Error::Refused(refusal) => refused::unavailable().details(details(&refusal)),
         Error::Lost { error, .. } => refused::unavailable().details(error),
         Error::Said(said) => said,
+        Error::Untyped(_) => refused::unavailable().details("rows in a login"),
     }
 }
 
@@ -91,7 +96,7 @@ pub(super) fn while_committing(error: Error) -> Failure {
             ..refused_by(&refusal)
         },
         Error::Lost { error, .. } => unknown(error),
-        Error::Said(said) => said.into(),
+        error => error.into(),
     }
 }
 
@@ -137,9 +142,9 @@ fn refused_by(refusal: &Refusal) -> Failure {
         },
     };
     let next = match refusal.code.as_str() {
-        "0A000" if refusal.message.contains("cached plan") => Next::Anew,
-        // The server does not have the statement, or another transaction came between.
-        "26000" | "40001" | "40P01" => Next::Again,
+        // A function's own plan is of before an alteration, or another transaction came between.
+        "0A000" if refusal.message.contains("cached plan") => Next::Again,
+        "40001" | "40P01" => Next::Again,
         _ => Next::Say,
     };
     Failure {

@@ -34,7 +34,7 @@ pub(super) struct Pool {
 }
 
 /// One of the pool's turns, and the session it is taken with. When it is dropped, a session at rest goes back, and one
-/// in the middle of something is brought to rest by a task, which keeps the turn until then.
+/// in the middle of something is brought to rest by a task, which keeps the turn until the server has ended it.
 pub(super) struct Held {
     pool: Arc<Pool>,
     turn: Option<OwnedSemaphorePermit>,
@@ -78,13 +78,15 @@ impl Pool {
         lock(&self.idle).clear();
     }
 
-    /// Asks the server to end what that session runs. Best effort: `statement_timeout` is behind it.
-    pub(super) async fn cancel(&self, key: CancelKey) {
+    /// Asks the server to end what that session runs. Best effort: `statement_timeout` is behind it. Returns `false` if the
+    /// server cannot be reached.
+    pub(super) async fn cancel(&self, key: CancelKey) -> bool {
         match timeout(CONNECT_MAX, login::cancel(&self.address, key)).await {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => return true,
             Ok(Err(error)) => tracing::debug!(%error, "a statement could not be cancelled"),
             Err(_) => tracing::debug!("a statement could not be cancelled in time"),
         }
+        false
     }
 
     async fn connect(&self, left: Duration) -> Result<Box<Session>, ConnectionError> {
@@ -122,14 +124,28 @@ impl Pool {
         None
     }
 
-    /// Brings to rest what a call left in the middle: it is cancelled, read over, rolled back.
-    async fn settle(&self, session: &mut Session) {
-        if session.under_way() {
-            self.cancel(session.key).await;
+    /// Brings to rest what a call left in the middle: it is cancelled, read over, rolled back. Returns `None` if the
+    /// server is still at work after a while, and then whether it could be told to stop.
+    async fn settle(&self, session: &mut Session) -> Option<bool> {
+        let told = !session.under_way() || self.cancel(session.key).await;
+        match timeout(CLEANUP_MAX, session.settle()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => session.give_up(),
+            Err(_) => return Some(told),
         }
-        if !matches!(timeout(CLEANUP_MAX, session.settle()).await, Ok(Ok(()))) {
-            session.give_up();
-        }
+        None
+    }
+
+    /// Asks over another session whether the server still runs what that one began; its own answer may be lost.
+    async fn is_at_work(&self, key: CancelKey) -> bool {
+        let asked = async {
+            let mut session = login::session(&self.address).await?;
+            session.is_active(key, CLEANUP_MAX).await
+        };
+        matches!(
+            timeout(CLEANUP_MAX, asked).await,
+            Ok(Ok(true)) | Ok(Err(_)) | Err(_)
+        )
     }
 }
 
@@ -156,9 +172,11 @@ impl Held {
         self.reused
     }
 
-    pub(super) async fn settle(&mut self) {
-        if let Some(session) = &mut self.session {
-            Box::pin(self.pool.settle(session)).await;
+    /// Brings the session to rest. Returns `false` if the server is still at work on it.
+    pub(super) async fn settle(&mut self) -> bool {
+        match &mut self.session {
+            Some(session) => Box::pin(self.pool.settle(session)).await.is_none(),
+            None => true,
         }
     }
 
@@ -183,7 +201,14 @@ impl Drop for Held {
         }
         let (pool, turn) = (self.pool.clone(), self.turn.take());
         runtime.spawn(async move {
-            pool.settle(&mut session).await;
+            // A function may go on though it was cancelled. Its backend keeps the turn until it has ended, so that there are
+            // never more at work than the pool may have; of a server that cannot be reached nothing is known.
+            while let Some(true) = pool.settle(&mut session).await {
+                if !pool.is_at_work(session.key).await {
+                    session.give_up();
+                    break;
+                }
+            }
             if session.at_rest() {
                 pool.give_back(session);
             }

@@ -6,7 +6,6 @@
 use std::{
     collections::HashMap,
     fmt::Write,
-    hash::{BuildHasher, RandomState},
     io,
     pin::Pin,
     sync::{Arc, OnceLock},
@@ -14,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::{
     IsNull,
@@ -25,7 +24,6 @@ use postgres_protocol::{
         frontend,
     },
 };
-use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::{
@@ -34,7 +32,8 @@ use super::{
 };
 use crate::{Code, ConnectionError};
 
-const STATEMENTS_MAX: usize = 100;
+/// The descriptions of rows that a session keeps.
+const DESCRIPTIONS_MAX: usize = 100;
 /// A row that is larger cannot be answered anyway, so it is not waited for.
 const MESSAGE_MAX_BYTES: usize = 2 * RECORDS_MAX_BYTES;
 const READ_BYTES: usize = 8 * 1024;
@@ -48,7 +47,6 @@ const FIRST_OWN_OID: u32 = 16384;
 const IDLE: u8 = b'I';
 /// Advisory locks are the one thing a transaction's end leaves behind.
 const UNLOCK: &str = "SELECT pg_catalog.pg_advisory_unlock_all()";
-const UNLOCK_NAME: &str = "weir_unlock";
 /// A write that is kept may have set its session's role and settings, or made temporary tables, which the next call on
 /// the session would take over.
 const RESET: [&str; 4] = [
@@ -78,14 +76,8 @@ pub(super) struct Session {
     at_rest: bool,
     /// Whether the session must not be used again.
     dead: bool,
-    statements: HashMap<String, Known>,
-    /// What statements begin with once a table was altered: a comment that is in no other text.
-    variant: String,
-    /// The server keeps `UNLOCK`.
-    unlock_kept: bool,
-    uses: u64,
-    /// A statement that is being prepared: when nobody learns how that went, it is closed.
-    preparing: Option<String>,
+    /// What rows were described with, by the bytes of the description, which is the same for the same statement.
+    descriptions: HashMap<Bytes, Arc<Description>>,
     /// Types of the database's own, and whether each is an enumeration.
     enumerations: HashMap<u32, bool>,
 }
@@ -97,9 +89,9 @@ pub(super) struct CancelKey {
     pub(super) secret: i32,
 }
 
-/// A statement as the server keeps it.
-pub(super) struct Statement {
-    name: String,
+/// The columns of a statement's rows.
+#[derive(Default)]
+pub(super) struct Description {
     pub(super) columns: Vec<Column>,
     header: OnceLock<Arc<Header>>,
 }
@@ -110,7 +102,14 @@ pub(super) struct Column {
     pub(super) enumeration: bool,
 }
 
-impl Statement {
+impl Column {
+    /// Returns `true` for a type that does not come with the server.
+    fn is_own(&self) -> bool {
+        self.type_oid >= FIRST_OWN_OID
+    }
+}
+
+impl Description {
     /// Returns the header, which is made with the first row.
     pub(super) fn header(&self) -> Result<Arc<Header>, ConnectionError> {
         if let Some(header) = self.header.get() {
@@ -124,13 +123,6 @@ impl Statement {
         )?;
         Ok(Arc::clone(self.header.get_or_init(|| Arc::new(header))))
     }
-}
-
-struct Known {
-    statement: Arc<Statement>,
-    /// The number of parameters that were declared as text.
-    declared: usize,
-    used: u64,
 }
 
 pub(super) struct Type {
@@ -155,6 +147,8 @@ pub(super) enum Error {
         heard: bool,
     },
     Said(ConnectionError),
+    /// The rows have types of the database's own that are to be looked up first.
+    Untyped(Vec<u32>),
 }
 
 /// The server's refusal.
@@ -181,17 +175,13 @@ impl Session {
             failed: false,
             at_rest: true,
             dead: false,
-            statements: HashMap::new(),
-            variant: String::new(),
-            unlock_kept: false,
-            uses: 0,
-            preparing: None,
+            descriptions: HashMap::new(),
             enumerations: HashMap::new(),
         }
     }
 
     pub(super) fn at_rest(&self) -> bool {
-        self.at_rest && self.preparing.is_none() && !self.dead
+        self.at_rest && !self.dead
     }
 
     pub(super) fn give_up(&mut self) {
@@ -228,49 +218,18 @@ impl Session {
             )
     }
 
-    /// Returns a statement from those that are kept, or prepares it in a transaction of its own. Its first `declared`
-    /// parameters are text.
-    pub(super) async fn prepare(
+    /// Returns the columns of a statement, which does not run, with their types.
+    pub(super) async fn describe(
         &mut self,
         text: &str,
-        declared: usize,
         timeout: Duration,
-    ) -> Result<Arc<Statement>, Error> {
-        self.uses += 1;
-        if let Some(known) = self
-            .statements
-            .get_mut(text)
-            .filter(|known| known.declared == declared)
-        {
-            known.used = self.uses;
-            return Ok(known.statement.clone());
-        }
-        Box::pin(self.prepare_anew(text, declared, timeout)).await
-    }
-
-    async fn prepare_anew(
-        &mut self,
-        text: &str,
-        declared: usize,
-        timeout: Duration,
-    ) -> Result<Arc<Statement>, Error> {
-        if text.contains('\0') {
-            return Err(Error::Said(
-                refused::statement().details("a zero byte in the statement"),
-            ));
-        }
-        self.forget(text);
-        self.make_room();
-        let varied = format!("{}{text}", self.variant);
-        let name = name_of(&varied, declared);
-        self.preparing = Some(name.clone());
+    ) -> Result<Vec<Column>, Error> {
+        check(text)?;
         self.begin(Access::Read, timeout)?;
         self.write(|to| {
-            // Behind a pooler, the server may have the statement from another session. To close one that is not there
-            // is no failure.
-            frontend::close(b'S', &name, to)?;
-            frontend::parse(&name, &varied, std::iter::repeat_n(TEXT_OID, declared), to)?;
-            frontend::describe(b'S', &name, to)
+            // Parameters have the types that the statement gives them.
+            frontend::parse("", text, [], to)?;
+            frontend::describe(b'S', "", to)
         })?;
         self.text("ROLLBACK")?;
         self.sync();
@@ -287,38 +246,13 @@ impl Session {
             }
         }
         self.at_rest = true;
-        self.find_enumerations(&mut columns, timeout).await?;
-        let statement = Arc::new(Statement {
-            name,
-            columns,
-            header: OnceLock::new(),
-        });
-        self.preparing = None;
-        let known = Known {
-            statement: statement.clone(),
-            declared,
-            used: self.uses,
-        };
-        self.statements.insert(text.to_owned(), known);
-        Ok(statement)
-    }
-
-    /// Makes the statement be prepared anew at its next use.
-    pub(super) fn forget(&mut self, text: &str) {
-        if let Some(known) = self.statements.remove(text) {
-            self.close(&known.statement.name);
-        }
-    }
-
-    /// Makes statements be prepared from texts that the server has not seen. A pooler keeps a statement at the server for
-    /// all who prepare the same text, and closes it for nobody, so that a plan which an altered table made void stays.
-    pub(super) fn vary(&mut self) {
-        self.variant = format!("/* {:016x} */ ", RandomState::new().hash_one(self.uses));
+        Ok(columns)
     }
 
     /// Begins a request, with a transaction and the time that each of its statements may take.
     pub(super) fn begin(&mut self, access: Access, timeout: Duration) -> Result<(), Error> {
-        // These are texts, not statements the server keeps, which a function in the database could exchange.
+        // No statement has a name at the server: a function in the database can read the names and exchange the statements,
+        // and what it puts in their place outlasts the ROLLBACK.
         self.text(match access {
             Access::Read => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
             Access::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
@@ -329,13 +263,14 @@ impl Session {
         ))
     }
 
-    pub(super) fn execute(
-        &mut self,
-        statement: &Statement,
-        parameters: &[Parameter],
-    ) -> Result<(), Error> {
+    /// Adds a statement to a request: it is parsed directly before its parameters are bound, all of them as text.
+    pub(super) fn execute(&mut self, text: &str, parameters: &[Parameter]) -> Result<(), Error> {
+        check(text)?;
         self.write(|to| {
-            bind(&statement.name, parameters, text_of, 1, to)?;
+            let types = std::iter::repeat_n(TEXT_OID, parameters.len());
+            frontend::parse("", text, types, to)?;
+            bind(parameters, text_of, 1, to)?;
+            frontend::describe(b'P', "", to)?;
             frontend::execute("", 0, to)
         })
     }
@@ -358,18 +293,9 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the request of a read. The release of locks is a statement the server keeps, which costs it a fifth of the
-    /// text. It stands within the transaction, so that whatever it were exchanged for could only read.
+    /// Ends the request of a read.
     pub(super) fn end_of_read(&mut self) -> Result<(), Error> {
-        let kept = self.unlock_kept;
-        self.write(|to| {
-            if !kept {
-                frontend::close(b'S', UNLOCK_NAME, to)?;
-                frontend::parse(UNLOCK_NAME, UNLOCK, [], to)?;
-            }
-            bind(UNLOCK_NAME, [(); 0], |(), _| IsNull::Yes, 1, to)?;
-            frontend::execute("", 0, to)
-        })?;
+        self.text(UNLOCK)?;
         self.text("ROLLBACK")?;
         self.sync();
         Ok(())
@@ -393,6 +319,59 @@ impl Session {
         self.done().await
     }
 
+    /// Reads what the rows of a statement are like, which comes before them.
+    pub(super) async fn description(&mut self) -> Result<Arc<Description>, Error> {
+        let raw = loop {
+            // A long name is noticed as the statement is parsed.
+            self.pass_over(b"123NAS");
+            match (self.incoming.first(), announced(&self.incoming)) {
+                (Some(b'T'), Some(length)) if self.incoming.len() > length => {
+                    break self.incoming.split_to(1 + length).freeze();
+                }
+                (Some(b'T'), Some(length)) if length > MESSAGE_MAX_BYTES => {
+                    return Err(self.lost(unexpected()));
+                }
+                (Some(b'T' | b'1' | b'2' | b'3' | b'N' | b'A' | b'S') | None, _) => {
+                    self.more().await?
+                }
+                _ => match self.next().await? {
+                    Message::NoData => return Ok(Arc::default()),
+                    _ => return Err(self.lost(unexpected())),
+                },
+            }
+        };
+        self.heard = true;
+        if let Some(known) = self.descriptions.get(&raw) {
+            return Ok(Arc::clone(known));
+        }
+        let message = Message::parse(&mut BytesMut::from(&raw[..]));
+        let mut columns = match message {
+            Ok(Some(Message::RowDescription(body))) => described(&body),
+            Ok(_) => Err(unexpected()),
+            Err(error) => Err(error),
+        }
+        .map_err(|error| self.lost(error))?;
+        let mut unknown = Vec::new();
+        for column in columns.iter_mut().filter(|column| column.is_own()) {
+            match self.enumerations.get(&column.type_oid) {
+                Some(enumeration) => column.enumeration = *enumeration,
+                None => unknown.push(column.type_oid),
+            }
+        }
+        if !unknown.is_empty() {
+            return Err(Error::Untyped(unknown));
+        }
+        if self.descriptions.len() >= DESCRIPTIONS_MAX {
+            self.descriptions.clear();
+        }
+        let description = Arc::new(Description {
+            columns,
+            header: OnceLock::new(),
+        });
+        self.descriptions.insert(raw, Arc::clone(&description));
+        Ok(description)
+    }
+
     /// Reads the next row of a statement, or its end.
     pub(super) async fn reply(&mut self) -> Result<Reply, Error> {
         match self.next().await? {
@@ -411,14 +390,7 @@ impl Session {
         }
     }
 
-    /// Reads the rest of a request that ends with `end_of_read`.
-    pub(super) async fn read_ended(&mut self) -> Result<(), Error> {
-        self.ended().await?;
-        self.unlock_kept = true;
-        Ok(())
-    }
-
-    /// Reads the rest of a request that ends with `commit` or `roll_back`, no part of which may fail.
+    /// Reads the rest of a request that ends with `end_of_read`, `commit` or `roll_back`, no part of which may fail.
     pub(super) async fn ended(&mut self) -> Result<(), Error> {
         loop {
             self.pass_over(b"123CD");
@@ -434,7 +406,6 @@ impl Session {
         if self.at_rest() {
             return Ok(());
         }
-        self.unlock_kept = false;
         self.flush().await?;
         while self.unanswered > 0 {
             match self.next().await {
@@ -442,9 +413,6 @@ impl Session {
                 Ok(_) => return Err(self.lost(unexpected())),
                 Err(error) => return Err(error),
             }
-        }
-        if let Some(name) = self.preparing.take() {
-            self.close(&name);
         }
         self.roll_back()?;
         self.send().await?;
@@ -466,7 +434,7 @@ impl Session {
                 to.extend_from_slice(list.as_bytes());
                 IsNull::No
             };
-            bind("", [oids.as_str()], list, 0, to)?;
+            bind([oids.as_str()], list, 0, to)?;
             frontend::execute("", 0, to)
         })?;
         self.roll_back()?;
@@ -481,57 +449,41 @@ impl Session {
         Ok(types)
     }
 
-    async fn find_enumerations(
+    /// Returns whether the backend of that key runs a statement.
+    pub(super) async fn is_active(
         &mut self,
-        columns: &mut [Column],
+        key: CancelKey,
+        timeout: Duration,
+    ) -> Result<bool, Error> {
+        let process = Parameter::Text(key.process.to_string());
+        self.begin(Access::Read, timeout)?;
+        self.execute(ACTIVE, &[process])?;
+        self.roll_back()?;
+        self.send().await?;
+        self.began().await?;
+        self.description().await?;
+        Ok(matches!(self.reply().await?, Reply::Row(_)))
+    }
+
+    /// Looks up types of the database's own, once for a session.
+    pub(super) async fn find_enumerations(
+        &mut self,
+        oids: Vec<u32>,
         timeout: Duration,
     ) -> Result<(), Error> {
-        let own = |column: &&mut Column| column.type_oid >= FIRST_OWN_OID;
-        let unknown: Vec<u32> = columns
-            .iter_mut()
-            .filter(own)
-            .map(|column| column.type_oid)
-            .filter(|oid| !self.enumerations.contains_key(oid))
-            .collect();
-        if !unknown.is_empty() {
-            for (oid, found) in self.types(unknown.into_iter(), timeout).await? {
-                self.enumerations.insert(oid, found.enumeration);
-            }
-        }
-        for column in columns.iter_mut().filter(own) {
-            column.enumeration = self
-                .enumerations
-                .get(&column.type_oid)
-                .copied()
-                .unwrap_or(false);
+        let found = self.types(oids.iter().copied(), timeout).await?;
+        for oid in oids {
+            let enumeration = found.get(&oid).is_some_and(|found| found.enumeration);
+            self.enumerations.insert(oid, enumeration);
         }
         Ok(())
-    }
-
-    /// Drops the statement not used for longest, if there is no room.
-    fn make_room(&mut self) {
-        if self.statements.len() < STATEMENTS_MAX {
-            return;
-        }
-        let oldest = self
-            .statements
-            .iter()
-            .min_by_key(|(_, known)| known.used)
-            .map(|(text, _)| text.clone());
-        if let Some(text) = oldest {
-            self.forget(&text);
-        }
-    }
-
-    fn close(&mut self, name: &str) {
-        let _ = self.write(|to| frontend::close(b'S', name, to));
     }
 
     /// Sends a statement of our own, without parameters.
     fn text(&mut self, text: &str) -> Result<(), Error> {
         self.write(|to| {
             frontend::parse("", text, [], to)?;
-            bind("", [(); 0], |(), _| IsNull::Yes, 1, to)?;
+            bind([(); 0], |(), _| IsNull::Yes, 1, to)?;
             frontend::execute("", 0, to)
         })
     }
@@ -687,21 +639,18 @@ impl From<&ErrorResponseBody> for Refusal {
     }
 }
 
-/// Returns the server's name for a statement. It is made of what the statement says: behind a pooler, sessions share
-/// the server's names, and one name must never be two statements.
-fn name_of(text: &str, declared: usize) -> String {
-    let digest = Sha256::new()
-        .chain_update((declared as u64).to_be_bytes())
-        .chain_update(text)
-        .finalize();
-    let digest = digest.first_chunk().expect("a digest has 32 bytes");
-    format!("weir_{:032x}", u128::from_be_bytes(*digest))
+fn check(text: &str) -> Result<(), Error> {
+    match text.contains('\0') {
+        true => Err(Error::Said(
+            refused::statement().details("a zero byte in the statement"),
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Binds parameters. They go in binary (so that a zero byte is refused and ends nothing), and rows come in `format`: 0
 /// is text, 1 is binary.
 fn bind<T>(
-    name: &str,
     parameters: impl IntoIterator<Item = T>,
     mut text: impl FnMut(T, &mut BytesMut) -> IsNull,
     format: i16,
@@ -709,7 +658,7 @@ fn bind<T>(
 ) -> io::Result<()> {
     let bound = frontend::bind(
         "",
-        name,
+        "",
         [1],
         parameters,
         |value, to| Ok(text(value, to)),
@@ -746,6 +695,9 @@ fn described(body: &RowDescriptionBody) -> io::Result<Vec<Column>> {
     };
     body.fields().map(column).collect()
 }
+
+const ACTIVE: &str =
+    "SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = $1::int4 AND state = 'active'";
 
 /// An array is named by its elements. What comes with the server has its short name (`int4`, not `integer`).
 const TYPES: &str = "SELECT kind.oid, named.oid, named.typname, named.oid::regtype, kind.typtype = 'e', \
