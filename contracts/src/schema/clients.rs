@@ -82,7 +82,7 @@ fn flatten(schema: &mut Value) {
     // To take more inside of these is to take less outside.
     let negated: Vec<(&str, Value)> = ["not", "if"]
         .into_iter()
-        .filter_map(|keyword| Some((keyword, members.get(keyword)?.clone())))
+        .filter_map(|keyword| Some((keyword, members.get_mut(keyword)?.take())))
         .collect();
     each_inside_mut(members, &mut flatten);
     for (keyword, before) in negated {
@@ -98,16 +98,18 @@ fn flatten(schema: &mut Value) {
     if !arms.iter().any(|arm| bare_union(arm).is_some()) {
         return;
     }
-    let (mut flat, mut texts): (Vec<Value>, _) = (Vec::new(), Map::new());
+    let (mut flat, mut texts, mut has_null) = (Vec::new(), Map::new(), false);
     for arm in arms {
         let inner = match bare_union(arm) {
             Some(inner) => inner.as_slice(),
             None => std::slice::from_ref(arm),
         };
         for one in inner {
-            if !flat.contains(one) {
+            let is_null = one["type"] == "null";
+            if !(is_null && has_null) {
                 flat.push(one.clone());
             }
+            has_null |= is_null;
         }
         let beside = arm.as_object().filter(|_| bare_union(arm).is_some());
         texts.extend(
