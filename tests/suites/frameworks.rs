@@ -26,6 +26,7 @@ const NODE: &str = "node-frameworks";
 #[test]
 fn langchain() {
     Framework::new("langchain", MCP1)
+        .says_key_is_needed()
         .told(Marked("status=error"))
         .holds();
 }
@@ -40,6 +41,7 @@ fn mcp_use() {
 #[test]
 fn autogen() {
     Framework::new("autogen", MCP1)
+        .says_key_is_needed()
         .checks_arguments()
         .told(Raised("Exception"))
         .holds();
@@ -60,7 +62,10 @@ fn openai_agents() {
 
 #[test]
 fn agno() {
-    Framework::new("agno", MCP2).told(ByTextAlone).holds();
+    Framework::new("agno", MCP2)
+        .says_key_is_needed()
+        .told(ByTextAlone)
+        .holds();
 }
 
 #[test]
@@ -74,6 +79,7 @@ fn pydantic_ai() {
 #[test]
 fn google_adk() {
     Framework::new("google_adk", ADK)
+        .says_key_is_needed()
         .told(Marked("isError=True"))
         .holds();
 }
@@ -81,6 +87,7 @@ fn google_adk() {
 #[test]
 fn llama_index() {
     Framework::new("llama_index", ADK)
+        .says_key_is_needed()
         .told(Marked("is_error=True"))
         .holds();
 }
@@ -96,6 +103,7 @@ fn vercel_ai_sdk() {
 #[test]
 fn langchain_on_node() {
     Framework::new("langchain_js", NODE)
+        .says_key_is_needed()
         .checks_arguments()
         .told(Raised("ToolException"))
         .holds();

@@ -224,7 +224,7 @@ async fn nothing_there(request: Request) -> Response {
         _ => None,
     };
     let id = body.as_deref().and_then(wire::request_id);
-    let message = format!("Nothing is served at {path}. MCP is served at /mcp.");
+    let message = format!("Nothing is served at {path}. MCP is at /mcp.");
     reply::unread(id.as_ref(), &RpcError::refused(404, message))
 }
 

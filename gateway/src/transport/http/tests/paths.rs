@@ -34,7 +34,7 @@ async fn a_request_at_a_path_of_nothing_is_answered_with_its_id() {
         let got = server.modern(path, "7", "tools/list", "").await;
         got.refused(404, -32600, json!(7));
         let message = got.json()["error"]["message"].to_string();
-        assert!(message.contains("MCP is served at /mcp."), "{message}");
+        assert!(message.contains("MCP is at /mcp."), "{message}");
     }
     server
         .modern("/mcp/none", "7", "tools/list", "")
