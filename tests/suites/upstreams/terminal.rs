@@ -80,7 +80,7 @@ fn no_text_of_others_steers_a_terminal() {
         "doc.json",
         "echo",
         "--arguments",
-        &text,
+        text,
         "--",
     ];
     let mut words = words.to_vec();

@@ -196,7 +196,8 @@ async fn ask(server: &Running, tool: &str, more: &str) -> Value {
 async fn confirmed(server: &Running) -> String {
     let asked = ask(server, "up_confirm", "").await;
     assert_eq!(
-        asked["result"]["inputRequests"]["question"]["params"]["message"], "Sure?",
+        asked["result"]["inputRequests"]["question"]["params"]["message"],
+        "The server `up` asks: Sure?",
         "{asked}"
     );
     let state = &asked["result"]["requestState"];
