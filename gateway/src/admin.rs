@@ -14,7 +14,7 @@ mod settings;
 mod staff;
 mod upstreams;
 
-use std::{future::Future, path::Path, sync::Arc};
+use std::{future::Future, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use axum::{
@@ -52,14 +52,22 @@ use crate::{
     reload::Reload,
     transport::{
         front_door::{FrontDoor, is_by_address},
-        http::{connections, metrics},
+        http::{
+            connections::{self, ListenerBounds},
+            metrics,
+        },
     },
 };
 
 /// The first admin key, in the state folder; readable by its owner alone.
 pub const TOKEN_FILE: &str = "admin.token";
-/// Requests of admins are few; this bounds those of anybody else.
+/// Requests of admins are few; this bounds those of anybody else. An operator finds room all the same: connections that
+/// have shown no admin key give way.
 const CONNECTIONS_MAX: usize = 64;
+/// Connections from one address that have shown no admin key.
+const ADDRESS_CONNECTIONS_MAX: usize = 32;
+/// The head of the first request on a connection takes no longer to arrive.
+const FIRST_HEAD_MAX: Duration = Duration::from_secs(2);
 /// The paths that probes ask. They come by an address, which no page of another site can take as its own name.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
@@ -184,6 +192,7 @@ pub async fn serve(
 ) -> anyhow::Result<()> {
     let local = listener.local_addr()?;
     let scrape = metrics::router(&admin.gateway, admin.door.clone(), local, false);
+    let registered = admin.gateway.metrics().clone();
     let (router, document) = routes();
     let document = Arc::new(document);
     let router = router
@@ -203,14 +212,14 @@ pub async fn serve(
         .layer(from_fn_with_state(admin.clone(), visit))
         .with_state(admin)
         .merge(scrape);
-    connections::serve(
-        listener,
-        TowerToHyperService::new(router),
-        CONNECTIONS_MAX,
-        shutdown,
-        &CancellationToken::new(),
-    )
-    .await;
+    let bounds = ListenerBounds {
+        listener: "admin",
+        connections_max: CONNECTIONS_MAX,
+        address_connections_max: ADDRESS_CONNECTIONS_MAX,
+        first_head_max: FIRST_HEAD_MAX,
+    };
+    let (service, ending) = (TowerToHyperService::new(router), CancellationToken::new());
+    connections::serve(listener, service, &bounds, &registered, shutdown, &ending).await;
     Ok(())
 }
 

@@ -21,7 +21,7 @@ use crate::{
     registry::{self, Registry, code::CodeGate},
     reload::{self, Reload},
     telemetry::{self, Audit, Metrics},
-    transport::front_door::{FrontDoor, Rules},
+    transport::front_door::{AccessRules, FrontDoor},
 };
 
 /// A gateway with everything that belongs to it. It serves nothing by itself: a transport is given its gateway.
@@ -229,7 +229,7 @@ impl App {
             registry: self.registry.clone(),
             state: self.state.clone(),
             reload: reload.clone(),
-            door: Arc::new(FrontDoor::new(&self.gateway, address, Rules::admin)?),
+            door: Arc::new(FrontDoor::new(&self.gateway, address, AccessRules::admin)?),
         });
         let ending = CancellationToken::new();
         let served = admin::serve(shared, listener, ending.clone().cancelled_owned());

@@ -84,7 +84,7 @@ async fn stages(
     request: &CallRequest<'_>,
     record: &mut CallRecord,
 ) -> Result<CallOutcome, CallError> {
-    limits::admit(gateway.buckets(), caller, record.opened())?;
+    limits::admit(gateway.buckets(), request.charge, caller, record.opened())?;
     let tool = lookup::visible(caller, request, record)?; // hidden and unknown cannot differ
     headers::check(tool, request)?;
     lookup::may_run(tool, request)?;

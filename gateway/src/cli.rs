@@ -192,6 +192,7 @@ fn sources() -> Sources {
 }
 
 pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
+    crate::memory::give_large_blocks_back();
     let _ = BUILT_IN.set(built_in); // once a process
     let _ = SOURCES.set(sources);
     end_with_the_reader();

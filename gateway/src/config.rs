@@ -116,8 +116,10 @@ pub struct Http {
     /// The URL clients use, where a proxy stands in front.
     pub public_url: Option<String>,
     pub body_max_bytes: usize,
-    /// Connections in all; further ones wait.
+    /// Connections in all: for a further one, one that is idle gives way, or it waits.
     pub connections_max: usize,
+    /// Connections from one address on which nobody has shown a valid key; for a further one, the oldest is closed.
+    pub address_connections_max: usize,
     /// Tools in one page of `tools/list`. Half of the clients that were tried read the first page alone.
     pub page_size: usize,
     /// The time for which clients may keep a listing.
@@ -142,6 +144,7 @@ impl Default for Http {
             public_url: None,
             body_max_bytes: 4 << 20,
             connections_max: 10_000,
+            address_connections_max: 1000,
             page_size: 1000,
             list_ttl_ms: 30_000,
             sessions_max: 100_000,
@@ -288,6 +291,10 @@ pub struct Limits {
     pub tasks_max: usize,
     /// The rate of one agent, over all methods and tools: `1000/s`, `600/min`, or `off`.
     pub agent_rate: AgentRate,
+    /// Bytes of bodies that are being read and of answers that clients have not taken, in all.
+    pub held_max_bytes: usize,
+    /// Those of one agent with a key.
+    pub agent_held_max_bytes: usize,
 }
 
 impl Default for Limits {
@@ -298,6 +305,8 @@ impl Default for Limits {
             timeout_ms: 30_000,
             tasks_max: 1024,
             agent_rate: AgentRate(Some((1000, 1))),
+            held_max_bytes: 256 << 20,
+            agent_held_max_bytes: 64 << 20,
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod call_history;
 pub mod config;
 pub mod gateway;
 pub mod live_resources;
+mod memory;
 pub mod plugin_files;
 pub mod registry;
 pub mod reload;

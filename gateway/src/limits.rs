@@ -1,12 +1,14 @@
 //! Bounds how much may run, and how often. Whoever would have to wait is told at once instead of queueing.
 
+mod bytes;
+
 use std::{
     collections::VecDeque,
     hash::Hash,
     num::NonZeroU32,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -20,6 +22,7 @@ use governor::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+pub use self::bytes::{BudgetFull, ByteBudget, BytesHolder, HeldBytes, UNCOUNTED_MAX_BYTES};
 use crate::identity::Caller;
 
 /// The most that a semaphore holds on every platform.
@@ -58,6 +61,17 @@ pub struct Buckets {
     started: Instant,
 }
 
+/// What a request costs its agent's rate, where that was looked at before the request was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateCharge {
+    /// The rate is asked when the request is known.
+    Due,
+    /// It was taken at the head of the request.
+    Taken,
+    /// The agent asks too often: the milliseconds to wait.
+    Over(u32),
+}
+
 /// A tenant, and the name of one of its agents.
 type Agent = (Arc<str>, Arc<str>);
 
@@ -74,6 +88,8 @@ struct Bucket {
     limiter: DefaultDirectRateLimiter,
     /// Seconds since the start.
     used: AtomicU64,
+    /// Requests that were taken and then cost nothing.
+    given_back: AtomicU32,
 }
 
 impl InFlight {
@@ -169,15 +185,46 @@ impl Buckets {
     /// Counts one request of any method. The error is the milliseconds to wait if the agent asks too often. Without
     /// keys everyone is `local`, who is no agent to be bounded.
     pub fn request(&self, caller: &Caller, now: Instant) -> Result<(), u32> {
-        let usual = || self.agent_rate.load().as_deref().copied();
-        let rate = caller
-            .grant
-            .as_ref()
-            .and_then(|grant| grant.rate().or_else(usual));
-        self.of_agents.count(match rate {
+        self.of_agents.count(match self.rate(caller) {
             None => Ok(()),
             Some(rate) => self.take(&self.agents, (agent(caller), rate), rate, now),
         })
+    }
+
+    /// Counts one request whose head is there.
+    pub fn charge(&self, caller: &Caller, now: Instant) -> RateCharge {
+        match self.request(caller, now) {
+            Ok(()) => RateCharge::Taken,
+            Err(wait_ms) => RateCharge::Over(wait_ms),
+        }
+    }
+
+    /// Returns whether a request may go on, which is counted here if it was not at its head.
+    pub fn settle(&self, charge: RateCharge, caller: &Caller, now: Instant) -> Result<(), u32> {
+        match charge {
+            RateCharge::Due => self.request(caller, now),
+            RateCharge::Taken => Ok(()),
+            RateCharge::Over(wait_ms) => Err(wait_ms),
+        }
+    }
+
+    /// Gives back what was taken at the head of a message that costs nothing: a notification, or the answer to a question.
+    pub fn give_back(&self, charge: RateCharge, caller: &Caller) {
+        if charge != RateCharge::Taken {
+            return;
+        }
+        self.of_agents.passed.fetch_sub(1, Ordering::Relaxed);
+        if let Some(rate) = self.rate(caller)
+            && let Some(bucket) = self.agents.buckets.get(&(agent(caller), rate))
+        {
+            bucket.given_back.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn rate(&self, caller: &Caller) -> Option<Rate> {
+        let usual = || self.agent_rate.load().as_deref().copied();
+        let grant = caller.grant.as_ref()?;
+        grant.rate().or_else(usual)
     }
 
     /// Counts one call of a tool that exists; `rate` is what its contract allows.
@@ -205,6 +252,9 @@ impl Buckets {
         let now = now.saturating_duration_since(self.started).as_secs();
         let bucket = table.bucket(key, rate, now);
         bucket.used.store(now, Ordering::Relaxed);
+        if bucket.take_back() {
+            return Ok(());
+        }
         bucket.limiter.check().map_err(|until| {
             let wait = until.wait_time_from(self.clock.now()).as_millis();
             u32::try_from(wait).unwrap_or(u32::MAX).max(1)
@@ -214,6 +264,11 @@ impl Buckets {
 
 fn agent(caller: &Caller) -> Agent {
     (caller.tenant.clone(), caller.agent.clone())
+}
+
+/// Returns for whom the bytes of a caller are counted.
+pub fn holder(caller: &Caller) -> BytesHolder {
+    caller.grant.as_ref().map(|_| agent(caller))
 }
 
 impl<K> Default for Table<K>
@@ -276,7 +331,18 @@ impl Bucket {
             rate: (calls.get(), seconds),
             limiter,
             used: AtomicU64::new(now),
+            given_back: AtomicU32::new(0),
         })
+    }
+
+    /// Takes what another request gave back, which goes first: no more lies there than requests of the agent are open.
+    fn take_back(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        self.given_back.load(Ordering::Relaxed) > 0
+            && self
+                .given_back
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+                .is_ok()
     }
 
     /// Returns `true` if the bucket was unused for as long as it takes to fill: a new one would be the same.
@@ -324,6 +390,20 @@ mod tests {
             (300_000..=360_000).contains(&wait),
             "one call every six minutes: {wait} ms"
         );
+    }
+
+    /// A notification costs nothing, however many are sent: what it gives back goes first, and does not grow.
+    #[test]
+    fn what_is_given_back_is_taken_first() {
+        let buckets = Buckets::new(None);
+        let rate = (2, 3600);
+        let bucket = buckets.agents.bucket(key("a", rate), rate, 0);
+        for _ in 0..100 {
+            assert_eq!(take(&buckets, "a", rate), Ok(()));
+            bucket.given_back.fetch_add(1, Ordering::Relaxed);
+        }
+        let passed = (0..10).filter(|_| take(&buckets, "a", rate).is_ok());
+        assert_eq!(passed.count(), 2);
     }
 
     /// Two keys of one agent may have different rates: who takes turns with them has both, and not as much as he likes.

@@ -37,6 +37,7 @@ use crate::{
     catalogue::Listing,
     gateway::Gateway,
     identity::Caller,
+    limits::RateCharge,
     snapshot::Snapshot,
     wire::{Id, Method, Params, RpcError, Version},
 };
@@ -66,6 +67,8 @@ pub struct RequestScope {
     pub transport: &'static str,
     /// The client whose session it is, where there are sessions.
     pub client: Option<Arc<Client>>,
+    /// What the request costs the rate of its agent.
+    pub charge: RateCharge,
 }
 
 /// The reply to a request. Requests that may take a while, and subscriptions, are run by the transport, which knows
@@ -177,7 +180,7 @@ impl RequestScope {
     fn within_rate(&self, method: Method) -> Result<(), RpcError> {
         self.gateway
             .buckets()
-            .request(&self.caller, Instant::now())
+            .settle(self.charge, &self.caller, Instant::now())
             .map_err(|wait| {
                 let place = format!("{} {}", self.place(), method.name());
                 self.gateway

@@ -17,7 +17,7 @@ use crate::{
     config::{self, Admin, Config, Contracts, Http, Identity, Limits, Log, Metrics},
     gateway::Gateway,
     telemetry,
-    transport::front_door::Rules,
+    transport::front_door::AccessRules,
 };
 
 const FILE: &str = "weir.toml";
@@ -62,8 +62,8 @@ pub fn open(
 ) -> Result<Opened, Vec<Problem>> {
     let (mut problems, places) = (Vec::new(), &config.places);
     for (section, rules) in [
-        ("http", Rules::public(config)),
-        ("admin", Rules::admin(config)),
+        ("http", AccessRules::public(config)),
+        ("admin", AccessRules::admin(config)),
     ] {
         if let Err(error) = rules.check() {
             let problem = places.problem(format!("/{section}"), format!("{error:#}"));
@@ -250,6 +250,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
             public_url: http.public_url,
             body_max_bytes: http.body_max_bytes,
             connections_max: old.http.connections_max,
+            address_connections_max: old.http.address_connections_max,
             page_size: http.page_size,
             list_ttl_ms: http.list_ttl_ms,
             sessions_max: old.http.sessions_max,
@@ -281,6 +282,8 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
             timeout_ms: limits.timeout_ms,
             tasks_max: limits.tasks_max,
             agent_rate: limits.agent_rate,
+            held_max_bytes: limits.held_max_bytes,
+            agent_held_max_bytes: limits.agent_held_max_bytes,
         },
         log: Log {
             format: old.log.format,

@@ -1,13 +1,340 @@
 //! What one caller costs the others before and after its calls: bytes, connections and sessions have bounds, in all and for
 //! each, and the admin listener always has room for an operator.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::header::HOST;
 use serde_json::{Value, json};
-use weir_tests::{Admin, Events, Legacy};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+use weir_tests::{
+    Admin, Events, Gateway, Legacy, Modern,
+    client::{http, send},
+    strangers::hostile,
+};
 
-use crate::sample;
+use crate::{
+    calls::within,
+    sample,
+    upstreams::{listed, trusted},
+};
+
+const BODY: usize = 4 << 20;
+/// Beside what is counted: the connections themselves, and what a call on the way takes.
+const BESIDE_KB: u64 = 60 << 10;
+
+/// Less than silent connections may stay where there is room for them.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Returns the address of a listener, as a socket takes it.
+fn address(base: &str) -> String {
+    base.trim_start_matches("http://").to_owned()
+}
+
+/// Sends the head of a POST and all of its body but the last byte, as far as the gateway takes it. Returns the connection.
+async fn unfinished(gateway: &Gateway, key: &str, length: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(address(&gateway.base))
+        .await
+        .expect("the gateway listens");
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n"
+    );
+    let body = vec![b' '; length - 1];
+    let _ = stream.write_all(head.as_bytes()).await; // a refused one is closed
+    let sent = tokio::time::timeout(Duration::from_secs(5), stream.write_all(&body));
+    let _ = sent.await;
+    stream
+}
+
+async fn all_unfinished(gateway: &Gateway, key: &str) -> Vec<TcpStream> {
+    let all = (0..250).map(|_| unfinished(gateway, key, BODY));
+    futures::future::join_all(all).await
+}
+
+/// Returns the answer on a connection as far as it comes.
+async fn answered(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let reading = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut bytes));
+    let _ = reading.await; // what came until then counts
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Returns the answers that are 429. A client that is still sending may see a closed connection instead.
+async fn refusals(open: &mut [TcpStream]) -> Vec<String> {
+    let answers = futures::future::join_all(open.iter_mut().map(answered)).await;
+    let refused = answers
+        .into_iter()
+        .filter(|answer| answer.starts_with("HTTP/1.1 429"));
+    refused.collect()
+}
+
+async fn finds_a_row(client: &Modern) {
+    let found = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(found["isError"], false, "{found}");
+}
+
+/// Waits until the memory is given back.
+async fn falls_below(gateway: &Gateway, most_kb: u64) {
+    let what = format!("memory below {most_kb} KB");
+    let limit = Duration::from_secs(30);
+    within(limit, &what, || gateway.own_memory_kb() < most_kb).await;
+}
+
+#[tokio::test]
+async fn unfinished_bodies_take_little_memory_and_give_it_back() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let slow = house.key(&["--agent", "slow", "--rate", "1/min"]);
+    let fast = house.key(&["--agent", "fast"]);
+    let other = Modern::with_key(gateway.url(), &house.key(&["--agent", "other"]));
+    finds_a_row(&other).await;
+    let before = gateway.own_memory_kb();
+
+    let mut open = all_unfinished(&gateway, &slow).await;
+    finds_a_row(&other).await;
+    let grown = gateway.own_memory_kb().saturating_sub(before);
+    assert!(
+        grown < BESIDE_KB,
+        "over the rate no body is read: {grown} KB"
+    );
+    let refused = refusals(&mut open).await;
+    assert!(
+        refused.iter().any(|answer| answer.contains("rate_limited")),
+        "{refused:?}"
+    );
+    drop(open);
+
+    let mut open = all_unfinished(&gateway, &fast).await;
+    finds_a_row(&other).await;
+    let grown = gateway.own_memory_kb().saturating_sub(before);
+    assert!(
+        grown < (64 << 10) + BESIDE_KB,
+        "an agent has its share: {grown} KB"
+    );
+    let refused = refusals(&mut open).await;
+    let share = "agent_held_max_bytes";
+    assert!(
+        refused.iter().any(|answer| answer.contains(share)),
+        "{refused:?}"
+    );
+    drop(open);
+    falls_below(&gateway, before + BESIDE_KB / 2).await;
+    finds_a_row(&Modern::with_key(gateway.url(), &fast)).await;
+}
+
+/// A call over the rate is refused as a result if its body is small and comes soon, and by its head otherwise.
+#[tokio::test]
+async fn a_call_over_the_rate_is_refused_as_a_result_or_by_its_head() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let key = house.key(&["--agent", "slow", "--rate", "1/hour"]);
+    let client = Modern::with_key(gateway.url(), &key);
+    finds_a_row(&client).await;
+    let refused = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(refused["structuredContent"]["code"], "rate_limited");
+
+    let large = json!({"iata": "O".repeat(100 << 10)});
+    let large = json!({"name": "lookup_airport", "arguments": large});
+    let response = client.request("tools/call", large).send().await;
+    let response = response.expect("it is answered before its body is read");
+    assert_eq!(response.status(), 429);
+    let wait = response.headers()["retry-after"]
+        .to_str()
+        .expect("a number");
+    assert!(
+        (3000..=3600).contains(&wait.parse::<u32>().expect("a number")),
+        "{wait}"
+    );
+    let answer: Value = response.json().await.expect("JSON");
+    assert_eq!(
+        (&answer["id"], &answer["error"]["data"]["code"]),
+        (&Value::Null, &json!("rate_limited"))
+    );
+
+    let url = format!("{}/rest/airports/lookup_airport", gateway.base);
+    for length in [3, 100 << 10] {
+        let body = json!({"iata": "O".repeat(length)}).to_string();
+        let request = http().post(&url).bearer_auth(&key);
+        let request = request
+            .header("content-type", "application/json")
+            .body(body);
+        let response = request.send().await.expect("an answer");
+        assert_eq!(response.status(), 429, "{length}");
+        assert!(response.headers().contains_key("retry-after"), "{length}");
+        let problem: Value = response.json().await.expect("JSON");
+        assert_eq!(problem["code"], "rate_limited", "{length}");
+    }
+
+    let began = Instant::now();
+    let mut slow = unfinished(&gateway, &key, 1000).await;
+    let refused = answered(&mut slow).await;
+    assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "it is not waited for as for one within the rate"
+    );
+}
+
+/// What costs nothing takes nothing: notifications and the question for a stream without a session.
+#[tokio::test]
+async fn notifications_take_nothing_from_the_rate() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let key = house.key(&["--agent", "ann", "--rate", "2/hour"]);
+    let client = Modern::with_key(gateway.url(), &key);
+    let session = Legacy::open_as(gateway.url(), "2025-11-25", Some(&key)).await;
+    for _ in 0..20 {
+        let note = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}});
+        let answer = send(session.in_session(note.to_string())).await;
+        assert_eq!(answer.status, 202);
+    }
+    finds_a_row(&client).await;
+    let refused = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(refused["structuredContent"]["code"], "rate_limited");
+}
+
+/// Sends a call of a large answer and reads nothing of it.
+async fn untaken(gateway: &Gateway, key: &str, mib: usize) -> TcpStream {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "bad_big", "arguments": {"mib": mib}}});
+    let body = body.to_string();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address(&gateway.base))
+        .await
+        .expect("the gateway listens");
+    let sent = stream.write_all(request.as_bytes()).await;
+    sent.expect("it is sent");
+    stream
+}
+
+#[tokio::test]
+async fn untaken_answers_take_little_memory_and_give_it_back() {
+    let house = sample::house().config(&trusted("bad", &hostile(&["tools"])));
+    let gateway = house.serve();
+    let keys = ["lazy", "other"].map(|agent| house.key(&["--agent", agent]));
+    let other = Modern::with_key(gateway.url(), &keys[1]);
+    listed(&other, "bad_big").await;
+    // One that is taken, so that what a call needs once is there.
+    assert_eq!(
+        other.call("bad_big", json!({"mib": 7})).await["isError"],
+        false
+    );
+    let before = gateway.own_memory_kb();
+    let mut open = Vec::new();
+    for _ in 0..60 {
+        let mut stream = untaken(&gateway, &keys[0], 7).await;
+        let mut status = [0; 12];
+        stream
+            .read_exact(&mut status)
+            .await
+            .expect("it is answered");
+        assert_eq!(&status, b"HTTP/1.1 200");
+        open.push(stream);
+    }
+    let grown = gateway.own_memory_kb().saturating_sub(before);
+    assert!(
+        grown < (64 << 10) + 2 * BESIDE_KB,
+        "an agent has its share: {grown} KB"
+    );
+    finds_a_row(&other).await;
+    // The oldest gave way, and the newest is there.
+    let newest = open.last_mut().expect("60");
+    let mut bytes = vec![0; 1 << 20];
+    newest.read_exact(&mut bytes).await.expect("it goes on");
+    drop(open);
+    falls_below(&gateway, before + BESIDE_KB / 2).await;
+}
+
+/// Opens connections that say nothing.
+async fn silent(base: &str, count: usize) -> Vec<TcpStream> {
+    let address = address(base);
+    let mut all = Vec::new();
+    for _ in 0..count {
+        all.push(TcpStream::connect(&address).await.expect("it is taken"));
+    }
+    all
+}
+
+#[tokio::test]
+async fn an_operator_is_served_whatever_others_hold_open() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let mut open = silent(&admin.url, 200).await;
+    // An operator does not wait until they have timed out.
+    let served = tokio::time::timeout(SOON, admin.ask("GET", "/v1/keys", "")).await;
+    let (status, keys) = served.expect("there is room");
+    assert_eq!(status, 200, "{keys}");
+    // Those that ask for much and take nothing give way as well.
+    for _ in 0..200 {
+        let mut stream = TcpStream::connect(address(&admin.url))
+            .await
+            .expect("it is taken");
+        let request = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
+        let _ = stream.write_all(request.as_bytes()).await; // it may have given way
+        open.push(stream);
+    }
+    let (code, _, err) = house.run(&["keys", "list"]);
+    assert_eq!(code, 0, "{err}");
+    drop(open);
+    drop(gateway);
+}
+
+/// The limit on open files leaves room for the admin API and the sources, whatever `connections_max` says.
+#[tokio::test]
+async fn open_files_are_kept_for_operators_and_sources() {
+    let house = sample::house();
+    let serve = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let words: Vec<_> = serve
+        .get_args()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let mut limited = std::process::Command::new("sh");
+    limited
+        .args(["-c", "ulimit -n 300 && exec \"$0\" \"$@\""])
+        .arg(serve.get_program())
+        .args(words)
+        .current_dir(house.path());
+    let gateway = Gateway::start(limited);
+    gateway.wait_for_log("the limit on open files");
+    let key = house.key(&["--agent", "ann"]);
+    let before = Instant::now();
+    let open = silent(&gateway.base, 400).await;
+    let client = Modern::with_key(gateway.url(), &key);
+    finds_a_row(&client).await;
+    let (status, keys) = Admin::of(&house).ask("GET", "/v1/keys", "").await;
+    assert_eq!(status, 200, "{keys}");
+    let lines = gateway.log().matches("to make room").count() as u64;
+    assert!(
+        (1..=before.elapsed().as_secs() + 2).contains(&lines),
+        "one line a second at most: {lines}"
+    );
+    let page = http().get(format!("{}/metrics", gateway.base)).send().await;
+    let page = page.expect("an answer").text().await.expect("text");
+    let lost = "weir_connections_lost_total{listener=\"agents\",reason=\"gave_way\"}";
+    assert!(page.contains(lost), "{page}");
+    drop(open);
+}
+
+#[tokio::test]
+async fn a_silent_connection_is_closed_after_seconds() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let mut open = silent(&gateway.base, 1).await;
+    let admin = Admin::of(&house);
+    open.extend(silent(&admin.url, 1).await);
+    for stream in &mut open {
+        let closed = tokio::time::timeout(Duration::from_secs(20), stream.read(&mut [0; 8])).await;
+        assert!(closed.expect("it is closed").is_ok_and(|read| read == 0));
+    }
+}
 
 #[tokio::test]
 async fn an_agent_that_opens_sessions_leaves_those_of_others() {

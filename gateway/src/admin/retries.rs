@@ -18,7 +18,10 @@ use sha2::{Digest, Sha256};
 use weir_state::{Begun, ReplyRow};
 
 use super::{Admin, Refusal, contracts, staff::Staff};
-use crate::{identity::now_ms, transport::http::connections};
+use crate::{
+    identity::now_ms,
+    transport::http::connections::{self, Connection},
+};
 
 const HEADER: &str = "idempotency-key";
 const KEY_MAX_BYTES: usize = 128;
@@ -100,7 +103,7 @@ async fn once(
     // The work has a task of its own: it runs to its end, and its answer is kept, even if the client has gone.
     let (request, key) = (Request::from_parts(head, Body::from(body)), key.to_owned());
     let work = async move { run(&admin, &staff, &key, request, next).await };
-    let run = connections::with_peer(work, connections::peer());
+    let run = connections::within(Connection::current(), work);
     tokio::spawn(run)
         .await
         .map_err(|_| Refusal::unavailable("the request came to no end"))?

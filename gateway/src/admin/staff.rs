@@ -11,7 +11,7 @@ use super::{Admin, Refusal};
 use crate::{
     identity::{Credential, admin_matches},
     registry::gate::Role,
-    transport::front_door::credential,
+    transport::{front_door::credential, http::connections},
 };
 
 /// A known holder, whatever the role; each handler says which role it needs.
@@ -72,6 +72,8 @@ impl FromRequestParts<Arc<Admin>> for Staff {
                 id,
             })
         });
-        holder.ok_or_else(|| refused("the admin key is not valid"))
+        let holder = holder.ok_or_else(|| refused("the admin key is not valid"))?;
+        connections::set_known();
+        Ok(holder)
     }
 }

@@ -28,7 +28,7 @@ pub async fn complete(
     context: Option<&str>,
 ) -> Result<Value, CallError> {
     let now = Instant::now();
-    limits::admit(gateway.buckets(), caller, now)?;
+    limits::admit(gateway.buckets(), request.charge, caller, now)?;
     let listing = request
         .snapshot
         .catalogue

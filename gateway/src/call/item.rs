@@ -64,7 +64,7 @@ async fn stages(
     request: &CallRequest<'_>,
     record: &mut CallRecord,
 ) -> Result<ItemOutcome, CallError> {
-    limits::admit(gateway.buckets(), caller, record.opened())?;
+    limits::admit(gateway.buckets(), request.charge, caller, record.opened())?;
     let found = visible(gateway, caller, kind, request, record).await?;
     let source = &found.source;
     let slot = limits::acquire_item(

@@ -10,17 +10,22 @@ use crate::{
     catalogue::CatalogueTool,
     codes::Code,
     identity::Caller,
-    limits::{Buckets, InFlight},
+    limits::{Buckets, InFlight, RateCharge},
     telemetry::metrics::ToolMeter,
 };
 
 /// Room for one call; given back when dropped.
 pub(super) struct Slot(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
-/// Takes from the bucket over everything, also for tools that do not exist.
-pub(super) fn admit(buckets: &Buckets, caller: &Caller, now: Instant) -> Result<(), CallError> {
+/// Takes from the bucket over everything, also for tools that do not exist, unless that was done at the front door.
+pub(super) fn admit(
+    buckets: &Buckets,
+    charge: RateCharge,
+    caller: &Caller,
+    now: Instant,
+) -> Result<(), CallError> {
     buckets
-        .request(caller, now)
+        .settle(charge, caller, now)
         .map_err(|wait| limited("You are asking too often.", wait))
 }
 

@@ -8,7 +8,7 @@ use weir_plugin_host::CallEvents;
 use super::{
     Asking, Endpoint, InputRequired, MissingCapability, ParamHeaders, Resumed, ToolResult,
 };
-use crate::snapshot::Snapshot;
+use crate::{limits::RateCharge, snapshot::Snapshot};
 
 /// One call as any transport and any era asks for it.
 #[derive(Clone)]
@@ -33,6 +33,8 @@ pub struct CallRequest<'a> {
     pub protocol: &'static str,
     /// The session of the caller's client, where it has one.
     pub session: Option<u128>,
+    /// What the request costs the rate of its agent.
+    pub charge: RateCharge,
     /// The questions that the caller can be asked while the call is under way, and its answers.
     pub asking: Asking<'a>,
 }
@@ -58,6 +60,7 @@ impl<'a> CallRequest<'a> {
             transport,
             protocol: "none",
             session: None,
+            charge: RateCharge::Due,
             asking: Asking::default(),
         }
     }
@@ -73,6 +76,7 @@ impl<'a> CallRequest<'a> {
                 resumed,
                 ..self.asking
             },
+            charge: RateCharge::Due,
             ..self.clone()
         }
     }

@@ -32,9 +32,10 @@ const SECTIONS: [&str; 14] = [
 const VIEW_NAMES_MAX: usize = 1000;
 const PATTERN_MAX: usize = 200;
 /// Numbers that may not be 0.
-const AT_LEAST_ONE: [&str; 11] = [
+const AT_LEAST_ONE: [&str; 12] = [
     "/http/body_max_bytes",
     "/http/connections_max",
+    "/http/address_connections_max",
     "/http/page_size",
     "/http/sessions_max",
     "/http/streams_max",
@@ -291,6 +292,21 @@ impl Reader {
                 format!("must be a whole number from 1 to {INSTANCES_MAX}"),
                 "leave it out for the most there can be",
             );
+        }
+        for (key, most) in [
+            ("held_max_bytes", config.limits.held_max_bytes),
+            ("agent_held_max_bytes", config.limits.agent_held_max_bytes),
+        ] {
+            if most < config.http.body_max_bytes {
+                self.problem(
+                    format!("/limits/{key}"),
+                    format!(
+                        "is less than one body may have: {} bytes ([http] body_max_bytes)",
+                        config.http.body_max_bytes
+                    ),
+                    "write a larger number, or a smaller one for body_max_bytes",
+                );
+            }
         }
         for (plugin, settings) in &config.plugins {
             self.native(plugin, settings);

@@ -18,7 +18,7 @@ use std::{
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
-use self::order::Order;
+use self::order::SessionOrder;
 use crate::{
     identity::Caller,
     methods::{Client, Endpoint, Stream},
@@ -50,7 +50,7 @@ pub struct Session {
 
 pub struct Sessions {
     table: DashMap<SessionId, Arc<Session>>,
-    order: Mutex<Order>,
+    order: Mutex<SessionOrder>,
     most: usize,
     idle: Duration,
     start: Instant,
@@ -198,7 +198,7 @@ impl Sessions {
     }
 
     /// Ends some of the sessions that were opened first, if they have been idle for too long.
-    fn end_idle(&self, order: &mut Order, now: u64) {
+    fn end_idle(&self, order: &mut SessionOrder, now: u64) {
         for _ in 0..LOOKED_AT_MAX {
             let Some((id, queued)) = order.take_first() else {
                 break;
@@ -219,7 +219,7 @@ impl Sessions {
 
     /// Ends the first session of an agent that was not used since it was put in order, or else one of the first. Returns
     /// `false` if it has none.
-    fn displace(&self, order: &mut Order, agent: &order::Agent, now: u64) -> bool {
+    fn displace(&self, order: &mut SessionOrder, agent: &order::Agent, now: u64) -> bool {
         let mut looked_at = 0;
         while let Some((id, queued)) = order.take_first_of(agent) {
             let Some(session) = self.table.get(&id).map(|session| session.clone()) else {
@@ -236,14 +236,14 @@ impl Sessions {
         false
     }
 
-    fn end_in(&self, order: &mut Order, session: &Session) {
+    fn end_in(&self, order: &mut SessionOrder, session: &Session) {
         if self.table.remove(&session.id).is_some() {
             order.remove(&session.agent());
         }
         session.ended.cancel();
     }
 
-    fn order(&self) -> MutexGuard<'_, Order> {
+    fn order(&self) -> MutexGuard<'_, SessionOrder> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -434,6 +434,7 @@ impl<'a> Call<'a> {
             transport: scope.transport,
             protocol: self.version.as_str(),
             session: scope.session(),
+            charge: scope.charge,
             param_headers: self.param_headers.as_deref(),
             asking: Asking {
                 capabilities,

@@ -45,10 +45,34 @@ pub const STAGES: [&str; 6] = [
 /// The place of `adapter` among them.
 const ADAPTER: usize = 3;
 const LOADS: [&str; 4] = ["loaded", "refused", "removed", "held"];
+const LISTENERS: [&str; 2] = ["agents", "admin"];
 const RELOADS: [&str; 2] = ["taken", "refused"];
 
 /// The time of each stage; `None` if it was not reached.
 pub type Stages = [Option<Duration>; STAGES.len()];
+
+/// Why a listener lost a connection.
+#[derive(Clone, Copy, Debug)]
+pub enum LossReason {
+    /// A newer one took its place.
+    GaveWay,
+    /// Its client did not take the answers, and there was no room for more.
+    Untaken,
+    /// There was no file handle left for it.
+    NotAccepted,
+}
+
+impl LossReason {
+    const ALL: [Self; 3] = [Self::GaveWay, Self::Untaken, Self::NotAccepted];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::GaveWay => "gave_way",
+            Self::Untaken => "untaken",
+            Self::NotAccepted => "not_accepted",
+        }
+    }
+}
 
 /// A number that lives elsewhere, read when it is scraped.
 type Reading = Box<dyn Fn() -> usize + Send + Sync>;
@@ -73,6 +97,7 @@ pub struct Metrics {
     loads: [IntCounter; LOADS.len()],
     upstreams: HistogramVec,
     reloads: [IntCounter; RELOADS.len()],
+    connections_lost: IntCounterVec,
     folded_contracts: IntCounter,
     tools_max: usize,
     sessions: OnceLock<Reading>,
@@ -134,6 +159,13 @@ impl Metrics {
         let stages = histograms(&registry, &table::STAGES);
         let loads = counters(&registry, &table::PLUGIN_LOADS);
         let reloads = counters(&registry, &table::CONFIG_RELOADS);
+        let connections_lost = counters(&registry, &table::CONNECTIONS_LOST);
+        for (listener, lost) in LISTENERS
+            .iter()
+            .flat_map(|listener| LossReason::ALL.map(|lost| (listener, lost)))
+        {
+            connections_lost.with_label_values(&[*listener, lost.word()]);
+        }
         let by_version = |method: &Method| {
             Version::ALL
                 .map(|version| requests.with_label_values(&[method.name(), version.as_str()]))
@@ -162,6 +194,7 @@ impl Metrics {
                 .collect(),
             upstreams: histograms(&registry, &table::UPSTREAM_SECONDS),
             loads: LOADS.map(|result| loads.with_label_values(&[result])),
+            connections_lost,
             reloads: RELOADS.map(|result| reloads.with_label_values(&[result])),
             folded_contracts: folded.with_label_values(&["contract"]),
             tools_max,
@@ -269,6 +302,12 @@ impl Metrics {
     /// Counts that the configuration was taken over, or refused.
     pub fn config_reload(&self, taken: bool) {
         self.reloads[usize::from(!taken)].inc();
+    }
+
+    pub fn connections_lost(&self, listener: &str, lost: LossReason, count: usize) {
+        self.connections_lost
+            .with_label_values(&[listener, lost.word()])
+            .inc_by(count as u64);
     }
 
     /// Sets how a scrape reads the number of waiting drafts by class, of drifted collections, and of refused things by

@@ -1,31 +1,38 @@
 //! The front door of a listener: decides who comes in. Host and Origin come first, then the key, the rate and the bytes of
 //! the body; refusals are recorded in the trail, and a page of an allowed origin may read the answer (CORS).
 //!
-//! Each listener has one door. What is behind it says how it answers refusals ([`Surface`]) and gets its caller as
-//! [`Admitted`], which only the door makes.
+//! Each listener has one door. What is behind it says how it answers refusals ([`DoorSurface`]) and gets its caller as
+//! [`AdmittedCaller`], which only the door makes.
 
 mod access;
+mod answer;
 mod body;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderMap, HeaderValue, Method, header::AUTHORIZATION, request::Parts},
+    http::{
+        HeaderMap, HeaderValue, Method,
+        header::{AUTHORIZATION, CONNECTION},
+        request::Parts,
+    },
     response::Response,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use tokio::time::Instant;
+use hyper::body::Body as _;
 use weir_audit::RefusedWhat;
 
-pub use self::access::Rules;
+pub use self::access::AccessRules;
 pub(crate) use self::access::is_by_address;
+use self::answer::CountedBody;
 pub(super) use self::{access::is_own, body::read_of_unknown_caller};
-use super::http::connections;
+use super::http::connections::{self, Connection};
 use crate::{
     config::Config,
     gateway::Gateway,
     identity::{Caller, Credential, Refused},
+    limits::{ByteBudget, BytesHolder, RateCharge, UNCOUNTED_MAX_BYTES, holder},
     methods::{Endpoint, RequestScope},
     wire::RpcError,
 };
@@ -36,15 +43,16 @@ const PLACE_MAX_CHARS: usize = 200;
 pub struct FrontDoor {
     gateway: Arc<Gateway>,
     access: access::Current,
+    bytes: Arc<ByteBudget>,
 }
 
 /// What is asked for behind a door, and the form in which it refuses.
-pub(super) trait Surface {
+pub(super) trait DoorSurface: Sync {
     /// Returns the place as the trail names it.
     fn place(&self) -> String;
 
     /// Returns the answer if nothing is served here.
-    fn closed(&self, _config: &Config) -> Option<Response> {
+    fn closed(&self, _gateway: &Gateway) -> Option<Response> {
         None
     }
 
@@ -74,16 +82,19 @@ pub(super) trait Surface {
 }
 
 /// A request whose Host and Origin may call.
-pub(crate) struct Visit<'d, 'h> {
+pub(crate) struct CheckedVisit<'d, 'h> {
     door: &'d FrontDoor,
     head: &'h Parts,
     origin: Option<&'h HeaderValue>,
 }
 
 /// A caller that the door let in. It is what a handler needs to answer.
-pub(super) struct Admitted<'d> {
+pub(super) struct AdmittedCaller<'d> {
     door: &'d FrontDoor,
+    surface: &'d dyn DoorSurface,
     caller: Caller,
+    /// What the request costs: of a POST, whose body is still to be read, it is taken already.
+    charge: RateCharge,
 }
 
 impl FrontDoor {
@@ -92,10 +103,11 @@ impl FrontDoor {
     pub fn new(
         gateway: &Arc<Gateway>,
         local: SocketAddr,
-        rules: fn(&Config) -> Rules<'_>,
+        rules: fn(&Config) -> AccessRules<'_>,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             access: access::Current::new(gateway, local, rules)?,
+            bytes: Arc::default(),
             gateway: gateway.clone(),
         })
     }
@@ -103,16 +115,16 @@ impl FrontDoor {
     /// Answers a request to `surface`. `enter` answers a known caller.
     pub(super) async fn answer(
         &self,
-        surface: &impl Surface,
+        surface: &impl DoorSurface,
         head: &Parts,
         body: Body,
-        enter: impl AsyncFnOnce(Admitted<'_>, Body) -> Response,
+        enter: impl AsyncFnOnce(AdmittedCaller<'_>, Body) -> Response,
     ) -> Response {
         let visit = match self.visit(head, || surface.place()) {
             Ok(visit) => visit,
             Err(error) => return surface.refusal(&error),
         };
-        if let Some(closed) = surface.closed(&self.gateway.config()) {
+        if let Some(closed) = surface.closed(&self.gateway) {
             return closed;
         }
         let allowed = surface.methods();
@@ -122,7 +134,11 @@ impl FrontDoor {
                 surface.not_allowed(allowed.unwrap_or_default())
             }
             method => match visit.admit(surface).await {
-                Ok(admitted) => enter(admitted, body).await,
+                Ok(admitted) => {
+                    let holder = holder(&admitted.caller);
+                    let response = enter(admitted, body).await;
+                    self.count(response, holder)
+                }
                 Err(refused) => {
                     let body = match *method {
                         Method::POST if surface.names_requests() => {
@@ -144,9 +160,9 @@ impl FrontDoor {
         &'d self,
         head: &'h Parts,
         place: impl FnOnce() -> String,
-    ) -> Result<Visit<'d, 'h>, RpcError> {
+    ) -> Result<CheckedVisit<'d, 'h>, RpcError> {
         match self.access.check(&head.uri, &head.headers) {
-            Ok(origin) => Ok(Visit {
+            Ok(origin) => Ok(CheckedVisit {
                 door: self,
                 head,
                 origin,
@@ -167,11 +183,41 @@ impl FrontDoor {
     pub(super) fn within_rate(&self, caller: &Caller, place: &str) -> Result<(), RpcError> {
         self.gateway
             .buckets()
-            .request(caller, Instant::now().into_std())
+            .request(caller, Instant::now())
             .map_err(|wait| {
                 self.gateway.audit().refused_rate(place, &caller.agent);
                 RpcError::rate_limited(wait)
             })
+    }
+
+    /// Gives the charge of a message back that costs nothing.
+    pub(super) fn give_back(&self, charge: RateCharge, caller: &Caller) {
+        self.gateway.buckets().give_back(charge, caller);
+    }
+
+    /// Counts a large answer until its client has taken it.
+    fn count(&self, response: Response, holder: BytesHolder) -> Response {
+        let size = response.body().size_hint().exact();
+        if size.is_some_and(|size| size <= UNCOUNTED_MAX_BYTES as u64) {
+            return response;
+        }
+        response.map(|body| {
+            Body::new(CountedBody {
+                body,
+                budget: self.budget().clone(),
+                holder,
+                connection: Connection::current(),
+                metrics: self.gateway.metrics().clone(),
+            })
+        })
+    }
+
+    /// Returns the count of bytes, with the bounds that are configured now.
+    fn budget(&self) -> &Arc<ByteBudget> {
+        let limits = &self.gateway.config().limits;
+        let (all, agent) = (limits.held_max_bytes, limits.agent_held_max_bytes);
+        self.bytes.set_most(all, agent);
+        &self.bytes
     }
 
     fn record(&self, what: RefusedWhat, place: &str, key_id: Option<&str>, reason: &str) {
@@ -183,7 +229,7 @@ impl FrontDoor {
     }
 }
 
-impl<'d> Visit<'d, '_> {
+impl CheckedVisit<'_, '_> {
     /// Answers what a browser asks before it sends the request itself.
     pub(super) fn preflight(&self) -> Response {
         access::preflight(&self.head.headers, self.origin.is_some())
@@ -198,7 +244,10 @@ impl<'d> Visit<'d, '_> {
 
     /// Identifies the caller. Another kind of credential than keys is another source of grants in `identity`; its challenge
     /// is that of `Refused`.
-    async fn admit(&self, surface: &impl Surface) -> Result<Admitted<'d>, Refused> {
+    async fn admit<'a>(
+        &'a self,
+        surface: &'a impl DoorSurface,
+    ) -> Result<AdmittedCaller<'a>, Refused> {
         let password = match surface.asks_people() {
             true => password(&self.head.headers),
             false => None,
@@ -208,10 +257,19 @@ impl<'d> Visit<'d, '_> {
             None => credential(&self.head.headers),
         };
         match self.door.gateway.identities().resolve(credential) {
-            Ok(caller) => Ok(Admitted {
-                door: self.door,
-                caller,
-            }),
+            Ok(caller) => {
+                connections::set_known();
+                let charge = match self.head.method {
+                    Method::POST => self.door.gateway.buckets().charge(&caller, Instant::now()),
+                    _ => RateCharge::Due,
+                };
+                Ok(AdmittedCaller {
+                    door: self.door,
+                    surface,
+                    caller,
+                    charge,
+                })
+            }
             Err(refused) => {
                 self.door
                     .record_unknown(&surface.place(), credential, &refused.to_string());
@@ -221,13 +279,14 @@ impl<'d> Visit<'d, '_> {
     }
 }
 
-impl Admitted<'_> {
+impl AdmittedCaller<'_> {
     pub(super) fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    pub(super) fn into_caller(self) -> Caller {
-        self.caller
+    /// Returns the caller, with what its request costs.
+    pub(super) fn into_caller(self) -> (Caller, RateCharge) {
+        (self.caller, self.charge)
     }
 
     /// Returns the scope of a request to an endpoint of MCP.
@@ -238,6 +297,7 @@ impl Admitted<'_> {
             caller: self.caller,
             transport: "http",
             client: None,
+            charge: self.charge,
         }
     }
 
@@ -254,15 +314,29 @@ impl Admitted<'_> {
             .refused_access(place, &self.caller.agent);
     }
 
-    /// Reads the body of a POST.
+    /// Reads the body of a POST. Of a caller that asks too often it is read only if it is small and comes soon, so that the
+    /// request can be refused by its id.
     pub(super) async fn read(&self, headers: &HeaderMap, body: Body) -> Result<Bytes, RpcError> {
-        body::read(
-            headers,
-            body,
-            self.door.gateway.config().http.body_max_bytes,
-        )
-        .await
+        let allowance = body::BodyAllowance {
+            charge: self.charge,
+            bytes_max: self.door.gateway.config().http.body_max_bytes,
+            count: &|| self.door.budget().begin(holder(&self.caller)),
+        };
+        let read = body::read(headers, body, allowance).await;
+        if let (Err(_), RateCharge::Over(_)) = (&read, self.charge) {
+            let audit = self.door.gateway.audit();
+            audit.refused_rate(&self.surface.place(), &self.caller.agent);
+        }
+        read
     }
+}
+
+/// Adds to a refusal that the rest of the body is not waited for.
+pub(super) fn closing(mut refusal: Response) -> Response {
+    refusal
+        .headers_mut()
+        .insert(CONNECTION, HeaderValue::from_static("close"));
+    refusal
 }
 
 /// Returns the credential of the `Authorization` header.

@@ -31,7 +31,9 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_contracts::name::check_contract;
 
-use super::front_door::{Admitted, FrontDoor, Rules, Surface, read_of_unknown_caller};
+use super::front_door::{
+    AccessRules, AdmittedCaller, DoorSurface, FrontDoor, closing, read_of_unknown_caller,
+};
 use crate::{
     era::{
         Era,
@@ -41,11 +43,15 @@ use crate::{
     },
     gateway::Gateway,
     identity::Refused,
+    limits::UNCOUNTED_MAX_BYTES,
     methods::{Endpoint, RequestScope, Subscriptions},
     wire::{self, Body, Malformed, Message, RpcError},
 };
 
 pub(crate) use self::rest::openapi_document;
+
+/// The head of the first request on a connection takes no longer to arrive.
+const FIRST_HEAD_MAX: Duration = Duration::from_secs(10);
 
 /// The state that all connections share.
 struct Server {
@@ -69,7 +75,7 @@ pub async fn serve(
     let http = &config.http;
     let ending = CancellationToken::new();
     let local = listener.local_addr()?;
-    let door = Arc::new(FrontDoor::new(&gateway, local, Rules::public)?);
+    let door = Arc::new(FrontDoor::new(&gateway, local, AccessRules::public)?);
     let server = Arc::new(Server {
         door: door.clone(),
         sessions: Sessions::new(http.sessions_max, Duration::from_secs(http.session_idle_s)),
@@ -109,7 +115,17 @@ pub async fn serve(
         shutdown.await;
         gateway.tasks().keep_no_more();
     };
-    connections::serve(listener, service, http.connections_max, shutdown, &ending).await;
+    let connections_max = connections::connections_within_limit(http.connections_max);
+    let bounds = connections::ListenerBounds {
+        listener: "agents",
+        connections_max,
+        address_connections_max: http
+            .address_connections_max
+            .min(connections_max.div_ceil(2)),
+        first_head_max: FIRST_HEAD_MAX,
+    };
+    let metrics = gateway.metrics();
+    connections::serve(listener, service, &bounds, metrics, shutdown, &ending).await;
     server.tasks.close();
     server.tasks.wait().await;
     gateway.tasks().end_all().await;
@@ -251,8 +267,8 @@ async fn view(
 /// Answers a request to an endpoint of MCP.
 async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    let surface = Mcp(&endpoint);
-    let enter = async |admitted: Admitted<'_>, body| match head.method {
+    let surface = McpEndpoint(&endpoint);
+    let enter = async |admitted: AdmittedCaller<'_>, body| match head.method {
         Method::POST => post(server, admitted, &endpoint, &head, body).await,
         Method::GET => legacy::get(server, admitted, &endpoint, &head.headers),
         _ => legacy::delete(
@@ -267,9 +283,9 @@ async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> R
 }
 
 /// An endpoint of MCP at the door.
-struct Mcp<'e>(&'e Endpoint);
+struct McpEndpoint<'e>(&'e Endpoint);
 
-impl Surface for Mcp<'_> {
+impl DoorSurface for McpEndpoint<'_> {
     fn place(&self) -> String {
         self.0.to_string()
     }
@@ -305,18 +321,24 @@ fn give_back(mut asked: HeaderMap, answered: &mut HeaderMap) {
 
 async fn post(
     server: &Arc<Server>,
-    admitted: Admitted<'_>,
+    admitted: AdmittedCaller<'_>,
     endpoint: &Endpoint,
     head: &Parts,
     body: axum::body::Body,
 ) -> Response {
     let bytes = match admitted.read(&head.headers, body).await {
         Ok(bytes) => bytes,
-        Err(error) => return reply::refusal(&error),
+        Err(error) => return closing(reply::refusal(&error)),
     };
     let scope = admitted.into_scope(endpoint.clone());
     match Body::read(&bytes) {
-        Ok(Body::One(message)) => one(server, scope, &head.headers, message).await,
+        Ok(Body::One(message)) => {
+            let is_request = matches!(message, Message::Request { .. });
+            if !is_request && bytes.len() <= UNCOUNTED_MAX_BYTES {
+                server.door.give_back(scope.charge, &scope.caller);
+            }
+            one(server, scope, &head.headers, message).await
+        }
         Ok(Body::Batch(elements)) => {
             let modern = names_modern(&head.headers)
                 || elements

@@ -27,6 +27,7 @@ use crate::{
     },
     gateway::Gateway,
     identity::{Caller, Credential},
+    limits::RateCharge,
     methods::{
         self, Call, Changes, Client, Endpoint, Reply, RequestScope, Subscription, Subscriptions,
     },
@@ -79,6 +80,7 @@ pub async fn serve(
             caller,
             transport: "stdio",
             client: Some(Arc::new(Client::new(0, gateway.announcements()))),
+            charge: RateCharge::Due,
         },
         key,
         calls: Cancellations::default(),

@@ -52,6 +52,14 @@ impl RpcError {
         }
     }
 
+    /// Returns the error for a body for which there is no room now.
+    pub fn no_room(status: u16, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            retry_after_s: Some(1),
+            ..Self::refused(status, message)
+        }
+    }
+
     /// Returns the error for an unknown method. A modern client tells a modern server by this 404 with a body; legacy
     /// errors of methods ride on 200.
     pub fn unknown_method(method: &str, modern: bool) -> Self {

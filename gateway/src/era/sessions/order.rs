@@ -14,15 +14,15 @@ use super::SessionId;
 pub(super) type Agent = (Arc<str>, Arc<str>);
 
 /// A session, and when it was put in order.
-type Queued = (SessionId, u64);
+type QueuedSession = (SessionId, u64);
 
 /// Ended sessions that a queue holds beside as many as live, before it is cleaned.
 const ENDED_MAX: usize = 16;
 
 /// The sessions in the order of their opening, with those that have ended and were not met since.
 #[derive(Default)]
-pub(super) struct Order {
-    all: VecDeque<Queued>,
+pub(super) struct SessionOrder {
+    all: VecDeque<QueuedSession>,
     sessions: usize,
     agents: HashMap<Agent, AgentSessions, RandomState>,
     /// The agents by the number of their sessions.
@@ -32,10 +32,10 @@ pub(super) struct Order {
 #[derive(Default)]
 struct AgentSessions {
     sessions: usize,
-    queue: VecDeque<Queued>,
+    queue: VecDeque<QueuedSession>,
 }
 
-impl Order {
+impl SessionOrder {
     pub(super) fn add(&mut self, agent: Agent, id: SessionId, now: u64) {
         self.sessions += 1;
         self.all.push_back((id, now));
@@ -80,7 +80,7 @@ impl Order {
         }
     }
 
-    pub(super) fn take_first(&mut self) -> Option<Queued> {
+    pub(super) fn take_first(&mut self) -> Option<QueuedSession> {
         self.all.pop_front()
     }
 
@@ -92,7 +92,7 @@ impl Order {
         self.all.push_back((id, now));
     }
 
-    pub(super) fn take_first_of(&mut self, agent: &Agent) -> Option<Queued> {
+    pub(super) fn take_first_of(&mut self, agent: &Agent) -> Option<QueuedSession> {
         self.agents.get_mut(agent)?.queue.pop_front()
     }
 

@@ -251,6 +251,13 @@ pub const AUDIT_FAILING: Row = Row {
     labels: &[],
     help: "1 from a failed write or sync of the audit trail until one succeeds. Calls are refused meanwhile.",
 };
+pub const CONNECTIONS_LOST: Row = Row {
+    name: "weir_connections_lost_total",
+    kind: Counter,
+    labels: &["listener", "reason"],
+    help: "Connections that were closed or not taken. `listener`: `agents` or `admin`. `reason`: `gave_way` to a newer one, \
+           `untaken` (the client did not take its answers), or `not_accepted` (no file handle was left).",
+};
 pub const CONFIG_RELOADS: Row = Row {
     name: "weir_config_reloads_total",
     kind: Counter,
@@ -370,6 +377,7 @@ pub const TABLE: &[&Row] = &[
     &TASKS,
     &SESSIONS,
     &STREAMS,
+    &CONNECTIONS_LOST,
     &PLUGIN_CALLS,
     &PLUGIN_FAILURES,
     &PLUGIN_SECONDS,

@@ -63,12 +63,12 @@ pub(super) struct Refused {
 pub(super) struct Current {
     gateway: Arc<Gateway>,
     local: SocketAddr,
-    rules: fn(&Config) -> Rules<'_>,
+    rules: fn(&Config) -> AccessRules<'_>,
     made: ArcSwap<(Arc<Config>, Access)>,
 }
 
 /// The hosts and origins of one listener, as configured.
-pub struct Rules<'c> {
+pub struct AccessRules<'c> {
     /// The section of the configuration that has them.
     section: &'static str,
     hosts: &'c [String],
@@ -76,15 +76,15 @@ pub struct Rules<'c> {
     public_url: Option<&'c str>,
 }
 
-impl Rules<'_> {
+impl AccessRules<'_> {
     /// Returns the rules of the listener for agents.
-    pub fn public(config: &Config) -> Rules<'_> {
+    pub fn public(config: &Config) -> AccessRules<'_> {
         Self::http(&config.http)
     }
 
     /// Returns the rules of the admin listener. Pages call it that it serves itself, and no other ones.
-    pub fn admin(config: &Config) -> Rules<'_> {
-        Rules {
+    pub fn admin(config: &Config) -> AccessRules<'_> {
+        AccessRules {
             section: "admin",
             hosts: &config.admin.hosts,
             origins: &[],
@@ -92,8 +92,8 @@ impl Rules<'_> {
         }
     }
 
-    fn http(http: &config::Http) -> Rules<'_> {
-        Rules {
+    fn http(http: &config::Http) -> AccessRules<'_> {
+        AccessRules {
             section: "http",
             hosts: &http.hosts,
             origins: &http.origins,
@@ -111,7 +111,7 @@ impl Current {
     pub(super) fn new(
         gateway: &Arc<Gateway>,
         local: SocketAddr,
-        rules: fn(&Config) -> Rules<'_>,
+        rules: fn(&Config) -> AccessRules<'_>,
     ) -> anyhow::Result<Self> {
         let config = Arc::clone(&gateway.config());
         let access = Access::new(&rules(&config), local)?;
@@ -141,7 +141,7 @@ impl Current {
 }
 
 impl Access {
-    fn new(rules: &Rules<'_>, local: SocketAddr) -> anyhow::Result<Self> {
+    fn new(rules: &AccessRules<'_>, local: SocketAddr) -> anyhow::Result<Self> {
         let section = rules.section;
         let mut hosts = Vec::new();
         for host in rules.hosts {

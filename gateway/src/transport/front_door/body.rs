@@ -7,53 +7,182 @@ use axum::{
     http::{HeaderMap, header},
 };
 use futures::future::poll_immediate;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Frame;
 
-use crate::wire::RpcError;
+use crate::{
+    limits::{BudgetFull, HeldBytes, RateCharge, UNCOUNTED_MAX_BYTES},
+    wire::RpcError,
+};
 
 /// The bounds on a body before it is known who asks: only so much of it is read, and it is hardly waited for.
 const UNKNOWN_CALLER_BYTES_MAX: usize = 64 << 10;
 const UNKNOWN_CALLER_ARRIVAL_MAX: Duration = Duration::from_millis(250);
+/// The bounds on a body of a caller that asks too often, which is read for its id alone.
+const OVER_RATE_BYTES_MAX: usize = 64 << 10;
+const OVER_RATE_ARRIVAL_MAX: Duration = Duration::from_secs(1);
 /// A body takes no longer to arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 
+/// What bounds the reading of a body.
+pub(super) struct BodyAllowance<'a> {
+    pub charge: RateCharge,
+    pub bytes_max: usize,
+    /// Begins the count of a body. Most are not counted.
+    pub count: &'a (dyn Fn() -> HeldBytes + Sync),
+}
+
+/// A body that is being read.
+struct BodyReading<'a> {
+    body: Body,
+    bytes_max: usize,
+    count: &'a (dyn Fn() -> HeldBytes + Sync),
+    /// The first piece, which is nearly always all.
+    first: Bytes,
+    /// All pieces, if there are more.
+    whole: Vec<u8>,
+    held: Option<HeldBytes>,
+}
+
+/// Why a body was not read to its end.
+enum UnreadBody {
+    TooLarge,
+    BrokeOff,
+    NoRoom(BudgetFull),
+}
+
+/// Reads a body. Its bytes count as held until they are dropped.
 pub(super) async fn read(
     headers: &HeaderMap,
-    mut body: Body,
-    bytes_max: usize,
+    body: Body,
+    allowance: BodyAllowance<'_>,
 ) -> Result<Bytes, RpcError> {
     content_type(headers)?;
+    let declared = declared(headers);
+    if let RateCharge::Over(wait_ms) = allowance.charge {
+        let whole = read_small(declared, body, OVER_RATE_BYTES_MAX, OVER_RATE_ARRIVAL_MAX).await;
+        return whole.ok_or_else(|| RpcError::rate_limited(wait_ms));
+    }
+    let bytes_max = allowance.bytes_max;
     let too_large = || {
         RpcError::refused(
             413,
             format!("the body is larger than {bytes_max} bytes ([http] body_max_bytes)"),
         )
     };
-    let declared = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > bytes_max as u64) {
         drain(body, bytes_max).await;
         return Err(too_large());
     }
-    let mut collecting = Limited::new(&mut body, bytes_max).collect();
+    let mut reading = BodyReading::new(body, allowance);
     // Nearly every body came together with its head: no timer for it.
-    let collected = match poll_immediate(&mut collecting).await {
-        Some(collected) => Ok(collected),
-        None => tokio::time::timeout(ARRIVAL_MAX, collecting).await,
+    let read = match poll_immediate(reading.run(UNCOUNTED_MAX_BYTES)).await {
+        Some(read) => Ok(read),
+        None => tokio::time::timeout(ARRIVAL_MAX, reading.run(0)).await,
     };
-    match collected {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            drain(body, bytes_max).await;
+    match read {
+        Ok(Ok(())) => Ok(reading.into_bytes()),
+        Ok(Err(UnreadBody::TooLarge)) => {
+            drain(reading.into_rest(), bytes_max).await;
             Err(too_large())
         }
-        Ok(Err(_)) => Err(RpcError::invalid_request("the body broke off")),
+        Ok(Err(UnreadBody::BrokeOff)) => Err(RpcError::invalid_request("the body broke off")),
+        Ok(Err(UnreadBody::NoRoom(full))) => Err(no_room(full)),
         Err(_) => Err(RpcError::refused(
             408,
             format!("the body did not arrive within {} s", ARRIVAL_MAX.as_secs()),
         )),
     }
+}
+
+impl<'a> BodyReading<'a> {
+    fn new(body: Body, allowance: BodyAllowance<'a>) -> Self {
+        Self {
+            body,
+            bytes_max: allowance.bytes_max,
+            first: Bytes::new(),
+            whole: Vec::new(),
+            held: None,
+            count: allowance.count,
+        }
+    }
+
+    /// Reads on to the end. Nothing is lost if this is dropped before. The body is counted once it has more bytes than
+    /// `uncounted_max`.
+    async fn run(&mut self, uncounted_max: usize) -> Result<(), UnreadBody> {
+        self.count(uncounted_max)?;
+        while let Some(frame) = self.body.frame().await {
+            let frame = frame.map(Frame::into_data);
+            let piece = match frame.map_err(|_| UnreadBody::BrokeOff)? {
+                Ok(piece) => piece,
+                Err(_) => continue, // trailers
+            };
+            if self.length() + piece.len() > self.bytes_max {
+                return Err(UnreadBody::TooLarge);
+            }
+            if self.length() == 0 {
+                self.first = piece;
+            } else {
+                // A piece may hold on to more memory than its own: several are copied.
+                self.whole
+                    .extend_from_slice(&std::mem::take(&mut self.first));
+                self.whole.extend_from_slice(&piece);
+            }
+            self.count(uncounted_max)?;
+        }
+        Ok(())
+    }
+
+    fn length(&self) -> usize {
+        self.first.len() + self.whole.len()
+    }
+
+    fn count(&mut self, uncounted_max: usize) -> Result<(), UnreadBody> {
+        let length = self.length();
+        if length <= uncounted_max {
+            return Ok(());
+        }
+        let held = self.held.get_or_insert_with(self.count);
+        held.grow(length - held.bytes()).map_err(UnreadBody::NoRoom)
+    }
+
+    /// Returns the body, which is counted as long as it is there.
+    fn into_bytes(self) -> Bytes {
+        let bytes = match self.whole.is_empty() {
+            true => self.first,
+            false => self.whole.into(),
+        };
+        match self.held {
+            Some(held) => held.keep(bytes),
+            None => bytes,
+        }
+    }
+
+    /// Returns what is still to be read, and forgets the rest.
+    fn into_rest(self) -> Body {
+        self.body
+    }
+}
+
+/// Refuses a body that would go over the bound on all that are held.
+fn no_room(full: BudgetFull) -> RpcError {
+    match full {
+        BudgetFull::Agent => RpcError::no_room(
+            429,
+            "you are sending too much at once: wait for the answers to your other requests \
+             ([limits] agent_held_max_bytes)",
+        ),
+        BudgetFull::All => RpcError::no_room(
+            503,
+            "too much is being sent at once: try again in 1 s ([limits] held_max_bytes)",
+        ),
+    }
+}
+
+fn declared(headers: &HeaderMap) -> Option<u64> {
+    headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
 /// Reads the body of someone who is refused before it counts, for the id of the request: within narrow bounds, or not
@@ -62,19 +191,23 @@ pub(in crate::transport) async fn read_of_unknown_caller(
     headers: &HeaderMap,
     body: Body,
 ) -> Option<Bytes> {
-    let declared = headers
-        .get(header::CONTENT_LENGTH)?
-        .to_str()
-        .ok()?
-        .parse::<usize>()
-        .ok()?;
-    if declared > UNKNOWN_CALLER_BYTES_MAX {
+    let declared = declared(headers)?;
+    let (bytes_max, arrival_max) = (UNKNOWN_CALLER_BYTES_MAX, UNKNOWN_CALLER_ARRIVAL_MAX);
+    read_small(Some(declared), body, bytes_max, arrival_max).await
+}
+
+/// Reads a body that is small and comes soon; nothing of one that is known to be larger.
+async fn read_small(
+    declared: Option<u64>,
+    body: Body,
+    bytes_max: usize,
+    arrival_max: Duration,
+) -> Option<Bytes> {
+    if declared.is_some_and(|length| length > bytes_max as u64) {
         return None;
     }
-    let collecting = Limited::new(body, UNKNOWN_CALLER_BYTES_MAX).collect();
-    let collected = tokio::time::timeout(UNKNOWN_CALLER_ARRIVAL_MAX, collecting)
-        .await
-        .ok()?;
+    let collecting = Limited::new(body, bytes_max).collect();
+    let collected = tokio::time::timeout(arrival_max, collecting).await.ok()?;
     Some(collected.ok()?.to_bytes())
 }
 

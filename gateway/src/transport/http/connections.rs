@@ -1,43 +1,89 @@
-//! Connections: accepted within a bound, with timeouts against slow clients, and drained at the end.
+//! Connections: accepted within bounds, with timeouts against slow clients, and drained at the end.
+
+mod files;
+pub(super) mod seats;
 
 use std::{
-    convert::Infallible, future::Future, net::SocketAddr, pin::pin, sync::Arc, time::Duration,
+    convert::Infallible,
+    future::Future,
+    net::SocketAddr,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use axum::response::Response;
 use hyper::{Request, body::Incoming, server::conn::http1, service::Service};
 use hyper_util::rt::TokioIo;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub(crate) use self::files::connections_within_limit;
+use self::seats::{Seat, Seats};
 use super::head_timer::HeadTimer;
+use crate::telemetry::{Metrics, metrics::LossReason};
 
-/// The head of a request takes no longer to arrive, and a kept connection is idle no longer.
-const HEAD_MAX: Duration = Duration::from_secs(60);
+/// The bound on the head of a request, and on what is read of a connection before it is asked for.
+const HEAD_MAX_BYTES: usize = 64 << 10;
+/// A kept connection is idle no longer, and the head of a further request takes no longer to arrive.
+const IDLE_MAX: Duration = Duration::from_secs(60);
 /// The time after which a client that takes nothing of an answer loses the connection, which holds the answer and a
 /// place.
 #[cfg(target_os = "linux")]
 const UNREAD_MAX: Duration = Duration::from_secs(60);
 /// The time for which a client that reads no answer holds up the end of the process.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
+/// Losses of connections are logged no more often.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
+/// The pause after a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 tokio::task_local! {
-    /// The peer of the connection that a task serves. It is asked for rarely, so no request carries it.
-    static PEER: SocketAddr;
+    /// The connection that a task serves. It is asked for rarely, so no request carries it.
+    static CONNECTION: Connection;
+}
+
+/// The bounds on the connections of one listener.
+pub(crate) struct ListenerBounds {
+    /// The listener, as logs and metrics name it.
+    pub listener: &'static str,
+    pub connections_max: usize,
+    /// Connections from one address on which no caller was identified.
+    pub address_connections_max: usize,
+    /// The time in which the head of the first request arrives.
+    pub first_head_max: Duration,
+}
+
+/// A connection that is served.
+#[derive(Clone)]
+pub(crate) struct Connection(Arc<Seat>);
+
+impl Connection {
+    /// Returns the connection whose request is being answered.
+    pub(crate) fn current() -> Option<Self> {
+        CONNECTION.try_with(Self::clone).ok()
+    }
+
+    /// Closes the connection, whatever it does.
+    pub(crate) fn close(&self) {
+        self.0.close();
+    }
 }
 
 /// Returns who is at the other end of the connection whose request is being answered.
 pub(crate) fn peer() -> Option<SocketAddr> {
-    PEER.try_with(|peer| *peer).ok()
+    CONNECTION.try_with(|connection| connection.0.peer).ok()
 }
 
-/// Runs work that a request hands to a task of its own, with the same answer of [`peer`].
-pub(crate) async fn with_peer<T>(work: impl Future<Output = T>, peer: Option<SocketAddr>) -> T {
-    match peer {
-        Some(peer) => PEER.scope(peer, work).await,
+/// Notes that a caller was identified on the connection whose request is being answered: others give way before it.
+pub(crate) fn set_known() {
+    let _ = CONNECTION.try_with(|connection| connection.0.set_known()); // there is none in tests of single functions
+}
+
+/// Runs work that a request hands to a task of its own as work of its connection.
+pub(crate) async fn within<T>(connection: Option<Connection>, work: impl Future<Output = T>) -> T {
+    match connection {
+        Some(connection) => CONNECTION.scope(connection, work).await,
         None => work.await,
     }
 }
@@ -63,39 +109,46 @@ impl<S> Answering for S where
 pub(crate) async fn serve(
     listener: TcpListener,
     service: impl Answering,
-    connections_max: usize,
+    bounds: &ListenerBounds,
+    metrics: &Metrics,
     shutdown: impl Future<Output = ()>,
     ending: &CancellationToken,
 ) {
     let connections = TaskTracker::new();
-    let room = Arc::new(Semaphore::new(
-        connections_max.clamp(1, Semaphore::MAX_PERMITS),
-    ));
+    let seats = Seats::new(bounds.connections_max, bounds.address_connections_max);
+    let mut losses = LossLog::new(bounds.listener, metrics);
+    let first_head_max = bounds.first_head_max;
     let mut shutdown = pin!(shutdown);
     loop {
-        // Without room the next client waits in the system's queue.
         let accepted = async {
-            let permit = room.clone().acquire_owned().await;
-            (listener.accept().await, permit)
+            let (stream, peer) = listener.accept().await?;
+            Ok::<_, std::io::Error>((stream, seats.take(peer).await))
         };
-        let (accepted, permit) = tokio::select! {
+        let accepted = tokio::select! {
             biased;
             () = &mut shutdown => break,
             accepted = accepted => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => {
-                let connection =
-                    PEER.scope(peer, connection(stream, service.clone(), ending.clone()));
+            Ok((stream, (taking, closed))) => {
+                losses.note(
+                    LossReason::GaveWay,
+                    closed,
+                    "connections were closed to make room",
+                );
+                let (service, ending) = (service.clone(), ending.clone());
                 connections.spawn(async move {
-                    connection.await;
-                    drop(permit);
+                    let seat = taking.seat.clone();
+                    let served = connection(stream, service, seat.clone(), first_head_max, ending);
+                    within(Some(Connection(seat)), served).await;
+                    drop(taking);
                 });
             }
             Err(error) => {
                 // There are no file handles left, or the connection was gone already.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                let why = format!("connections could not be accepted: {error}");
+                losses.note(LossReason::NotAccepted, 1, &why);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
@@ -113,20 +166,70 @@ pub(crate) async fn serve(
     }
 }
 
-async fn connection(stream: TcpStream, service: impl Answering, ending: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    service: impl Answering,
+    seat: Arc<Seat>,
+    first_head_max: Duration,
+    ending: CancellationToken,
+) {
     // An answer is not held back to be sent with a next one.
     let _ = stream.set_nodelay(true);
     // The kernel's own clock: nothing is asked of it for a request.
     #[cfg(target_os = "linux")]
     let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNREAD_MAX.as_millis() as u32);
     let connection = http1::Builder::new()
-        .timer(HeadTimer::new(HEAD_MAX))
-        .header_read_timeout(HEAD_MAX)
+        .timer(HeadTimer::new(seat.clone(), first_head_max))
+        .header_read_timeout(IDLE_MAX)
+        .max_buf_size(HEAD_MAX_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     tokio::select! {
+        biased;
         _ = connection.as_mut() => return,
+        () = seat.left() => return,
         () = ending.cancelled() => connection.as_mut().graceful_shutdown(),
     }
-    let _ = connection.await;
+    tokio::select! {
+        _ = connection => {}
+        () = seat.left() => {}
+    }
+}
+
+/// Connections that a listener lost: all of them are counted, and one line a second is logged.
+struct LossLog<'m> {
+    listener: &'static str,
+    metrics: &'m Metrics,
+    unlogged: usize,
+    logged: Option<Instant>,
+}
+
+impl<'m> LossLog<'m> {
+    fn new(listener: &'static str, metrics: &'m Metrics) -> Self {
+        Self {
+            listener,
+            metrics,
+            unlogged: 0,
+            logged: None,
+        }
+    }
+
+    fn note(&mut self, lost: LossReason, count: usize, why: &str) {
+        if count == 0 {
+            return;
+        }
+        self.metrics.connections_lost(self.listener, lost, count);
+        self.unlogged += count;
+        if self
+            .logged
+            .is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL)
+        {
+            tracing::warn!(
+                listener = self.listener,
+                connections = self.unlogged,
+                "{why}"
+            );
+            (self.unlogged, self.logged) = (0, Some(Instant::now()));
+        }
+    }
 }

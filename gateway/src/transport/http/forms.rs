@@ -15,7 +15,7 @@ use super::{
     plain::{self, not_allowed, refusal},
     rest,
 };
-use crate::{catalogue::Endpoint, identity::Caller, transport::front_door::Admitted};
+use crate::{catalogue::Endpoint, identity::Caller, transport::front_door::AdmittedCaller};
 
 pub(super) async fn index(
     State(server): State<Arc<Server>>,
@@ -47,7 +47,7 @@ pub(super) async fn tool(
     request: Request,
 ) -> Response {
     let name = contract.clone();
-    let enter = async |admitted: Admitted<'_>, head: &Parts, body| match head.method {
+    let enter = async |admitted: AdmittedCaller<'_>, head: &Parts, body| match head.method {
         Method::POST => rest::call(&server, admitted, contract, tool, head, body).await,
         Method::GET | Method::HEAD => {
             if let Err(error) = admitted.within_rate(head.uri.path()) {

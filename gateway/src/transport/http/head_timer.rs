@@ -11,23 +11,31 @@ use std::{
 
 use hyper::rt::{Sleep, Timer};
 
+use super::connections::seats::Seat;
+
 type Clock = Arc<Mutex<Pin<Box<tokio::time::Sleep>>>>;
 
-/// The timer of one connection, whose waits follow one another and end no earlier than the one before.
+/// The timer of one connection, whose waits follow one another. It knows when the connection waits for a head.
 pub(super) struct HeadTimer {
+    seat: Arc<Seat>,
     clock: Clock,
+    /// The end of the first wait, until that has begun.
+    first: Mutex<Option<Instant>>,
 }
 
 struct Until {
     deadline: Instant,
     clock: Clock,
+    seat: Arc<Seat>,
 }
 
 impl HeadTimer {
-    /// Creates a timer. The first wait lasts no shorter than `first`.
-    pub(super) fn new(first: Duration) -> Self {
+    /// Creates a timer. The first wait lasts no longer than `first`, and no later one is shorter.
+    pub(super) fn new(seat: Arc<Seat>, first: Duration) -> Self {
         Self {
+            seat,
             clock: Arc::new(Mutex::new(Box::pin(tokio::time::sleep(first)))),
+            first: Mutex::new(Some(Instant::now() + first)),
         }
     }
 }
@@ -38,10 +46,23 @@ impl Timer for HeadTimer {
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
+        let first = self
+            .first
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        self.seat.set_waiting(true);
         Box::pin(Until {
-            deadline,
+            deadline: first.map_or(deadline, |first| first.min(deadline)),
             clock: self.clock.clone(),
+            seat: self.seat.clone(),
         })
+    }
+}
+
+impl Drop for Until {
+    fn drop(&mut self) {
+        self.seat.set_waiting(false);
     }
 }
 
@@ -66,16 +87,17 @@ impl Sleep for Until {}
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::connections::seats::Seats, *};
 
-    /// Each wait lasts as long as it was asked for, whatever was waited for before.
+    /// The first wait is the short one; each later one lasts as long as it was asked for.
     #[tokio::test]
     async fn one_clock_serves_one_wait_after_another() {
         let short = Duration::from_millis(20);
-        let timer = HeadTimer::new(short);
-        let mut answered = timer.sleep(short);
+        let (taking, _) = Seats::new(1, 1).take(([127, 0, 0, 1], 1).into()).await;
+        let timer = HeadTimer::new(taking.seat.clone(), short);
+        let mut answered = timer.sleep(short * 100);
         assert!(futures::poll!(answered.as_mut()).is_pending());
-        drop(answered);
+        answered.await;
         for wait in [short * 3, short] {
             let began = Instant::now();
             timer.sleep(wait).await;

@@ -20,8 +20,9 @@ use crate::{
         names_modern,
         sessions::{Session, SessionId},
     },
+    limits::RateCharge,
     methods::{self, Answer, Call, CallChannel, Changes, Client, Endpoint, Reply, RequestScope},
-    transport::front_door::Admitted,
+    transport::front_door::AdmittedCaller,
     wire::{self, GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
 };
 
@@ -141,12 +142,17 @@ pub(super) async fn batch(
             &RpcError::invalid_request("`initialize` must not be part of a batch"),
         );
     }
-    let mut batch = Batch::default();
+    let (mut batch, mut charge) = (Batch::default(), scope.charge);
     for message in messages {
         match message {
             Ok(Message::Request { id, method, params }) => {
+                // What was taken at the head is for the first request.
+                let scope = RequestScope {
+                    charge: std::mem::replace(&mut charge, RateCharge::Due),
+                    ..scope.clone()
+                };
                 in_batch(
-                    &mut batch, server, &scope, headers, &context, id, &method, params,
+                    &mut batch, server, scope, headers, &context, id, &method, params,
                 );
             }
             Ok(Message::Notification { method, params }) => context.notice(server, &method, params),
@@ -170,7 +176,7 @@ pub(super) async fn batch(
 /// Returns the stream of a session's notifications. Without a session there is nothing to stream, which clients expect.
 pub(super) fn get(
     server: &Arc<Server>,
-    admitted: Admitted<'_>,
+    admitted: AdmittedCaller<'_>,
     endpoint: &Endpoint,
     headers: &HeaderMap,
 ) -> Response {
@@ -355,7 +361,7 @@ fn initialize(
 fn in_batch(
     batch: &mut Batch,
     server: &Arc<Server>,
-    scope: &RequestScope,
+    scope: RequestScope,
     headers: &HeaderMap,
     context: &LegacyContext,
     id: Id<'_>,
@@ -368,11 +374,11 @@ fn in_batch(
         .and_then(|params| {
             let request =
                 legacy::admit(id.clone(), method, params, context.version, Some(headers))?;
-            methods::answer(scope, &server.subscriptions, request)
+            methods::answer(&scope, &server.subscriptions, request)
         });
     match answered {
         Ok(Reply::Call(call)) => {
-            let running = start(server, scope.clone(), context, call.into_owned(), None);
+            let running = start(server, scope, context, call.into_owned(), None);
             batch.later(
                 running
                     .map(|answer| answer.map(|answer| answer.body))

@@ -13,7 +13,7 @@ use super::{Server, reply};
 use crate::{
     identity::Refused,
     methods::{Endpoint, RequestScope},
-    transport::front_door::{Admitted, Surface},
+    transport::front_door::{AdmittedCaller, DoorSurface},
     wire::RpcError,
 };
 
@@ -46,17 +46,20 @@ pub(super) async fn view(
 async fn answer(server: &Server, endpoint: Endpoint, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
-    let enter = async |admitted: Admitted<'_>, _| match admitted.within_rate(path) {
+    let enter = async |admitted: AdmittedCaller<'_>, _| match admitted.within_rate(path) {
         Ok(()) => page(&admitted.into_scope(endpoint)),
         Err(error) => reply::refusal(&error),
     };
-    server.door.answer(&Words(path), &head, body, enter).await
+    server
+        .door
+        .answer(&LlmsPage(path), &head, body, enter)
+        .await
 }
 
 /// A page in words at the door, by its path.
-struct Words<'p>(&'p str);
+struct LlmsPage<'p>(&'p str);
 
-impl Surface for Words<'_> {
+impl DoorSurface for LlmsPage<'_> {
     fn place(&self) -> String {
         self.0.to_owned()
     }

@@ -13,14 +13,15 @@ use super::{
 };
 use crate::{
     codes::Code,
-    config::{Config, Http},
+    config::Http,
+    gateway::Gateway,
     identity::{Caller, Refused},
-    transport::front_door::{Admitted, Surface},
+    transport::front_door::{AdmittedCaller, DoorSurface},
     wire::RpcError,
 };
 
 /// A part of the listener that speaks plain HTTP.
-pub(super) struct Plain {
+pub(super) struct PlainSurface {
     /// The first segment of its paths.
     segment: &'static str,
     is_open: fn(&Http) -> bool,
@@ -29,7 +30,7 @@ pub(super) struct Plain {
     asks_people: bool,
 }
 
-pub(super) const REST: Plain = Plain {
+pub(super) const REST: PlainSurface = PlainSurface {
     segment: "rest",
     is_open: |http| http.rest,
     closed: "Tools are not served by plain HTTP: [http] rest is false.",
@@ -37,12 +38,12 @@ pub(super) const REST: Plain = Plain {
 };
 
 /// The page that describes them, which people open.
-pub(super) const REFERENCE: Plain = Plain {
+pub(super) const REFERENCE: PlainSurface = PlainSurface {
     asks_people: true,
     ..REST
 };
 
-pub(super) const FORMS: Plain = Plain {
+pub(super) const FORMS: PlainSurface = PlainSurface {
     segment: "forms",
     is_open: |http| http.forms,
     closed: "Tools are not served as forms: [http] forms is false.",
@@ -51,11 +52,11 @@ pub(super) const FORMS: Plain = Plain {
 
 /// One contract in such a part, at the door.
 struct PlainContract<'p> {
-    plain: &'p Plain,
+    plain: &'p PlainSurface,
     place: String,
 }
 
-impl Plain {
+impl PlainSurface {
     /// Returns this part of a contract.
     fn of(&self, contract: &str) -> PlainContract<'_> {
         PlainContract {
@@ -70,10 +71,10 @@ impl Plain {
         server: &Server,
         contract: &str,
         request: Request,
-        enter: impl AsyncFnOnce(Admitted<'_>, &Parts, Body) -> Response,
+        enter: impl AsyncFnOnce(AdmittedCaller<'_>, &Parts, Body) -> Response,
     ) -> Response {
         let (head, body) = request.into_parts();
-        let enter = async |admitted: Admitted<'_>, body| enter(admitted, &head, body).await;
+        let enter = async |admitted: AdmittedCaller<'_>, body| enter(admitted, &head, body).await;
         let surface = self.of(contract);
         server.door.answer(&surface, &head, body, enter).await
     }
@@ -87,7 +88,7 @@ impl Plain {
         request: Request,
         show: impl FnOnce(&Caller) -> Option<Response>,
     ) -> Response {
-        let enter = async |admitted: Admitted<'_>, head: &Parts, _| {
+        let enter = async |admitted: AdmittedCaller<'_>, head: &Parts, _| {
             if !is_read(&head.method) {
                 return not_allowed("GET, HEAD, OPTIONS");
             }
@@ -104,13 +105,13 @@ impl Plain {
     }
 }
 
-impl Surface for PlainContract<'_> {
+impl DoorSurface for PlainContract<'_> {
     fn place(&self) -> String {
         self.place.clone()
     }
 
-    fn closed(&self, config: &Config) -> Option<Response> {
-        (!(self.plain.is_open)(&config.http))
+    fn closed(&self, gateway: &Gateway) -> Option<Response> {
+        (!(self.plain.is_open)(&gateway.config().http))
             .then(|| problem(404, "not_served", self.plain.closed.to_owned()).into_response())
     }
 

@@ -29,8 +29,9 @@ use crate::{
     codes::Code,
     gateway::Gateway,
     identity::Caller,
+    limits::RateCharge,
     methods::{self, CallChannel, CallMessages},
-    transport::front_door::Admitted,
+    transport::front_door::{AdmittedCaller, closing},
     wire::RpcError,
 };
 
@@ -42,6 +43,7 @@ const ASKS: &str = "The tool asks its caller before it goes on, which plain HTTP
 struct Call {
     gateway: Arc<Gateway>,
     caller: Caller,
+    charge: RateCharge,
     endpoint: Endpoint,
     tool: String,
     /// JSON.
@@ -63,7 +65,7 @@ pub(super) async fn tool(
     request: Request,
 ) -> Response {
     let (server, name) = (&server, contract.clone());
-    let enter = async |admitted: Admitted<'_>, head: &Parts, body| {
+    let enter = async |admitted: AdmittedCaller<'_>, head: &Parts, body| {
         call(server, admitted, contract, tool, head, body).await
     };
     plain::REST.answer(server, &name, request, enter).await
@@ -72,7 +74,7 @@ pub(super) async fn tool(
 /// Answers one call, for whoever may come in.
 pub(super) async fn call(
     server: &Server,
-    admitted: Admitted<'_>,
+    admitted: AdmittedCaller<'_>,
     contract: String,
     tool: String,
     head: &Parts,
@@ -93,9 +95,11 @@ pub(super) async fn call(
         .get("traceparent")
         .and_then(|value| methods::traceparent(value.to_str().ok()?));
     let trace = trace.map(ToOwned::to_owned);
+    let (caller, charge) = admitted.into_caller();
     let call = Call {
         gateway: server.gateway.clone(),
-        caller: admitted.into_caller(),
+        caller,
+        charge,
         endpoint,
         tool,
         arguments,
@@ -187,7 +191,7 @@ fn described(
 
 /// Returns the arguments as JSON. A tool that is unknown is left to the call, which records that somebody asked for it.
 async fn arguments(
-    admitted: &Admitted<'_>,
+    admitted: &AdmittedCaller<'_>,
     tool: Option<&Arc<CatalogueTool>>,
     head: &Parts,
     body: Body,
@@ -216,7 +220,7 @@ async fn arguments(
                 return Ok("{}".to_owned());
             }
             let bytes = admitted.read(&head.headers, body).await;
-            let bytes = bytes.map_err(|error| refusal(&error))?;
+            let bytes = bytes.map_err(|error| closing(refusal(&error)))?;
             match serde_json::from_slice::<&RawValue>(&bytes) {
                 Ok(raw) if raw.get().starts_with('{') => Ok(raw.get().to_owned()),
                 Ok(_) => Err(refusal(&RpcError::refused(
@@ -293,6 +297,7 @@ impl Call {
             arguments: Some(&self.arguments),
             events: channel.map(|channel| channel as _),
             trace: self.trace.as_deref(),
+            charge: self.charge,
             ..CallRequest::new(&snapshot, &self.endpoint, &self.tool, "rest", cancel)
         };
         match call_tool(&self.gateway, &self.caller, &request)

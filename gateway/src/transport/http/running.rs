@@ -5,7 +5,7 @@ use std::future::Future;
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::connections;
+use super::connections::{self, Connection};
 
 /// Starts work in a task of its own, and returns its end; `None` if it panicked. `cancel` is cancelled if the end is dropped
 /// before it came: nobody waits for it any more.
@@ -15,7 +15,7 @@ pub(super) fn started<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> BoxFuture<'static, Option<T>> {
     let gone = cancel.drop_guard();
-    let task = tasks.spawn(connections::with_peer(work, connections::peer()));
+    let task = tasks.spawn(connections::within(Connection::current(), work));
     let end = async move {
         let ended = task.await;
         gone.disarm();

@@ -15,7 +15,7 @@ fn access(
         public_url: public_url.map(str::to_owned),
         ..Default::default()
     };
-    Access::new(&Rules::http(&http), listen.parse()?)
+    Access::new(&AccessRules::http(&http), listen.parse()?)
 }
 
 #[track_caller]

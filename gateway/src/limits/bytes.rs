@@ -1,0 +1,296 @@
+//! Bounds the bytes that clients make the gateway hold: bodies that are being read, and answers that are not taken yet. There is a
+//! bound on all of them and a smaller one on those of each agent.
+//!
+//! A body that would go over a bound is refused. An answer that goes over it is kept, since its call is over and may have
+//! changed something: the oldest untaken answer gives way instead, of the agent itself, or of the one that has the most.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use ahash::RandomState;
+use bytes::Bytes;
+
+use super::Agent;
+
+/// The bytes of a body or of a piece of an answer up to which it is not counted. So much of each connection is small beside
+/// what the connection itself takes.
+pub const UNCOUNTED_MAX_BYTES: usize = 64 << 10;
+
+/// The bytes that are held now, and their bounds.
+#[derive(Default)]
+pub struct ByteBudget(Mutex<HeldTotals>);
+
+#[derive(Default)]
+struct HeldTotals {
+    bytes_max: usize,
+    agent_bytes_max: usize,
+    bytes: usize,
+    answers: u64,
+    agents: HashMap<BytesHolder, AgentBytes, RandomState>,
+}
+
+/// Whose bytes they are. `None`: of callers without a key, who have no share of their own.
+pub type BytesHolder = Option<Agent>;
+
+/// The bytes of one agent.
+#[derive(Default)]
+struct AgentBytes {
+    bytes: usize,
+    /// The answers that are not taken, from the oldest.
+    untaken: VecDeque<UntakenAnswer>,
+}
+
+struct UntakenAnswer {
+    number: u64,
+    bytes: usize,
+    give_way: Box<dyn Fn() + Send>,
+}
+
+/// Bytes that are counted until this is dropped.
+pub struct HeldBytes {
+    budget: Arc<ByteBudget>,
+    holder: BytesHolder,
+    bytes: usize,
+    /// The number of an answer.
+    answer: Option<u64>,
+}
+
+/// The bound that a body would go over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetFull {
+    /// The agent has its share.
+    Agent,
+    /// All agents together have all there is.
+    All,
+}
+
+impl ByteBudget {
+    pub fn new(bytes_max: usize, agent_bytes_max: usize) -> Self {
+        let budget = Self::default();
+        budget.set_most(bytes_max, agent_bytes_max);
+        budget
+    }
+
+    /// Sets the bounds for what comes next.
+    pub fn set_most(&self, bytes_max: usize, agent_bytes_max: usize) {
+        let mut held = self.held();
+        (held.bytes_max, held.agent_bytes_max) = (bytes_max, agent_bytes_max);
+    }
+
+    /// Returns the bytes that are held now.
+    pub fn bytes(&self) -> usize {
+        self.held().bytes
+    }
+
+    /// Returns a count of nothing yet, for a body that is about to be read.
+    pub fn begin(self: &Arc<Self>, holder: BytesHolder) -> HeldBytes {
+        HeldBytes {
+            budget: self.clone(),
+            holder,
+            bytes: 0,
+            answer: None,
+        }
+    }
+
+    /// Counts an answer, or a piece of one, until it is taken. `give_way` closes its connection.
+    pub fn hold_answer(
+        self: &Arc<Self>,
+        holder: BytesHolder,
+        bytes: usize,
+        give_way: impl Fn() + Send + 'static,
+    ) -> HeldBytes {
+        let mut held = self.held();
+        held.answers += 1;
+        let number = held.answers;
+        held.make_room(&holder, bytes);
+        held.bytes += bytes;
+        let agent = held.agents.entry(holder.clone()).or_default();
+        agent.bytes += bytes;
+        agent.untaken.push_back(UntakenAnswer {
+            number,
+            bytes,
+            give_way: Box::new(give_way),
+        });
+        drop(held);
+        HeldBytes {
+            budget: self.clone(),
+            holder,
+            bytes,
+            answer: Some(number),
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, HeldTotals> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HeldTotals {
+    /// Closes the connections of the oldest untaken answers until there is room for an answer of so many bytes. They count
+    /// no longer, though their memory is given back a moment later.
+    fn make_room(&mut self, holder: &BytesHolder, bytes: usize) {
+        while holder.is_some() && self.bytes_of(holder) + bytes > self.agent_bytes_max {
+            if !self.close_oldest(holder) {
+                break;
+            }
+        }
+        while self.bytes + bytes > self.bytes_max {
+            let untaken = self
+                .agents
+                .iter()
+                .filter(|(_, agent)| !agent.untaken.is_empty());
+            let most = untaken.max_by_key(|(_, agent)| agent.bytes);
+            let Some(holder) = most.map(|(holder, _)| holder.clone()) else {
+                break;
+            };
+            self.close_oldest(&holder);
+        }
+    }
+
+    /// Closes the connection of the holder's oldest untaken answer. Returns `false` if there is none.
+    fn close_oldest(&mut self, holder: &BytesHolder) -> bool {
+        let agent = self.agents.get_mut(holder);
+        let Some(oldest) = agent.and_then(|agent| agent.untaken.pop_front()) else {
+            return false;
+        };
+        (oldest.give_way)();
+        self.subtract(holder, oldest.bytes);
+        true
+    }
+
+    fn bytes_of(&self, holder: &BytesHolder) -> usize {
+        self.agents.get(holder).map_or(0, |agent| agent.bytes)
+    }
+
+    fn subtract(&mut self, holder: &BytesHolder, bytes: usize) {
+        self.bytes -= bytes;
+        if let Some(agent) = self.agents.get_mut(holder) {
+            agent.bytes -= bytes;
+            if agent.bytes == 0 {
+                self.agents.remove(holder);
+            }
+        }
+    }
+}
+
+/// Bytes with their count, which ends with the last use of them.
+struct OwnedBytes {
+    bytes: Bytes,
+    _held: HeldBytes,
+}
+
+impl AsRef<[u8]> for OwnedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl HeldBytes {
+    /// Returns how many are counted.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the bytes that are counted: the count ends when they are dropped.
+    pub fn keep(self, bytes: Bytes) -> Bytes {
+        if self.bytes == 0 {
+            return bytes;
+        }
+        Bytes::from_owner(OwnedBytes { bytes, _held: self })
+    }
+
+    /// Counts as many bytes more.
+    pub fn grow(&mut self, bytes: usize) -> Result<(), BudgetFull> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let mut held = self.budget.held();
+        if held.bytes + bytes > held.bytes_max {
+            return Err(BudgetFull::All);
+        }
+        if self.holder.is_some() && held.bytes_of(&self.holder) + bytes > held.agent_bytes_max {
+            return Err(BudgetFull::Agent);
+        }
+        held.bytes += bytes;
+        held.agents.entry(self.holder.clone()).or_default().bytes += bytes;
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
+        let mut held = self.budget.held();
+        let Some(number) = self.answer else {
+            return held.subtract(&self.holder, self.bytes);
+        };
+        let Some(agent) = held.agents.get_mut(&self.holder) else {
+            return;
+        };
+        let untaken = agent.untaken.len();
+        agent.untaken.retain(|answer| answer.number != number);
+        // One that gave way is not counted any more.
+        if agent.untaken.len() < untaken {
+            held.subtract(&self.holder, self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn agent(name: &str) -> BytesHolder {
+        Some(("t".into(), name.into()))
+    }
+
+    #[test]
+    fn bodies_are_refused_over_a_bound_and_counted_until_they_are_dropped() {
+        let budget = Arc::new(ByteBudget::new(100, 60));
+        let (mut first, mut second) = (budget.begin(agent("a")), budget.begin(agent("a")));
+        assert_eq!(first.grow(40), Ok(()));
+        assert_eq!(first.grow(20), Ok(()));
+        assert_eq!(second.grow(1), Err(BudgetFull::Agent));
+        let mut other = budget.begin(agent("b"));
+        assert_eq!(other.grow(40), Ok(()));
+        assert_eq!(budget.begin(agent("c")).grow(1), Err(BudgetFull::All));
+        assert_eq!(budget.bytes(), 100);
+        drop((first, second, other));
+        assert_eq!(budget.bytes(), 0);
+        assert!(budget.held().agents.is_empty());
+    }
+
+    #[test]
+    fn the_oldest_answer_gives_way_of_the_agent_itself_and_then_of_who_has_the_most() {
+        let budget = Arc::new(ByteBudget::new(100, 60));
+        let closed = Arc::new(AtomicUsize::new(0));
+        let hold = |name, bytes, number| {
+            let closed = closed.clone();
+            let close = move || {
+                closed.fetch_add(number, Ordering::Relaxed);
+            };
+            budget.hold_answer(agent(name), bytes, close)
+        };
+        let all = || closed.load(Ordering::Relaxed);
+        let first = hold("a", 30, 1);
+        let second = hold("a", 30, 10);
+        assert_eq!(all(), 0);
+        let third = hold("a", 20, 100);
+        assert_eq!(all(), 1, "the oldest of its own");
+        drop(first);
+        let other = hold("b", 55, 1000);
+        assert_eq!(all(), 11, "the oldest of the agent that has the most");
+        let large = hold("c", 90, 10_000);
+        assert_eq!(all(), 1111, "all older ones");
+        drop((second, third, other, large));
+        assert_eq!(budget.bytes(), 0);
+        assert!(budget.held().agents.is_empty());
+    }
+}

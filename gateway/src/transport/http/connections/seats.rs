@@ -1,0 +1,294 @@
+//! The places of a listener's connections: how many there may be, and which one gives way to a new one.
+//!
+//! A connection is known once a caller was identified on it. Those that are not known give way first, the oldest of the
+//! address that has the most of them; then known ones that wait for their next request. One that is at work for a known
+//! caller never does.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use ahash::RandomState;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// The time after which a full listener looks again for a connection that gives way.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// The time that a new connection has to send its first request before it gives way in a full listener.
+const FIRST_MOMENT: Duration = Duration::from_millis(250);
+
+/// One connection.
+pub(in crate::transport::http) struct Seat {
+    pub(in crate::transport::http) peer: SocketAddr,
+    number: u64,
+    opened: Instant,
+    is_known: AtomicBool,
+    is_waiting: AtomicBool,
+    leave: CancellationToken,
+}
+
+pub(in crate::transport::http) struct Seats {
+    connections_max: usize,
+    /// Those of one address that are not known.
+    address_connections_max: usize,
+    taken: Mutex<TakenSeats>,
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct TakenSeats {
+    last: u64,
+    all: BTreeMap<u64, Arc<Seat>>,
+    /// Those that were not known when they were looked at.
+    unknown: HashMap<IpAddr, BTreeMap<u64, Arc<Seat>>, RandomState>,
+}
+
+/// A place that is given back when it is dropped.
+pub(in crate::transport::http) struct SeatGuard {
+    seats: Arc<Seats>,
+    pub(in crate::transport::http) seat: Arc<Seat>,
+}
+
+impl Seat {
+    pub(in crate::transport::http) fn set_known(&self) {
+        if !self.is_known.load(Ordering::Relaxed) {
+            self.is_known.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that the head of a request is waited for, or has come.
+    pub(in crate::transport::http) fn set_waiting(&self, is_waiting: bool) {
+        self.is_waiting.store(is_waiting, Ordering::Relaxed);
+    }
+
+    /// Asks the connection to end, whatever it does.
+    pub(in crate::transport::http) fn close(&self) {
+        self.is_known.store(false, Ordering::Relaxed);
+        self.leave.cancel();
+    }
+
+    /// Returns when the connection has to end.
+    pub(in crate::transport::http) async fn left(&self) {
+        self.leave.cancelled().await;
+        // A request that came at the same moment is answered.
+        if !self.may_leave() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
+    }
+
+    fn may_leave(&self) -> bool {
+        self.is_waiting.load(Ordering::Relaxed) || !self.is_known()
+    }
+}
+
+impl Seats {
+    pub(in crate::transport::http) fn new(
+        connections_max: usize,
+        address_connections_max: usize,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            connections_max: connections_max.max(1),
+            address_connections_max: address_connections_max.max(1),
+            taken: Mutex::default(),
+            freed: Notify::new(),
+        })
+    }
+
+    /// Takes a place for a new connection, and returns how many had to give way. Where none may, the new one waits.
+    pub(in crate::transport::http) async fn take(
+        self: &Arc<Self>,
+        peer: SocketAddr,
+    ) -> (SeatGuard, usize) {
+        loop {
+            let freed = self.freed.notified();
+            if let Some(taken) = self.try_take(peer) {
+                return taken;
+            }
+            let _ = tokio::time::timeout(LOOK_AGAIN, freed).await; // either is a reason to look
+        }
+    }
+
+    fn try_take(self: &Arc<Self>, peer: SocketAddr) -> Option<(SeatGuard, usize)> {
+        let mut taken = self.taken();
+        let address = address(peer);
+        let mut gone = 0;
+        while taken.unknown_of(address) >= self.address_connections_max {
+            taken.close_oldest(address);
+            gone += 1;
+        }
+        if taken.all.len() >= self.connections_max {
+            let (address, seat) = taken.first_to_leave()?;
+            taken.close(address, &seat);
+            gone += 1;
+        }
+        taken.last += 1;
+        let seat = Arc::new(Seat {
+            peer,
+            number: taken.last,
+            opened: Instant::now(),
+            is_known: AtomicBool::new(false),
+            is_waiting: AtomicBool::new(true),
+            leave: CancellationToken::new(),
+        });
+        taken.all.insert(seat.number, seat.clone());
+        let unknown = taken.unknown.entry(address).or_default();
+        unknown.insert(seat.number, seat.clone());
+        drop(taken);
+        let seats = self.clone();
+        Some((SeatGuard { seats, seat }, gone))
+    }
+
+    fn taken(&self) -> MutexGuard<'_, TakenSeats> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TakenSeats {
+    /// Counts the connections of an address that are not known. Those that became known are known for good.
+    fn unknown_of(&mut self, address: IpAddr) -> usize {
+        let Some(unknown) = self.unknown.get_mut(&address) else {
+            return 0;
+        };
+        while unknown
+            .first_key_value()
+            .is_some_and(|(_, seat)| seat.is_known())
+        {
+            unknown.pop_first();
+        }
+        unknown.len()
+    }
+
+    fn close_oldest(&mut self, address: IpAddr) {
+        let unknown = self.unknown.get(&address);
+        let oldest = unknown.and_then(|unknown| unknown.values().next()).cloned();
+        if let Some(oldest) = oldest {
+            self.close(address, &oldest);
+        }
+    }
+
+    /// Returns the connection that makes room in a full listener, if one may leave now.
+    fn first_to_leave(&mut self) -> Option<(IpAddr, Arc<Seat>)> {
+        let addresses: Vec<IpAddr> = self.unknown.keys().copied().collect();
+        let most = addresses
+            .into_iter()
+            .max_by_key(|address| self.unknown_of(*address));
+        let oldest = most.and_then(|address| {
+            let oldest = self.unknown.get(&address)?.values().next()?;
+            Some((address, oldest.clone()))
+        });
+        match oldest {
+            Some((address, oldest)) => {
+                (oldest.opened.elapsed() >= FIRST_MOMENT).then_some((address, oldest))
+            }
+            None => {
+                let idle = self.all.values().find(|seat| seat.may_leave())?;
+                Some((address(idle.peer), idle.clone()))
+            }
+        }
+    }
+
+    fn close(&mut self, address: IpAddr, seat: &Seat) {
+        seat.leave.cancel();
+        self.remove(address, seat.number);
+    }
+
+    fn remove(&mut self, address: IpAddr, number: u64) {
+        self.all.remove(&number);
+        if let Some(unknown) = self.unknown.get_mut(&address) {
+            unknown.remove(&number);
+            if unknown.is_empty() {
+                self.unknown.remove(&address);
+            }
+        }
+    }
+}
+
+impl Drop for SeatGuard {
+    fn drop(&mut self) {
+        let address = address(self.seat.peer);
+        self.seats.taken().remove(address, self.seat.number);
+        self.seats.freed.notify_one();
+    }
+}
+
+/// Returns whom a connection is counted for: an IPv4 address, or the network of an IPv6 one, whose holder has all of it.
+fn address(peer: SocketAddr) -> IpAddr {
+    match peer.ip().to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(last: u8) -> SocketAddr {
+        ([10, 0, 0, last], 1).into()
+    }
+
+    async fn take(seats: &Arc<Seats>, last: u8) -> SeatGuard {
+        seats.take(peer(last)).await.0
+    }
+
+    fn has_left(taking: &SeatGuard) -> bool {
+        taking.seat.leave.is_cancelled()
+    }
+
+    #[tokio::test]
+    async fn the_oldest_unknown_connection_of_an_address_gives_way() {
+        let seats = Seats::new(100, 3);
+        let other = take(&seats, 2).await;
+        let all: Vec<_> = futures::future::join_all((0..5).map(|_| take(&seats, 1))).await;
+        let left: Vec<_> = all.iter().map(has_left).collect();
+        assert_eq!(left, [true, true, false, false, false]);
+        all[2].seat.set_known();
+        let more = take(&seats, 1).await;
+        assert!(!has_left(&all[2]) && !has_left(&all[3]) && !has_left(&other) && !has_left(&more));
+        drop(all);
+        drop((more, other));
+        let taken = seats.taken();
+        assert!(taken.all.is_empty() && taken.unknown.is_empty());
+    }
+
+    #[tokio::test]
+    async fn where_all_are_taken_an_unknown_one_gives_way_and_then_an_idle_one() {
+        let seats = Seats::new(4, 4);
+        let mut all = Vec::new();
+        for address in [1, 1, 2, 3] {
+            all.push(take(&seats, address).await);
+        }
+        all[3].seat.set_known();
+        all[3].seat.set_waiting(false);
+        // The new one waits for a moment: those that are there may be about to speak.
+        let fifth = take(&seats, 4).await;
+        assert!(has_left(&all[0]) && !has_left(&all[1]));
+        for known in [&all[1], &all[2], &fifth] {
+            known.seat.set_known();
+        }
+        all[1].seat.set_waiting(false);
+        let sixth = take(&seats, 5).await;
+        assert!(
+            !has_left(&all[1]) && has_left(&all[2]),
+            "it is idle, and the other is at work"
+        );
+        sixth.seat.set_known();
+        sixth.seat.set_waiting(false);
+        fifth.seat.set_waiting(false);
+        let waiting = tokio::time::timeout(LOOK_AGAIN * 3, take(&seats, 6)).await;
+        assert!(waiting.is_err(), "all are at work");
+        drop(sixth);
+        take(&seats, 6).await;
+    }
+}
