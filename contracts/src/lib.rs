@@ -15,6 +15,7 @@ pub mod client;
 pub mod code;
 pub mod compile;
 pub mod contract;
+mod cost;
 pub mod diff;
 pub mod draft;
 pub mod drift;

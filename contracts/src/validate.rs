@@ -4,13 +4,18 @@
 //! it can be repaired: the errors are applied as a mechanical client would, and what is still wrong is told as well.
 
 mod absent;
+mod bounded;
+mod budget;
+mod checker;
 mod clear;
 mod digits;
 mod example;
 mod failure;
+mod looking;
 mod repair;
 mod schema;
 mod text;
+mod union;
 mod violations;
 
 use std::{
@@ -23,12 +28,15 @@ use serde_json::{Map, Value, json};
 pub(crate) use self::digits::with_text_form;
 pub use self::violations::{Stated, Violation};
 use self::{
+    budget::StepBudget,
     example::{Examples, Exemplified},
     failure::Context,
     violations::ViolationCache,
 };
+pub(crate) use self::{checker::SchemaChecker, looking::looking_patterns};
 use crate::{
     contract::Tool,
+    cost::SchemaCost,
     json::{self, Fault, JsonError},
 };
 
@@ -36,12 +44,12 @@ use crate::{
 const ERRORS_MAX: usize = 32;
 /// Largest schema that is compiled, in bytes of its text.
 const SCHEMA_BYTES_MAX: usize = 2 << 20;
-/// Steps back of one pattern that looks around; a text that takes more does not match.
-const BACKTRACKS_MAX: usize = 100_000;
+/// Bytes that the compiled form of one pattern may take, and those that it may take for its states.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// Checks arguments against one input schema. Built once per snapshot.
 pub struct ArgumentValidator {
-    validator: jsonschema::Validator,
+    checker: SchemaChecker,
     /// The schema, in a box since examples are found by the address of a part of it.
     schema: Box<Value>,
     examples: Examples,
@@ -150,6 +158,10 @@ pub const REASONS: &[(&str, &str)] = &[
     ),
     ("too_deep", "the arguments are nested deeper than 64 levels"),
     (
+        "too_costly",
+        "checking the arguments takes more steps than one call may have: send fewer items, or nest them less deeply",
+    ),
+    (
         "bad_cursor",
         "the cursor is not one of this tool's, or too old: start again without it",
     ),
@@ -159,13 +171,13 @@ impl ArgumentValidator {
     /// Compiles a schema, which may be any JSON Schema 2020-12. Formats are asserted, regexes run in linear time, and
     /// nothing is fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        Ok(Self::with(validator(schema)?, schema))
+        Ok(Self::with(SchemaChecker::new(schema, Judge::Own)?, schema))
     }
 
-    fn with(validator: jsonschema::Validator, schema: &Value) -> Self {
+    fn with(checker: SchemaChecker, schema: &Value) -> Self {
         let schema = Box::new(schema.clone());
         Self {
-            validator,
+            checker,
             schema,
             examples: Examples::default(),
             known: ViolationCache::default(),
@@ -185,33 +197,38 @@ impl ArgumentValidator {
             .collection()
             .is_some_and(|target| target.binding.operation.is_some());
         let schema = &tool.checked_input().value();
-        let validator = if tool.is_foreign() {
-            foreign_validator(schema)
-        } else {
-            validator(schema)
+        let judge = match tool.is_foreign() {
+            true => Judge::Foreign,
+            false => Judge::Own,
         };
         Ok(Self {
             clear,
             is_wide: is_operation || tool.is_foreign(),
             has_digits: is_operation && digits::are_in(schema),
-            ..Self::with(validator?, schema)
+            ..Self::with(SchemaChecker::new(schema, judge)?, schema)
         })
+    }
+
+    /// Returns `true` if these arguments may take long to check: not on a thread that others wait for.
+    pub fn is_heavy(&self, raw: &str) -> bool {
+        self.checker.is_heavy(raw)
     }
 
     /// Checks arguments. `raw` is the text of the `arguments` member; absent arguments are `{}`. An optional member
     /// that is null and may not be null counts as absent: it is neither refused nor part of what comes back.
     pub fn validate(&self, raw: &str) -> Result<Map<String, Value>, InvalidArguments> {
+        let _budget = StepBudget::start(self.checker.budget(raw));
         let read = match self.is_wide {
             true => json::read_wide(raw),
             false => json::read(raw),
         };
         match read {
             Ok(mut value @ Value::Object(_)) => {
-                let mut is_valid = self.validator.is_valid(&value)
-                    || absent::leave_out(&self.schema, &mut value)
-                        && self.validator.is_valid(&value);
+                let meets = |value: &Value| self.checker.is_valid_text(value, raw);
+                let mut is_valid =
+                    meets(&value) || absent::leave_out(&self.schema, &mut value) && meets(&value);
                 if is_valid && self.has_digits && digits::to_numbers(&self.schema, &mut value) {
-                    is_valid = self.validator.is_valid(&value);
+                    is_valid = meets(&value);
                 }
                 match (is_valid, value) {
                     (true, Value::Object(map)) => self.settled(map),
@@ -249,7 +266,7 @@ impl ArgumentValidator {
         {
             arguments.shift_remove(clear);
             let value = Value::Object(arguments);
-            return match (self.validator.is_valid(&value), value) {
+            return match (self.checker.is_valid(&value), value) {
                 (true, Value::Object(arguments)) => Ok(arguments),
                 (_, value) => Err(self.explain(Some(value), Vec::new())),
             };
@@ -266,6 +283,12 @@ impl ArgumentValidator {
     /// found.
     #[cold]
     fn explain(&self, value: Option<Value>, faults: Vec<JsonError>) -> InvalidArguments {
+        if budget::is_spent() {
+            let violation = Violation::at(String::new(), "too_costly");
+            return InvalidArguments {
+                errors: vec![violation.into()],
+            };
+        }
         let mut errors: Vec<ArgumentError> = faults
             .into_iter()
             .map(|fault| self.unreadable(fault))
@@ -282,7 +305,7 @@ impl ArgumentValidator {
                     known: &self.known,
                 };
                 repair::complete(
-                    &self.validator,
+                    &self.checker,
                     context,
                     Value::Object(arguments),
                     &mut errors,
@@ -349,7 +372,7 @@ impl ArgumentValidator {
     fn whole_example(&self) -> Option<Stated> {
         self.exemplified()
             .example(&self.schema)
-            .filter(|example| self.validator.is_valid(example))
+            .filter(|example| self.checker.is_valid(example))
     }
 }
 
@@ -437,18 +460,32 @@ fn push_member(json: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
     serde_json::to_writer(json, value).expect("a text has a JSON form");
 }
 
+/// Who has the last word on a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judge {
+    /// The gateway: formats are asserted, and every pattern runs in linear time.
+    Own,
+    /// An upstream server, which alone knows what it takes for an address or a date. Its patterns may look around; where
+    /// that takes too long, the server judges.
+    Foreign,
+}
+
 /// Compiles a schema. All schemas here are compiled like this: 2020-12, formats asserted, linear-time patterns, nothing
 /// fetched.
 pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
-    let patterns = jsonschema::PatternOptions::regex()
-        .size_limit(1 << 20)
-        .dfa_size_limit(1 << 20);
-    built(
-        schema,
-        jsonschema::options()
-            .should_validate_formats(true)
-            .with_pattern_options(patterns),
-    )
+    Ok(built(schema, Judge::Own)?.0)
+}
+
+/// Compiles a schema of an upstream server.
+pub(crate) fn foreign_validator(schema: &Value) -> Result<jsonschema::Validator, String> {
+    Ok(built(schema, Judge::Foreign)?.0)
+}
+
+/// Compiles a schema that is one pattern.
+fn linear(pattern: &str) -> Result<jsonschema::Validator, String> {
+    options_for(Judge::Own)
+        .build(&json!({ "pattern": pattern }))
+        .map_err(|error| error.masked().to_string())
 }
 
 /// Returns `true` for a pattern of JSON Schema's own dialect, which is that of JavaScript. Our engine also knows other things,
@@ -477,39 +514,42 @@ fn has_flags(pattern: &str) -> bool {
     false
 }
 
-/// Compiles a schema of an upstream server, which alone knows what it takes for an address or a date. Its patterns may
-/// look around, as those of JavaScript do, in bounded time.
-pub(crate) fn foreign_validator(schema: &Value) -> Result<jsonschema::Validator, String> {
-    let patterns = jsonschema::PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS_MAX);
-    let patterns = patterns.size_limit(1 << 20).dfa_size_limit(1 << 20);
-    built(
-        schema,
-        jsonschema::options()
-            .should_validate_formats(false)
-            .with_pattern_options(patterns),
-    )
+fn options_for(judge: Judge) -> jsonschema::ValidationOptions<'static> {
+    let patterns = jsonschema::PatternOptions::regex()
+        .size_limit(PATTERN_BYTES_MAX)
+        .dfa_size_limit(PATTERN_BYTES_MAX);
+    jsonschema::options()
+        .with_draft(jsonschema::Draft::Draft202012)
+        .should_validate_formats(judge == Judge::Own)
+        .with_pattern_options(patterns)
+        .with_keyword(looking::KEYWORD, looking::keyword)
+        .offline()
 }
 
-fn built(
-    schema: &Value,
-    options: jsonschema::ValidationOptions<'_>,
-) -> Result<jsonschema::Validator, String> {
-    schema::check(schema)?;
-    options
-        .with_draft(jsonschema::Draft::Draft202012)
-        .offline()
-        .build(schema)
-        .map_err(|error| {
-            let place = error.instance_path().to_string();
-            let message: String = error.masked().to_string().chars().take(300).collect();
-            match place.is_empty() {
-                true => message,
-                false => format!("{message} at {place}"),
-            }
-        })
+fn built(schema: &Value, judge: Judge) -> Result<(jsonschema::Validator, SchemaCost), String> {
+    let cost = schema::check(schema)?;
+    let options = options_for(judge);
+    let built = match judge == Judge::Foreign && !looking_patterns(schema).is_empty() {
+        true => {
+            let mut schema = schema.clone();
+            looking::replace(&mut schema);
+            options.build(&schema)
+        }
+        false => options.build(schema),
+    };
+    let validator = built.map_err(|error| {
+        let place = error.instance_path().to_string();
+        let message: String = error.masked().to_string().chars().take(300).collect();
+        match place.is_empty() {
+            true => message,
+            false => format!("{message} at {place}"),
+        }
+    })?;
+    Ok((validator, cost))
 }
 
 /// Returns a valid value, built from the schema alone; `None` if none can be made.
 pub fn example(schema: &Value) -> Option<Value> {
+    let _budget = StepBudget::start(checker::CALL_STEPS);
     example::build(schema, schema)
 }

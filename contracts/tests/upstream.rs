@@ -369,8 +369,8 @@ fn what_cannot_be_published_is_left_out_with_its_place_and_reason() {
     }
     let circle = json!({ "type": "object", "anyOf": [{ "$ref": "#/$defs/a" }], "$defs": { "a": { "anyOf": [{ "$ref": "#/$defs/a" }, {}] } } });
     let cases = cases.into_iter().chain([
-        (many, "too many alternatives"),
-        (circle, "too many alternatives"),
+        (many, "can take more steps than can be counted"),
+        (circle, "a reference leads back to itself"),
     ]);
     for (schema, expected) in cases {
         let problem = refused(&schema);

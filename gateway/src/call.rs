@@ -9,6 +9,7 @@ mod dispatch;
 pub mod error;
 mod foreign;
 mod headers;
+mod heavy;
 mod item;
 mod limits;
 mod lookup;
@@ -22,7 +23,7 @@ mod request;
 mod result;
 mod search;
 
-use std::panic::AssertUnwindSafe;
+use std::{panic::AssertUnwindSafe, time::Instant};
 
 use futures::FutureExt;
 
@@ -31,6 +32,7 @@ pub use self::complete::complete;
 pub use self::error::{CallError, ErrorForm, MissingCapability};
 pub(crate) use self::foreign::theirs;
 pub use self::headers::{ParamHeaders, decoded};
+use self::heavy::CheckTurn;
 pub use self::item::{ItemOutcome, ask_item, has_resource};
 pub use self::parked::abandon_questions;
 use self::record::CallRecord;
@@ -55,20 +57,26 @@ pub async fn call_tool(
 }
 
 /// Checks whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
-pub fn check(
+pub async fn check(
     gateway: &Gateway,
     caller: &Caller,
     tool: &CatalogueTool,
     arguments: &str,
 ) -> ToolResult {
-    match arguments::bind(
-        gateway.cursors(),
-        caller,
-        tool,
-        Some(arguments),
-        Asking::default(),
-        false,
-    ) {
+    let turn = CheckTurn::for_arguments(gateway, tool, Some(arguments), Instant::now()).await;
+    let bound = turn.and_then(|turn| {
+        turn.run(|| {
+            arguments::bind(
+                gateway.cursors(),
+                caller,
+                tool,
+                Some(arguments),
+                Asking::default(),
+                false,
+            )
+        })
+    });
+    match bound {
         Ok(_) => ToolResult::new(
             "The arguments are valid.".to_owned(),
             r#"{"valid":true}"#.to_owned(),
@@ -96,22 +104,27 @@ async fn stages(
         record.opened(),
     )?;
     let keep_profile = gateway.config().contracts.impact_days > 0;
-    let input = arguments::bind(
-        gateway.cursors(),
-        caller,
-        tool,
-        request.arguments,
-        request.asking,
-        keep_profile,
-    )?;
+    let turn = CheckTurn::for_arguments(gateway, tool, request.arguments, record.opened()).await?;
+    let input = turn.run(|| {
+        arguments::bind(
+            gateway.cursors(),
+            caller,
+            tool,
+            request.arguments,
+            request.asking,
+            keep_profile,
+        )
+    })?;
     if let Some(profile) = &input.profile {
         gateway.call_history().note(tool, &caller.agent, profile);
     }
     record.intent(&input)?; // a write is recorded before it runs
     let answer = dispatch::run(gateway, slot, caller, tool, &input, request, record).await;
-    match answer
-        .and_then(|answer| output::shape(gateway.cursors(), caller, tool, &input, request, answer))
-    {
+    let shaped = match answer {
+        Ok(answer) => output::shape(gateway, caller, tool, &input, request, answer, record).await,
+        Err(error) => Err(error),
+    };
+    match shaped {
         Err(error) => Err(Box::pin(output::explain(gateway, tool, error)).await), // the source may have changed
         shaped => shaped,
     }

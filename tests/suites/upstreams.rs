@@ -2,6 +2,7 @@
 
 mod added;
 mod complaints;
+mod costly;
 mod overlay;
 mod sandbox;
 mod sessions;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{depth, pattern};
 use crate::{
+    cost,
     json::{self, Fault, push_pointer},
     schema::inside::{Inside, inside},
 };
@@ -59,6 +60,7 @@ pub fn check(text: &str, bounds: &Bounds) -> Result<(), String> {
     visit(&value, &mut String::new(), &mut |schema, place| {
         judge(schema, place, &ids, bounds)
     })?;
+    cost::check(&value)?;
     compile(&value)
 }
 

@@ -6,29 +6,42 @@ use serde_json::Value;
 use super::OutputMismatch;
 use crate::{
     json::push_pointer,
-    validate::{foreign_validator, validator},
+    validate::{Judge, SchemaChecker},
 };
 
 /// Checks the results of one tool. Built once per snapshot.
-pub struct ResultChecker(jsonschema::Validator);
+pub struct ResultChecker(SchemaChecker);
 
 impl ResultChecker {
     /// Compiles a schema, which may be any JSON Schema 2020-12. Formats are asserted, regexes run in linear time, and
     /// nothing is fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        validator(schema).map(Self)
+        SchemaChecker::new(schema, Judge::Own).map(Self)
     }
 
     /// Compiles a schema for results of an upstream server, which judges formats by itself.
     pub fn foreign(schema: &Value) -> Result<Self, String> {
-        foreign_validator(schema).map(Self)
+        SchemaChecker::new(schema, Judge::Foreign).map(Self)
     }
 
-    /// Returns the first fault, without the value that has it.
-    pub fn check(&self, result: &Value) -> Result<(), OutputMismatch> {
-        self.0
-            .validate(result)
-            .map_err(|error| mismatch(nearest(&error)))
+    /// Returns `true` if this result may take long to check: not on a thread that others wait for.
+    pub fn is_heavy(&self, text: &str) -> bool {
+        self.0.is_heavy(text)
+    }
+
+    /// Returns the first fault, without the value that has it. The result is all of `text`, or a part of it.
+    pub fn check(&self, result: &Value, text: &str) -> Result<(), OutputMismatch> {
+        let describe = |error: &ValidationError<'_>| describe(nearest(error));
+        match self.0.first_fault(result, text, describe) {
+            None => Ok(()),
+            Some((path, reason)) => Err(OutputMismatch {
+                path,
+                record: None,
+                column: None,
+                reason,
+                source_changed: false,
+            }),
+        }
     }
 }
 
@@ -43,8 +56,8 @@ fn nearest<'e>(error: &'e ValidationError<'e>) -> &'e ValidationError<'e> {
     faults.rev().max_by_key(deep).unwrap_or(error)
 }
 
-/// Says of a fault whether a member is missing or wrong, and which.
-fn mismatch(fault: &ValidationError<'_>) -> OutputMismatch {
+/// Returns the place of a fault, and whether the member there is missing or wrong.
+fn describe(fault: &ValidationError<'_>) -> (String, String) {
     let mut path = fault.instance_path().to_string();
     let reason = match fault.kind() {
         Kind::Required { property } => {
@@ -63,13 +76,7 @@ fn mismatch(fault: &ValidationError<'_>) -> OutputMismatch {
             }
         }
     };
-    OutputMismatch {
-        path,
-        record: None,
-        column: None,
-        reason,
-        source_changed: false,
-    }
+    (path, reason)
 }
 
 #[cfg(test)]
@@ -101,9 +108,11 @@ mod tests {
             ),
             (json!([]), "value is not of type \"object\""),
         ] {
-            let found = checker.check(&result).expect_err("it does not fit");
+            let found = checker
+                .check(&result, &result.to_string())
+                .expect_err("it does not fit");
             assert_eq!(found.to_string(), told);
         }
-        assert_eq!(checker.check(&json!({ "code": "x" })), Ok(()));
+        assert_eq!(checker.check(&json!({ "code": "x" }), "{}"), Ok(()));
     }
 }

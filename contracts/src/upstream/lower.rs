@@ -84,6 +84,7 @@ impl Lowered {
 
 /// Makes the root a plain object. The error says why it cannot be one.
 pub(super) fn root(schema: &mut Value, lowered: &mut Lowered) -> Result<(), String> {
+    note_patterns(schema, lowered);
     if *schema == Value::Bool(true) {
         *schema = json!({});
     }
@@ -126,6 +127,15 @@ fn refer_from_root(members: &mut Map<String, Value>, whole: &Value) {
     members.extend(kept);
     if let Some(dialect) = members.shift_remove("$schema") {
         members.shift_insert(0, "$schema".to_owned(), dialect);
+    }
+}
+
+/// Notes patterns that no engine runs in linear time.
+fn note_patterns(schema: &Value, lowered: &mut Lowered) {
+    if !crate::validate::looking_patterns(schema).is_empty() {
+        lowered.tell(
+            "patterns that look around or refer back are held against texts of up to 4 KB and for a bounded number of steps; beyond that the server alone judges",
+        );
     }
 }
 

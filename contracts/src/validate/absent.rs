@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::schema;
+use super::{budget, schema};
 use crate::json;
 
 /// Schemas beside one another that are looked at.
@@ -85,6 +85,9 @@ fn push_arms<'s>(root: &'s Value, schema: &'s Value, arms: &mut Vec<&'s Value>) 
             else {
                 continue;
             };
+            if !budget::take(1) {
+                return;
+            }
             arms.push(arm);
             push_arms(root, arm, arms);
         }

@@ -11,13 +11,16 @@ use ahash::AHashMap;
 use serde_json::{Map, Number, Value};
 
 use super::{
-    Stated,
+    Judge, Stated, budget,
     schema::{parts, resolve},
 };
 use crate::json;
 
 const DEPTH_MAX: usize = 12;
 const ITEMS_MAX: u64 = 1_000;
+/// What it takes to make one value, and to compile one value of a schema.
+const VALUE_STEPS: u64 = 20;
+const COMPILE_STEPS: u64 = 50;
 
 /// The examples of one schema's parts. They depend on the schema alone and cost a compilation each, so that a refusal
 /// pays for those it is the first to need.
@@ -51,7 +54,10 @@ impl<'s> Exemplified<'s> {
             return known.clone();
         }
         let example = build(self.root, part).map(Stated::from);
-        built().insert(place, example.clone());
+        // What was not made for want of steps may be made in another call.
+        if !budget::is_spent() {
+            built().insert(place, example.clone());
+        }
         example
     }
 }
@@ -74,11 +80,24 @@ pub(super) fn satisfies(root: &Value, schema: &Value, value: &Value) -> bool {
         }
     }
     whole.insert("allOf".to_owned(), Value::Array(vec![schema.clone()]));
-    match super::validator(&Value::Object(whole)) {
+    if !budget::take(COMPILE_STEPS * values_in(whole.values())) {
+        return false;
+    }
+    // What the schema costs was measured with the whole.
+    match super::options_for(Judge::Own).build(&Value::Object(whole)) {
         Ok(validator) => validator.is_valid(value),
         // The part refers to something outside its definitions: the whole arguments are checked later.
         Err(_) => true,
     }
+}
+
+fn values_in<'v>(values: impl Iterator<Item = &'v Value>) -> u64 {
+    let within = |value: &'v Value| match value {
+        Value::Array(items) => values_in(items.iter()),
+        Value::Object(members) => values_in(members.values()),
+        _ => 0,
+    };
+    values.map(|value| 1 + within(value)).sum()
 }
 
 struct Maker<'s> {
@@ -111,7 +130,7 @@ impl<'s> Merged<'s> {
 impl<'s> Maker<'s> {
     /// Makes a value. `nth` asks for different values of the same schema, for lists without repetition.
     fn value(&self, schema: &'s Value, nth: usize, depth: usize) -> Option<Value> {
-        if depth > DEPTH_MAX {
+        if depth > DEPTH_MAX || !budget::take(VALUE_STEPS) {
             return None;
         }
         let schema = match schema {

@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ArgumentError, Stated, Violation,
+    checker::Failure,
     example::Exemplified,
-    schema,
+    schema, union,
     violations::{Rank, ViolationCache},
 };
 use crate::{
@@ -45,9 +46,10 @@ const CONSTRAINTS: &[&str] = &[
 ];
 
 impl<'s> Context<'s> {
-    pub(super) fn errors(self, failure: &ValidationError<'_>, found: &mut Vec<ArgumentError>) {
-        let mut path = failure.instance_path().as_str().to_owned();
-        match failure.kind() {
+    pub(super) fn errors(self, failure: &Failure<'_>, found: &mut Vec<ArgumentError>) {
+        let mut path = failure.error.instance_path().as_str().to_owned();
+        match failure.error.kind() {
+            _ if failure.is_union => self.union(failure, path, found),
             Kind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
                 push_pointer(&mut path, name);
@@ -107,7 +109,7 @@ impl<'s> Context<'s> {
                 });
                 let mut error = ArgumentError::from(violation);
                 if let Kind::Enum { options } = kind {
-                    error.suggestion = nearest_value(failure.instance(), options);
+                    error.suggestion = nearest_value(failure.error.instance(), options);
                 }
                 found.push(error);
             }
@@ -118,11 +120,11 @@ impl<'s> Context<'s> {
     /// place.
     fn once(
         self,
-        failure: &ValidationError<'_>,
+        failure: &Failure<'_>,
         path: String,
         make: impl FnOnce(String) -> Violation,
     ) -> Arc<Violation> {
-        let keyword = failure.schema_path().as_str();
+        let keyword = &*failure.keyword;
         if let Some(violation) = self.known.get(keyword, &path) {
             return violation;
         }
@@ -145,14 +147,14 @@ impl<'s> Context<'s> {
     /// right, such as the key of the record to change.
     fn too_few(
         self,
-        failure: &ValidationError<'_>,
+        failure: &Failure<'_>,
         path: String,
         least: u64,
         found: &mut Vec<ArgumentError>,
     ) {
         let owner = self.owner(failure);
         let constraint = Some(Stated::from(json!({ "minProperties": least })));
-        let present = failure.instance().as_object();
+        let present = failure.error.instance().as_object();
         let has = |name: &str| present.is_some_and(|present| present.contains_key(name));
         let properties = owner
             .and_then(|owner| owner.get("properties"))
@@ -193,8 +195,8 @@ impl<'s> Context<'s> {
     }
 
     /// Returns the schema object whose keyword failed.
-    fn owner(self, failure: &ValidationError<'_>) -> Option<&'s Value> {
-        let pointer = failure.schema_path().as_str();
+    fn owner(self, failure: &Failure<'_>) -> Option<&'s Value> {
+        let pointer = &*failure.keyword;
         let owner = pointer.rsplit_once('/').map_or("", |(owner, _)| owner);
         self.schema.root.pointer(owner)
     }
@@ -234,38 +236,23 @@ impl<'s> Context<'s> {
     /// Reports a value that fits no alternative as the one that it most likely was meant to be.
     fn alternatives(
         self,
-        failure: &ValidationError<'_>,
+        failure: &Failure<'_>,
         path: String,
         branches: &[Vec<ValidationError<'static>>],
         found: &mut Vec<ArgumentError>,
     ) {
         let owner = self.owner(failure);
         let is_type_error = |error: &ValidationError<'_>| {
-            matches!(error.kind(), Kind::Type { .. })
-                && error.instance_path() == failure.instance_path()
+            matches!(error.kind(), Kind::Type { .. }) && error.instance_path().as_str() == path
         };
         let fitting: Vec<&Vec<ValidationError<'static>>> = branches
             .iter()
             .filter(|branch| !branch.iter().any(is_type_error))
             .collect();
-        let at_root = path.is_empty();
+        let value = failure.error.instance();
         match fitting[..] {
             [] if !branches.is_empty() => {
-                let keyword = failure.kind().keyword();
-                let schemas = owner
-                    .and_then(|owner| owner.get(keyword))
-                    .and_then(Value::as_array);
-                let mut types: Vec<Value> = Vec::new();
-                for stated in schemas.into_iter().flatten() {
-                    let stated = schema::resolve(self.schema.root, stated)
-                        .and_then(|schema| schema.get("type"));
-                    match stated {
-                        Some(Value::Array(words)) => types.extend(words.iter().cloned()),
-                        Some(word) => types.push(word.clone()),
-                        None => {}
-                    }
-                }
-                types.dedup();
+                let types = self.types_of(owner, failure);
                 let mut violation = Violation::at(path, "wrong_type");
                 violation.constraint = match owner.filter(|owner| beside_null(owner).is_some()) {
                     Some(owner) => self.constraint(owner, CONSTRAINTS),
@@ -274,32 +261,90 @@ impl<'s> Context<'s> {
                 violation.example = self.example_for(&violation.path, owner);
                 found.push(self.ranked(violation).into());
             }
-            [only] => only.iter().for_each(|error| self.errors(error, found)),
-            _ if at_root => {
-                if let Some(best) = fitting.iter().min_by_key(|branch| branch.len()) {
-                    best.iter().for_each(|error| self.errors(error, found));
+            [only] => self.all_errors(only, found),
+            [_, ..] if value.is_object() || value.is_array() => {
+                if let Some(error) = self.key_error(&fitting, value, &path) {
+                    found.push(error);
+                } else if let Some(nearest) = union::nearest(&fitting, &path) {
+                    self.all_errors(nearest, found);
                 }
             }
-            _ => {
-                let keyword = failure.kind().keyword();
-                let mut violation = Violation::at(path, "no_match");
-                let schemas = owner
-                    .and_then(|owner| owner.get(keyword))
-                    .and_then(Value::as_array);
-                let alternatives: Vec<Value> = schemas
-                    .into_iter()
-                    .flatten()
-                    .map(|schema| {
-                        self.constraint(schema, CONSTRAINTS)
-                            .map_or_else(|| json!({}), |violation| Value::clone(&violation))
-                    })
-                    .collect();
-                violation.constraint = Some(json!({ keyword: alternatives }).into());
-                violation.example = self.example_for(&violation.path, owner);
-                found.push(self.ranked(violation).into());
-            }
+            _ => self.union(failure, path, found),
         }
     }
+
+    fn all_errors(self, errors: &[ValidationError<'_>], found: &mut Vec<ArgumentError>) {
+        for error in errors {
+            self.errors(&Failure::from(error), found);
+        }
+    }
+
+    /// Reports the property that should choose an alternative, if it chooses none of them.
+    fn key_error(
+        self,
+        branches: &[&Vec<ValidationError<'static>>],
+        value: &Value,
+        path: &str,
+    ) -> Option<ArgumentError> {
+        let key = union::key(branches, path)?;
+        let mut place = path.to_owned();
+        push_pointer(&mut place, &key.name);
+        let (reason, sent) = match value.get(&key.name) {
+            Some(sent) => ("not_in_enum", sent),
+            None => ("missing_required", &Value::Null),
+        };
+        let mut violation = Violation::at(place, reason);
+        violation.example = key.values.first().cloned().map(Stated::from);
+        let values = Value::Array(key.values);
+        let suggestion = nearest_value(sent, &values);
+        violation.constraint = Some(json!({ "enum": values }).into());
+        Some(ArgumentError {
+            suggestion,
+            ..self.ranked(violation).into()
+        })
+    }
+
+    /// Reports a value that fits no alternative, with what each of them allows.
+    fn union(self, failure: &Failure<'_>, path: String, found: &mut Vec<ArgumentError>) {
+        let owner = self.owner(failure);
+        let (keyword, schemas) = arms(owner, failure);
+        let mut violation = Violation::at(path, "no_match");
+        let alternatives: Vec<Value> = schemas
+            .iter()
+            .map(|schema| {
+                self.constraint(schema, CONSTRAINTS)
+                    .map_or_else(|| json!({}), |violation| Value::clone(&violation))
+            })
+            .collect();
+        violation.constraint = Some(json!({ keyword: alternatives }).into());
+        violation.example = self.example_for(&violation.path, owner);
+        found.push(self.ranked(violation).into());
+    }
+
+    /// Returns the types that the alternatives name.
+    fn types_of(self, owner: Option<&'s Value>, failure: &Failure<'_>) -> Vec<Value> {
+        let mut types: Vec<Value> = Vec::new();
+        for stated in arms(owner, failure).1 {
+            let stated =
+                schema::resolve(self.schema.root, stated).and_then(|schema| schema.get("type"));
+            match stated {
+                Some(Value::Array(words)) => types.extend(words.iter().cloned()),
+                Some(word) => types.push(word.clone()),
+                None => {}
+            }
+        }
+        types.dedup();
+        types
+    }
+}
+
+/// Returns the keyword of the alternatives, and their schemas.
+fn arms<'s, 'f>(owner: Option<&'s Value>, failure: &'f Failure<'_>) -> (&'f str, &'s [Value]) {
+    let keyword = failure.keyword.rsplit('/').next().unwrap_or_default();
+    let schemas = owner
+        .and_then(|owner| owner.get(keyword))
+        .and_then(Value::as_array);
+    (keyword, schemas.map_or(&[], Vec::as_slice))
 }
 
 /// Returns the position of a place in the schema.
@@ -351,7 +396,9 @@ fn simple(kind: &Kind) -> (&'static str, &'static [&'static str]) {
         Kind::MultipleOf { .. } => ("not_multiple", &["multipleOf"]),
         Kind::MinLength { .. } => ("too_short", &["minLength", "maxLength"]),
         Kind::MaxLength { .. } => ("too_long", &["minLength", "maxLength"]),
+        // The keyword of ours that looks around.
         Kind::Pattern { .. }
+        | Kind::Custom { .. }
         | Kind::BacktrackLimitExceeded { .. }
         | Kind::RegexEngineFailure { .. } => ("pattern_mismatch", &["pattern"]),
         Kind::Format { .. } => ("bad_format", &["format"]),

@@ -3,38 +3,36 @@
 //! For that the errors are tried out: they are applied to the arguments as such a client would do it, and what is then
 //! still wrong becomes a further error, until nothing is or the whole is replaced by an example.
 
-use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value};
 
-use super::{ArgumentError, ERRORS_MAX, Violation, failure::Context, schema};
+use super::{
+    ArgumentError, ERRORS_MAX, SchemaChecker, Violation, budget, failure::Context, schema,
+};
 use crate::{json, json::push_pointer, name};
 
 /// Failures looked at in one round.
 const FAILURES_MAX: usize = 64;
-/// Values within the arguments, of which every failure is asked for. The validator makes them all before the first can be
-/// looked at, millions for a hostile list: of larger arguments it is asked for the first alone.
-const VALUES_MAX: usize = 10_000;
 const ROUNDS_MAX: usize = 4;
 
 /// Adds to `errors` (what the reader found) everything that the schema finds.
 pub(super) fn complete(
-    validator: &Validator,
+    checker: &SchemaChecker,
     context: Context<'_>,
     sent: Value,
     errors: &mut Vec<ArgumentError>,
 ) {
     let schema = context.schema;
     let mut tried = sent;
-    let large = values(&tried, VALUES_MAX) > VALUES_MAX;
+    let large = !checker.collects(&tried);
     if !errors.is_empty() {
         errors.iter().for_each(|error| apply(&mut tried, error));
         // Saying yes is much quicker than saying why not.
-        if validator.is_valid(&tried) {
+        if checker.is_valid(&tried) {
             return;
         }
     }
     for _ in 0..ROUNDS_MAX {
-        let mut found = failures(validator, context, &tried, large);
+        let mut found = failures(checker, context, &tried);
         if found.is_empty() {
             return;
         }
@@ -48,14 +46,14 @@ pub(super) fn complete(
         if !large {
             hidden
                 .iter()
-                .for_each(|renamed| renamed.check(validator, &mut tried, &mut found));
+                .for_each(|renamed| renamed.check(checker, &mut tried, &mut found));
         }
         found.iter().for_each(|error| apply(&mut tried, error));
-        let repaired = validator.is_valid(&tried);
+        let repaired = checker.is_valid(&tried);
         if !repaired && !large {
             renamed
                 .iter()
-                .for_each(|renamed| renamed.check(validator, &mut tried, &mut found));
+                .for_each(|renamed| renamed.check(checker, &mut tried, &mut found));
         }
         // An error that was reported before, with an example that did not help, gets the new example.
         for error in found {
@@ -67,20 +65,20 @@ pub(super) fn complete(
                 None => errors.push(error),
             }
         }
+        if repaired || budget::is_spent() {
+            return;
+        }
         if errors.len() >= ERRORS_MAX {
             break;
         }
-        if repaired {
-            return;
-        }
     }
-    if errors.len() < ERRORS_MAX && validator.is_valid(&tried) {
+    if errors.len() < ERRORS_MAX && checker.is_valid(&tried) {
         return;
     }
     // Too much is wrong, or it depends on too much: the last word is one whole example.
     if let Some(whole) = schema
         .example(schema.root)
-        .filter(|whole| validator.is_valid(whole))
+        .filter(|whole| checker.is_valid(whole))
     {
         errors.truncate(ERRORS_MAX - 1);
         let mut violation = Violation::at(String::new(), "no_match");
@@ -137,44 +135,20 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     }
 }
 
-/// Returns the number of values within a value and itself, counted until there are more than `most`.
-fn values(value: &Value, most: usize) -> usize {
-    let mut count = 1;
-    let mut add = |inner: &Value| {
-        count += values(inner, most.saturating_sub(count));
-        count <= most
-    };
-    match value {
-        Value::Array(items) => _ = items.iter().all(&mut add),
-        Value::Object(map) => _ = map.values().all(&mut add),
-        _ => {}
-    }
-    count
-}
-
-/// Returns everything the validator finds, in the order of the schema, one error per place and reason; for `large`
+/// Returns everything the validator finds, in the order of the schema, one error per place and reason; for costly
 /// arguments it returns the first failure.
 fn failures(
-    validator: &Validator,
+    checker: &SchemaChecker,
     context: Context<'_>,
     arguments: &Value,
-    large: bool,
 ) -> Vec<ArgumentError> {
     let mut found: Vec<ArgumentError> = Vec::new();
-    let (first, all): (Option<ValidationError<'_>>, _) = match large {
-        true => (validator.validate(arguments).err(), None),
-        false => (None, Some(validator.iter_errors(arguments))),
-    };
-    for failure in first
-        .into_iter()
-        .chain(all.into_iter().flatten())
-        .take(FAILURES_MAX)
-    {
+    let mut left = FAILURES_MAX;
+    checker.failures(arguments, &mut |failure| {
         context.errors(&failure, &mut found);
-        if found.len() >= FAILURES_MAX {
-            break;
-        }
-    }
+        left -= 1;
+        left > 0 && found.len() < FAILURES_MAX
+    });
     let mut at = 0;
     while at < found.len() {
         let error = &found[at];
@@ -243,14 +217,17 @@ impl Renamed {
     }
 
     /// Leaves the argument out when its value does not fit the name.
-    fn check(&self, validator: &Validator, arguments: &mut Value, found: &mut [ArgumentError]) {
+    fn check(&self, checker: &SchemaChecker, arguments: &mut Value, found: &mut [ArgumentError]) {
         let is_there = |path: &str| {
             path.strip_prefix(&*self.path)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        let mut failures = validator.iter_errors(arguments).take(FAILURES_MAX);
-        let fits = failures.all(|failure| !is_there(failure.instance_path().as_str()));
-        drop(failures);
+        let (mut fits, mut left) = (true, FAILURES_MAX);
+        checker.failures(arguments, &mut |failure| {
+            fits = !is_there(failure.error.instance_path().as_str());
+            left -= 1;
+            fits && left > 0
+        });
         if !fits {
             found[self.at].suggestion = None;
             if let Some(Value::Object(siblings)) = arguments.pointer_mut(&self.parent) {

@@ -1,11 +1,10 @@
 //! Looks into a schema: whether it may be compiled, and what it says about a place.
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value};
 
-use super::SCHEMA_BYTES_MAX;
+use super::{SCHEMA_BYTES_MAX, budget};
 use crate::{
+    cost::SchemaCost,
     json,
     schema::{DIALECT, beside_null},
 };
@@ -14,8 +13,8 @@ const DEPTH_MAX: usize = 64;
 /// References followed one after another.
 const REFERENCES_MAX: usize = 32;
 
-/// Checks what the compiler of schemas does not: the dialect, the size, references that lead in a circle.
-pub(super) fn check(schema: &Value) -> Result<(), String> {
+/// Checks what the compiler of schemas does not: the dialect, the size, references that lead in a circle, and the cost.
+pub(super) fn check(schema: &Value) -> Result<SchemaCost, String> {
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         return Err("a JSON Schema is an object or a boolean".to_owned());
     }
@@ -30,7 +29,7 @@ pub(super) fn check(schema: &Value) -> Result<(), String> {
     }
     let mut nodes = 0;
     bounded(schema, 0, &mut nodes)?;
-    circles(schema, schema)
+    SchemaCost::measure(schema)
 }
 
 /// Follows `$ref` to what it says, as far as it stays in the document.
@@ -58,7 +57,7 @@ pub(super) fn allows_null(root: &Value, schema: &Value, depth: usize) -> bool {
     let Some(Value::Object(rules)) = resolve(root, schema) else {
         return schema != &Value::Bool(false);
     };
-    if depth > DEPTH_MAX {
+    if depth > DEPTH_MAX || !budget::take(1) {
         return true;
     }
     let arms = |rule: &Value| -> Vec<bool> {
@@ -221,58 +220,4 @@ fn bounded(schema: &Value, depth: usize, bytes: &mut usize) -> Result<(), String
         )),
         false => Ok(()),
     }
-}
-
-/// Refuses references that come back to themselves without going one level into the value, since they would never end.
-fn circles(root: &Value, schema: &Value) -> Result<(), String> {
-    match schema {
-        Value::Object(map) => {
-            let refers = map.contains_key("$ref") || map.contains_key("$dynamicRef");
-            if refers && in_circle(root, schema) {
-                return Err("a reference leads back to itself".to_owned());
-            }
-            map.values().try_for_each(|inner| circles(root, inner))
-        }
-        Value::Array(items) => items.iter().try_for_each(|inner| circles(root, inner)),
-        _ => Ok(()),
-    }
-}
-
-/// Walks everything that speaks about the same value; meeting `start` again is a circle.
-fn in_circle(root: &Value, start: &Value) -> bool {
-    const STEPS_MAX: usize = 2_000;
-    let mut open = vec![start];
-    let mut seen: HashSet<*const Value> = HashSet::new();
-    while let Some(schema) = open.pop() {
-        let Value::Object(map) = schema else { continue };
-        let mut next = Vec::new();
-        for key in ["$ref", "$dynamicRef"] {
-            next.extend(
-                map.get(key)
-                    .and_then(Value::as_str)
-                    .and_then(|reference| target(root, reference)),
-            );
-        }
-        for key in ["allOf", "anyOf", "oneOf"] {
-            next.extend(map.get(key).and_then(Value::as_array).into_iter().flatten());
-        }
-        for key in ["not", "if", "then", "else"] {
-            next.extend(map.get(key));
-        }
-        if let Some(Value::Object(dependent)) = map.get("dependentSchemas") {
-            next.extend(dependent.values());
-        }
-        for schema in next {
-            if std::ptr::eq(schema, start) {
-                return true;
-            }
-            if seen.len() > STEPS_MAX {
-                return true;
-            }
-            if seen.insert(std::ptr::from_ref(schema)) {
-                open.push(schema);
-            }
-        }
-    }
-    false
 }

@@ -175,12 +175,26 @@ impl Violation {
             "duplicate_key" => "is there twice".to_owned(),
             "invalid_json" => "are not valid JSON".to_owned(),
             "too_deep" => format!("are nested deeper than {} levels", json::DEPTH_MAX),
+            "too_costly" => {
+                "take more steps to check than one call may have: send fewer items, or nest them less deeply"
+                    .to_owned()
+            }
             "bad_cursor" => "is not a cursor of this tool, or is too old".to_owned(),
             _ => match self.alternatives() {
                 Some(alternatives) => format!("fits none of the alternatives: {alternatives}"),
-                None => "fits none of the alternatives".to_owned(),
+                None if self.has_alternatives() => "fits none of the alternatives".to_owned(),
+                None => "must be valid as a whole".to_owned(),
             },
         }
+    }
+
+    fn has_alternatives(&self) -> bool {
+        let constraint = self.constraint.as_ref();
+        constraint.is_some_and(|constraint| {
+            ["anyOf", "oneOf"]
+                .iter()
+                .any(|keyword| constraint.get(*keyword).is_some())
+        })
     }
 
     /// Returns the values and types that would do, as far as the alternatives are told apart by them.

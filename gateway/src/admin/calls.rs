@@ -95,7 +95,7 @@ pub(super) async fn try_call(
     let arguments = Value::Object(trial.arguments).to_string();
     let started = Instant::now();
     let result = if trial.dry_run {
-        call::check(&admin.gateway, &caller, tool, &arguments)
+        call::check(&admin.gateway, &caller, tool, &arguments).await
     } else {
         let cancel = CancellationToken::new();
         let request = CallRequest {

@@ -132,6 +132,7 @@ fn complete(
     value: Option<&str>,
     content: Option<&str>,
 ) -> Result<ToolResult, CallError> {
+    let text = value.unwrap_or_default();
     let value = value.map(|value| {
         json::read(value).map_err(|error| mismatch(format!("{error} at {}", error.path)))
     });
@@ -151,7 +152,7 @@ fn complete(
             } else {
                 value
             };
-            Some(checked(code, &value)?)
+            Some(checked(code, &value, text)?)
         }
     };
     let text = match &structured {
@@ -167,7 +168,7 @@ fn complete(
 }
 
 /// Returns the answer in its one form, after checking it against the published schema.
-fn checked(code: &CodeTool, structured: &Value) -> Result<String, CallError> {
+fn checked(code: &CodeTool, structured: &Value, text: &str) -> Result<String, CallError> {
     let Some(output) = code.output() else {
         return Err(CallError::new(
             Code::Internal,
@@ -175,7 +176,7 @@ fn checked(code: &CodeTool, structured: &Value) -> Result<String, CallError> {
         ));
     };
     output
-        .check(structured)
+        .check(structured, text)
         .map_err(|found| mismatch(found.to_string()))?;
     Ok(structured.to_string())
 }

@@ -642,7 +642,7 @@ pub(super) fn shape(
             )));
         }
     }
-    let result = complete(tool, foreign, members, &odd).map_err(unknown)?;
+    let result = complete(tool, foreign, members, &odd, answer.result.get()).map_err(unknown)?;
     if result.is_error {
         return Err(CallError::foreign(result));
     }
@@ -689,6 +689,7 @@ fn complete(
     foreign: &ForeignTool,
     mut members: Map<String, Value>,
     odd: &[JsonError],
+    text: &str,
 ) -> Result<ToolResult, CallError> {
     if foreign.publishes_uris {
         uri::publish_uris(&tool.contract, &mut members);
@@ -697,7 +698,8 @@ fn complete(
         .get("isError")
         .and_then(Value::as_bool)
         .unwrap_or(false);
-    let structured = structured(foreign, members.shift_remove("structuredContent"), is_error)?;
+    let structured = members.shift_remove("structuredContent");
+    let structured = self::structured(foreign, structured, is_error, text)?;
     let content = members
         .shift_remove("content")
         .unwrap_or_else(|| Value::Array(Vec::new()));
@@ -747,6 +749,7 @@ fn structured(
     foreign: &ForeignTool,
     structured: Option<Value>,
     is_error: bool,
+    text: &str,
 ) -> Result<Option<String>, CallError> {
     let checker = foreign.output();
     if foreign.promises_output() && checker.is_none() {
@@ -760,7 +763,7 @@ fn structured(
             "it promises structured content and answered none".to_owned(),
         )),
         (None, _) => Ok(None),
-        (Some(value), Some(checker)) => match checker.check(&value) {
+        (Some(value), Some(checker)) => match checker.check(&value, text) {
             Ok(()) => Ok(Some(value.to_string())),
             Err(_) if is_error => Ok(None),
             Err(found) => Err(mismatch(found.to_string())),

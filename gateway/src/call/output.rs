@@ -1,6 +1,6 @@
 //! The answer: checked against the recorded shape, projected to the published columns, and said in one sentence.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Instant};
 
 use serde_json::{Map, Value, value::RawValue};
 use weir_contracts::{
@@ -11,7 +11,7 @@ use weir_contracts::{
 
 use super::{
     CallError, CallOutcome, CallRequest, ToolResult, arguments::Input, asking, code,
-    dispatch::Answer, error::WriteOutcome, foreign,
+    dispatch::Answer, error::WriteOutcome, foreign, heavy::CheckTurn, record::CallRecord,
 };
 use crate::{
     catalogue::{BoundCollection, CatalogueTool, Target},
@@ -24,7 +24,26 @@ use crate::{
 const SOURCE_CHANGED: &str =
     "The source no longer has the columns, or their types, that this tool was published with.";
 
-pub(super) fn shape(
+pub(super) async fn shape(
+    gateway: &Gateway,
+    caller: &Caller,
+    tool: &CatalogueTool,
+    input: &Input<'_>,
+    request: &CallRequest<'_>,
+    answer: Answer<'_>,
+    record: &CallRecord,
+) -> Result<CallOutcome, CallError> {
+    let since = record.asked().unwrap_or_else(Instant::now);
+    let turn = CheckTurn::for_answer(gateway, tool, &answer, since).await;
+    // What was done cannot be undone, and the agent must know.
+    let turn = turn.map_err(|error| match input.ask.writes() {
+        true => error.outcome(WriteOutcome::Unknown),
+        false => error,
+    })?;
+    turn.run(|| checked(gateway.cursors(), caller, tool, input, request, answer))
+}
+
+fn checked(
     cursors: &Cursors,
     caller: &Caller,
     tool: &CatalogueTool,

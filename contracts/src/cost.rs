@@ -1,0 +1,91 @@
+//! What a schema costs: the steps that a check of one value takes at most, with every reference followed.
+//!
+//! A small schema can ask for a lot of work: thirty definitions that each name the next one twice apply the last one 2^30
+//! times. Such a schema is refused before anything expands it. What the other ones cost depends on how deep a value is,
+//! and decides whether a check may run without a budget.
+
+mod graph;
+mod keyed;
+mod levels;
+mod pattern;
+
+use serde_json::Value;
+
+pub(crate) use self::graph::{Graph, NodeId};
+use self::levels::Levels;
+
+/// The steps that one value may take at most, in a value that is nested [`LEVELS`] deep. The largest schemas of real servers
+/// and services take some thousand.
+pub(crate) const STEPS_MAX: u64 = 200_000;
+/// How deep the values are that a schema is measured by. A schema within itself may cost more with each level; what calls
+/// send deeper is bounded by their budget.
+const LEVELS: usize = 4;
+
+/// The steps for one value, by how deep the whole value is nested.
+#[derive(Clone, Debug)]
+pub(crate) struct SchemaCost {
+    by_depth: Vec<ValueSteps>,
+}
+
+/// The steps for one value at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ValueSteps {
+    /// Telling whether it is valid.
+    pub(crate) check: u64,
+    /// Collecting every fault.
+    pub(crate) report: u64,
+}
+
+impl SchemaCost {
+    /// Measures a schema. The error says why it is refused, in one sentence.
+    pub(crate) fn measure(schema: &Value) -> Result<Self, String> {
+        let graph = Graph::new(schema)?;
+        let mut levels = Levels::new(&graph);
+        let mut by_depth = Vec::new();
+        loop {
+            by_depth.push(levels.steps(0));
+            if by_depth.len() == LEVELS + 1 || !levels.deepen()? {
+                break;
+            }
+        }
+        if let Some((node, steps)) = levels.dearest().filter(|(_, steps)| *steps > STEPS_MAX) {
+            let place = graph::place_of(schema, graph.schema(node)).unwrap_or_default();
+            return Err(too_costly(&place, steps));
+        }
+        while by_depth.len() <= crate::json::DEPTH_MAX && levels.deepen()? {
+            by_depth.push(levels.steps(0));
+        }
+        Ok(Self { by_depth })
+    }
+
+    /// Returns the steps for one value within a value that is nested this deep.
+    pub(crate) fn at_depth(&self, depth: usize) -> ValueSteps {
+        let last = self.by_depth.len() - 1;
+        self.by_depth[depth.min(last)]
+    }
+
+    /// Returns the steps for one value, however deep.
+    pub(crate) fn at_any_depth(&self) -> ValueSteps {
+        self.at_depth(usize::MAX)
+    }
+}
+
+fn too_costly(place: &str, steps: u64) -> String {
+    let place = if place.is_empty() { "its root" } else { place };
+    let steps = match steps >= levels::ENDLESS {
+        true => "more steps than can be counted".to_owned(),
+        false => format!("{steps} steps"),
+    };
+    format!(
+        "checking one value at {place} can take {steps} with all references followed, and at most {STEPS_MAX} are \
+         accepted: refer to the same schema less often, or give each alternative a required property with a `const` of its own"
+    )
+}
+
+/// Checks a schema that is compiled elsewhere.
+pub(crate) fn check(schema: &Value) -> Result<(), String> {
+    SchemaCost::measure(schema).map(drop)
+}
+
+#[cfg(test)]
+mod tests;

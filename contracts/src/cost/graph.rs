@@ -1,0 +1,395 @@
+//! The schemas of a document, and which of them apply to the same value or to the values inside it.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::{keyed, pattern};
+use crate::{
+    json::{self, push_pointer},
+    schema::inside::{Inside, inside},
+};
+
+/// Lookups of references by name, each of which may look through the whole document.
+const LOOKUPS_MAX: usize = 2_000_000;
+
+/// The number of a schema in its document; the root is 0.
+pub(crate) type NodeId = usize;
+
+/// How a schema is applied to the value of another one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Link {
+    /// The value must meet both.
+    Whole,
+    /// One of several: it is checked, and its faults are collected if none fits.
+    Arm,
+    /// Whether it is valid is all that is asked.
+    Test,
+}
+
+#[derive(Default)]
+pub(super) struct Node {
+    reference: Option<NodeId>,
+    dynamic_reference: Option<NodeId>,
+    /// Steps of the keywords that look at the value alone.
+    pub(super) own: u64,
+    /// Schemas for the same value.
+    pub(super) same: Vec<(Link, NodeId)>,
+    /// Alternatives of which a property of the value chooses one.
+    pub(super) keyed: Vec<Vec<NodeId>>,
+    pub(super) named: Vec<(String, NodeId)>,
+    pub(super) patterned: Vec<NodeId>,
+    /// For other members.
+    pub(super) others: Vec<NodeId>,
+    /// For the names of all members.
+    pub(super) names: Vec<NodeId>,
+    pub(super) prefix: Vec<NodeId>,
+    pub(super) items: Vec<NodeId>,
+    pub(super) contained: Vec<NodeId>,
+    /// Steps for each member or item beside those of its schemas.
+    pub(super) each: u64,
+    /// What is left unevaluated has a rule, so the schemas for the same value are gone through once more.
+    pub(super) marks: bool,
+}
+
+pub(crate) struct Graph<'s> {
+    pub(super) nodes: Vec<Node>,
+    /// Nodes after all those that apply to the same value.
+    pub(super) order: Vec<NodeId>,
+    schemas: Vec<&'s Value>,
+    ids: HashMap<*const Value, NodeId>,
+}
+
+impl<'s> Graph<'s> {
+    /// Reads the document. References that lead back to themselves on the same value are refused, since they never end.
+    pub(crate) fn new(root: &'s Value) -> Result<Self, String> {
+        let mut reader = Reader {
+            names: NamedSchemas::new(root),
+            ids: HashMap::new(),
+            nodes: Vec::new(),
+            schemas: Vec::new(),
+        };
+        reader.id(root);
+        let mut next = 0;
+        while let Some(schema) = reader.schemas.get(next).copied() {
+            reader.nodes[next] = reader.read(schema)?;
+            next += 1;
+        }
+        let order = ordered(&reader.nodes).ok_or("a reference leads back to itself")?;
+        Ok(Self {
+            nodes: reader.nodes,
+            order,
+            schemas: reader.schemas,
+            ids: reader.ids,
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn schema(&self, node: NodeId) -> &'s Value {
+        self.schemas[node]
+    }
+
+    pub(crate) fn id(&self, schema: &Value) -> Option<NodeId> {
+        self.ids.get(&std::ptr::from_ref(schema)).copied()
+    }
+
+    pub(crate) fn reference(&self, node: NodeId) -> Option<NodeId> {
+        self.nodes[node].reference
+    }
+
+    pub(crate) fn dynamic_reference(&self, node: NodeId) -> Option<NodeId> {
+        self.nodes[node].dynamic_reference
+    }
+
+    /// Returns the steps of the schema on one value, and those for each value directly inside.
+    pub(crate) fn steps(&self, node: NodeId) -> (u64, u64) {
+        (self.nodes[node].own, self.nodes[node].each)
+    }
+
+    /// Returns `true` if a schema has a rule for what the other ones have not evaluated.
+    pub(crate) fn has_unevaluated(&self) -> bool {
+        self.nodes.iter().any(|node| node.marks)
+    }
+}
+
+impl Node {
+    pub(super) fn same_value(&self) -> impl Iterator<Item = NodeId> {
+        let linked = self.same.iter().map(|(_, node)| *node);
+        linked.chain(self.keyed.iter().flatten().copied())
+    }
+}
+
+struct Reader<'s> {
+    names: NamedSchemas<'s>,
+    ids: HashMap<*const Value, NodeId>,
+    nodes: Vec<Node>,
+    schemas: Vec<&'s Value>,
+}
+
+impl<'s> Reader<'s> {
+    fn id(&mut self, schema: &'s Value) -> NodeId {
+        *self
+            .ids
+            .entry(std::ptr::from_ref(schema))
+            .or_insert_with(|| {
+                self.nodes.push(Node::default());
+                self.schemas.push(schema);
+                self.schemas.len() - 1
+            })
+    }
+
+    fn all(&mut self, value: &'s Value) -> Vec<NodeId> {
+        match value {
+            Value::Array(schemas) => schemas.iter().map(|schema| self.id(schema)).collect(),
+            schema => vec![self.id(schema)],
+        }
+    }
+
+    fn read(&mut self, schema: &'s Value) -> Result<Node, String> {
+        let mut node = Node {
+            own: 1,
+            ..Node::default()
+        };
+        let Value::Object(members) = schema else {
+            return Ok(node);
+        };
+        for (keyword, value) in members {
+            self.keyword(keyword, value, &mut node)?;
+        }
+        Ok(node)
+    }
+
+    fn keyword(&mut self, keyword: &str, value: &'s Value, node: &mut Node) -> Result<(), String> {
+        let size = |value: &Value| match value {
+            Value::Array(values) => values.len() as u64,
+            Value::Object(members) => members.len() as u64,
+            _ => 0,
+        };
+        match (keyword, value) {
+            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
+                if let Some(target) = self.names.target(reference)? {
+                    let target = self.id(target);
+                    node.same.push((Link::Whole, target));
+                    match keyword {
+                        "$ref" => node.reference = Some(target),
+                        _ => node.dynamic_reference = Some(target),
+                    }
+                }
+            }
+            ("allOf" | "then" | "else", _) => self.same(node, Link::Whole, value),
+            ("not" | "if", _) => self.same(node, Link::Test, value),
+            ("anyOf" | "oneOf", Value::Array(arms)) => {
+                let are_keyed = keyed::by_property(&mut self.names, arms)?;
+                let arms = self.all(value);
+                match are_keyed {
+                    true => node.keyed.push(arms),
+                    false => node
+                        .same
+                        .extend(arms.into_iter().map(|arm| (Link::Arm, arm))),
+                }
+            }
+            ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
+                for schema in schemas.values().filter(|schema| !schema.is_array()) {
+                    let id = self.id(schema);
+                    node.same.push((Link::Whole, id));
+                }
+                node.own += size(value);
+            }
+            ("properties", Value::Object(schemas)) => {
+                for (name, schema) in schemas {
+                    node.named.push((name.clone(), self.id(schema)));
+                }
+                node.own += size(value) / 4;
+            }
+            ("patternProperties", Value::Object(schemas)) => {
+                for (name, schema) in schemas {
+                    node.patterned.push(self.id(schema));
+                    node.each += pattern::steps(name);
+                }
+            }
+            ("additionalProperties", _) => node.others.push(self.id(value)),
+            ("unevaluatedProperties", _) => {
+                node.others.push(self.id(value));
+                node.marks = true;
+            }
+            ("propertyNames", _) => node.names.push(self.id(value)),
+            ("prefixItems", _) | ("items", Value::Array(_)) => node.prefix = self.all(value),
+            ("items" | "additionalItems", _) => node.items.push(self.id(value)),
+            ("unevaluatedItems", _) => {
+                node.items.push(self.id(value));
+                node.marks = true;
+            }
+            ("contains", _) => node.contained.push(self.id(value)),
+            // Each item is compared with some of the others.
+            ("uniqueItems", Value::Bool(true)) => node.each += 8,
+            ("pattern", Value::String(text)) => node.own += pattern::steps(text),
+            ("format" | "contentEncoding" | "contentMediaType" | "multipleOf", _) => node.own += 4,
+            ("enum" | "const" | "required" | "dependentRequired", _) => {
+                node.own += 1 + size(value) / 8;
+            }
+            // Definitions are measured wherever they are used, and once by themselves.
+            _ if inside(keyword) == Inside::Named => {
+                if let Value::Object(schemas) = value {
+                    schemas.values().for_each(|schema| _ = self.id(schema));
+                }
+            }
+            _ => node.own += u64::from(!value.is_string()),
+        }
+        Ok(())
+    }
+
+    fn same(&mut self, node: &mut Node, link: Link, value: &'s Value) {
+        let schemas = self.all(value);
+        node.same
+            .extend(schemas.into_iter().map(|schema| (link, schema)));
+    }
+}
+
+/// Returns the nodes in an order in which those that apply to the same value come first; `None` if there is a circle.
+fn ordered(nodes: &[Node]) -> Option<Vec<NodeId>> {
+    let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); nodes.len()];
+    let mut open: Vec<usize> = vec![0; nodes.len()];
+    for (id, node) in nodes.iter().enumerate() {
+        for used in node.same_value() {
+            users[used].push(id);
+            open[id] += 1;
+        }
+    }
+    let mut order: Vec<NodeId> = (0..nodes.len()).filter(|id| open[*id] == 0).collect();
+    let mut next = 0;
+    while let Some(done) = order.get(next).copied() {
+        next += 1;
+        for &user in &users[done] {
+            open[user] -= 1;
+            if open[user] == 0 {
+                order.push(user);
+            }
+        }
+    }
+    (order.len() == nodes.len()).then_some(order)
+}
+
+/// Finds what references name.
+pub(super) struct NamedSchemas<'s> {
+    root: &'s Value,
+    anchors: HashMap<&'s str, &'s Value>,
+    /// Schemas with an `$id`, in the order of the document.
+    identified: Vec<(&'s str, &'s Value)>,
+    lookups: usize,
+}
+
+impl<'s> NamedSchemas<'s> {
+    fn new(root: &'s Value) -> Self {
+        let mut names = Self {
+            root,
+            anchors: HashMap::new(),
+            identified: Vec::new(),
+            lookups: 0,
+        };
+        names.collect(root);
+        names
+    }
+
+    fn collect(&mut self, schema: &'s Value) {
+        match schema {
+            Value::Object(members) => {
+                for keyword in ["$anchor", "$dynamicAnchor"] {
+                    if let Some(Value::String(name)) = members.get(keyword) {
+                        self.anchors.entry(name).or_insert(schema);
+                    }
+                }
+                if let Some(Value::String(id)) = members.get("$id") {
+                    self.identified.push((id.trim_end_matches('#'), schema));
+                }
+                members.values().for_each(|inner| self.collect(inner));
+            }
+            Value::Array(items) => items.iter().for_each(|inner| self.collect(inner)),
+            _ => {}
+        }
+    }
+
+    pub(super) fn target(&mut self, reference: &str) -> Result<Option<&'s Value>, String> {
+        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        self.lookups += 1 + self.identified.len() * usize::from(!address.is_empty());
+        if self.lookups > LOOKUPS_MAX {
+            return Err("it has too many references".to_owned());
+        }
+        let root = match address.is_empty() {
+            true => Some(self.root),
+            false => self
+                .identified
+                .iter()
+                .find(|(id, _)| is_meant(id, address))
+                .map(|(_, schema)| *schema),
+        };
+        Ok(match fragment.is_empty() || fragment.starts_with('/') {
+            true => root.and_then(|root| root.pointer(&json::percent_decoded(fragment))),
+            false => self.anchors.get(fragment).copied(),
+        })
+    }
+}
+
+/// Returns `true` if the address is that of the `$id`, in full or by its end.
+fn is_meant(id: &str, address: &str) -> bool {
+    id == address
+        || id
+            .strip_suffix(address)
+            .is_some_and(|front| front.ends_with('/'))
+        || address.ends_with(id)
+}
+
+/// Returns the JSON Pointer of a schema in the document.
+pub(super) fn place_of(root: &Value, schema: &Value) -> Option<String> {
+    fn search(here: &Value, schema: &Value, place: &mut String) -> bool {
+        if std::ptr::eq(here, schema) {
+            return true;
+        }
+        let length = place.len();
+        let mut within = |token: &str, inner: &Value| {
+            push_pointer(place, token);
+            let found = search(inner, schema, place);
+            if !found {
+                place.truncate(length);
+            }
+            found
+        };
+        match here {
+            Value::Object(members) => members.iter().any(|(name, inner)| within(name, inner)),
+            Value::Array(items) => {
+                let mut numbered = items.iter().enumerate();
+                numbered.any(|(index, inner)| within(&index.to_string(), inner))
+            }
+            _ => false,
+        }
+    }
+    let mut place = String::new();
+    search(root, schema, &mut place).then_some(place)
+}
+
+/// Returns every member of the schema and of the schemas that the same value must meet.
+pub(super) fn parts<'s>(
+    names: &mut NamedSchemas<'s>,
+    schema: &'s Value,
+) -> Result<Vec<&'s Map<String, Value>>, String> {
+    const PARTS_MAX: usize = 32;
+    let (mut parts, mut open, mut seen) = (Vec::new(), vec![schema], HashSet::new());
+    while let Some(schema) = open.pop() {
+        let Value::Object(members) = schema else {
+            continue;
+        };
+        if parts.len() == PARTS_MAX || !seen.insert(std::ptr::from_ref(schema)) {
+            continue;
+        }
+        parts.push(members);
+        if let Some(Value::String(reference)) = members.get("$ref") {
+            open.extend(names.target(reference)?);
+        }
+        if let Some(Value::Array(all)) = members.get("allOf") {
+            open.extend(all);
+        }
+    }
+    Ok(parts)
+}

@@ -1,0 +1,68 @@
+//! Alternatives that one property tells apart, so that a value is held against one of them alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::graph::{NamedSchemas, parts};
+
+/// Below this number the validator does not look for the property.
+const ARMS_MIN: usize = 3;
+
+/// Returns `true` if all alternatives require one property and give it a text of their own.
+pub(super) fn by_property<'s>(
+    names: &mut NamedSchemas<'s>,
+    arms: &'s [Value],
+) -> Result<bool, String> {
+    if arms.len() < ARMS_MIN {
+        return Ok(false);
+    }
+    let mut pinned: Option<BTreeMap<&str, BTreeSet<&str>>> = None;
+    for (number, arm) in arms.iter().enumerate() {
+        let parts = parts(names, arm)?;
+        let values = values(&parts);
+        let mut pins = pinned
+            .take()
+            .unwrap_or_else(|| values.keys().map(|name| (*name, BTreeSet::new())).collect());
+        pins.retain(|name, texts| {
+            values
+                .get(name)
+                .is_some_and(|text| texts.insert(text) && texts.len() == number + 1)
+        });
+        if pins.is_empty() {
+            return Ok(false);
+        }
+        pinned = Some(pins);
+    }
+    Ok(true)
+}
+
+/// Returns the text of every required property that may have only that one.
+fn values<'s>(parts: &[&'s Map<String, Value>]) -> BTreeMap<&'s str, &'s str> {
+    let required = |name: &str| {
+        let lists = parts.iter().filter_map(|part| part.get("required"));
+        lists
+            .filter_map(Value::as_array)
+            .flatten()
+            .any(|one| one == name)
+    };
+    let properties = parts
+        .iter()
+        .filter_map(|part| part.get("properties")?.as_object())
+        .flatten();
+    properties
+        .filter_map(|(name, schema)| Some((name.as_str(), only_text(schema)?)))
+        .filter(|(name, _)| required(name))
+        .collect()
+}
+
+fn only_text(schema: &Value) -> Option<&str> {
+    match (schema.get("const"), schema.get("enum")) {
+        (Some(value), _) => value.as_str(),
+        (None, Some(Value::Array(values))) => match values.as_slice() {
+            [only] => only.as_str(),
+            _ => None,
+        },
+        _ => None,
+    }
+}

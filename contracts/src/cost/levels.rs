@@ -1,0 +1,225 @@
+//! Counts the steps of every schema, one level of values deeper with each round.
+
+use std::collections::BTreeMap;
+
+use super::{
+    ValueSteps,
+    graph::{Graph, Link, Node, NodeId},
+};
+
+/// A number of steps at which counting ends.
+pub(super) const ENDLESS: u64 = 1 << 50;
+/// Entries of the tables that are written in all: a schema that needs more is refused.
+const ENTRIES_MAX: usize = 1_000_000;
+
+/// Why a schema is applied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Task {
+    Check,
+    Report,
+    /// Finding what is evaluated, for the sake of what is not.
+    Mark,
+}
+
+const TASKS: [Task; 3] = [Task::Check, Task::Report, Task::Mark];
+
+/// Steps for the values inside: for members by name, for those with other names, and for items.
+#[derive(Clone, Default)]
+struct Inner<'g> {
+    named: BTreeMap<&'g str, u64>,
+    others: u64,
+    items: u64,
+}
+
+pub(super) struct Levels<'g> {
+    graph: &'g Graph<'g>,
+    /// Steps on one value, without what is inside.
+    flat: Vec<[u64; 3]>,
+    /// Steps for the one value that takes most, among those as deep as the rounds so far.
+    deep: Vec<[u64; 3]>,
+    entries: usize,
+}
+
+impl<'g> Levels<'g> {
+    pub(super) fn new(graph: &'g Graph<'g>) -> Self {
+        let mut flat = vec![[0; 3]; graph.nodes.len()];
+        for &id in &graph.order {
+            flat[id] = TASKS.map(|task| {
+                let node = &graph.nodes[id];
+                let below = |task: Task, id: NodeId| flat[id][task as usize];
+                let linked = linked(node, task).map(|(task, id)| below(task, id));
+                let sum = linked.fold(own(node, task), u64::saturating_add);
+                let keyed = node.keyed.iter().map(|arms| {
+                    let arms = arms
+                        .iter()
+                        .map(|arm| keyed(task).map(|task| below(task, *arm)).sum());
+                    one_of(task, arms)
+                });
+                keyed.fold(sum, u64::saturating_add).min(ENDLESS)
+            });
+        }
+        Self {
+            graph,
+            deep: flat.clone(),
+            flat,
+            entries: 0,
+        }
+    }
+
+    pub(super) fn steps(&self, node: NodeId) -> ValueSteps {
+        let [check, report, _] = self.deep[node];
+        ValueSteps { check, report }
+    }
+
+    /// Returns the schema that takes most, and how many steps.
+    pub(super) fn dearest(&self) -> Option<(NodeId, u64)> {
+        let checks = self.deep.iter().map(|steps| steps[Task::Check as usize]);
+        checks.enumerate().max_by_key(|(_, steps)| *steps)
+    }
+
+    /// Counts one level more. Returns `false` if that changes nothing.
+    pub(super) fn deepen(&mut self) -> Result<bool, String> {
+        let graph = self.graph;
+        let marks = graph.nodes.iter().any(|node| node.marks);
+        let tasks = if marks { &TASKS[..] } else { &TASKS[..2] };
+        let mut next = self.flat.clone();
+        let mut inner: Vec<[Inner<'g>; 3]> = Vec::new();
+        inner.resize_with(graph.nodes.len(), Default::default);
+        for &id in &graph.order {
+            for &task in tasks {
+                let found = self.inner(&graph.nodes[id], task, &inner);
+                self.entries += 1 + found.named.len();
+                let most = found.named.values().copied().max().unwrap_or(0);
+                let most = most.max(found.others).max(found.items);
+                let steps = &mut next[id][task as usize];
+                *steps = (*steps).max(most).min(ENDLESS);
+                inner[id][task as usize] = found;
+            }
+            if self.entries > ENTRIES_MAX {
+                return Err("it is too large and too entangled to be measured".to_owned());
+            }
+        }
+        let changed = next != self.deep && self.deep[0][Task::Check as usize] < ENDLESS;
+        self.deep = next;
+        Ok(changed)
+    }
+
+    fn inner(&mut self, node: &'g Node, task: Task, inner: &[[Inner<'g>; 3]]) -> Inner<'g> {
+        let mut sum = self.own_inner(node, task);
+        for (task, id) in linked(node, task) {
+            self.entries += sum.add(&inner[id][task as usize]);
+        }
+        for arms in &node.keyed {
+            let mut chosen = Inner::default();
+            for arm in arms {
+                let mut one = Inner::default();
+                for task in keyed(task) {
+                    self.entries += one.add(&inner[*arm][task as usize]);
+                }
+                self.entries += match task {
+                    Task::Report | Task::Mark => chosen.add(&one),
+                    Task::Check => chosen.take_larger(&one),
+                };
+            }
+            self.entries += sum.add(&chosen);
+        }
+        sum
+    }
+
+    /// Returns the steps that the schema itself has for the values inside.
+    fn own_inner(&self, node: &'g Node, task: Task) -> Inner<'g> {
+        if task == Task::Mark {
+            return Inner::default();
+        }
+        let total = |ids: &[NodeId], task: Task| {
+            ids.iter()
+                .map(|id| self.deep[*id][task as usize])
+                .fold(0, u64::saturating_add)
+        };
+        let every = node.each + total(&node.names, Task::Check) + total(&node.patterned, task);
+        let named = node.named.iter().map(|(name, id)| {
+            let steps = self.deep[*id][task as usize].saturating_add(every);
+            (name.as_str(), steps)
+        });
+        let placed = node.prefix.iter().map(|id| self.deep[*id][task as usize]);
+        let items = total(&node.items, task).max(placed.max().unwrap_or(0));
+        Inner {
+            named: named.collect(),
+            others: total(&node.others, task).saturating_add(every),
+            items: items.saturating_add(node.each + total(&node.contained, Task::Check)),
+        }
+    }
+}
+
+impl<'g> Inner<'g> {
+    fn of(&self, name: &str) -> u64 {
+        self.named.get(name).copied().unwrap_or(self.others)
+    }
+
+    /// Adds what another schema takes for the same members. Returns the number of names that were looked at.
+    fn add(&mut self, other: &Self) -> usize {
+        self.combine(other, u64::saturating_add)
+    }
+
+    fn take_larger(&mut self, other: &Self) -> usize {
+        self.combine(other, u64::max)
+    }
+
+    fn combine(&mut self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> usize {
+        let looked_at = self.named.len() + other.named.len();
+        for (name, steps) in &mut self.named {
+            *steps = combine(*steps, other.of(name)).min(ENDLESS);
+        }
+        for (name, steps) in &other.named {
+            let others = self.others;
+            self.named
+                .entry(name)
+                .or_insert_with(|| combine(others, *steps).min(ENDLESS));
+        }
+        self.others = combine(self.others, other.others).min(ENDLESS);
+        self.items = combine(self.items, other.items).min(ENDLESS);
+        1 + looked_at
+    }
+}
+
+fn own(node: &Node, task: Task) -> u64 {
+    match task {
+        Task::Mark => 1,
+        Task::Check | Task::Report => node.own,
+    }
+}
+
+/// Returns what a task asks of the schemas for the same value, except for keyed alternatives.
+fn linked(node: &Node, task: Task) -> impl Iterator<Item = (Task, NodeId)> {
+    let marked = node.marks && task != Task::Mark;
+    let marking = node.same_value().filter(move |_| marked);
+    let marking = marking.flat_map(|id| [(Task::Check, id), (Task::Mark, id)]);
+    let linked = node.same.iter().flat_map(move |(link, id)| {
+        let tasks: &[Task] = match (task, link) {
+            (Task::Check, _) | (Task::Report, Link::Test) => &[Task::Check],
+            (Task::Report, Link::Whole) => &[Task::Report],
+            (Task::Report, Link::Arm) => &[Task::Check, Task::Report],
+            (Task::Mark, _) => &[Task::Check, Task::Mark],
+        };
+        tasks.iter().map(|task| (*task, *id))
+    });
+    linked.chain(marking)
+}
+
+/// Returns what a task asks of a keyed alternative.
+fn keyed(task: Task) -> impl Iterator<Item = Task> {
+    let tasks: &[Task] = match task {
+        Task::Check => &[Task::Check],
+        Task::Report => &[Task::Check, Task::Report],
+        Task::Mark => &[Task::Check, Task::Mark],
+    };
+    tasks.iter().copied()
+}
+
+/// To check it, the value chooses one alternative; the other tasks go through all of them.
+fn one_of(task: Task, arms: impl Iterator<Item = u64>) -> u64 {
+    match task {
+        Task::Report | Task::Mark => arms.fold(0, u64::saturating_add),
+        Task::Check => arms.max().unwrap_or(0),
+    }
+}

@@ -1,0 +1,130 @@
+use serde_json::{Value, json};
+
+use super::{STEPS_MAX, SchemaCost, ValueSteps};
+
+/// A chain of definitions, each of which names the next one as often as `refer` does.
+fn chain(length: usize, refer: impl Fn(&Value) -> Value) -> Value {
+    let mut definitions = serde_json::Map::new();
+    for number in 0..length {
+        let next = json!({ "$ref": format!("#/$defs/d{}", number + 1) });
+        definitions.insert(format!("d{number}"), refer(&next));
+    }
+    definitions.insert(format!("d{length}"), json!({ "type": "string" }));
+    json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/d0" } }, "$defs": definitions })
+}
+
+/// A schema within itself, in `arms` alternatives that `arm` makes.
+fn recursive(arms: usize, arm: impl Fn(usize, &Value) -> Value) -> Value {
+    let again = json!({ "$ref": "#/$defs/node" });
+    let arms: Vec<Value> = (0..arms).map(|number| arm(number, &again)).collect();
+    json!({ "type": "object", "properties": { "a": again }, "$defs": { "node": { "oneOf": arms } } })
+}
+
+fn plain_arm(number: usize, again: &Value) -> Value {
+    json!({ "type": "object", "properties": { "n": again, "x": { "const": number } } })
+}
+
+fn keyed_arm(number: usize, again: &Value) -> Value {
+    let kind = json!({ "const": format!("k{number}") });
+    json!({ "type": "object", "properties": { "n": again, "kind": kind }, "required": ["kind"] })
+}
+
+fn check_steps(schema: &Value, depth: usize) -> u64 {
+    let cost = SchemaCost::measure(schema).expect("it is accepted");
+    cost.at_depth(depth).check
+}
+
+#[test]
+fn schemas_that_apply_another_one_exponentially_often_are_refused() {
+    let schemas = [
+        chain(30, |next| json!({ "allOf": [next, next] })),
+        chain(30, |next| json!({ "anyOf": [next, next] })),
+        chain(30, |next| json!({ "not": next, "if": next })),
+        chain(
+            30,
+            |next| json!({ "$ref": next["$ref"], "dependentSchemas": { "b": next } }),
+        ),
+        chain(
+            30,
+            |next| json!({ "allOf": [{ "$ref": next["$ref"] }], "unevaluatedProperties": false }),
+        ),
+        recursive(20, plain_arm),
+        recursive(
+            20,
+            |number, again| json!({ "type": "array", "items": again, "maxItems": number }),
+        ),
+        recursive(
+            20,
+            |number, again| json!({ "additionalProperties": again, "maxProperties": number }),
+        ),
+        recursive(
+            20,
+            |number, again| json!({ "contains": again, "maxItems": number }),
+        ),
+    ];
+    for schema in schemas {
+        let why = SchemaCost::measure(&schema).expect_err(&schema.to_string());
+        assert!(why.contains(" at /"), "it names the place: {why}");
+        assert!(why.contains(&STEPS_MAX.to_string()), "and the bound: {why}");
+    }
+}
+
+#[test]
+fn references_that_never_end_are_refused() {
+    let schemas = [
+        json!({ "$ref": "#" }),
+        json!({ "properties": { "a": { "allOf": [{ "$ref": "#/properties/a" }] } } }),
+        json!({ "$defs": { "x": { "$anchor": "x", "not": { "$ref": "#x" } } } }),
+    ];
+    for schema in schemas {
+        let why = SchemaCost::measure(&schema).expect_err("it never ends");
+        assert_eq!(why, "a reference leads back to itself");
+    }
+}
+
+#[test]
+fn a_long_chain_of_references_is_measured_without_recursion() {
+    let long = chain(20_000, Value::clone);
+    assert!(check_steps(&long, 1) > 20_000);
+}
+
+#[test]
+fn what_people_write_costs_little() {
+    let tree = json!({ "type": "object", "properties": {
+        "left": { "$ref": "#" }, "right": { "$ref": "#" }, "children": { "type": "array", "items": { "$ref": "#" } },
+    } });
+    let json_value = json!({ "anyOf": [
+        { "type": ["string", "number", "boolean", "null"] },
+        { "type": "array", "items": { "$ref": "#" } },
+        { "type": "object", "additionalProperties": { "$ref": "#" } },
+    ] });
+    let filter = recursive(3, |number, again| {
+        let name = ["and", "or", "not"][number];
+        json!({ "type": "object", "properties": { name: { "type": "array", "items": again } }, "required": [name] })
+    });
+    for schema in [tree, json_value, filter, recursive(30, keyed_arm)] {
+        let most = check_steps(&schema, 64);
+        assert!(most < 500, "{most} steps: {schema}");
+    }
+}
+
+#[test]
+fn a_schema_within_itself_costs_more_with_each_level() {
+    let two = recursive(2, plain_arm);
+    let steps: Vec<u64> = (0..6).map(|depth| check_steps(&two, depth)).collect();
+    assert!(
+        steps.windows(2).skip(1).all(|pair| pair[1] >= 2 * pair[0]),
+        "{steps:?}"
+    );
+}
+
+#[test]
+fn faults_of_alternatives_cost_what_collecting_them_does() {
+    let alternatives = recursive(30, keyed_arm);
+    let cost = SchemaCost::measure(&alternatives).expect("it is accepted");
+    let ValueSteps { check, report } = cost.at_depth(4);
+    assert!(
+        report > 100_000 * check,
+        "{report} to report, {check} to check"
+    );
+}

@@ -1,0 +1,203 @@
+//! The form of a schema whose check counts its steps and gives up when the budget is spent.
+//!
+//! The validator itself has no budget. So each schema of a document becomes a definition of its own that begins with a
+//! keyword of ours, `{"allOf": [{"weir:steps": …}, the schema]}`: once nothing is left the keyword fails, nothing below it
+//! is looked at, and the check soon ends. Alternatives are asked for yes or no alone (`not` in `not`), since the validator
+//! would collect the faults of all of them.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use jsonschema::{Keyword, ValidationError, Validator, paths::Location};
+use serde_json::{Map, Value, json};
+
+use super::{Judge, budget, looking};
+use crate::{
+    cost::{Graph, NodeId},
+    json::push_pointer,
+    schema::inside::{Inside, inside},
+};
+
+const KEYWORD: &str = "weir:steps";
+/// Bytes of a text that count as one more step of each of its keywords.
+const TEXT_BYTES: usize = 64;
+
+pub(super) struct BoundedValidator {
+    pub(super) validator: Validator,
+    /// Whether its faults are those of the schema: what counts as evaluated cannot be told of alternatives that are asked
+    /// for yes or no.
+    pub(super) explains: bool,
+    /// The place of each definition in the schema.
+    places: Vec<Definition>,
+}
+
+struct Definition {
+    place: String,
+    /// The alternatives that are asked for yes or no, in the order in which they follow the schema.
+    unions: Vec<&'static str>,
+}
+
+impl BoundedValidator {
+    /// Compiles the form; `None` if the schema has none.
+    pub(super) fn new(schema: &Value, judge: Judge) -> Option<Self> {
+        let mut schema = schema.clone();
+        if judge == Judge::Foreign {
+            looking::replace(&mut schema);
+        }
+        let schema = &schema;
+        let graph = Graph::new(schema).ok()?;
+        let explains = !graph.has_unevaluated();
+        let mut places = HashMap::new();
+        collect_places(schema, &mut String::new(), &mut places);
+        let mut definitions = Map::new();
+        let mut known = Vec::new();
+        for id in 0..graph.len() {
+            let (definition, unions) = bounded(&graph, id, explains);
+            definitions.insert(id.to_string(), definition);
+            let place = places
+                .remove(&std::ptr::from_ref(graph.schema(id)))
+                .unwrap_or_default();
+            known.push(Definition { place, unions });
+        }
+        let whole = json!({ "$ref": "#/$defs/0", "$defs": definitions });
+        let options = super::options_for(judge).with_keyword(KEYWORD, keyword);
+        Some(Self {
+            validator: options.build(&whole).ok()?,
+            explains,
+            places: known,
+        })
+    }
+
+    /// Returns the place of the keyword in the schema, for its place in this form.
+    pub(super) fn keyword_place(&self, place: &str) -> Option<Cow<'static, str>> {
+        let (id, rest) = place.strip_prefix("/$defs/")?.split_once("/allOf/")?;
+        let definition = self.places.get(id.parse::<usize>().ok()?)?;
+        let (part, keyword) = rest.split_once('/')?;
+        let keyword = match part.parse::<usize>().ok()? {
+            0 => return None,
+            1 => keyword,
+            union => *definition.unions.get(union - 2)?,
+        };
+        Some(format!("{}/{keyword}", definition.place).into())
+    }
+}
+
+/// Returns the definition for a schema, and its alternatives that are asked for yes or no.
+fn bounded(graph: &Graph<'_>, id: NodeId, opaque: bool) -> (Value, Vec<&'static str>) {
+    let Value::Object(members) = graph.schema(id) else {
+        return (graph.schema(id).clone(), Vec::new());
+    };
+    let (mut inner, mut unions, mut beside) = (Map::new(), Vec::new(), Vec::new());
+    for (keyword, value) in members {
+        match (keyword.as_str(), value) {
+            ("$id" | "$anchor" | "$dynamicAnchor" | "$schema" | "$defs" | "definitions", _) => {}
+            ("contentSchema" | "default" | "examples" | "description" | "title", _) => {}
+            ("$ref", _) => drop(graph.reference(id).map(|target| {
+                inner.insert("$ref".to_owned(), by_number(target));
+            })),
+            ("$dynamicRef" | "$recursiveRef", _) => {}
+            ("anyOf" | "oneOf", Value::Array(_)) if opaque => {
+                let union = if keyword == "anyOf" { "anyOf" } else { "oneOf" };
+                let arms = refer_all(graph, value);
+                beside.push(json!({ "not": { "not": { union: arms } } }));
+                unions.push(union);
+            }
+            (_, Value::Object(schemas)) if inside(keyword) == Inside::Named => {
+                let each = schemas.iter();
+                let each = each.map(|(name, schema)| (name.clone(), refer(graph, schema)));
+                inner.insert(keyword.clone(), Value::Object(each.collect()));
+            }
+            _ if inside(keyword) == Inside::Schemas => {
+                inner.insert(keyword.clone(), refer_all(graph, value));
+            }
+            _ => drop(inner.insert(keyword.clone(), value.clone())),
+        }
+    }
+    let (own, each) = graph.steps(id);
+    let mut all = vec![json!({ KEYWORD: [own, each] }), Value::Object(inner)];
+    all.extend(beside);
+    let dynamic = graph.dynamic_reference(id);
+    all.extend(dynamic.map(|target| json!({ "$ref": by_number(target) })));
+    (json!({ "allOf": all }), unions)
+}
+
+fn refer_all(graph: &Graph<'_>, value: &Value) -> Value {
+    match value {
+        Value::Array(schemas) => schemas.iter().map(|schema| refer(graph, schema)).collect(),
+        schema => refer(graph, schema),
+    }
+}
+
+fn refer(graph: &Graph<'_>, schema: &Value) -> Value {
+    match graph.id(schema).filter(|_| schema.is_object()) {
+        Some(id) => json!({ "$ref": by_number(id) }),
+        None => schema.clone(),
+    }
+}
+
+fn by_number(id: NodeId) -> Value {
+    format!("#/$defs/{id}").into()
+}
+
+fn collect_places(value: &Value, place: &mut String, found: &mut HashMap<*const Value, String>) {
+    found.insert(std::ptr::from_ref(value), place.clone());
+    let length = place.len();
+    let mut within = |token: &str, inner: &Value| {
+        push_pointer(place, token);
+        collect_places(inner, place, found);
+        place.truncate(length);
+    };
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .filter(|(_, inner)| inner.is_object() || inner.is_array())
+            .for_each(|(name, inner)| within(name, inner)),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(index, inner)| within(&index.to_string(), inner)),
+        _ => {}
+    }
+}
+
+/// Counts the steps of one schema on one value.
+struct StepCounter {
+    own: u64,
+    each: u64,
+}
+
+impl StepCounter {
+    fn count(&self, value: &Value) -> bool {
+        let (own, each) = match value {
+            Value::String(text) => (self.own * (1 + (text.len() / TEXT_BYTES) as u64), 0),
+            Value::Array(items) => (self.own, self.each * items.len() as u64),
+            Value::Object(members) => (self.own, self.each * members.len() as u64),
+            _ => (self.own, 0),
+        };
+        budget::take(own.saturating_add(each))
+    }
+}
+
+impl<'i> Keyword<'i> for StepCounter {
+    fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
+        match self.count(instance) {
+            true => Ok(()),
+            false => Err(ValidationError::custom("no step is left")),
+        }
+    }
+
+    fn is_valid(&self, instance: &'i Value) -> bool {
+        self.count(instance)
+    }
+}
+
+fn keyword<'a>(
+    _: &'a Map<String, Value>,
+    steps: &'a Value,
+    _: Location,
+) -> Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>> {
+    let number = |at: usize| steps.get(at).and_then(Value::as_u64).unwrap_or(1);
+    Ok(Box::new(StepCounter {
+        own: number(0),
+        each: number(1),
+    }))
+}

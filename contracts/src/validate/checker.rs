@@ -1,0 +1,259 @@
+//! A compiled schema that knows what its check costs: what is cheap is checked at once, what is not in counted steps.
+
+use std::{borrow::Cow, sync::OnceLock};
+
+use jsonschema::{ValidationError, Validator};
+use serde_json::Value;
+
+use super::{
+    Judge,
+    bounded::BoundedValidator,
+    budget::{self, StepBudget},
+};
+use crate::{
+    cost::{SchemaCost, ValueSteps},
+    schema::Schema,
+};
+
+/// Steps that a check may take at most to run as the validator does it, uncounted.
+const UNCOUNTED_STEPS: u64 = 1_000_000;
+/// Steps in which the faults of a value may be collected, all of them. Each fault takes some hundred bytes.
+const COLLECTED_STEPS: u64 = 300_000;
+/// Values of which every fault is collected.
+const COLLECTED_VALUES: u64 = 10_000;
+/// Bytes of a text that count as one value.
+const TEXT_BYTES: usize = 64;
+
+/// Steps for one call in all: those of a call that is checked on the thread of its request, and of another one.
+pub(super) const CALL_STEPS: u64 = 2_000_000;
+const HEAVY_CALL_STEPS: u64 = 20_000_000;
+
+pub(crate) struct SchemaChecker {
+    plain: Validator,
+    cost: SchemaCost,
+    judge: Judge,
+    schema: Schema,
+    bounded: OnceLock<Option<Box<BoundedValidator>>>,
+}
+
+/// One failure of the validator.
+pub(crate) struct Failure<'e> {
+    pub(crate) error: &'e ValidationError<'e>,
+    /// JSON Pointer to the keyword in the schema.
+    pub(crate) keyword: Cow<'e, str>,
+    /// Whether it is about alternatives whose faults were not collected.
+    pub(crate) is_union: bool,
+}
+
+/// How large a value is.
+#[derive(Clone, Copy, Default)]
+struct ValueSize {
+    values: u64,
+    depth: usize,
+}
+
+impl SchemaChecker {
+    pub(crate) fn new(schema: &Value, judge: Judge) -> Result<Self, String> {
+        let (plain, cost) = super::built(schema, judge)?;
+        Ok(Self {
+            plain,
+            cost,
+            judge,
+            schema: Schema::from(schema.clone()),
+            bounded: OnceLock::new(),
+        })
+    }
+
+    /// Returns `true` if the value of a JSON text may take long to check.
+    pub(crate) fn is_heavy(&self, text: &str) -> bool {
+        let values = (text.len() / 2 + 1) as u64;
+        let takes_long = |cost: ValueSteps| cost.check.saturating_mul(values) > UNCOUNTED_STEPS;
+        takes_long(self.cost.at_any_depth()) && takes_long(self.cost.at_depth(depth(text)))
+    }
+
+    /// Returns the steps for one call.
+    pub(crate) fn budget(&self, text: &str) -> u64 {
+        match self.is_heavy(text) {
+            true => HEAVY_CALL_STEPS,
+            false => CALL_STEPS,
+        }
+    }
+
+    /// Checks the value of a JSON text. Where the budget is spent the answer is `false`.
+    pub(crate) fn is_valid_text(&self, value: &Value, text: &str) -> bool {
+        match self.is_heavy(text) {
+            true => self.is_valid(value),
+            false => self.plain.is_valid(value),
+        }
+    }
+
+    /// Checks a value. Where the budget is spent the answer is `false`.
+    pub(crate) fn is_valid(&self, value: &Value) -> bool {
+        let size = ValueSize::of(value);
+        let steps = self.cost.at_depth(size.depth).check;
+        let steps = steps.saturating_mul(size.values);
+        if steps <= UNCOUNTED_STEPS {
+            return budget::take(steps) && self.plain.is_valid(value);
+        }
+        match self.bounded() {
+            Some(bounded) => bounded.validator.is_valid(value) && !budget::is_spent(),
+            None => budget::take(u64::MAX),
+        }
+    }
+
+    /// Returns `true` if all failures of a value are collected, and not the first alone.
+    pub(crate) fn collects(&self, value: &Value) -> bool {
+        let size = ValueSize::of(value);
+        let steps = self.cost.at_depth(size.depth).report;
+        size.values <= COLLECTED_VALUES && steps.saturating_mul(size.values) <= COLLECTED_STEPS
+    }
+
+    /// Calls `visit` with every failure, until it returns `false`; of a value that is costly, with the first one.
+    pub(crate) fn failures(&self, value: &Value, visit: &mut dyn FnMut(Failure<'_>) -> bool) {
+        if self.collects(value) {
+            let size = ValueSize::of(value);
+            let steps = self.cost.at_depth(size.depth).report * size.values;
+            if !budget::take(steps) {
+                return;
+            }
+            _ = self
+                .plain
+                .iter_errors(value)
+                .all(|error| visit(Failure::from(&error)));
+            return;
+        }
+        let Some(bounded) = self.bounded().filter(|bounded| bounded.explains) else {
+            return;
+        };
+        if let Err(error) = bounded.validator.validate(value)
+            && !budget::is_spent()
+            && let Some(keyword) = bounded.keyword_place(error.schema_path().as_str())
+        {
+            let is_union = matches!(
+                error.kind(),
+                jsonschema::error::ValidationErrorKind::Not { .. }
+            ) && !keyword.ends_with("/not");
+            visit(Failure {
+                error: &error,
+                keyword,
+                is_union,
+            });
+        }
+    }
+
+    /// Returns the place of the first fault of a value, and why it is one, as `describe` says of an error. The value itself
+    /// is not part of it.
+    pub(crate) fn first_fault(
+        &self,
+        value: &Value,
+        text: &str,
+        describe: impl Fn(&ValidationError<'_>) -> (String, String),
+    ) -> Option<(String, String)> {
+        let _budget = StepBudget::start(self.budget(text));
+        if self.is_valid_text(value, text) {
+            return None;
+        }
+        let mut found = None;
+        let mut note = |failure: Failure<'_>| {
+            found = Some(match failure.is_union {
+                true => (
+                    failure.error.instance_path().to_string(),
+                    "it fits none of the alternatives".to_owned(),
+                ),
+                false => describe(failure.error),
+            });
+            false
+        };
+        match self.collects(value) {
+            true => {
+                _ = self
+                    .plain
+                    .validate(value)
+                    .map_err(|error| note(Failure::from(&error)))
+            }
+            false => self.failures(value, &mut note),
+        }
+        let without_place = match budget::is_spent() {
+            true => "checking it takes more steps than one call may have",
+            false => "it does not meet its schema",
+        };
+        found.or_else(|| Some((String::new(), without_place.to_owned())))
+    }
+
+    fn bounded(&self) -> Option<&BoundedValidator> {
+        self.bounded
+            .get_or_init(|| BoundedValidator::new(&self.schema.value(), self.judge).map(Box::new))
+            .as_deref()
+    }
+}
+
+/// Returns how deep the value of a JSON text is nested.
+fn depth(text: &str) -> usize {
+    let (mut open, mut deepest, mut in_string) = (0_usize, 0, false);
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => in_string = !in_string,
+            b'\\' if in_string => _ = bytes.next(),
+            b'[' | b'{' if !in_string => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b']' | b'}' if !in_string => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+impl<'e> From<&'e ValidationError<'_>> for Failure<'e> {
+    fn from(error: &'e ValidationError<'_>) -> Self {
+        Self {
+            error,
+            keyword: error.schema_path().as_str().into(),
+            is_union: false,
+        }
+    }
+}
+
+impl ValueSize {
+    fn of(value: &Value) -> Self {
+        let mut size = Self::default();
+        size.add(value, 0);
+        size
+    }
+
+    fn add(&mut self, value: &Value, depth: usize) {
+        self.values += 1;
+        self.depth = self.depth.max(depth);
+        let text = |text: &String| (text.len() / TEXT_BYTES) as u64;
+        match value {
+            Value::String(value) => self.values += text(value),
+            Value::Array(items) => items.iter().for_each(|item| self.add(item, depth + 1)),
+            Value::Object(members) => members.iter().for_each(|(name, member)| {
+                self.values += text(name);
+                self.add(member, depth + 1);
+            }),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_depth_of_a_text_is_that_of_its_value() {
+        for (text, expected) in [
+            ("1", 0),
+            ("{\"a\":[1,{}],\"b\":[[]]}", 3),
+            ("[\"]\",\"\\\"]\",[[1]]]", 3),
+        ] {
+            let value: Value = serde_json::from_str(text).expect("JSON");
+            assert_eq!(depth(text), expected, "{text}");
+            let inside = usize::from(!text.starts_with('1'));
+            assert!(ValueSize::of(&value).depth + inside >= expected, "{text}");
+        }
+    }
+}

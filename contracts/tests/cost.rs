@@ -1,0 +1,269 @@
+//! What small documents can make a check cost: it is refused where the schema comes in, or bounded where the value does.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use weir_contracts::{
+    compile, form,
+    offer::{Lists, compose},
+    output::ResultChecker,
+    shape::Shape,
+    upstream::{Compiled, Upstream, compile as compile_upstream},
+    validate::{ArgumentValidator, InvalidArguments},
+};
+
+/// Thirty definitions, each of which applies the next one twice to the same value.
+fn chain() -> Value {
+    let mut definitions = Map::new();
+    for number in 0..30 {
+        let next = json!({ "$ref": format!("#/$defs/d{}", number + 1) });
+        definitions.insert(format!("d{number}"), json!({ "allOf": [next, next] }));
+    }
+    definitions.insert("d30".to_owned(), json!({ "type": "string" }));
+    json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/d0" } }, "$defs": definitions })
+}
+
+/// A value within itself, in twenty alternatives that `arm` makes.
+fn alternatives(arms: usize, arm: impl Fn(usize) -> Value) -> Value {
+    let arms: Vec<Value> = (0..arms).map(arm).collect();
+    json!({
+        "type": "object", "properties": { "a": { "$ref": "#/$defs/node" } }, "required": ["a"],
+        "$defs": { "node": { "oneOf": arms } },
+    })
+}
+
+fn plain(number: usize) -> Value {
+    json!({ "type": "object", "properties": { "n": { "$ref": "#/$defs/node" }, "x": { "const": number } } })
+}
+
+fn keyed(number: usize) -> Value {
+    json!({
+        "type": "object", "required": ["kind", "n"], "additionalProperties": false,
+        "properties": { "kind": { "const": format!("k{number}") }, "n": {
+            "anyOf": [{ "type": "integer" }, { "$ref": "#/$defs/node" }],
+        } },
+    })
+}
+
+fn exploding() -> [Value; 2] {
+    [chain(), alternatives(20, plain)]
+}
+
+fn offered(tool: Value) -> Compiled {
+    let lists = json!({ "tools": [tool, { "name": "other", "inputSchema": {} }] });
+    let (lists, _) = Lists::read("lists.json", &lists.to_string()).expect("lists");
+    let document = compose("lists.json", &lists).document.pinned();
+    let upstream = Upstream {
+        name: "up",
+        contract: "up",
+        ..Upstream::default()
+    };
+    compile_upstream(&upstream, &document).expect("a contract")
+}
+
+fn foreign(property: &Value) -> (ArgumentValidator, String) {
+    let schema = json!({ "type": "object", "properties": { "p": property } });
+    let done = offered(json!({ "name": "t", "description": "Does it.", "inputSchema": schema }));
+    let notes: Vec<String> = done.notes.iter().map(ToString::to_string).collect();
+    let arguments = ArgumentValidator::for_tool(&done.contract.tools[0]).expect("a schema");
+    (arguments, notes.join("\n"))
+}
+
+fn reasons(refused: &InvalidArguments) -> Vec<String> {
+    let each = refused.errors.iter();
+    each.map(|error| format!("{} {}", error.path, error.reason))
+        .collect()
+}
+
+#[test]
+fn a_schema_that_explodes_is_refused_wherever_it_comes_in() {
+    for schema in exploding() {
+        let says_why = |why: &str| {
+            assert!(why.contains("checking one value at "), "{why}");
+            assert!(why.contains("at most 200000 are accepted"), "{why}");
+        };
+        says_why(&ArgumentValidator::new(&schema).err().expect("arguments"));
+        says_why(&ResultChecker::new(&schema).err().expect("a result"));
+        says_why(&ResultChecker::foreign(&schema).err().expect("a result"));
+        for tool in [
+            json!({ "name": "t", "description": "Does it.", "inputSchema": schema }),
+            json!({ "name": "t", "description": "Does it.", "inputSchema": {}, "outputSchema": schema }),
+        ] {
+            let done = offered(tool);
+            assert_eq!(done.contract.tools.len(), 1, "the other tool goes on");
+            says_why(&done.left_out[0].to_string());
+        }
+        let form = json!({ "tool": "t", "description": "Does it.", "fields": [
+            { "name": "a", "type": "json", "required": true, "schema": schema },
+        ] });
+        let form = form::read("form.json", &form.to_string()).expect("a form");
+        let problems = compile(&form, &BTreeMap::<String, Shape>::new()).expect_err("a json field");
+        says_why(&problems[0].to_string());
+    }
+}
+
+#[test]
+fn alternatives_that_a_property_tells_apart_are_served() {
+    let arguments = ArgumentValidator::new(&alternatives(20, keyed)).expect("it is accepted");
+    let nested = |depth: usize, inner: &str| {
+        let (mut text, mut end) = (String::from("{\"a\":"), String::from("}"));
+        for level in 0..depth {
+            text.push_str(&format!("{{\"kind\":\"k{level}\",\"n\":"));
+            end.push('}');
+        }
+        text + inner + &end
+    };
+    assert!(arguments.validate(&nested(8, "1")).is_ok());
+    let refused = arguments.validate(&nested(2, "\"x\"")).expect_err("a text");
+    assert_eq!(reasons(&refused), ["/a/n/n wrong_type"]);
+    // The faults of twenty alternatives on eight levels are 20^8; what is told is bounded.
+    let refused = arguments.validate(&nested(8, "\"x\"")).expect_err("a text");
+    assert!(refused.errors.len() <= 32, "{}", refused.errors.len());
+}
+
+#[test]
+fn a_value_that_takes_too_many_steps_is_refused_and_the_next_one_is_not() {
+    let schema = json!({
+        "type": "object", "properties": { "a": { "$ref": "#/$defs/node" } },
+        "$defs": { "node": { "type": "object", "anyOf": [
+            { "properties": { "n": { "$ref": "#/$defs/node" } }, "required": ["x"] },
+            { "properties": { "n": { "$ref": "#/$defs/node" } }, "required": ["y"] },
+            { "properties": { "m": { "items": { "$ref": "#/$defs/node" } } }, "required": ["m"] },
+        ] } },
+    });
+    let arguments = ArgumentValidator::new(&schema).expect("it is accepted");
+    let deep = format!("{{\"a\":{}{{}}{}}}", "{\"n\":".repeat(50), "}".repeat(50));
+    assert!(
+        arguments.is_heavy(&deep),
+        "not on a thread that others wait for"
+    );
+    let refused = arguments.validate(&deep).expect_err("nothing in it fits");
+    assert!(refused.errors.len() <= 32, "{}", refused.errors.len());
+    assert!(arguments.validate(r#"{"a":{"m":[{"m":[]}]}}"#).is_ok());
+
+    // Lists compare every item, on every level anew.
+    let wide = json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/list" } }, "$defs": { "list": {
+        "anyOf": [{ "type": "integer" }, { "allOf": vec![json!({ "type": "array", "items": { "$ref": "#/$defs/list" } }); 3] }],
+    } } });
+    let arguments = ArgumentValidator::new(&wide).expect("it is accepted");
+    let deep = format!("{{\"a\":{}\"x\"{}}}", "[".repeat(60), "]".repeat(60));
+    assert!(arguments.validate(&deep).is_err());
+    let many = format!("{{\"a\":[{}1]}}", "[[[[[1]]]]],".repeat(200_000));
+    let refused = arguments.validate(&many).expect_err("too many steps");
+    assert_eq!(reasons(&refused), [" too_costly"]);
+    assert!(arguments.validate(r#"{"a":[[1],2]}"#).is_ok());
+}
+
+#[test]
+fn one_fault_in_a_large_value_is_named() {
+    let record = json!({ "type": "object", "required": ["id"], "properties": {
+        "id": { "type": "integer" }, "to": { "anyOf": [{ "type": "null" }, { "type": "string", "maxLength": 3 }] },
+    } });
+    let schema =
+        json!({ "type": "object", "properties": { "all": { "type": "array", "items": record } } });
+    let list = |last: &str| {
+        format!(
+            "{{\"all\":[{}{last}]}}",
+            r#"{"id":1,"to":"abc"},"#.repeat(60_000)
+        )
+    };
+    let arguments = ArgumentValidator::new(&schema).expect("a schema");
+    assert!(arguments.is_heavy(&list("{}")));
+    assert!(arguments.validate(&list(r#"{"id":2}"#)).is_ok());
+    let refused = arguments
+        .validate(&list(r#"{"id":"x"}"#))
+        .expect_err("a text");
+    assert_eq!(reasons(&refused), ["/all/60000/id wrong_type"]);
+    let refused = arguments
+        .validate(&list(r#"{"id":2,"to":7}"#))
+        .expect_err("a number");
+    assert_eq!(reasons(&refused), ["/all/60000/to no_match"]);
+
+    let results = ResultChecker::foreign(&schema).expect("a schema");
+    let text = list(r#"{"to":"x"}"#);
+    let value: Value = serde_json::from_str(&text).expect("JSON");
+    let found = results.check(&value, &text).expect_err("no id");
+    assert_eq!(found.path, "/all/60000");
+    assert!(found.reason.contains("required"), "{}", found.reason);
+}
+
+#[test]
+fn examples_of_a_schema_that_has_none_are_not_looked_for_without_end() {
+    let endless = alternatives(6, |number| {
+        let mut arm = keyed(number);
+        arm["properties"]["n"] = json!({ "$ref": "#/$defs/node" });
+        arm
+    });
+    let arguments = ArgumentValidator::new(&endless).expect("it is accepted");
+    let refused = arguments.validate("{}").expect_err("nothing is valid");
+    assert_eq!(reasons(&refused)[0], "/a missing_required");
+    assert_eq!(weir_contracts::validate::example(&endless), None);
+}
+
+#[test]
+fn patterns_that_look_around_are_judged_while_that_is_cheap() {
+    let (arguments, notes) = foreign(&json!({ "type": "string", "pattern": "^(?!.*secret).*$" }));
+    assert!(
+        notes.contains("beyond that the server alone judges"),
+        "{notes}"
+    );
+    assert!(arguments.validate(r#"{"p":"a word"}"#).is_ok());
+    let refused = arguments
+        .validate(r#"{"p":"a secret"}"#)
+        .expect_err("it is excluded");
+    assert_eq!(reasons(&refused)[0], "/p pattern_mismatch");
+    assert!(
+        refused.text().contains("must match ^(?!.*secret).*$"),
+        "{}",
+        refused.text()
+    );
+
+    // Of a text that takes exponential or quadratic time the server has the last word.
+    let exponential = json!({ "type": "string", "pattern": "^(?:(?=a)a|aa)+$" });
+    let quadratic = json!({ "type": "string", "pattern": "(?<=a)(a|aa)+$" });
+    for (pattern, lengths) in [
+        (&exponential, [40, 4_000, 20_000]),
+        (&quadratic, [20_000; 3]),
+    ] {
+        let (arguments, _) = foreign(pattern);
+        assert!(arguments.validate(r#"{"p":"aaa"}"#).is_ok());
+        assert!(arguments.validate(r#"{"p":"aab"}"#).is_err());
+        for length in lengths {
+            let text = format!("{{\"p\":\"{}b\"}}", "a".repeat(length));
+            assert!(arguments.validate(&text).is_ok(), "{length} characters");
+        }
+    }
+    // The budget is the call's: many texts together get no more than one.
+    let (arguments, _) = foreign(&json!({ "items": exponential }));
+    let text = format!("\"{}b\",", "a".repeat(60)).repeat(20_000);
+    assert!(
+        arguments
+            .validate(&format!("{{\"p\":[{text}\"aa\"]}}"))
+            .is_ok()
+    );
+    assert!(arguments.validate(r#"{"p":["ab"]}"#).is_err());
+}
+
+#[test]
+fn members_named_by_a_pattern_that_looks_around_are_left_to_the_server() {
+    let (arguments, notes) = foreign(&json!({
+        "type": "object", "patternProperties": { "^(?!x)": { "type": "integer" } }, "additionalProperties": false,
+    }));
+    assert!(notes.contains("the server alone judges"), "{notes}");
+    assert!(arguments.validate(r#"{"p":{"xa":1,"a":"b"}}"#).is_ok());
+    assert!(arguments.validate(r#"{"p":1}"#).is_err());
+}
+
+#[test]
+fn our_own_patterns_run_in_linear_time() {
+    for pattern in ["(?<=a)(a|aa)+$", "^(?!x)", "(a)\\1"] {
+        let schema = json!({ "type": "object", "properties": { "p": { "type": "string", "pattern": pattern } } });
+        assert!(ArgumentValidator::new(&schema).is_err(), "{pattern}");
+    }
+    for pattern in ["(a|aa)+$", "^(a|a)*$", "^(.*a){20}$"] {
+        let schema = json!({ "type": "object", "properties": { "p": { "type": "string", "pattern": pattern } } });
+        let arguments = ArgumentValidator::new(&schema).expect("a schema");
+        let text = format!("{{\"p\":\"{}b\"}}", "a".repeat(100_000));
+        assert!(arguments.validate(&text).is_err(), "{pattern}");
+    }
+}

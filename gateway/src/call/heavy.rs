@@ -1,0 +1,136 @@
+//! Checks that may take long: few at once, and not on the threads that other requests wait for.
+
+use std::{
+    num::NonZero,
+    sync::LazyLock,
+    thread,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout_at,
+};
+use weir_plugin_host::ToolAnswer;
+
+use super::{CallError, dispatch::Answer};
+use crate::{catalogue::CatalogueTool, codes::Code, gateway::Gateway};
+
+/// Half of the processors, so that there are always some for the other calls.
+static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    Semaphore::new((processors / 2).max(1))
+});
+
+/// The right to check something now.
+pub(super) struct CheckTurn(Option<SemaphorePermit<'static>>);
+
+impl CheckTurn {
+    /// Waits for a turn if the arguments may take long to check.
+    pub(super) async fn for_arguments(
+        gateway: &Gateway,
+        tool: &CatalogueTool,
+        arguments: Option<&str>,
+        since: Instant,
+    ) -> Result<Self, CallError> {
+        let raw = arguments.unwrap_or_default();
+        let checks = tool.checks();
+        let is_heavy = checks
+            .arguments()
+            .is_some_and(|arguments| arguments.is_heavy(raw));
+        Self::wait(is_heavy, gateway, tool, since).await
+    }
+
+    /// Waits for a turn if the answer may take long to check.
+    pub(super) async fn for_answer(
+        gateway: &Gateway,
+        tool: &CatalogueTool,
+        answer: &Answer<'_>,
+        since: Instant,
+    ) -> Result<Self, CallError> {
+        let (checker, text) = match answer {
+            Answer::Foreign(foreign, answered) => (foreign.output(), answered.result.get()),
+            Answer::Tool(code, ToolAnswer::Complete { value, .. }) => {
+                (code.output(), value.as_deref().unwrap_or_default())
+            }
+            _ => (None, ""),
+        };
+        let is_heavy = checker.is_some_and(|checker| checker.is_heavy(text));
+        Self::wait(is_heavy, gateway, tool, since).await
+    }
+
+    async fn wait(
+        is_heavy: bool,
+        gateway: &Gateway,
+        tool: &CatalogueTool,
+        since: Instant,
+    ) -> Result<Self, CallError> {
+        if !is_heavy {
+            return Ok(Self(None));
+        }
+        let timeout = tool
+            .tool
+            .limits
+            .timeout_ms
+            .map_or(gateway.timeout(), Duration::from_millis);
+        match timeout_at((since + timeout).into(), TURNS.acquire()).await {
+            Ok(turn) => Ok(Self(turn.ok())),
+            Err(_) => Err(CallError::new(
+                Code::Timeout,
+                "The call took longer than it may.",
+            )),
+        }
+    }
+
+    /// Runs the check; if it may take long, other requests of this thread go on meanwhile.
+    pub(super) fn run<T>(self, check: impl FnOnce() -> T) -> T {
+        let others_wait = Handle::try_current()
+            .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+        match self.0.is_some() && others_wait {
+            true => tokio::task::block_in_place(check),
+            false => check(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// With one thread for all requests, the check ends only if another request is answered meanwhile.
+    #[test]
+    fn other_requests_go_on_during_a_heavy_check() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .expect("a runtime");
+        let (answered, answer) = mpsc::channel();
+        let (began, begin) = tokio::sync::oneshot::channel();
+        let check = runtime.spawn(async move {
+            let turn = CheckTurn(TURNS.acquire().await.ok());
+            turn.run(|| {
+                began.send(()).expect("the other request waits");
+                answer.recv_timeout(Duration::from_secs(20))
+            })
+        });
+        let other = runtime.spawn(async move {
+            begin.await.expect("the check begins");
+            answered.send(()).expect("the check waits");
+        });
+        runtime.block_on(async move {
+            check
+                .await
+                .expect("it ends")
+                .expect("the other was answered");
+            other.await.expect("it ends");
+        });
+    }
+
+    #[test]
+    fn what_is_not_heavy_needs_no_runtime() {
+        assert_eq!(CheckTurn(None).run(|| 7), 7);
+    }
+}

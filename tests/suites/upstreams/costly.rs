@@ -1,0 +1,78 @@
+//! Schemas and patterns of a server that make checks expensive: they are left out, or cost no other caller anything.
+
+use std::fs;
+
+use futures::future::join_all;
+use serde_json::{Map, Value, json};
+use weir_tests::{Modern, strangers::hostile};
+
+use super::{code, house, listed, names, show, text, trusted};
+
+fn chain() -> Value {
+    let mut definitions = Map::new();
+    for number in 0..30 {
+        let next = json!({ "$ref": format!("#/$defs/d{}", number + 1) });
+        definitions.insert(format!("d{number}"), json!({ "allOf": [next, next] }));
+    }
+    definitions.insert("d30".to_owned(), json!({ "type": "string" }));
+    json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/d0" } }, "$defs": definitions })
+}
+
+fn recursive(arms: usize) -> Value {
+    let arm = |number: usize| json!({ "type": "object", "required": [format!("r{number}")], "properties": { "n": { "$ref": "#/$defs/node" } } });
+    let arms: Vec<Value> = (0..arms).map(arm).collect();
+    json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/node" } }, "$defs": { "node": { "oneOf": arms } } })
+}
+
+#[tokio::test]
+async fn schemas_that_explode_are_left_out_and_costly_calls_do_not_hold_up_others() {
+    let tool = |name: &str, input: Value| json!({ "name": name, "description": "Does it.", "inputSchema": input });
+    let looking = json!({ "type": "object", "properties": { "p": { "type": "string", "pattern": "^(?:(?=a)a|aa)+$" } } });
+    let output = json!({ "name": "output", "description": "Does it.", "inputSchema": { "type": "object" }, "outputSchema": chain() });
+    let tools = json!({ "tools": [
+        tool("chain", chain()), tool("twenty", recursive(20)), output,
+        tool("deep", recursive(3)), tool("looks", looking), tool("good", json!({ "type": "object" })),
+    ] });
+    let house = house(&[]);
+    let file = house.path().join("tools.json");
+    fs::write(&file, tools.to_string()).expect("the tools");
+    let mut house = house.config(&trusted(
+        "up",
+        &hostile(&["lists", &file.display().to_string()]),
+    ));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "up_good").await;
+    let served = names(&client).await;
+    for name in ["up_chain", "up_twenty", "up_output"] {
+        assert!(!served.contains(name), "{served:?}");
+    }
+    let left_out = show(&house, "up")["left_out"].to_string();
+    assert_eq!(
+        left_out.matches("at most 200000 are accepted").count(),
+        3,
+        "{left_out}"
+    );
+
+    // Each of these would take the validator 3^50 steps.
+    let mut nested = json!({});
+    for _ in 0..50 {
+        nested = json!({ "n": nested });
+    }
+    let costly = (0..6).map(|_| client.call("up_deep", json!({ "a": nested })));
+    let others = (0..20).map(|_| client.call("up_good", json!({})));
+    let (costly, others) = futures::join!(join_all(costly), join_all(others));
+    for refused in costly {
+        assert_eq!(code(&refused), "invalid_arguments", "{refused}");
+    }
+    for answer in others {
+        assert_eq!(text(&answer), "this is good", "{answer}");
+    }
+
+    // The server itself judges what takes too long here.
+    let answer = client.call("up_looks", json!({ "p": "aab" })).await;
+    assert_eq!(code(&answer), "invalid_arguments", "{answer}");
+    let long = format!("{}b", "a".repeat(20_000));
+    let answer = client.call("up_looks", json!({ "p": long })).await;
+    assert_eq!(text(&answer), "this is looks", "{answer}");
+}
