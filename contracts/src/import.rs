@@ -5,6 +5,7 @@
 
 mod answer;
 mod body;
+mod discriminator;
 mod document;
 mod field;
 mod operation;

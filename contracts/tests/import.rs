@@ -624,3 +624,105 @@ fn every_column_of_an_answer_may_be_null() {
         imported.contract
     );
 }
+
+/// Returns the check of the only argument of the only tool of a document with this body and these schemas.
+fn body_check(
+    dialect: &str,
+    body: &str,
+    schemas: &str,
+) -> impl Fn(&str) -> Result<(), String> + use<> {
+    let document = format!(
+        "openapi: {dialect}\ninfo: {{ title: t }}\nservers: [{{ url: 'https://api.example' }}]\npaths:\n  /pets:\n    post:\n      \
+         requestBody: {{ required: true, content: {{ application/json: {{ schema: {body} }} }} }}\n      responses: {{ '204': {{}} }}\n\
+         components:\n  schemas:\n{schemas}"
+    );
+    let imported = import(&document, &Wanted::default()).expect("a contract");
+    let source = weir_contracts::form::read("pets.yaml", &imported.contract).expect("a contract");
+    let (contract, _) = weir_contracts::compile::compile_known(&source, &Default::default())
+        .map_err(|problems| problems.iter().map(ToString::to_string).collect::<String>())
+        .expect("it compiles");
+    let arguments = weir_contracts::validate::ArgumentValidator::for_tool(&contract.tools[0])
+        .expect("a schema");
+    move |body: &str| {
+        let sent = format!("{{\"body\":{body}}}");
+        arguments
+            .validate(&sent)
+            .map(drop)
+            .map_err(|refused| refused.text())
+    }
+}
+
+/// The example of OpenAPI itself, in which every cat is a dog and a lizard too, and one type that only the mapping names.
+const PETS: &str = "
+    Pet: { type: object, required: [petType], properties: { petType: { type: string } } }
+    Cat: { allOf: [{ $ref: '#/components/schemas/Pet' }, { type: object, properties: { name: { type: string } } }] }
+    Dog: { allOf: [{ $ref: '#/components/schemas/Pet' }, { type: object, properties: { bark: { type: string } } }] }
+    Lizard: { allOf: [{ $ref: '#/components/schemas/Pet' }, { type: object, properties: { lovesRocks: { type: boolean } } }] }
+";
+
+#[test]
+fn a_discriminator_selects_among_alternatives() {
+    let body = "{ oneOf: [{ $ref: '#/components/schemas/Cat' }, { $ref: '#/components/schemas/Dog' }], \
+                discriminator: { propertyName: petType, mapping: { dog: '#/components/schemas/Dog', lizard: Lizard } } }";
+    for dialect in ["3.0.3", "3.1.0"] {
+        let check = body_check(dialect, body, PETS);
+        for valid in [
+            r#"{"petType":"Cat","name":"misty"}"#,
+            r#"{"petType":"dog","bark":"woof"}"#,
+            r#"{"petType":"lizard","lovesRocks":true}"#,
+        ] {
+            assert_eq!(check(valid), Ok(()), "{dialect}: {valid}");
+        }
+        let text = check(r#"{"petType":"dog","bark":7}"#).expect_err("a number");
+        assert!(
+            text.contains("\n/body/bark: must be of type string"),
+            "{text}"
+        );
+        let text = check(r#"{"petType":"lizard","lovesRocks":1}"#).expect_err("a number");
+        assert!(
+            text.contains("\n/body/lovesRocks: must be of type boolean"),
+            "{text}"
+        );
+        let text = check(r#"{"petType":"lizzard"}"#).expect_err("no such type");
+        let expected = "\n/body/petType: must be one of Cat, dog, lizard. Did you mean \"lizard\"?";
+        assert!(text.contains(expected), "{text}");
+        let text = check(r#"{"name":"misty"}"#).expect_err("no type");
+        assert!(text.contains("\n/body/petType: is required"), "{text}");
+    }
+}
+
+#[test]
+fn a_discriminator_adds_nothing_to_what_schemas_say_themselves() {
+    let schemas = "
+    Card: { type: object, required: [kind, number], properties: { kind: { type: string, enum: [CARD] }, number: { type: string } } }
+    Cash: { type: object, required: [kind], properties: { kind: { type: string, enum: [CASH] } } }
+    Gift: { type: object, properties: { code: { type: string } } }
+";
+    let one_of = |names: &[&str]| {
+        let arms = names
+            .iter()
+            .map(|name| format!("{{ $ref: '#/components/schemas/{name}' }}"));
+        let arms = arms.collect::<Vec<_>>().join(", ");
+        format!("{{ oneOf: [{arms}], discriminator: {{ propertyName: kind }} }}")
+    };
+    let check = body_check("3.0.3", &one_of(&["Card", "Cash"]), schemas);
+    assert_eq!(check(r#"{"kind":"CASH"}"#), Ok(()));
+    let text = check(r#"{"kind":"CARD"}"#).expect_err("no number");
+    assert!(text.contains("\n/body/number: is required"), "{text}");
+    // Where the property may be absent, a value without it is still held against all of them.
+    let check = body_check("3.0.3", &one_of(&["Cash", "Gift"]), schemas);
+    assert_eq!(check(r#"{"code":"x"}"#), Ok(()));
+    assert_eq!(check(r#"{"kind":"Gift","code":"x"}"#), Ok(()));
+}
+
+#[test]
+fn a_body_of_a_type_with_subtypes_takes_their_members() {
+    let pet = "
+    Pet: { type: object, required: [petType], properties: { petType: { type: string } },
+           discriminator: { propertyName: petType, mapping: { dog: Dog } } }
+    Dog: { allOf: [{ $ref: '#/components/schemas/Pet' }, { type: object, properties: { bark: { type: string } } }] }
+";
+    let check = body_check("3.0.3", "{ $ref: '#/components/schemas/Pet' }", pet);
+    assert_eq!(check(r#"{"petType":"dog","bark":"woof"}"#), Ok(()));
+    assert!(check(r#"{"bark":"woof"}"#).is_err());
+}

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{
+    discriminator::Discriminator,
     document::Document,
     operation::{Place, QUERY_STYLES},
     schema::{SCHEMAS_MAX, spend},
@@ -266,6 +267,13 @@ impl<'d> Members<'d> {
                 || keyword.starts_with("x-")
         };
         let is_object = members.get("type").is_none_or(|kind| kind == "object");
+        // A body may be of a subtype, with members that this schema does not name.
+        let has_subtypes = depth == 0
+            && Discriminator::read(document, members)
+                .is_some_and(|discriminator| discriminator.has_subtypes());
+        if has_subtypes {
+            return false;
+        }
         if !closes
             || !is_object
             || !members.keys().all(known)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{document::Document, text::sentence};
+use super::{discriminator::Discriminator, document::Document, text::sentence};
 use crate::{
     json, name, offer,
     schema::{
@@ -202,6 +202,7 @@ impl Lifter<'_> {
         for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != "$ref") {
             self.keyword(keyword, value, &unsent, depth, &mut lifted)?;
         }
+        self.discriminate(members, &unsent, &mut lifted);
         let names = |schema: &Map<String, Value>| {
             schema.get("patternProperties")?.as_object().map(Map::len)
         };
@@ -217,6 +218,42 @@ impl Lifter<'_> {
             }
         }
         Ok(Value::Object(lifted))
+    }
+
+    /// Lets the discriminator choose one of the alternatives.
+    fn discriminate(
+        &mut self,
+        members: &Map<String, Value>,
+        unsent: &[String],
+        lifted: &mut Map<String, Value>,
+    ) {
+        let Some(discriminator) = Discriminator::read(self.document, members)
+            .filter(|discriminator| !unsent.iter().any(|name| name == discriminator.property))
+        else {
+            return;
+        };
+        let stated = ["oneOf", "anyOf"]
+            .iter()
+            .find_map(|keyword| members.get(*keyword)?.as_array());
+        let Some(choices) = stated.and_then(|arms| discriminator.choices(arms)) else {
+            return;
+        };
+        let arms = choices.into_iter().map(|choice| {
+            let reference = json!({ "$ref": self.definition(&choice.reference) });
+            match choice.rule {
+                Some(rule) => json!({ "allOf": [reference, rule] }),
+                None => reference,
+            }
+        });
+        let arms: Vec<Value> = arms.collect();
+        // A value without the property chooses none, and may fit several.
+        let is_exact = arms
+            .iter()
+            .all(|arm| arm.pointer("/allOf/1/required").is_some());
+        lifted.shift_remove("oneOf");
+        lifted.shift_remove("anyOf");
+        let keyword = if is_exact { "oneOf" } else { "anyOf" };
+        lifted.insert(keyword.to_owned(), arms.into());
     }
 
     fn keyword(
@@ -296,7 +333,7 @@ impl Lifter<'_> {
                     )
                 }
                 (Inside::Schemas, schema) => Some(self.schema(schema, depth + 1)?),
-                // `discriminator`, `xml`, extensions: nothing that a value is held against.
+                // `xml`, extensions: nothing that a value is held against. A discriminator chooses among alternatives.
                 _ => None,
             },
         };
