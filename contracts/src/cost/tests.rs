@@ -1,3 +1,5 @@
+//! Schemas that explode, and those that only look like it.
+
 use serde_json::{Value, json};
 
 use super::{STEPS_MAX, SchemaCost, ValueSteps};
