@@ -193,13 +193,10 @@ pub async fn serve(
     let local = listener.local_addr()?;
     let scrape = metrics::router(&admin.gateway, admin.door.clone(), local, false);
     let registered = admin.gateway.metrics().clone();
-    let (router, document) = routes();
-    let document = Arc::new(document);
+    let (router, _) = routes();
     let router = router
-        .route(
-            "/openapi.json",
-            get(async move || Json(document.as_ref().clone())),
-        )
+        // The document is seldom asked for, and made then: it takes more memory than the routes.
+        .route("/openapi.json", get(async || Json(document())))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .fallback(async |uri: Uri| {
