@@ -12,6 +12,8 @@ pub struct ConnectionError {
     pub retry_after_ms: Option<u32>,
     /// The details, for the log only.
     pub details: Option<String>,
+    /// The source is known to have changed nothing: it took the write back, or never began it.
+    pub nothing_changed: bool,
 }
 
 impl ConnectionError {
@@ -22,11 +24,17 @@ impl ConnectionError {
             field: None,
             retry_after_ms: None,
             details: None,
+            nothing_changed: code.nothing_changed(),
         }
     }
 
     pub fn field(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
+        self
+    }
+
+    pub fn nothing_changed(mut self) -> Self {
+        self.nothing_changed = true;
         self
     }
 

@@ -140,7 +140,7 @@ impl SqlConnection {
                 "the database connection is read-only",
             ));
         }
-        let prepared = Prepared::new(statement)?;
+        let prepared = Prepared::new(statement).map_err(ConnectionError::nothing_changed)?;
         match &self.kind {
             Kind::Sqlite(sqlite) => sqlite.run(prepared, access).await,
             Kind::Postgresql(postgresql) => postgresql.run(prepared, access).await,

@@ -666,6 +666,11 @@ async fn late(sql: &SqlConnection) {
         .await
         .expect_err("late");
     assert_eq!(error.code.word(), "timeout");
+    assert!(error.nothing_changed, "{error:?}");
+    let refused = sql.execute(statement("INSERT INTO t VALUES (9, 'x'::nothing)", "[]", 0));
+    let refused = refused.await.expect_err("refused");
+    assert_eq!(refused.code.word(), "upstream_error");
+    assert!(refused.nothing_changed, "{refused:?}");
     assert_eq!(
         query(sql, "SELECT id FROM t WHERE id = 9", "[]", 1)
             .await
@@ -708,6 +713,7 @@ async fn unknown_commit(proxy: &Proxy, sql: &SqlConnection) {
         let error = sql.execute(soon).await.expect_err("unknown");
         assert_eq!(error.code.word(), "unavailable", "{error:?}");
         assert!(error.message.contains("unknown"), "{error:?}");
+        assert!(!error.nothing_changed, "{error:?}");
         let made = format!("SELECT count(*) AS n FROM t WHERE id = {id}");
         let begin = Instant::now();
         while query(sql, &made, "[]", 1).await.expect("read").records != r#"[{"n":1}]"# {

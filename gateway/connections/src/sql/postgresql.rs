@@ -68,7 +68,8 @@ impl Postgresql {
         access: Access,
     ) -> Result<Outcome, ConnectionError> {
         check_verb(&prepared.text, access)?;
-        let held = self.pool.turn(prepared.deadline).await?;
+        let turn = self.pool.turn(prepared.deadline).await;
+        let held = turn.map_err(ConnectionError::nothing_changed)?;
         let call = Call {
             pool: self.pool.clone(),
             prepared,
@@ -126,15 +127,18 @@ impl Call {
     async fn run(self, mut held: Held) -> Result<Outcome, ConnectionError> {
         let mut tried = false;
         loop {
-            held.connect(self.left()?).await?;
+            let connected = held.connect(self.left()?).await;
+            connected.map_err(ConnectionError::nothing_changed)?;
             let result = match self.access {
                 Access::Read => self.read_in_time(&mut held).await,
                 Access::Write => Box::pin(self.write_in_time(&mut held)).await,
             };
-            let failure = match result {
+            let mut failure = match result {
                 Ok(outcome) => return Ok(outcome),
                 Err(failure) => failure,
             };
+            // Whatever is not committed is taken back.
+            failure.said.nothing_changed |= failure.next != Next::Unknown;
             match failure.next {
                 // The server has gone since: with it, most likely, every connection that waits.
                 Next::Elsewhere if held.reused() => {

@@ -209,7 +209,7 @@ impl Opened {
                     self.guard.rest();
                     self.control("ROLLBACK")?;
                 }
-                result
+                result.map_err(ConnectionError::nothing_changed)
             }
         }
     }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use weir_connections::{Code, Connection, ConnectionError, sql::SqlConnection};
 
 use super::{
-    ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, error, refused, side_by_side, too_large,
-    wrong_kind,
+    ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, error, side_by_side, too_large, wrong_kind,
 };
 use crate::{
     bindings::v0_1::weir::plugin::sql::{Error, Host, Rows, Statement},
@@ -92,8 +91,7 @@ impl Guest {
         // A write that answers rows answers one for each row it touched: none, and nothing was changed.
         Ok(Box::pin(self.hand_over(write, |answer| match answer {
             Ok(rows) => rows.records.trim() != "[]",
-            // The database takes back a change whose answer is too large.
-            Err(error) => !refused(error) && error.code != Code::TooLarge,
+            Err(error) => !error.nothing_changed,
         })))
     }
 
@@ -104,7 +102,7 @@ impl Guest {
         let write = async move { database.execute(borrow(&statement, deadline)).await };
         Ok(Box::pin(self.hand_over(write, |answer| match answer {
             Ok(changed) => *changed > 0,
-            Err(error) => !refused(error) && error.code != Code::TooLarge,
+            Err(error) => !error.nothing_changed,
         })))
     }
 
