@@ -846,6 +846,48 @@ async fn a_retry_is_answered_as_the_first_time() {
     );
 }
 
+/// Nothing is kept of a refused request, whoever sends it with whatever key.
+#[tokio::test]
+async fn a_refused_request_leaves_no_answer_behind() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let body = json!({"name": "vic", "role": "viewer"}).to_string();
+    let (_, viewer) = admin.ask("POST", "/v1/admins", body).await;
+    let viewer = viewer["key"].as_str().expect("a key");
+    let ask = async |key: &str, path: &str, number: usize| {
+        let request = http()
+            .post(format!("{}{path}", admin.url))
+            .bearer_auth(key)
+            .header("idempotency-key", format!("k{number}"))
+            .header("content-type", "application/json");
+        let response = request.body("{}").send().await.expect("an answer");
+        assert!(
+            !response.headers().contains_key("idempotent-replayed"),
+            "{path}"
+        );
+        response.status().as_u16()
+    };
+    for number in 0..3 {
+        assert_eq!(
+            ask(viewer, "/v1/contracts/airports/retire", number).await,
+            403
+        );
+        assert_eq!(
+            ask(&admin.key, "/v1/contracts/none/retire", number).await,
+            404
+        );
+        assert_eq!(ask(&admin.key, "/v1/nowhere", number).await, 404);
+        assert_eq!(ask(&admin.key, "/v1/calls", number).await / 100, 4);
+    }
+    let state = house.path().join("state/weir.db");
+    let state = rusqlite::Connection::open(state).expect("the state opens");
+    let kept = state.query_row("SELECT count(*) FROM replies", [], |row| {
+        row.get::<_, u32>(0)
+    });
+    assert_eq!(kept.expect("counted"), 0);
+}
+
 /// Looking whether the gateway lives is not recorded as a refusal; a refused request is recorded once.
 #[tokio::test]
 async fn only_the_refused_are_recorded_as_refused() {

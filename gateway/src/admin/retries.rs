@@ -1,5 +1,5 @@
 //! Idempotent retries: who sends a POST again with the same `Idempotency-Key` gets the first answer again, and nothing is
-//! done twice, also where both come at the same moment.
+//! done twice, also where both come at the same moment. What was refused was not done, so that nothing of it is kept.
 
 use std::{
     sync::Arc,
@@ -20,6 +20,7 @@ use weir_state::{Begun, ReplyRow};
 use super::{Admin, Refusal, contracts, staff::Staff};
 use crate::{
     identity::now_ms,
+    registry::gate::Role,
     transport::http::connections::{self, Connection},
 };
 
@@ -52,6 +53,8 @@ pub(super) async fn answer(
     };
     let (mut head, body) = request.into_parts();
     match Staff::from_request_parts(&mut head, &admin).await {
+        // A viewer changes nothing, so there is nothing that must not be done twice.
+        Ok(staff) if staff.role < Role::Editor => next.run(Request::from_parts(head, body)).await,
         Ok(staff) => once(admin, staff, &key, Request::from_parts(head, body), next)
             .await
             .unwrap_or_else(Refusal::into_response),
@@ -123,11 +126,8 @@ async fn run(
         .await
         .map_err(|_| Refusal::unavailable("the answer was lost"))?;
     let body: Bytes = collected.to_bytes();
-    // A request that failed for a reason of the moment may succeed next time.
-    let of_the_moment =
-        head.status.is_server_error() || head.status == StatusCode::PRECONDITION_FAILED;
     let text = String::from_utf8_lossy(&body);
-    let kept = (!of_the_moment && body.len() <= KEPT_MAX_BYTES)
+    let kept = (head.status.is_success() && body.len() <= KEPT_MAX_BYTES)
         .then(|| (head.status.as_u16().into(), &*text));
     admin.state.end_reply(&staff.id, key, kept).await?;
     Ok(Response::from_parts(head, Body::from(body)))
@@ -138,15 +138,11 @@ fn again(reply: ReplyRow) -> Response {
         .ok()
         .and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let media = if status.is_success() {
-        "application/json"
-    } else {
-        "application/problem+json"
-    };
     let mut response = (status, reply.body).into_response();
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     response
         .headers_mut()
         .insert("idempotent-replayed", HeaderValue::from_static("true"));

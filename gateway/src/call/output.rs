@@ -79,7 +79,7 @@ fn sealed(cursors: &Cursors, bound: &Bound, next: &str) -> Result<String, CallEr
 }
 
 fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallError> {
-    let page = checked(bound, records).map_err(|found| {
+    let page = check_page(bound, records).map_err(|found| {
         mismatch(
             OutputMismatch {
                 record: None,
@@ -117,7 +117,7 @@ fn list(
     records: &str,
     next: Option<String>,
 ) -> Result<ToolResult, CallError> {
-    let page = checked(bound, records).map_err(|found| {
+    let page = check_page(bound, records).map_err(|found| {
         let key = found
             .record
             .and_then(|record| key_of(bound, records, record));
@@ -169,7 +169,7 @@ fn list(
 }
 
 /// Checks the records of a page. Only an adapter that was asked to may say more than records.
-fn checked(bound: &BoundCollection, records: &str) -> Result<CheckedPage, OutputMismatch> {
+fn check_page(bound: &BoundCollection, records: &str) -> Result<CheckedPage, OutputMismatch> {
     match bound.counts_skipped {
         true => bound.records.page(records),
         false => bound.records.records(records).map(CheckedPage::from),

@@ -4,6 +4,8 @@ use super::{State, StateError, rows::from_row};
 
 /// The time for which a retry finds its answer, in milliseconds.
 const KEPT_MS: i64 = 24 * 3600 * 1000;
+/// The answers that are kept for one admin key. The oldest makes room, since its retry is the least likely.
+const KEPT_MAX: i64 = 1_000;
 /// The status of a request that was begun and has not ended.
 const PENDING: i64 = 0;
 
@@ -64,6 +66,14 @@ impl State {
                 _ => Begun::Answered(known),
             });
         }
+        let beyond = "DELETE FROM replies WHERE admin = ?1 AND key IN (SELECT key FROM replies WHERE admin = ?1 \
+            ORDER BY status = ?2 DESC, created_ms DESC LIMIT -1 OFFSET ?3)";
+        sqlx::query(beyond)
+            .bind(admin)
+            .bind(PENDING)
+            .bind(KEPT_MAX - 1)
+            .execute(&mut *change)
+            .await?;
         sqlx::query("INSERT INTO replies (admin, key, request, status, body, created_ms) VALUES (?, ?, ?, ?, '', ?)")
             .bind(admin)
             .bind(key)

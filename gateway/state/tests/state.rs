@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 use weir_state::{
-    AdminRow, ChangeClass, DraftFilter, DraftStatus, KeyRow, NewDraft, Origin, Role, Source, State,
-    StateError, VersionRow,
+    AdminRow, Begun, ChangeClass, DraftFilter, DraftStatus, KeyRow, NewDraft, Origin, Role, Source,
+    State, StateError, VersionRow,
 };
 use weir_watch::Watcher;
 
@@ -703,4 +703,45 @@ async fn the_feed_moves_with_what_another_process_changes() {
         assert!(next().await > before);
         following.abort();
     }
+}
+
+/// Whoever sends a new key with each request makes room for it with the oldest answer of its own.
+#[tokio::test]
+async fn answers_for_retries_are_bounded_for_each_admin() {
+    let (_folder, state) = state().await;
+    let begin = async |admin: &str, key: String, at: i64| {
+        state
+            .begin_reply(admin, &key, "digest", at)
+            .await
+            .expect("begun")
+    };
+    begin("ann", "pending".into(), 1).await;
+    begin("bob", "k".into(), 1).await;
+    state
+        .end_reply("bob", "k", Some((200, "b")))
+        .await
+        .expect("kept");
+    for at in 2..1_010 {
+        begin("ann", format!("k{at}"), at).await;
+        state
+            .end_reply("ann", &format!("k{at}"), Some((200, "a")))
+            .await
+            .expect("kept");
+    }
+    assert!(matches!(
+        begin("ann", "k1009".into(), 1_010).await,
+        Begun::Answered(_)
+    ));
+    assert!(matches!(
+        begin("ann", "pending".into(), 1_010).await,
+        Begun::Pending(_)
+    ));
+    assert!(matches!(
+        begin("bob", "k".into(), 1_010).await,
+        Begun::Answered(_)
+    ));
+    assert!(matches!(
+        begin("ann", "k2".into(), 1_010).await,
+        Begun::First
+    ));
 }

@@ -36,7 +36,7 @@ async fn schemas_that_explode_are_left_out_and_costly_calls_do_not_hold_up_other
     let house = house(&[]);
     let file = house.path().join("tools.json");
     fs::write(&file, tools.to_string()).expect("the tools");
-    let mut house = house.config(&trusted(
+    let house = house.config(&trusted(
         "up",
         &hostile(&["lists", &file.display().to_string()]),
     ));
