@@ -406,6 +406,12 @@ async fn what_cannot_be_recorded_is_not_answered() {
         );
         assert!(result["_meta"]["dev.weir/receipt"].is_null());
     }
+    let log = gateway.log();
+    assert_eq!(
+        log.matches("the audit trail cannot be written").count(),
+        1,
+        "the log says so once: {log}"
+    );
     std::fs::remove_file(&trail).expect("removed");
     std::fs::rename(&away, &trail).expect("moved back");
     let started = std::time::Instant::now();

@@ -73,8 +73,14 @@ struct Refusals {
 #[error("the audit trail cannot be written")]
 pub struct Unrecorded;
 
+/// The trail itself says once that it cannot be written, until it can; only what concerns one record is said here.
 fn unrecorded(error: AuditError) -> Unrecorded {
-    tracing::error!(target: "weir::audit", %error, "the audit trail cannot be written: calls are refused");
+    match error {
+        AuditError::Write(_) | AuditError::Sync(_) => {}
+        error => {
+            tracing::error!(target: "weir::audit", %error, "a record cannot be written: its call is refused")
+        }
+    }
     Unrecorded
 }
 
