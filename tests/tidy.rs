@@ -699,7 +699,7 @@ fn figures_only_fall() {
     }
     let rows = figures.rows();
     let text = figures::write(&rows);
-    println!("{text}");
+    eprintln!("{text}");
     let place = repository().join("tests/tidy/figures.txt");
     if std::env::var_os("WEIR_BLESS").is_some() {
         fs::write(&place, text).expect("figures.txt can be written");
