@@ -227,8 +227,9 @@ impl ArgumentValidator {
                 let meets = |value: &Value| self.checker.is_valid_text(value, raw);
                 let mut is_valid =
                     meets(&value) || absent::leave_out(&self.schema, &mut value) && meets(&value);
-                if is_valid && self.has_digits && digits::to_numbers(&self.schema, &mut value) {
-                    is_valid = meets(&value);
+                if is_valid && self.has_digits {
+                    is_valid = !digits::to_numbers(&self.schema, &mut value) || meets(&value);
+                    is_valid &= !budget::is_spent();
                 }
                 match (is_valid, value) {
                     (true, Value::Object(map)) => self.settled(map),

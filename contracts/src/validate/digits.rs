@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schema;
+use super::{budget, schema};
 use crate::{json, schema::inside};
 
 /// Digits of the largest integers of 64 bits, with and without a sign.
@@ -20,6 +20,18 @@ pub(crate) fn with_text_form(schema: &mut Value) {
     let Value::Object(members) = schema else {
         return;
     };
+    // Beside an alternative that takes texts, a text of digits is a text of its own.
+    for union in ["anyOf", "oneOf"] {
+        if let Some(Value::Array(arms)) = members.get_mut(union)
+            && arms.iter().any(takes_text)
+        {
+            for arm in arms.iter_mut().filter_map(Value::as_object_mut) {
+                if arm.get("type").is_some_and(|kind| kind == "integer") {
+                    arm.shift_remove("format");
+                }
+            }
+        }
+    }
     inside::each_inside_mut(members, &mut with_text_form);
     let Some(pattern) = pattern(members) else {
         return;
@@ -37,6 +49,14 @@ pub(crate) fn with_text_form(schema: &mut Value) {
     let text = json!({ "type": "string", "pattern": pattern });
     members.insert("anyOf".to_owned(), json!([number, text]));
     members.extend(outer);
+}
+
+fn takes_text(arm: &Value) -> bool {
+    match arm.get("type") {
+        Some(Value::String(kind)) => kind == "string",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
+        _ => !arm.is_object() || arm.get("$ref").is_none(),
+    }
 }
 
 fn pattern(schema: &Map<String, Value>) -> Option<&'static str> {
@@ -83,8 +103,8 @@ pub(super) fn to_numbers(root: &Value, value: &mut Value) -> bool {
 }
 
 fn within(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool {
-    let Some(schema) = schema::resolve(root, schema).filter(|_| depth <= 2 * json::DEPTH_MAX)
-    else {
+    let found = schema::resolve(root, schema);
+    let Some(schema) = found.filter(|_| depth <= 2 * json::DEPTH_MAX && budget::take(1)) else {
         return false;
     };
     let Value::Object(rules) = schema else {
@@ -115,10 +135,31 @@ fn within(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool
     for keyword in ["allOf", "anyOf", "oneOf"] {
         let arms = rules.get(keyword).and_then(Value::as_array);
         for arm in arms.into_iter().flatten() {
-            found |= within(root, arm, value, depth + 1);
+            if keyword == "allOf" || may_be_meant(root, arm, value) {
+                found |= within(root, arm, value, depth + 1);
+            }
         }
     }
     found
+}
+
+/// Returns `false` for an alternative that wants another value in one of its properties than there is.
+fn may_be_meant(root: &Value, arm: &Value, value: &Value) -> bool {
+    let Value::Object(members) = value else {
+        return true;
+    };
+    let parts = schema::parts(root, arm).into_iter();
+    let mut properties = parts
+        .filter_map(|part| part.get("properties")?.as_object())
+        .flatten();
+    properties.all(|(name, property)| {
+        let Some(member) = members.get(name) else {
+            return true;
+        };
+        let listed = property.get("enum").and_then(Value::as_array);
+        property.get("const").is_none_or(|only| only == member)
+            && listed.is_none_or(|values| values.contains(member))
+    })
 }
 
 fn number(digits: &str) -> Option<Value> {
