@@ -52,8 +52,19 @@ impl SchemaCost {
             let place = graph::place_of(schema, graph.schema(node)).unwrap_or_default();
             return Err(too_costly(&place, steps));
         }
-        while by_depth.len() <= crate::json::DEPTH_MAX && levels.deepen()? {
-            by_depth.push(levels.steps(0));
+        while by_depth.len() <= crate::json::DEPTH_MAX {
+            match levels.deepen() {
+                Ok(true) => by_depth.push(levels.steps(0)),
+                Ok(false) => break,
+                // What is nested deeper is checked in counted steps.
+                Err(_) => {
+                    by_depth.push(ValueSteps {
+                        check: levels::ENDLESS,
+                        report: levels::ENDLESS,
+                    });
+                    break;
+                }
+            }
         }
         Ok(Self { by_depth })
     }

@@ -128,10 +128,36 @@ fn refer_all(graph: &Graph<'_>, value: &Value) -> Value {
 }
 
 fn refer(graph: &Graph<'_>, schema: &Value) -> Value {
-    match graph.id(schema).filter(|_| schema.is_object()) {
+    match graph
+        .id(schema)
+        .filter(|_| schema.is_object() && !is_pin(schema))
+    {
         Some(id) => json!({ "$ref": by_number(id) }),
         None => schema.clone(),
     }
+}
+
+/// Returns `true` for a schema of one text. It stays where it is, since the validator looks there for what tells alternatives
+/// apart.
+fn is_pin(schema: &Value) -> bool {
+    let is_one_text = schema.get("const").is_some_and(Value::is_string)
+        || matches!(
+            schema
+                .get("enum")
+                .and_then(Value::as_array)
+                .map(Vec::as_slice),
+            Some([Value::String(_)])
+        );
+    let is_plain = |keyword: &String| {
+        matches!(
+            keyword.as_str(),
+            "const" | "enum" | "type" | "title" | "description" | "default"
+        )
+    };
+    is_one_text
+        && schema
+            .as_object()
+            .is_some_and(|members| members.keys().all(is_plain))
 }
 
 fn by_number(id: NodeId) -> Value {
