@@ -16,7 +16,7 @@ use weir_plugin_host::{LoadReport, PluginStatus, Recent};
 
 use super::{
     Admin, Answer, Ask, Refusal,
-    problem::{At, Body as Read},
+    problem::{At, Body as Read, arrived},
     staff::Staff,
 };
 use crate::{
@@ -142,8 +142,8 @@ pub(super) async fn upload(
 ) -> Answer<Json<PluginView>> {
     staff.needs(Role::Operator)?;
     let file = file_named(&name)?;
-    let bytes = Bytes::from_request(request, &())
-        .await
+    let bytes = arrived(Bytes::from_request(request, &()))
+        .await?
         .map_err(|rejection| Refusal::new(rejection.status(), rejection.body_text()))?;
     to_its_end(async move { put_in(&admin, &name, file, bytes, &staff.by()).await })
         .await

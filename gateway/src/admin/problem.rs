@@ -1,5 +1,7 @@
 //! Refusals as RFC 9457 problem documents.
 
+use std::{future::Future, time::Duration};
+
 use axum::{
     Json,
     extract::{
@@ -166,11 +168,23 @@ pub(super) struct At<T>(pub T);
 /// The query of a request, with a refusal of our own for a wrong one.
 pub(super) struct Asked<T>(pub T);
 
+/// The time in which a body arrives.
+const ARRIVAL_MAX: Duration = Duration::from_secs(30);
+
+/// Waits for a body, within its time.
+pub(super) async fn arrived<T>(body: impl Future<Output = T>) -> Result<T, Refusal> {
+    let late = |_| {
+        let why = format!("the body did not arrive within {} s", ARRIVAL_MAX.as_secs());
+        Refusal::new(StatusCode::REQUEST_TIMEOUT, why)
+    };
+    tokio::time::timeout(ARRIVAL_MAX, body).await.map_err(late)
+}
+
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        let Json(body) = Json::from_request(request, state).await?;
+        let Json(body) = arrived(Json::from_request(request, state)).await??;
         Ok(Self(body))
     }
 }

@@ -17,7 +17,7 @@ use http_body_util::BodyExt as _;
 use sha2::{Digest, Sha256};
 use weir_state::{Begun, ReplyRow};
 
-use super::{Admin, Refusal, contracts, staff::Staff};
+use super::{Admin, Refusal, contracts, problem::arrived, staff::Staff};
 use crate::{
     identity::now_ms,
     registry::gate::Role,
@@ -81,7 +81,7 @@ async fn once(
         ));
     }
     let (head, body) = request.into_parts();
-    let body = axum::body::to_bytes(body, BODY_MAX_BYTES).await;
+    let body = arrived(axum::body::to_bytes(body, BODY_MAX_BYTES)).await?;
     let body =
         body.map_err(|_| Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"))?;
     let asked = digest(head.uri.path(), &body);

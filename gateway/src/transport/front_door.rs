@@ -214,8 +214,13 @@ impl FrontDoor {
 
     /// Returns the count of bytes, with the bounds that are configured now.
     fn budget(&self) -> &Arc<ByteBudget> {
-        let limits = &self.gateway.config().limits;
-        let (all, agent) = (limits.held_max_bytes, limits.agent_held_max_bytes);
+        let config = self.gateway.config();
+        let (limits, body) = (&config.limits, config.http.body_max_bytes);
+        // One body always fits.
+        let (all, agent) = (
+            limits.held_max_bytes.max(body),
+            limits.agent_held_max_bytes.max(body),
+        );
         self.bytes.set_most(all, agent);
         &self.bytes
     }

@@ -10,6 +10,7 @@ use futures::future::poll_immediate;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Frame;
 
+use crate::transport::http::connections;
 use crate::{
     limits::{BudgetFull, HeldBytes, RateCharge, UNCOUNTED_MAX_BYTES},
     wire::RpcError,
@@ -78,7 +79,10 @@ pub(super) async fn read(
     // Nearly every body came together with its head: no timer for it.
     let read = match poll_immediate(reading.run(UNCOUNTED_MAX_BYTES)).await {
         Some(read) => Ok(read),
-        None => tokio::time::timeout(ARRIVAL_MAX, reading.run(0)).await,
+        None => {
+            let _waiting = connections::wait_for_client();
+            tokio::time::timeout(ARRIVAL_MAX, reading.run(0)).await
+        }
     };
     match read {
         Ok(Ok(())) => Ok(reading.into_bytes()),
@@ -87,7 +91,11 @@ pub(super) async fn read(
             Err(too_large())
         }
         Ok(Err(UnreadBody::BrokeOff)) => Err(RpcError::invalid_request("the body broke off")),
-        Ok(Err(UnreadBody::NoRoom(full))) => Err(no_room(full)),
+        Ok(Err(UnreadBody::NoRoom(full))) => {
+            // A client that still sends would see a broken connection, and not the answer.
+            drain(reading.into_rest(), bytes_max).await;
+            Err(no_room(full))
+        }
         Err(_) => Err(RpcError::refused(
             408,
             format!("the body did not arrive within {} s", ARRIVAL_MAX.as_secs()),

@@ -70,6 +70,26 @@ impl Connection {
     }
 }
 
+/// While it is there, the connection waits for its client and may give way.
+pub(crate) struct WaitingConnection(Option<Connection>);
+
+/// Notes that the connection whose request is being answered waits for the rest of a body.
+pub(crate) fn wait_for_client() -> WaitingConnection {
+    let connection = Connection::current();
+    if let Some(connection) = &connection {
+        connection.0.set_waiting(true);
+    }
+    WaitingConnection(connection)
+}
+
+impl Drop for WaitingConnection {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.0 {
+            connection.0.set_waiting(false);
+        }
+    }
+}
+
 /// Returns who is at the other end of the connection whose request is being answered.
 pub(crate) fn peer() -> Option<SocketAddr> {
     CONNECTION.try_with(|connection| connection.0.peer).ok()
@@ -187,12 +207,18 @@ async fn connection(
     tokio::select! {
         biased;
         _ = connection.as_mut() => return,
-        () = seat.left() => return,
+        () = seat.left() => {
+            if seat.may_leave() {
+                return;
+            }
+            // The request that came at the same moment is the last one.
+            connection.as_mut().graceful_shutdown();
+        }
         () = ending.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         _ = connection => {}
-        () = seat.left() => {}
+        () = seat.closed() => {}
     }
 }
 

@@ -48,6 +48,8 @@ struct Call {
     tool: String,
     /// JSON.
     arguments: String,
+    /// The body, which counts as held while the call runs.
+    _body: Bytes,
     trace: Option<String>,
 }
 
@@ -85,7 +87,7 @@ pub(super) async fn call(
     let known = snapshot
         .catalogue
         .tool(&endpoint, &tool, admitted.caller().access());
-    let arguments = match arguments(&admitted, known, head, body).await {
+    let (arguments, body) = match arguments(&admitted, known, head, body).await {
         Ok(arguments) => arguments,
         Err(refused) => return refused,
     };
@@ -103,6 +105,7 @@ pub(super) async fn call(
         endpoint,
         tool,
         arguments,
+        _body: body,
         trace,
     };
     if wants_events(&head.headers) {
@@ -195,7 +198,8 @@ async fn arguments(
     tool: Option<&Arc<CatalogueTool>>,
     head: &Parts,
     body: Body,
-) -> Result<String, Response> {
+) -> Result<(String, Bytes), Response> {
+    let uncounted = |text: String| (text, Bytes::new());
     match (&head.method, tool) {
         (&Method::GET, Some(tool)) if !openapi::takes_query(&tool.tool, tool.checks().schema()) => {
             Err(not_allowed("POST, OPTIONS"))
@@ -205,10 +209,10 @@ async fn arguments(
         )),
         (&Method::GET, tool) => {
             let query = head.uri.query().unwrap_or_default();
-            Ok(tool.map_or_else(
+            Ok(uncounted(tool.map_or_else(
                 || "{}".to_owned(),
                 |tool| of_query(tool.checks().schema(), query),
-            ))
+            )))
         }
         (&Method::POST, _) => {
             let has_no_body = !head.headers.contains_key(header::TRANSFER_ENCODING)
@@ -217,12 +221,15 @@ async fn arguments(
                     .get(header::CONTENT_LENGTH)
                     .is_none_or(|length| length == "0");
             if has_no_body {
-                return Ok("{}".to_owned());
+                return Ok(uncounted("{}".to_owned()));
             }
             let bytes = admitted.read(&head.headers, body).await;
             let bytes = bytes.map_err(|error| closing(refusal(&error)))?;
             match serde_json::from_slice::<&RawValue>(&bytes) {
-                Ok(raw) if raw.get().starts_with('{') => Ok(raw.get().to_owned()),
+                Ok(raw) if raw.get().starts_with('{') => {
+                    let text = raw.get().to_owned();
+                    Ok((text, bytes))
+                }
                 Ok(_) => Err(refusal(&RpcError::refused(
                     400,
                     "the body must be a JSON object: the arguments",

@@ -32,6 +32,7 @@ pub(in crate::transport::http) struct Seat {
     is_known: AtomicBool,
     is_waiting: AtomicBool,
     leave: CancellationToken,
+    closed: CancellationToken,
 }
 
 pub(in crate::transport::http) struct Seats {
@@ -72,22 +73,24 @@ impl Seat {
     pub(in crate::transport::http) fn close(&self) {
         self.is_known.store(false, Ordering::Relaxed);
         self.leave.cancel();
+        self.closed.cancel();
     }
 
-    /// Returns when the connection has to end.
+    /// Returns when the connection has to give way.
     pub(in crate::transport::http) async fn left(&self) {
         self.leave.cancelled().await;
-        // A request that came at the same moment is answered.
-        if !self.may_leave() {
-            std::future::pending::<()>().await;
-        }
+    }
+
+    /// Returns when the connection has to end, whatever it does.
+    pub(in crate::transport::http) async fn closed(&self) {
+        self.closed.cancelled().await;
     }
 
     fn is_known(&self) -> bool {
         self.is_known.load(Ordering::Relaxed)
     }
 
-    fn may_leave(&self) -> bool {
+    pub(in crate::transport::http) fn may_leave(&self) -> bool {
         self.is_waiting.load(Ordering::Relaxed) || !self.is_known()
     }
 }
@@ -140,6 +143,7 @@ impl Seats {
             is_known: AtomicBool::new(false),
             is_waiting: AtomicBool::new(true),
             leave: CancellationToken::new(),
+            closed: CancellationToken::new(),
         });
         taken.all.insert(seat.number, seat.clone());
         let unknown = taken.unknown.entry(address).or_default();
@@ -160,12 +164,7 @@ impl TakenSeats {
         let Some(unknown) = self.unknown.get_mut(&address) else {
             return 0;
         };
-        while unknown
-            .first_key_value()
-            .is_some_and(|(_, seat)| seat.is_known())
-        {
-            unknown.pop_first();
-        }
+        unknown.retain(|_, seat| !seat.is_known());
         unknown.len()
     }
 
