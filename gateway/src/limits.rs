@@ -213,11 +213,13 @@ impl Buckets {
         if charge != RateCharge::Taken {
             return;
         }
-        self.of_agents.passed.fetch_sub(1, Ordering::Relaxed);
         if let Some(rate) = self.rate(caller)
             && let Some(bucket) = self.agents.buckets.get(&(agent(caller), rate))
         {
-            bucket.given_back.fetch_add(1, Ordering::Relaxed);
+            // No more than the burst, since the bucket is filled up meanwhile.
+            let more = |left: u32| (left < bucket.rate.0).then_some(left + 1);
+            let relaxed = Ordering::Relaxed;
+            let _ = bucket.given_back.fetch_update(relaxed, relaxed, more); // none over the burst
         }
     }
 

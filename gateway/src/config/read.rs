@@ -293,21 +293,6 @@ impl Reader {
                 "leave it out for the most there can be",
             );
         }
-        for (key, most) in [
-            ("held_max_bytes", config.limits.held_max_bytes),
-            ("agent_held_max_bytes", config.limits.agent_held_max_bytes),
-        ] {
-            if most < config.http.body_max_bytes {
-                self.problem(
-                    format!("/limits/{key}"),
-                    format!(
-                        "is less than one body may have: {} bytes ([http] body_max_bytes)",
-                        config.http.body_max_bytes
-                    ),
-                    "write a larger number, or a smaller one for body_max_bytes",
-                );
-            }
-        }
         for (plugin, settings) in &config.plugins {
             self.native(plugin, settings);
             for connection in settings

@@ -207,7 +207,10 @@ impl HeldBytes {
             return Ok(());
         }
         let mut held = self.budget.held();
-        if held.bytes + bytes > held.bytes_max {
+        // A small body of an agent is taken whatever the others hold.
+        let own = held.bytes_of(&self.holder) + bytes;
+        let is_small = self.holder.is_some() && own <= UNCOUNTED_MAX_BYTES;
+        if held.bytes + bytes > held.bytes_max && !is_small {
             return Err(BudgetFull::All);
         }
         if self.holder.is_some() && held.bytes_of(&self.holder) + bytes > held.agent_bytes_max {
@@ -260,7 +263,10 @@ mod tests {
         assert_eq!(second.grow(1), Err(BudgetFull::Agent));
         let mut other = budget.begin(agent("b"));
         assert_eq!(other.grow(40), Ok(()));
-        assert_eq!(budget.begin(agent("c")).grow(1), Err(BudgetFull::All));
+        assert_eq!(
+            budget.begin(agent("c")).grow(UNCOUNTED_MAX_BYTES + 1),
+            Err(BudgetFull::All)
+        );
         assert_eq!(budget.bytes(), 100);
         drop((first, second, other));
         assert_eq!(budget.bytes(), 0);
