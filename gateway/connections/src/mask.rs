@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, OnceLock, PoisonError, RwLock},
 };
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::{
     Engine as _, alphabet,
     engine::{GeneralPurpose, GeneralPurposeConfig},
@@ -48,6 +48,27 @@ const SECRET_WORDS: [&str; 17] = [
     "secret",
     "secrets",
     "token",
+];
+/// Passwords and settings that are words, which names and texts hold all the time.
+const COMMON_WORDS: [&str; 13] = [
+    "anonymous",
+    "changeit",
+    "changeme",
+    "development",
+    "disabled",
+    "optional",
+    "passw0rd",
+    "password",
+    "postgres",
+    "postgresql",
+    "production",
+    "required",
+    "username",
+];
+/// Last words of a name that say that its value describes a secret and is none.
+const DESCRIBING_WORDS: [&str; 14] = [
+    "audience", "domain", "endpoint", "issuer", "method", "mode", "model", "name", "path",
+    "provider", "scope", "type", "uri", "url",
 ];
 /// Parts of such words.
 const SECRET_PARTS: [&str; 3] = ["password", "secret", "token"];
@@ -89,11 +110,14 @@ pub fn learn_named(name: &str, value: &str) {
 }
 
 /// Learns the value of a reference, such as `env:NAME`, in the header or variable `name`. Where neither name says that it is
-/// a secret, a short value is none, since it may be any word, and neither is a URL or a path that exists.
+/// a secret, only a long value with digits and without blanks, `@` and `/` is one: any other may be a word, an address, a
+/// path or a URL.
 pub fn learn_referred(name: &str, reference: &str, value: &str) {
     let is_named = is_secret_name(name) || is_secret_name(reference);
-    let is_unknown =
-        value.len() >= UNNAMED_LENGTH_MIN && !value.contains("://") && !Path::new(value).exists();
+    let is_unknown = value.len() >= UNNAMED_LENGTH_MIN
+        && value.bytes().any(|byte| byte.is_ascii_digit())
+        && !value.contains([' ', '@', '/'])
+        && !Path::new(value).exists();
     if is_named || is_unknown {
         learn(value);
     } else {
@@ -144,16 +168,22 @@ fn known() -> Arc<SecretMask> {
         .clone()
 }
 
-/// Returns `true` if a value is masked at all. A shorter one would change texts that only look like it, and digits alone
-/// would change numbers.
+/// Returns `true` if a value is masked at all. A shorter one, or a common word, would change texts that only look like it,
+/// and digits alone would change numbers.
 fn is_long_enough(secret: &str) -> bool {
-    secret.len() >= LENGTH_MIN && !secret.bytes().all(|byte| byte.is_ascii_digit())
+    secret.len() >= LENGTH_MIN
+        && !secret.bytes().all(|byte| byte.is_ascii_digit())
+        && !COMMON_WORDS.contains(&&*secret.to_ascii_lowercase())
 }
 
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let mut words = name.split(|character: char| !character.is_ascii_alphanumeric());
-    name.ends_with("key")
+    let last = words.clone().next_back();
+    if last.is_some_and(|last| DESCRIBING_WORDS.contains(&last)) {
+        return false;
+    }
+    (name.ends_with("key") && !name.ends_with("partition-key"))
         || SECRET_PARTS.iter().any(|part| name.contains(part))
         || words.any(|word| SECRET_WORDS.contains(&word))
 }
@@ -241,6 +271,8 @@ impl SecretMask {
             return Self::default();
         }
         let finder = AhoCorasick::builder()
+            // A DFA takes 512 bytes for each byte of a secret.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
             .match_kind(MatchKind::LeftmostLongest)
             .build(&forms);
         let always = |byte: u8| matches!(byte, b'"' | b'\\' | 0..0x20);
