@@ -125,9 +125,10 @@ struct Call {
 
 impl Call {
     async fn run(self, mut held: Held) -> Result<Outcome, ConnectionError> {
-        let mut tried = false;
+        let (mut is_retried, mut is_typed) = (false, false);
         loop {
-            let connected = held.connect(self.left()?).await;
+            let left = self.left().map_err(ConnectionError::nothing_changed)?;
+            let connected = held.connect(left).await;
             connected.map_err(ConnectionError::nothing_changed)?;
             let result = match self.access {
                 Access::Read => self.read_in_time(&mut held).await,
@@ -146,16 +147,27 @@ impl Call {
                     held.let_go();
                 }
                 // Nothing was changed, and another try may well succeed.
-                Next::Again | Next::Typed(_) if !tried => {
-                    tried = true;
+                ref next @ (Next::Again | Next::Typed(_))
+                    if !(if *next == Next::Again {
+                        is_retried
+                    } else {
+                        is_typed
+                    }) =>
+                {
+                    match next {
+                        Next::Again => is_retried = true,
+                        _ => is_typed = true,
+                    }
                     if !held.settle().await {
                         return Err(failure.said);
                     }
                     if let Next::Typed(oids) = failure.next {
-                        let found = held.session().find_enumerations(oids, self.timeout()?);
+                        let timeout = self.timeout();
+                        let timeout = timeout.map_err(ConnectionError::nothing_changed)?;
+                        let found = held.session().find_enumerations(oids, timeout);
                         Box::pin(found)
                             .await
-                            .map_err(|error| Failure::from(error).said)?;
+                            .map_err(|error| Failure::from(error).said.nothing_changed())?;
                     }
                 }
                 _ => return Err(failure.said),

@@ -76,7 +76,8 @@ impl Sqlite {
         prepared: Prepared,
         access: Access,
     ) -> Result<Outcome, ConnectionError> {
-        let turn = self.turn(prepared.deadline).await?;
+        let turn = self.turn(prepared.deadline).await;
+        let turn = turn.map_err(ConnectionError::nothing_changed)?;
         if access == Access::Read
             && let Some(outcome) = self.inner.run_at_once(&prepared)
         {
@@ -120,9 +121,9 @@ impl Inner {
     ) -> Result<Outcome, ConnectionError> {
         let left = prepared.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(refused::timed_out());
+            return Err(refused::timed_out().nothing_changed());
         }
-        let opened = self.take()?;
+        let opened = self.take().map_err(ConnectionError::nothing_changed)?;
         opened.guard.watch(prepared.deadline, gone);
         let result = opened
             .connection
@@ -198,7 +199,8 @@ impl Opened {
                 .guard
                 .allow(guard::Allowed::Reading, || self.statement(prepared, access)),
             Access::Write => {
-                self.control("BEGIN IMMEDIATE")?;
+                let begun = self.control("BEGIN IMMEDIATE");
+                begun.map_err(ConnectionError::nothing_changed)?;
                 let result = self
                     .guard
                     .allow(guard::Allowed::Writing, || self.statement(prepared, access))
