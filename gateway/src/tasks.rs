@@ -302,6 +302,14 @@ impl Task {
         is_open
     }
 
+    /// Takes back questions whose answers are no longer waited for.
+    pub fn take_back_questions(&self) {
+        let mut state = self.lock();
+        if matches!(state.stage, Stage::InputRequired(_)) {
+            state.enter(Stage::Working);
+        }
+    }
+
     /// Asks the caller, who looks at the task, and returns the answers once they are all there. `None`: the task was
     /// cancelled first.
     pub async fn ask(&self, questions: Map<String, Value>) -> Option<Map<String, Value>> {

@@ -169,7 +169,12 @@ pub(super) fn secret_field(params: Option<&Value>) -> Option<String> {
     let is_secret = |name: &str, field: &Value| {
         let text = |member: &str| field[member].as_str().unwrap_or_default();
         // A number may be a bound on tokens, and a checkbox asks for none.
-        let is_text = !matches!(text("type"), "boolean" | "integer" | "number");
+        // Nor is what is chosen from a list one.
+        let is_choice = ["enum", "oneOf", "anyOf"]
+            .iter()
+            .any(|member| field.get(*member).is_some());
+        let is_text =
+            !is_choice && !matches!(text("type"), "boolean" | "integer" | "number" | "array");
         let described = text("description").to_lowercase();
         text("format") == "password"
             || is_text

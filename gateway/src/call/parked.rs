@@ -146,7 +146,11 @@ fn park(running: Running, answer: oneshot::Sender<Box<RawValue>>) -> Option<Stri
     getrandom::fill(&mut bytes).ok()?;
     let handle = u128::from_be_bytes(bytes);
     let mut parked = parked();
-    parked.retain(|_, call| call.since.elapsed() < ANSWER_WITHIN && !call.answer.is_closed());
+    // One that has ended without the answer is kept for the caller that brings it, since it has the result.
+    parked.retain(|_, call| {
+        call.since.elapsed() < ANSWER_WITHIN
+            && (!call.answer.is_closed() || call.running.over.is_cancelled())
+    });
     if parked.len() >= CALLS_MAX {
         return None;
     }

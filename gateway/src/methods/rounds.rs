@@ -84,7 +84,10 @@ impl Rounds {
             Asker::Session(channel) => ask_client(channel, ask, &requests, cancel).await,
             Asker::Task(task) => tokio::select! {
                 answers = self.ask_in_task(task, requests) => answers,
-                () = ask.wait_for_end() => Ok("{}".to_owned()),
+                () = ask.wait_for_end() => {
+                    task.take_back_questions();
+                    Ok("{}".to_owned())
+                }
             },
         }
     }
