@@ -45,6 +45,8 @@ use crate::{
 
 /// The time between two looks at the folder while something changes there.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
+/// The time between two looks at what changed.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
 
 pub struct Registry {
     gateway: Arc<Gateway>,
@@ -539,6 +541,8 @@ impl Registry {
             }
             let report = self.load().await;
             self.log(&report);
+            // Further changes are taken over together.
+            tokio::time::sleep(SETTLE_INTERVAL).await;
         }
     }
 

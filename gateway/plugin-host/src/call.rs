@@ -103,10 +103,8 @@ pub(crate) async fn run(
     *instance = kept;
     let memory_refused = instance.as_ref().is_some_and(Instance::memory_refused);
     match answer {
-        Ok(Ok(told)) => result_fits(
-            masked(told, &generation.profile),
-            generation.profile.limits.result_max_bytes,
-        ),
+        Ok(Ok(told)) => result_fits(told, generation.profile.limits.result_max_bytes)
+            .map(|told| masked(told, &generation.profile)),
         Ok(Err(error)) => Err(AdapterFailure::Guest(guest_error(
             error,
             &generation.profile,

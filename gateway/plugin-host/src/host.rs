@@ -221,7 +221,11 @@ impl Host {
             self.pool.drop_idle();
             tokio::select! {
                 () = pace.next_look() => {}
-                () = self.look_due.notified() => {}
+                // Two looks in a row need time between them, since they tell whether a file is whole or gone.
+                () = async {
+                    self.look_due.notified().await;
+                    tokio::time::sleep(crate::load::LOOK_INTERVAL).await;
+                } => {}
             }
         }
     }

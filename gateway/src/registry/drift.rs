@@ -69,8 +69,14 @@ impl Registry {
                     continue;
                 }
                 () = due => {}
-                // The interval may be another one.
-                Ok(()) = background.changed() => continue,
+                // The interval may be a shorter one.
+                Ok(()) = background.changed() => {
+                    let seconds = self.gateway.config().contracts.drift_interval_s;
+                    if seconds > 0 {
+                        next = next.min(Instant::now() + Duration::from_secs(seconds));
+                    }
+                    continue;
+                }
             }
             next = Instant::now() + interval;
             for live in self.gate.live().values() {

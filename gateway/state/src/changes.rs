@@ -65,6 +65,10 @@ impl State {
 
     /// A change is written to the log beside the database first.
     fn pace(&self, watcher: &Watcher) -> LookPace {
-        watcher.pace(LOOK_INTERVAL, vec![Place::file(&self.path)])
+        let real = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        watcher.pace(
+            LOOK_INTERVAL,
+            vec![Place::file(&self.path), Place::file(&real)],
+        )
     }
 }
