@@ -283,6 +283,8 @@ impl Add {
         let mut config = config::read(&file.display().to_string(), &after, base)?;
         target.settings().over(&mut config);
         let started = start::briefly(config, Some("upstream")).await?;
+        // Only a folder that is made here is taken away again.
+        let folder = folder.filter(|folder| !folder.is_dir());
         if let Some(folder) = &folder {
             weir_files::create_folder(folder, 0o777)
                 .with_context(|| format!("{} cannot be made", folder.display()))?;

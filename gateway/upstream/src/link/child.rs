@@ -318,9 +318,16 @@ fn ended(cause: String, stderr: &Stderr) -> Failure {
     .stderr(&text)
     .step("run the command in a terminal: it should wait for input, and print nothing")
     .step("give it what it misses: arguments, or variables of its environment");
-    let is_denied = ["EACCES", "EPERM", "ermission denied", "not permitted"]
-        .iter()
-        .any(|word| text.contains(word));
+    let is_denied = [
+        "EACCES",
+        "EPERM",
+        "ermission denied",
+        "not permitted",
+        "readonly database",
+        "unable to open database file",
+    ]
+    .iter()
+    .any(|word| text.contains(word));
     match stderr.is_sandboxed && is_denied {
         true => failure.step(
             "give it a `folder` of its own if it makes files beside the gateway's, or `sandbox = false` if it needs rights \
