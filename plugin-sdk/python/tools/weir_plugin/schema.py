@@ -212,7 +212,8 @@ class Writer:
     def _choices(self, values, hint):
         words = []
         for value in values:
-            word = _TYPES.get(type(value))
+            word = _TYPES.get(type(value)) or (
+                "string" if isinstance(value, str) else "integer" if isinstance(value, int) else None)
             if word is None:
                 raise TypeError(f"`{value!r}` of `{hint}` is no text, whole number, True, False or None")
             if word not in words:

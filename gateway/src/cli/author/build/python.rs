@@ -37,7 +37,7 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
     let (status, written) = run_and_read(&mut componentize, INSTALL_PYTHON)?;
     if !status.success() {
         if let Some(error) = authors_error(&written) {
-            bail!("{error}");
+            bail!("{error}{}", missing(&environment, &written));
         }
         eprint!("{written}");
         bail!(
