@@ -38,6 +38,7 @@ pub(crate) struct Effort {
     /// The calls of the memory measurement.
     pub(crate) many_calls: u64,
     /// The time for which a server without callers is watched.
+    #[serde(default)]
     pub(crate) idle_seconds: f64,
     /// Calls a second of the run at a fixed rate.
     pub(crate) fixed_rate: u64,

@@ -377,5 +377,8 @@ async fn progress_only_moves_forward() {
         "{seen:?}"
     );
     let (last, ..) = seen.last().expect("a report");
-    assert_eq!(*last, 100.0, "the last word before the answer is heard");
+    assert_eq!(
+        *last, 99.0,
+        "the last report before the answer is passed on"
+    );
 }
