@@ -544,7 +544,7 @@ fn figures(
     }
 }
 
-/// Returns the processor time of a server that nobody calls, in percent of a core.
+/// Returns the processor time of a server without callers, in percent of a core.
 fn idle_cpu(process: &Process, seconds: f64) -> f64 {
     let (before, since) = (process.cpu(), Instant::now());
     sleep(Duration::from_secs_f64(seconds));

@@ -59,7 +59,7 @@ pub fn read(text: &str) -> Result<Value, JsonError> {
     })
 }
 
-/// Reads a document for somebody who takes integers of 64 bits. Whole numbers that are written with an exponent pass too;
+/// Reads a document for a reader that takes integers of 64 bits. Whole numbers that are written with an exponent pass too;
 /// an integer with more digits would be rounded and is refused.
 pub fn read_wide(text: &str) -> Result<Value, JsonError> {
     let walk = Walk {
@@ -89,7 +89,7 @@ pub(crate) fn read_all_wide(text: &str) -> (Option<Value>, Vec<JsonError>) {
 
 /// Reads what another server answers, by the rules of [`read_wide`]. One odd member does not cost the answer: of two with one
 /// name the last stays, what is nested too deep and numbers that are not finite become null, a lone surrogate becomes
-/// U+FFFD, and a number with more than 64 bits is the nearest double. Each is told beside the value, with its place.
+/// U+FFFD, and a number with more than 64 bits is the nearest double. Each is listed beside the value, with its place.
 pub fn read_answer(text: &str) -> Result<(Value, Vec<JsonError>), JsonError> {
     if let Ok(value) = read_wide(text) {
         return Ok((value, Vec::new()));
@@ -276,7 +276,7 @@ enum Numbers {
 }
 
 impl Numbers {
-    /// Returns those that pass in a text for somebody who takes integers of 64 bits: larger ones unless some are written with
+    /// Returns those that pass in a text for a reader of integers of 64 bits: larger ones unless some are written with
     /// digits that a double does not hold.
     fn wide(text: &str) -> Self {
         match mend::has_long_integer(text) {

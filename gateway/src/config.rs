@@ -118,7 +118,7 @@ pub struct Http {
     pub body_max_bytes: usize,
     /// Connections in all: for a further one, one that is idle gives way, or it waits.
     pub connections_max: usize,
-    /// Connections from one address on which nobody has shown a valid key; for a further one, the oldest is closed.
+    /// Connections from one address without a valid key; for a further one, the oldest is closed.
     pub address_connections_max: usize,
     /// Tools in one page of `tools/list`. Half of the clients that were tried read the first page alone.
     pub page_size: usize,

@@ -846,7 +846,7 @@ async fn a_retry_is_answered_as_the_first_time() {
     );
 }
 
-/// Nothing is kept of a refused request, whoever sends it with whatever key.
+/// Nothing is kept of a refused request.
 #[tokio::test]
 async fn a_refused_request_leaves_no_answer_behind() {
     let house = sample::house();

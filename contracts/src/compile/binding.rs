@@ -190,31 +190,33 @@ impl<'s> Target<'s> {
         })
     }
 
+    /// Reports a field whose column is not there.
+    fn refuse_unbound(&self, field: &Field, wanted: &str, problems: &mut Problems) {
+        let shape = &self.collection.shape;
+        if field.column.is_some() {
+            no_column(format!("{}/column", field.place), wanted, shape, problems);
+            return;
+        }
+        let mut params = shape.capabilities.params.iter();
+        let hint = match params.any(|param| param.name == wanted) {
+            true => format!("for the source's parameter write `param: {wanted}`"),
+            false => format!(
+                "name its column with `column:`; {}",
+                columns_hint(wanted, &shape.fields)
+            ),
+        };
+        let message = format!(
+            "the field goes nowhere: there is no column {}",
+            name::quoted(wanted)
+        );
+        problems.add_hint(format!("{}/name", field.place), message, hint);
+    }
+
     fn bind_column(&self, field: &Field, problems: &mut Problems) -> Option<Bound<'s>> {
         let shape = &self.collection.shape;
         let wanted = field.column.as_deref().unwrap_or(&field.name);
         let Some(column) = shape.field(wanted) else {
-            if field.column.is_some() {
-                no_column(format!("{}/column", field.place), wanted, shape, problems);
-                return None;
-            }
-            let hint = match shape
-                .capabilities
-                .params
-                .iter()
-                .any(|param| param.name == wanted)
-            {
-                true => format!("for the source's parameter write `param: {wanted}`"),
-                false => format!(
-                    "name its column with `column:`; {}",
-                    columns_hint(wanted, &shape.fields)
-                ),
-            };
-            let message = format!(
-                "the field goes nowhere: there is no column {}",
-                name::quoted(wanted)
-            );
-            problems.add_hint(format!("{}/name", field.place), message, hint);
+            self.refuse_unbound(field, wanted, problems);
             return None;
         };
         let is_key = shape.key.iter().any(|key| key == wanted);

@@ -109,7 +109,7 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
     shape
 }
 
-/// Checks that only a source that holds text is told what to do with texts that are no values.
+/// Checks that rules for texts that are no values are given for sources of text alone.
 fn check_cell_rules(entry: &form::Collection, problems: &mut Problems) {
     if Shape::takes_formats(&entry.adapter) {
         return;

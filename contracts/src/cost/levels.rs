@@ -152,7 +152,8 @@ impl<'g> Levels<'g> {
 }
 
 impl<'g> Inner<'g> {
-    fn of(&self, name: &str) -> u64 {
+    /// Returns the steps for the member of that name.
+    fn steps_of(&self, name: &str) -> u64 {
         self.named.get(name).copied().unwrap_or(self.others)
     }
 
@@ -168,7 +169,7 @@ impl<'g> Inner<'g> {
     fn combine(&mut self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> usize {
         let looked_at = self.named.len() + other.named.len();
         for (name, steps) in &mut self.named {
-            *steps = combine(*steps, other.of(name)).min(ENDLESS);
+            *steps = combine(*steps, other.steps_of(name)).min(ENDLESS);
         }
         for (name, steps) in &other.named {
             let others = self.others;

@@ -334,6 +334,29 @@ fn collections(
         false => (ToolRule::WriteForbidden, "it may no longer be written"),
     };
     changed(rule, "write", json!(old.write), json!(new.write), what);
+    published_columns(old, new, &mut changed);
+    let mut recorded = old.shape.clone();
+    recorded.key.clone_from(&new.shape.key);
+    recorded.timezone.clone_from(&new.shape.timezone);
+    recorded.misfits = new.shape.misfits;
+    recorded.null_words.clone_from(&new.shape.null_words);
+    if recorded != new.shape || old.overrides != new.overrides {
+        changed(
+            ToolRule::ShapeRecorded,
+            "shape",
+            json!(old.shape.fields),
+            json!(new.shape.fields),
+            "the source describes itself otherwise",
+        );
+    }
+}
+
+/// Compares the columns that may leave a source.
+fn published_columns(
+    old: &Collection,
+    new: &Collection,
+    changed: &mut impl FnMut(ToolRule, &str, Value, Value, &str),
+) {
     let without = |columns: &[String], others: &[String]| -> Vec<String> {
         columns
             .iter()
@@ -363,20 +386,6 @@ fn collections(
             json!(went),
             Value::Null,
             &what,
-        );
-    }
-    let mut recorded = old.shape.clone();
-    recorded.key.clone_from(&new.shape.key);
-    recorded.timezone.clone_from(&new.shape.timezone);
-    recorded.misfits = new.shape.misfits;
-    recorded.null_words.clone_from(&new.shape.null_words);
-    if recorded != new.shape || old.overrides != new.overrides {
-        changed(
-            ToolRule::ShapeRecorded,
-            "shape",
-            json!(old.shape.fields),
-            json!(new.shape.fields),
-            "the source describes itself otherwise",
         );
     }
 }

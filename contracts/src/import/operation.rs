@@ -690,7 +690,7 @@ impl<'d> Source<'d> {
     }
 }
 
-/// Returns `true` if two parameters are one: names of headers are told apart without case.
+/// Returns `true` if two parameters are one: names of headers have no case.
 fn is_same(one: &Value, other: &Value) -> bool {
     let header = |parameter: &Value| {
         let name = parameter["name"].as_str()?;

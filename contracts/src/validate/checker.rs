@@ -89,7 +89,7 @@ impl SchemaChecker {
 
     /// Checks a value. Where the budget is spent the answer is `false`.
     pub(crate) fn is_valid(&self, value: &Value) -> bool {
-        let size = ValueSize::of(value);
+        let size = ValueSize::measure(value);
         let steps = self.cost.at_depth(size.depth).check;
         let steps = steps.saturating_mul(size.values);
         if steps <= UNCOUNTED_STEPS {
@@ -103,7 +103,7 @@ impl SchemaChecker {
 
     /// Returns `true` if all failures of a value are collected, and not the first alone.
     pub(crate) fn collects(&self, value: &Value) -> bool {
-        let size = ValueSize::of(value);
+        let size = ValueSize::measure(value);
         let steps = self.cost.at_depth(size.depth).report;
         size.values <= COLLECTED_VALUES && steps.saturating_mul(size.values) <= COLLECTED_STEPS
     }
@@ -111,7 +111,7 @@ impl SchemaChecker {
     /// Calls `visit` with every failure, until it returns `false`; of a value that is costly, with the first one.
     pub(crate) fn failures(&self, value: &Value, visit: &mut dyn FnMut(Failure<'_>) -> bool) {
         if self.collects(value) {
-            let size = ValueSize::of(value);
+            let size = ValueSize::measure(value);
             let steps = self.cost.at_depth(size.depth).report * size.values;
             if !budget::take(steps) {
                 return;
@@ -217,7 +217,7 @@ impl<'e> From<&'e ValidationError<'_>> for Failure<'e> {
 }
 
 impl ValueSize {
-    fn of(value: &Value) -> Self {
+    fn measure(value: &Value) -> Self {
         let mut size = Self::default();
         size.add(value, 0);
         size
@@ -253,7 +253,10 @@ mod tests {
             let value: Value = serde_json::from_str(text).expect("JSON");
             assert_eq!(depth(text), expected, "{text}");
             let inside = usize::from(!text.starts_with('1'));
-            assert!(ValueSize::of(&value).depth + inside >= expected, "{text}");
+            assert!(
+                ValueSize::measure(&value).depth + inside >= expected,
+                "{text}"
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Every secret that a configuration resolves is learned here ([`learn`]), and every text of others is masked here before it
 //! leaves ([`mask`], [`masked`]). A secret is found as it is, with escapes of JSON or of URLs, several layers of both
-//! included, and inside base64. Values that are too short to be told from words are not secrets here ([`is_long_enough`]).
+//! included, and inside base64. Values that are as short as words are not secrets here ([`is_long_enough`]).
 
 use std::{
     borrow::Cow,

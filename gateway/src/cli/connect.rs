@@ -62,7 +62,7 @@ impl Connect {
         if file.is_linked() {
             eprintln!(
                 "note: {} is a link; the file is {}",
-                file.shown(),
+                file.display(),
                 file.real_path().display()
             );
         }
@@ -89,12 +89,12 @@ impl Connect {
             return Ok(ExitCode::SUCCESS);
         }
         if before.as_ref() == Some(&after) {
-            println!("{} already names `{}` so", file.shown(), self.name);
+            println!("{} already names `{}` so", file.display(), self.name);
             return Ok(ExitCode::SUCCESS);
         }
         self.back_up(&file, before.as_deref().unwrap_or_default())?;
         if file.text().map_err(anyhow::Error::new)? != before {
-            let expected = format!("{} to stay as it was read", file.shown());
+            let expected = format!("{} to stay as it was read", file.display());
             let failure = Failure::new(
                 Kind::Start,
                 expected,
@@ -108,7 +108,7 @@ impl Connect {
         file.write(&after).map_err(anyhow::Error::new)?;
         println!(
             "{} names `{}` now; restart the client, or let it read its servers again",
-            file.shown(),
+            file.display(),
             self.name
         );
         Ok(ExitCode::SUCCESS)
@@ -134,7 +134,7 @@ impl Connect {
         };
         backup.write(before)?;
         if !before.is_empty() {
-            println!("{} is what it was", backup.shown());
+            println!("{} is what it was", backup.display());
         }
         Ok(())
     }
@@ -142,7 +142,7 @@ impl Connect {
     /// Restores the whole file if nothing but our entry was changed since, to the byte. Otherwise only the entry is removed,
     /// or becomes again what it was before Weir wrote to it, and the backup stays.
     fn undo(&self, file: &ClientFile) -> Done {
-        let (client, name, shown) = (self.client, &*self.name, file.shown());
+        let (client, name, shown) = (self.client, &*self.name, file.display());
         let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
         let now = file.text().map_err(anyhow::Error::new)?.unwrap_or_default();
         let entry = hosts::find(client, &now, name)
@@ -206,7 +206,7 @@ impl Connect {
         if kept.is_some_and(|kept| !kept.is_empty()) {
             println!(
                 "{} is still what the file was before Weir wrote to it",
-                backup.shown()
+                backup.display()
             );
         }
         Ok(ExitCode::SUCCESS)
@@ -408,7 +408,10 @@ fn variable(name: &str) -> Result<String, String> {
 fn unchanged(file: &ClientFile, cause: &str) -> Failure {
     Failure::new(
         Kind::Start,
-        format!("{} to be a configuration that can be edited", file.shown()),
+        format!(
+            "{} to be a configuration that can be edited",
+            file.display()
+        ),
         cause,
     )
     .step("let the client itself read it, and mend what it complains of; nothing was written")

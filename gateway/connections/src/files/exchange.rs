@@ -25,7 +25,7 @@ use super::{
 /// The longest wait for a program that has the file open for writing. Some keep it open as long as they show it.
 const WRITERS_WAIT_MAX: Duration = Duration::from_millis(200);
 const WRITERS_LOOK_EVERY: Duration = Duration::from_millis(2);
-/// How often names are exchanged again because somebody saves in between.
+/// How often names are exchanged again because another program saves in between.
 const TURNS_MAX: usize = 100;
 
 /// What became of the new file.

@@ -98,7 +98,7 @@ fn changed() -> ConnectionError {
     ConnectionError::new(Code::Conflict, "the file has changed since it was read")
 }
 
-/// Waits while a program of somebody else has just changed the file.
+/// Waits while another program has just changed the file.
 fn wait_until_quiet(folder: &Dir, name: &Path) {
     let begin = Instant::now();
     while begin.elapsed() < QUIET_WAIT_MAX {

@@ -91,7 +91,7 @@ impl ClientFile {
     }
 
     /// The path for messages.
-    pub(crate) fn shown(&self) -> std::path::Display<'_> {
+    pub(crate) fn display(&self) -> std::path::Display<'_> {
         self.shown.display()
     }
 

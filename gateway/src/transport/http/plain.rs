@@ -58,7 +58,7 @@ struct PlainContract<'p> {
 
 impl PlainSurface {
     /// Returns this part of a contract.
-    fn of(&self, contract: &str) -> PlainContract<'_> {
+    fn contract(&self, contract: &str) -> PlainContract<'_> {
         PlainContract {
             plain: self,
             place: format!("/{}/{contract}", self.segment),
@@ -75,7 +75,7 @@ impl PlainSurface {
     ) -> Response {
         let (head, body) = request.into_parts();
         let enter = async |admitted: AdmittedCaller<'_>, body| enter(admitted, &head, body).await;
-        let surface = self.of(contract);
+        let surface = self.contract(contract);
         server.door.answer(&surface, &head, body, enter).await
     }
 
