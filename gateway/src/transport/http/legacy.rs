@@ -165,6 +165,8 @@ pub(super) async fn batch(
         }
     }
     if batch.is_empty() {
+        // Notifications and answers cost nothing, however many come at once.
+        server.door.give_back(charge, &scope.caller);
         return reply::accepted();
     }
     batch
