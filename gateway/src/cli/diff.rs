@@ -13,6 +13,7 @@ use weir_contracts::{
     Contract, compiled_document,
     diff::{Class, Diff, Side, diff, diff_documents, diff_schemas},
     lock::Lock,
+    schema::Schema,
 };
 
 use super::{
@@ -164,11 +165,10 @@ impl Compare {
         };
         let mut served = ask(Method::GET, &["v1", "contracts", contract], None)?;
         let (tools, listed) = (inputs(&served["document"]), inputs(&listed.document()));
-        if tools.is_empty()
-            || tools
-                .iter()
-                .any(|(tool, input)| listed.get(tool) != Some(input))
-        {
+        // An endpoint lists schemas as clients read them.
+        let read = |input: &Value| Schema::from(input.clone()).for_clients().value();
+        let is_listed = |tool: &str, input: &Value| listed.get(tool).map(read) == Some(read(input));
+        if tools.is_empty() || tools.iter().any(|(tool, input)| !is_listed(tool, input)) {
             return Err(anyhow!(
                 "the admin API serves another `{contract}` than the endpoint lists"
             )
