@@ -55,7 +55,13 @@ fn takes_text(arm: &Value) -> bool {
     match arm.get("type") {
         Some(Value::String(kind)) => kind == "string",
         Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
-        _ => !arm.is_object() || arm.get("$ref").is_none(),
+        _ => match (arm.as_object(), arm.get("enum").and_then(Value::as_array)) {
+            (_, Some(listed)) => listed.iter().any(Value::is_string),
+            (Some(arm), None) => !["$ref", "allOf", "anyOf", "oneOf", "properties"]
+                .iter()
+                .any(|word| arm.contains_key(*word)),
+            (None, None) => true,
+        },
     }
 }
 

@@ -180,7 +180,9 @@ fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let mut words = name.split(|character: char| !character.is_ascii_alphanumeric());
     let last = words.clone().next_back();
-    if last.is_some_and(|last| DESCRIBING_WORDS.contains(&last)) {
+    // The folder of a file may say that it is a secret, whatever its name ends with.
+    let is_file = name.starts_with("file:");
+    if !is_file && last.is_some_and(|last| DESCRIBING_WORDS.contains(&last)) {
         return false;
     }
     (name.ends_with("key") && !name.ends_with("partition-key"))

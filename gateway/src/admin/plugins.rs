@@ -1,6 +1,6 @@
 //! Plugins: what runs, what was refused and why; a new file, an old one away.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use axum::{
     Json,
@@ -16,7 +16,7 @@ use weir_plugin_host::{LoadReport, PluginStatus, Recent};
 
 use super::{
     Admin, Answer, Ask, Refusal,
-    problem::{At, Body as Read, arrived},
+    problem::{At, Body as Read, arrived_within},
     staff::Staff,
 };
 use crate::{
@@ -24,6 +24,8 @@ use crate::{
     registry::gate::Role,
 };
 
+/// The time in which a plugin arrives: some are tens of megabytes, and links are slow.
+const UPLOAD_MAX: Duration = Duration::from_secs(600);
 /// A plugin is a few megabytes; a component in another language may be tens.
 pub(super) const BODY_MAX_BYTES: usize = 64 << 20;
 
@@ -142,7 +144,7 @@ pub(super) async fn upload(
 ) -> Answer<Json<PluginView>> {
     staff.needs(Role::Operator)?;
     let file = file_named(&name)?;
-    let bytes = arrived(Bytes::from_request(request, &()))
+    let bytes = arrived_within(UPLOAD_MAX, Bytes::from_request(request, &()))
         .await?
         .map_err(|rejection| Refusal::new(rejection.status(), rejection.body_text()))?;
     to_its_end(async move { put_in(&admin, &name, file, bytes, &staff.by()).await })

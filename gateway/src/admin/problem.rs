@@ -173,11 +173,19 @@ const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 
 /// Waits for a body, within its time.
 pub(super) async fn arrived<T>(body: impl Future<Output = T>) -> Result<T, Refusal> {
+    arrived_within(ARRIVAL_MAX, body).await
+}
+
+/// Waits for a body that may take longer.
+pub(super) async fn arrived_within<T>(
+    arrival_max: Duration,
+    body: impl Future<Output = T>,
+) -> Result<T, Refusal> {
     let late = |_| {
-        let why = format!("the body did not arrive within {} s", ARRIVAL_MAX.as_secs());
+        let why = format!("the body did not arrive within {} s", arrival_max.as_secs());
         Refusal::new(StatusCode::REQUEST_TIMEOUT, why)
     };
-    tokio::time::timeout(ARRIVAL_MAX, body).await.map_err(late)
+    tokio::time::timeout(arrival_max, body).await.map_err(late)
 }
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {

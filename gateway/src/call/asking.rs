@@ -170,9 +170,15 @@ pub(super) fn secret_field(params: Option<&Value>) -> Option<String> {
         let text = |member: &str| field[member].as_str().unwrap_or_default();
         // A number may be a bound on tokens, and a checkbox asks for none.
         // Nor is what is chosen from a list one.
-        let is_choice = ["enum", "oneOf", "anyOf"]
-            .iter()
-            .any(|member| field.get(*member).is_some());
+        let listed = |member: &str| {
+            let values = field.get(member).and_then(Value::as_array);
+            values.filter(|values| !values.is_empty())
+        };
+        let is_constant = |value: &Value| value.get("const").is_some();
+        let is_choice = listed("enum").is_some()
+            || ["oneOf", "anyOf"]
+                .iter()
+                .any(|member| listed(member).is_some_and(|all| all.iter().all(is_constant)));
         let is_text =
             !is_choice && !matches!(text("type"), "boolean" | "integer" | "number" | "array");
         let described = text("description").to_lowercase();

@@ -152,7 +152,13 @@ fn park(running: Running, answer: oneshot::Sender<Box<RawValue>>) -> Option<Stri
             && (!call.answer.is_closed() || call.running.over.is_cancelled())
     });
     if parked.len() >= CALLS_MAX {
-        return None;
+        // One that has ended gives way to one that is open.
+        let ended = parked
+            .iter()
+            .filter(|(_, call)| call.running.over.is_cancelled());
+        let oldest = ended.min_by_key(|(_, call)| call.since);
+        let oldest = oldest.map(|(handle, _)| *handle)?;
+        parked.remove(&oldest);
     }
     parked.insert(
         handle,

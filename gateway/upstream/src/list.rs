@@ -141,7 +141,7 @@ impl Session {
                 .collect();
             let meta = self
                 .is_modern()
-                .then(|| self.core.meta(self.version(), &Meta::default()));
+                .then(|| self.core.meta(self.version(), &Meta::LIST));
             params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
             let page = match self
                 .request(Request::new(

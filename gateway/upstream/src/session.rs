@@ -129,6 +129,16 @@ pub(crate) struct Meta<'m> {
     knows_tasks: bool,
 }
 
+impl Meta<'_> {
+    /// The `_meta` of a list: servers say to clients that know tasks which calls may become one.
+    pub(crate) const LIST: Self = Self {
+        progress: None,
+        traceparent: None,
+        level: None,
+        knows_tasks: true,
+    };
+}
+
 impl Request {
     pub(crate) fn new(method: &'static str, params: String, version: &'static str) -> Self {
         Self {

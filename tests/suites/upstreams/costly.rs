@@ -66,7 +66,7 @@ async fn schemas_that_explode_are_left_out_and_costly_calls_do_not_hold_up_other
         assert_eq!(code(&refused), "invalid_arguments", "{refused}");
     }
     for answer in others {
-        assert_eq!(text(&answer), "this is good", "{answer}");
+        assert!(text(&answer).starts_with(r#"{"name": "good""#), "{answer}");
     }
 
     // The server itself judges what takes too long here.
@@ -74,5 +74,5 @@ async fn schemas_that_explode_are_left_out_and_costly_calls_do_not_hold_up_other
     assert_eq!(code(&answer), "invalid_arguments", "{answer}");
     let long = format!("{}b", "a".repeat(20_000));
     let answer = client.call("up_looks", json!({ "p": long })).await;
-    assert_eq!(text(&answer), "this is looks", "{answer}");
+    assert!(text(&answer).starts_with(r#"{"name": "looks""#), "{answer}");
 }

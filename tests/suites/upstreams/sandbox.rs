@@ -4,7 +4,7 @@
 use std::{
     fs,
     os::unix::fs::{PermissionsExt as _, chown},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -24,7 +24,8 @@ fn is_root() -> bool {
 
 /// Returns the command as `nobody` runs it, where this user is root.
 fn as_nobody(command: &Command) -> Command {
-    let mut words = vec![command.get_program()];
+    let program = reachable(command);
+    let mut words = vec![program.as_os_str()];
     if is_root() {
         let user = [
             "setpriv",
@@ -47,6 +48,19 @@ fn as_nobody(command: &Command) -> Command {
         wrapped.current_dir(folder);
     }
     wrapped
+}
+
+/// Returns the program of a command where `nobody` may start it: the folder of builds may be root's alone.
+fn reachable(command: &Command) -> PathBuf {
+    let program = PathBuf::from(command.get_program());
+    let Some(folder) = command.get_current_dir().filter(|_| is_root()) else {
+        return program;
+    };
+    let copy = folder.join("program");
+    if !copy.exists() {
+        fs::copy(&program, &copy).expect("the program can be copied");
+    }
+    copy
 }
 
 /// Gives a folder with all that is in it to `nobody`, where this user is root.

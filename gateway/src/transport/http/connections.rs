@@ -77,7 +77,7 @@ pub(crate) struct WaitingConnection(Option<Connection>);
 pub(crate) fn wait_for_client() -> WaitingConnection {
     let connection = Connection::current();
     if let Some(connection) = &connection {
-        connection.0.set_waiting(true);
+        connection.0.set_sending(true);
     }
     WaitingConnection(connection)
 }
@@ -85,7 +85,7 @@ pub(crate) fn wait_for_client() -> WaitingConnection {
 impl Drop for WaitingConnection {
     fn drop(&mut self) {
         if let Some(connection) = &self.0 {
-            connection.0.set_waiting(false);
+            connection.0.set_sending(false);
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::{
         names_modern,
         sessions::{Session, SessionId},
     },
-    limits::RateCharge,
+    limits::{RateCharge, UNCOUNTED_MAX_BYTES},
     methods::{self, Answer, Call, CallChannel, Changes, Client, Endpoint, Reply, RequestScope},
     transport::front_door::AdmittedCaller,
     wire::{self, GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
@@ -165,8 +165,11 @@ pub(super) async fn batch(
         }
     }
     if batch.is_empty() {
-        // Notifications and answers cost nothing, however many come at once.
-        server.door.give_back(charge, &scope.caller);
+        // Small notifications and answers cost nothing, as each alone.
+        let length: usize = elements.iter().map(|element| element.get().len()).sum();
+        if length <= UNCOUNTED_MAX_BYTES {
+            server.door.give_back(charge, &scope.caller);
+        }
         return reply::accepted();
     }
     batch

@@ -88,9 +88,11 @@ class Docs:
             block.append(self._lines[self._at])
             self._at += 1
         indents = [_indent(line) for line in block if line.strip()]
-        if is_of_parameters and not indents:
+        if is_of_parameters and not block:
             # Some leave the indentation out.
             while self._at < len(self._lines) and (entry := _google_entry(self._lines[self._at].strip())):
+                if _section(entry[0]) is not None:
+                    break
                 self._add(entry[0], [entry[1]])
                 self._at += 1
             return

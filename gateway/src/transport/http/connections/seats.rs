@@ -31,6 +31,7 @@ pub(in crate::transport::http) struct Seat {
     opened: Instant,
     is_known: AtomicBool,
     is_waiting: AtomicBool,
+    is_sending: AtomicBool,
     leave: CancellationToken,
     closed: CancellationToken,
 }
@@ -69,6 +70,11 @@ impl Seat {
         self.is_waiting.store(is_waiting, Ordering::Relaxed);
     }
 
+    /// Notes that the rest of a body is waited for, or has come.
+    pub(in crate::transport::http) fn set_sending(&self, is_sending: bool) {
+        self.is_sending.store(is_sending, Ordering::Relaxed);
+    }
+
     /// Asks the connection to end, whatever it does.
     pub(in crate::transport::http) fn close(&self) {
         self.is_known.store(false, Ordering::Relaxed);
@@ -86,12 +92,16 @@ impl Seat {
         self.closed.cancelled().await;
     }
 
+    fn is_waiting(&self) -> bool {
+        self.is_waiting.load(Ordering::Relaxed)
+    }
+
     fn is_known(&self) -> bool {
         self.is_known.load(Ordering::Relaxed)
     }
 
     pub(in crate::transport::http) fn may_leave(&self) -> bool {
-        self.is_waiting.load(Ordering::Relaxed) || !self.is_known()
+        self.is_waiting() || self.is_sending.load(Ordering::Relaxed) || !self.is_known()
     }
 }
 
@@ -142,6 +152,7 @@ impl Seats {
             opened: Instant::now(),
             is_known: AtomicBool::new(false),
             is_waiting: AtomicBool::new(true),
+            is_sending: AtomicBool::new(false),
             leave: CancellationToken::new(),
             closed: CancellationToken::new(),
         });
@@ -191,7 +202,8 @@ impl TakenSeats {
                 (oldest.opened.elapsed() >= FIRST_MOMENT).then_some((address, oldest))
             }
             None => {
-                let idle = self.all.values().find(|seat| seat.may_leave())?;
+                let idle = self.all.values().find(|seat| seat.is_waiting());
+                let idle = idle.or_else(|| self.all.values().find(|seat| seat.may_leave()))?;
                 Some((address(idle.peer), idle.clone()))
             }
         }
