@@ -15,3 +15,17 @@ pub(crate) fn give_large_blocks_back() {
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn give_large_blocks_back() {}
+
+/// Gives free blocks of every size back, a moment later on a thread of its own: many small ones stay with the process otherwise.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "the C library offers it in no other way")]
+pub(crate) fn give_free_blocks_back() {
+    std::thread::spawn(|| {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        // SAFETY: it only returns free pages to the system.
+        unsafe { libc::malloc_trim(0) };
+    });
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn give_free_blocks_back() {}

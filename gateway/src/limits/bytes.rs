@@ -13,10 +13,14 @@ use ahash::RandomState;
 use bytes::Bytes;
 
 use super::Agent;
+use crate::memory;
 
 /// The bytes of a body or of a piece of an answer up to which it is not counted. So much of each connection is small beside
 /// what the connection itself takes.
 pub const UNCOUNTED_MAX_BYTES: usize = 64 << 10;
+
+/// After so many held bytes, free memory is given back to the system.
+const MUCH_BYTES: usize = 16 << 20;
 
 /// The bytes that are held now, and their bounds.
 #[derive(Default)]
@@ -27,6 +31,8 @@ struct HeldTotals {
     bytes_max: usize,
     agent_bytes_max: usize,
     bytes: usize,
+    /// The most that was held since nothing was.
+    peak: usize,
     answers: u64,
     agents: HashMap<BytesHolder, AgentBytes, RandomState>,
 }
@@ -165,7 +171,12 @@ impl HeldTotals {
     }
 
     fn subtract(&mut self, holder: &BytesHolder, bytes: usize) {
+        self.peak = self.peak.max(self.bytes);
         self.bytes -= bytes;
+        if self.bytes == 0 && self.peak >= MUCH_BYTES {
+            self.peak = 0;
+            memory::give_free_blocks_back();
+        }
         if let Some(agent) = self.agents.get_mut(holder) {
             agent.bytes -= bytes;
             if agent.bytes == 0 {
