@@ -344,6 +344,14 @@ pub(super) fn closing(mut refusal: Response) -> Response {
     refusal
 }
 
+/// Closes the connection after a refusal whose body, or the rest of it, is not waited for.
+pub(super) fn close_if_unread(error: &RpcError, refusal: Response) -> Response {
+    match error.status {
+        401 | 403 | 408 | 413 | 415 => closing(refusal),
+        _ => refusal,
+    }
+}
+
 /// Returns the credential of the `Authorization` header.
 pub(crate) fn credential(headers: &HeaderMap) -> Credential<'_> {
     let values = headers.get_all(AUTHORIZATION).iter();

@@ -16,7 +16,7 @@ use crate::{
     config::Http,
     gateway::Gateway,
     identity::{Caller, Refused},
-    transport::front_door::{AdmittedCaller, DoorSurface},
+    transport::front_door::{AdmittedCaller, DoorSurface, close_if_unread},
     wire::RpcError,
 };
 
@@ -175,18 +175,12 @@ pub(super) fn refusal(error: &RpcError) -> Response {
         _ => "refused",
     };
     let answer = problem(error.status, code, error.message.to_string());
-    let mut response = Answer {
+    let response = Answer {
         retry_after_s: error.retry_after_s,
         ..answer
     }
     .into_response();
-    if matches!(error.status, 401 | 403 | 408 | 413 | 415) {
-        // The body, or the rest of it, is not waited for.
-        response
-            .headers_mut()
-            .insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
+    close_if_unread(error, response)
 }
 
 pub(super) fn not_allowed(allow: &'static str) -> Response {

@@ -14,6 +14,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use crate::{
     identity::Refused,
     methods::{Answer, CallMessages},
+    transport::front_door::close_if_unread,
     wire::{Id, RpcError, error_answer, error_without_id},
 };
 
@@ -64,14 +65,7 @@ pub(super) fn unread(id: Option<&Id<'_>>, error: &RpcError) -> Response {
 }
 
 fn closing(error: &RpcError, body: Vec<u8>) -> Response {
-    let mut response = of_error(error, body);
-    if matches!(error.status, 401 | 403 | 408 | 413 | 415) {
-        // The body, or the rest of it, is not waited for.
-        response
-            .headers_mut()
-            .insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
+    close_if_unread(error, of_error(error, body))
 }
 
 /// Returns the answer if nobody is known by the key, or if there was none. Clients show the message only if the answer
