@@ -349,7 +349,7 @@ async fn post(
                     None,
                     &RpcError::invalid_request("2026-07-28 has no batches"),
                 ),
-                false => legacy::batch(server, scope, &head.headers, &elements).await,
+                false => Box::pin(legacy::batch(server, scope, &head.headers, &elements)).await,
             }
         }
         Err(Malformed { id, error }) => reply::error(id.as_ref(), &error),
@@ -372,7 +372,7 @@ async fn one(
                     modern::request(server, scope, headers, id, &method, params).await
                 }
                 Ok((Era::Legacy, params)) => {
-                    legacy::request(server, scope, headers, id, &method, params).await
+                    Box::pin(legacy::request(server, scope, headers, id, &method, params)).await
                 }
                 Err(error) => reply::error(Some(&id), &error),
             }

@@ -23,7 +23,8 @@ pub(super) async fn request(
         .and_then(|request| methods::answer(&scope, &server.subscriptions, request));
     match answered {
         Ok(Reply::Answer(body)) => reply::json(200, body),
-        Ok(Reply::Call(call)) => run(server, scope, call).await,
+        // In a box, since a future is moved by each function that awaits it: what is no call stays small.
+        Ok(Reply::Call(call)) => Box::pin(run(server, scope, call)).await,
         Ok(Reply::Subscribe(subscription)) => listen(subscription),
         Err(error) => reply::error(Some(&id), &error),
     }
