@@ -46,9 +46,9 @@ pub use self::{
     problem::Refusal,
 };
 use crate::{
+    control::{Registry, gate::Role, refused::Refused},
     gateway::Gateway,
     identity::{Kind, Minted, now_ms},
-    registry::{Registry, gate::Role, refused::Refused},
     reload::Reload,
     transport::{
         front_door::{FrontDoor, is_by_address},

@@ -15,10 +15,10 @@ use weir_watch::Watcher;
 use crate::{
     admin,
     config::Config,
+    control::{self, Registry, sources::plugins::CodeGate},
     cursor::Cursors,
     gateway::Gateway,
     identity::Identities,
-    registry::{self, Registry, code::CodeGate},
     reload::{self, Reload},
     telemetry::{self, Audit, Metrics},
     transport::front_door::{AccessRules, FrontDoor},
@@ -137,7 +137,7 @@ impl App {
         let weak = Arc::downgrade(&gateway); // the gateway owns the host
         let in_use = move |adapter: &str| {
             weak.upgrade()
-                .map_or_else(Vec::new, |gateway| registry::in_use(&gateway, adapter))
+                .map_or_else(Vec::new, |gateway| control::in_use(&gateway, adapter))
         };
         host.set_in_use(Arc::new(in_use));
         let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
@@ -246,7 +246,7 @@ impl App {
     pub fn watch(&self, files: bool) {
         let (gateway, state) = (&self.gateway, &self.state);
         tokio::spawn(take_over_keys(gateway.clone(), state.clone()));
-        tokio::spawn(registry::impact::keep(gateway.clone(), state.clone()));
+        tokio::spawn(control::impact::keep(gateway.clone(), state.clone()));
         tokio::spawn(count_refusals(gateway.clone()));
         let host = gateway.host().clone();
         tokio::spawn(async move { host.work_later().await });

@@ -21,11 +21,11 @@ pub mod app;
 pub mod call_history;
 
 pub mod config;
+pub mod control;
 pub mod gateway;
 pub mod live_resources;
 mod memory;
 pub mod plugin_files;
-pub mod registry;
 pub mod reload;
 pub mod scrape;
 pub mod snapshot;

@@ -9,8 +9,8 @@ use prometheus::{
 use weir_upstream::{Called, Seen, Upstream};
 
 use crate::{
+    control::{gate::ChangeClass, refused},
     gateway::Gateway,
-    registry::{gate::ChangeClass, refused},
     telemetry::metrics::table::{self, Kind, Row},
 };
 

@@ -13,8 +13,8 @@ use super::{
     staff::Staff,
 };
 use crate::{
+    control::gate::Role,
     identity::{Kind, Minted, now_ms},
-    registry::gate::Role,
 };
 
 /// An admin key, without its secret.

@@ -7,7 +7,7 @@ use utoipa::IntoParams;
 use weir_audit::{Filter, parse_time};
 
 use super::{Answer, Ask, Refusal, problem::Asked, staff::Staff};
-use crate::registry::gate::Role;
+use crate::control::gate::Role;
 
 /// Records in one answer; older ones are asked for with `until`, which is the time of the first record of this answer.
 const RECORDS_MAX: usize = 1000;

@@ -12,7 +12,7 @@ use weir_audit::AdminAct;
 use super::{Answer, Ask, Refusal, problem::Body, staff::Staff};
 use crate::{
     call::{self, CallRequest, Endpoint, Unasked},
-    registry::gate::Role,
+    control::gate::Role,
     telemetry::metrics::STAGES,
 };
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{Answer, Ask, Refusal, problem::At, staff::Staff};
-use crate::registry::{Describe, Drift, gate::Role};
+use crate::control::{Describe, Drift, gate::Role};
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct CollectionView {

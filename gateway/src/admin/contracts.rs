@@ -20,8 +20,8 @@ use super::{
     staff::Staff,
 };
 use crate::{
-    registry::impact::{Impact, Inputs, impact, inputs},
-    registry::{
+    control::impact::{Impact, Inputs, impact, inputs},
+    control::{
         Uncompiled, UnservedFile,
         gate::{
             Approval, ChangeClass, DraftStatus, Held, Origin, Role, Submission, Verdict, revision,

@@ -14,8 +14,8 @@ use super::{
     staff::Staff,
 };
 use crate::{
+    control::gate::Role,
     identity::{AccessList, KeyLimits, Kind, Minted, now_ms},
-    registry::gate::Role,
 };
 
 const NAME_MAX_CHARS: usize = 64;

@@ -20,8 +20,8 @@ use super::{
     staff::Staff,
 };
 use crate::{
+    control::gate::Role,
     plugin_files::{Changing, Refused},
-    registry::gate::Role,
 };
 
 /// The time in which a plugin arrives: some are tens of megabytes, and links are slow.

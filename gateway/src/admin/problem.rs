@@ -16,7 +16,7 @@ use serde_json::Value;
 use weir_contracts::Problem;
 use weir_state::StateError;
 
-use crate::{registry::gate::GateError, telemetry::Unrecorded};
+use crate::{control::gate::GateError, telemetry::Unrecorded};
 
 /// The bound on a name in a refusal.
 const NAME_MAX_CHARS: usize = 64;

@@ -19,8 +19,8 @@ use weir_state::{Begun, ReplyRow};
 
 use super::{Admin, Refusal, contracts, problem::arrived, staff::Staff};
 use crate::{
+    control::gate::Role,
     identity::now_ms,
-    registry::gate::Role,
     transport::http::connections::{self, Connection},
 };
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::{Answer, Ask, Refusal, staff::Staff};
-use crate::registry::gate::Role;
+use crate::control::gate::Role;
 
 /// The effective configuration, without secrets: of connections their names and what plugins may do with them. Role:
 /// viewer.

@@ -9,8 +9,8 @@ use axum::{
 
 use super::{Admin, Refusal};
 use crate::{
+    control::gate::Role,
     identity::{Credential, admin_matches},
-    registry::gate::Role,
     transport::{front_door::credential, http::connections},
 };
 

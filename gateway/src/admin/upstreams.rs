@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use weir_upstream::{Called, Upstream};
 
 use super::{Admin, Answer, Ask, Refusal, problem::At, staff::Staff};
-use crate::registry::gate::Role;
+use crate::control::gate::Role;
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct UpstreamsView {

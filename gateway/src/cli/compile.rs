@@ -16,7 +16,7 @@ use weir_contracts::{
 };
 
 use super::{Done, Failure, Settings, block_on, start};
-use crate::registry;
+use crate::control;
 
 #[derive(Args)]
 pub(super) struct Compile {
@@ -160,7 +160,7 @@ impl Shapes {
             let contract = source.contract.as_deref().unwrap_or_default();
             for collection in &source.collections {
                 if !shapes.contains_key(&collection.name)
-                    && let Some(shape) = registry::recorded_shape(&state, contract, collection)
+                    && let Some(shape) = control::recorded_shape(&state, contract, collection)
                 {
                     shapes.insert(collection.name.clone(), shape);
                 }
@@ -214,7 +214,7 @@ impl Shapes {
     ) -> Result<(BTreeMap<String, Shape>, Vec<Problem>), Failure> {
         let started = start::briefly(self.settings.config()?, None).await?;
         let (shapes, away, mut problems) =
-            registry::describe_all(&started.gateway, source, missing).await;
+            control::describe_all(&started.gateway, source, missing).await;
         problems.extend(away.iter().map(|away| away.problem(&source.file)));
         Ok((shapes, problems))
     }

@@ -11,7 +11,7 @@ use super::{
     admin::{Api, Head, Target, cell, path, table, time, told},
     block_on, offered,
 };
-use crate::registry::gate::{ChangeClass, DraftStatus};
+use crate::control::gate::{ChangeClass, DraftStatus};
 
 pub(super) type Contracts = Head<Command>;
 

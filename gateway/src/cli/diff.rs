@@ -24,7 +24,7 @@ use super::{
     compile::{Shapes, read},
     extracted, offered,
 };
-use crate::registry::gate::ChangeClass;
+use crate::control::gate::ChangeClass;
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]

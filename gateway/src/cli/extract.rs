@@ -12,7 +12,7 @@ use weir_upstream::{
 };
 
 use super::{Done, block_on, compose, hosts};
-use crate::registry::lookout;
+use crate::control::sources::upstreams as lookout;
 
 /// Tools, resources, resource templates and prompts of an MCP server, as one JSON document
 #[derive(Args)]

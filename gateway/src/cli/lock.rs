@@ -17,7 +17,7 @@ use weir_contracts::{
 use weir_state::{Live, Origin, State, VersionHead};
 
 use super::{Done, Failure, Settings, block_on};
-use crate::registry::gate::{ChangeClass, Role};
+use crate::control::gate::{ChangeClass, Role};
 
 #[derive(Args)]
 pub(super) struct Lock {
@@ -44,7 +44,7 @@ impl Lock {
         let live: BTreeMap<&str, &Live> =
             live.iter().map(|live| (live.name.as_str(), live)).collect();
         let files = match self.files.is_empty() {
-            true => crate::registry::contract_files(&folders.contracts)
+            true => crate::control::contract_files(&folders.contracts)
                 .map_err(|problem| vec![problem])?,
             false => self.files.clone(),
         };
@@ -93,7 +93,7 @@ impl Lock {
 
 fn write(folder: &Path, live: &Live, versions: &[VersionHead], note: &str) -> Result<(), Failure> {
     let lock = lock(live, versions)?;
-    let path = crate::registry::lock_path(folder, &live.name);
+    let path = crate::control::lock_path(folder, &live.name);
     weir_files::replace(
         &path,
         lock.to_text().as_bytes(),

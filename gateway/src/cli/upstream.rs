@@ -30,9 +30,9 @@ use super::{
 use crate::{
     app::App,
     config,
-    registry::{
+    control::{
         gate::{Verdict, first_fingerprint},
-        lookout::{self, Offer},
+        sources::upstreams::{self as lookout, Offer},
     },
 };
 

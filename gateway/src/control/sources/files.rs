@@ -13,7 +13,7 @@ use weir_contracts::{Problem, form, lock};
 const LOCK: &str = ".lock.json";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(in crate::control) struct Stamp {
     modified: Option<SystemTime>,
     bytes: u64,
 }
@@ -28,13 +28,13 @@ impl Stamp {
 }
 
 /// Returns the stamp of a file; `None` if there is none.
-pub(super) fn stamp(path: &Path) -> Option<Stamp> {
+pub(in crate::control) fn stamp(path: &Path) -> Option<Stamp> {
     Some(Stamp::of(&path.metadata().ok()?))
 }
 
 /// Lists `*.yaml`, `*.yml` and `*.json` at the top of the folder, except `*.lock.json`. A folder that does not exist is
 /// empty.
-pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
+pub(in crate::control) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
@@ -68,7 +68,7 @@ pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
 }
 
 /// Returns the name of the folder as a contract's owner: without links, so that one folder has one name.
-pub(super) fn owner(folder: &Path) -> String {
+pub(in crate::control) fn owner(folder: &Path) -> String {
     let whole = folder
         .canonicalize()
         .or_else(|_| std::path::absolute(folder));
@@ -79,12 +79,12 @@ pub(super) fn owner(folder: &Path) -> String {
 }
 
 /// Returns the stamp of the lock beside a contract file; `None` if there is no lock.
-pub(super) fn lock_stamp(path: &Path, name: &str) -> Option<Stamp> {
+pub(in crate::control) fn lock_stamp(path: &Path, name: &str) -> Option<Stamp> {
     stamp(&path.with_file_name(format!("{name}{LOCK}")))
 }
 
 /// Reads what people write: a contract, or the overlay of a server.
-pub(super) fn read(path: &Path) -> Result<String, Problem> {
+pub(in crate::control) fn read(path: &Path) -> Result<String, Problem> {
     bounded(path, form::FILE_BYTES_MAX)
 }
 
@@ -98,7 +98,7 @@ fn bounded(path: &Path, bytes_max: usize) -> Result<String, Problem> {
 }
 
 /// Returns the names of the contracts that have a lock in this folder.
-pub(super) fn locked(folder: &Path) -> Vec<String> {
+pub(in crate::control) fn locked(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     let name =
         |entry: std::fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(LOCK)?.to_owned());
@@ -111,7 +111,10 @@ pub(crate) fn lock_path(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// Reads the lock of a contract, if it has one.
-pub(super) fn lock_text(folder: &Path, name: &str) -> Option<(PathBuf, Result<String, Problem>)> {
+pub(in crate::control) fn lock_text(
+    folder: &Path,
+    name: &str,
+) -> Option<(PathBuf, Result<String, Problem>)> {
     let path = lock_path(folder, name);
     path.exists()
         .then(|| (path.clone(), bounded(&path, lock::FILE_BYTES_MAX)))

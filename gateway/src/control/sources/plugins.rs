@@ -7,7 +7,7 @@ use weir_contracts::{Contract, Problem, code, form, uri};
 use weir_plugin_host::{Admitted, Admitting, Changed, Definitions, PluginConfig, ToolGate};
 use weir_state::Source;
 
-use super::{
+use crate::control::{
     Registry,
     gate::{Approval, GateError, Held, Origin, Role, Submission, Verdict},
 };
@@ -125,7 +125,7 @@ impl Registry {
     }
 
     /// Submits the tools of the builds that serve, since other settings may publish other ones.
-    pub(super) async fn submit_all_code(&self, report: &mut super::Report) {
+    pub(in crate::control) async fn submit_all_code(&self, report: &mut crate::control::Report) {
         for (plugin, definitions) in self.gateway.host().defined() {
             match self.submit_code(&plugin, &definitions).await {
                 Ok(Submitted::Judged(Verdict::Held(held))) => report.held.push(held),
@@ -217,7 +217,7 @@ impl Registry {
 
     /// Returns the contract as it can be served: a version whose build is not there yet waits behind the one that is
     /// served.
-    pub(super) fn servable(&self, contract: &Arc<Contract>) -> Arc<Contract> {
+    pub(in crate::control) fn servable(&self, contract: &Arc<Contract>) -> Arc<Contract> {
         let (Some(plugin), Some(definitions)) = (contract.plugin(), &contract.definitions) else {
             return contract.clone();
         };

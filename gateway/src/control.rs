@@ -4,15 +4,13 @@
 //! holds, leaves the live version as it is. A contract whose source cannot be described yet waits and is tried again;
 //! one that was published before starts from the state, without touching the source.
 
-pub mod code;
 mod describe;
 mod drift;
-mod files;
 pub mod gate;
 pub mod impact;
-pub mod lookout;
 pub mod refused;
 mod shapes;
+pub mod sources;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,15 +27,15 @@ use weir_plugin_host::CollectionRef;
 use weir_state::{DraftHead, Source, State};
 use weir_watch::{Place, Watcher};
 
-pub(crate) use self::files::lock_path;
+pub(crate) use self::sources::files::lock_path;
 pub use self::{
     describe::{Away, Describe, describe_all},
     drift::Drift,
 };
 use self::{
-    files::Stamp,
     gate::{Approval, Gate, GateError, Held, LiveContract, Origin, Submission, Verdict},
     shapes::Recorded,
+    sources::files::{self, Stamp},
 };
 use crate::{
     catalogue::Catalogue, config::Config, gateway::Gateway, identity::now_ms, snapshot::Snapshot,

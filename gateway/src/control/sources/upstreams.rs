@@ -29,11 +29,14 @@ use weir_state::Source;
 use weir_upstream::{Changes, First, Kind, Listed, Resources, Seen, Upstream, UpstreamConfig};
 use weir_watch::{Place, Watcher, next_beat};
 
-use super::{
-    Registry, WATCH_INTERVAL, files,
-    gate::{DraftStatus, GateError, LiveContract, Origin, Submission, Verdict},
+use super::files;
+use crate::{
+    control::{
+        Registry, WATCH_INTERVAL,
+        gate::{DraftStatus, GateError, LiveContract, Origin, Submission, Verdict},
+    },
+    identity::now_ms,
 };
-use crate::identity::now_ms;
 
 /// The time without a further change after which a changed list is read.
 const QUIET: Duration = Duration::from_secs(1);
