@@ -23,7 +23,7 @@ use tokio::sync::Mutex;
 use weir_contracts::{
     Contract, Problem, Shape, Version, compile, diff::Diff, form, lint, lock::Lock,
 };
-use weir_plugin_host::CollectionRef;
+use weir_plugin_host::NeededCollection;
 use weir_state::{DraftHead, Source, State};
 use weir_watch::{Place, Watcher};
 
@@ -762,14 +762,24 @@ pub fn recorded_shape(
 }
 
 /// Returns the collections that live contracts use of one adapter; a new build of its plugin must still serve them.
-pub fn in_use(gateway: &Gateway, adapter: &str) -> Vec<CollectionRef> {
+pub fn in_use(gateway: &Gateway, adapter: &str) -> Vec<NeededCollection> {
     let snapshot = gateway.snapshot();
     let mut seen = BTreeSet::new();
-    let used = snapshot
-        .catalogue
-        .tools()
-        .filter_map(|tool| Some(&tool.target.collection()?.source));
-    used.filter(|collection| *collection.adapter == *adapter && seen.insert(collection.key.clone()))
-        .cloned()
-        .collect()
+    let used = snapshot.catalogue.tools().filter_map(|tool| {
+        let bound = tool.target.collection()?;
+        let source = &bound.source;
+        if *source.adapter != *adapter || !seen.insert(source.key.clone()) {
+            return None;
+        }
+        let contract = snapshot
+            .contracts
+            .iter()
+            .find(|contract| *contract.name == *tool.contract)?;
+        let published = contract.collection(&bound.published.binding.collection)?;
+        Some(NeededCollection {
+            source: source.clone(),
+            published: published.clone(),
+        })
+    });
+    used.collect()
 }

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use weir_admission::End;
 use weir_connections::Connections;
+use weir_contracts::contract::Collection;
 use weir_watch::Watcher;
 
 use crate::{
@@ -143,8 +144,16 @@ pub struct Ends {
     pub backed_off: u64,
 }
 
+/// A collection that a published contract reaches.
+#[derive(Clone, Debug)]
+pub struct NeededCollection {
+    pub source: CollectionRef,
+    /// What the contract says of it. A source is held to the contract's own words about its columns and cells.
+    pub published: Collection,
+}
+
 /// Answers the collections that published contracts reach through an adapter.
-pub type InUse = dyn Fn(&str) -> Vec<CollectionRef> + Send + Sync;
+pub type InUse = dyn Fn(&str) -> Vec<NeededCollection> + Send + Sync;
 
 impl Host {
     pub fn new(config: HostConfig, connections: Arc<Connections>) -> anyhow::Result<Self> {

@@ -31,7 +31,7 @@ pub use config::{
     BuiltIn, Grant, HostConfig, Isolation, Libraries, PluginConfig, ToolAudit, ToolLimits,
 };
 pub use engine::INSTANCES_MAX;
-pub use host::{Ends, Host, InUse, LoadReport, PluginStatus, Recent, Runs};
+pub use host::{Ends, Host, InUse, LoadReport, NeededCollection, PluginStatus, Recent, Runs};
 pub use native::NativeAdapter;
 pub use tools::{
     Admitted, Admitting, Changed, Definitions, Invocation, ToolAnswer, ToolGate, ToolRef,

@@ -10,7 +10,7 @@ use weir_connections::Code;
 use weir_contracts::Shape;
 
 use crate::{
-    AdapterFailure, CollectionRef,
+    AdapterFailure, CollectionRef, NeededCollection,
     call::{self, Ask, GuestReply},
     engine::Engines,
     guest::{Call, Purpose},
@@ -34,10 +34,10 @@ pub(super) async fn check(
         .flat_map(|old| &old.about.adapters)
         .filter(|adapter| !new.provides(&adapter.name))
     {
-        for collection in in_use(&adapter.name) {
+        for needed in in_use(&adapter.name) {
             problems.push(format!(
                 "`{}` uses the adapter `{}`, which is gone",
-                collection.key, adapter.name
+                needed.source.key, adapter.name
             ));
         }
     }
@@ -45,16 +45,16 @@ pub(super) async fn check(
     let mut described: HashMap<(Arc<str>, Arc<str>), Result<String, AdapterFailure>> =
         HashMap::new();
     for adapter in &new.about.adapters {
-        for collection in in_use(&adapter.name) {
+        for needed in in_use(&adapter.name) {
             let source = (
-                Arc::clone(&collection.adapter),
-                Arc::clone(&collection.settings),
+                Arc::clone(&needed.source.adapter),
+                Arc::clone(&needed.source.settings),
             );
             if !described.contains_key(&source) {
-                described.insert(source.clone(), describe(new, &collection, engines).await);
+                described.insert(source.clone(), describe(new, &needed.source, engines).await);
             }
             if let Some(live) = described.get(&source) {
-                problems.extend(compare(&collection, live));
+                problems.extend(compare(&needed, live));
             }
         }
     }
@@ -91,8 +91,8 @@ async fn describe(
     }
 }
 
-fn compare(collection: &CollectionRef, live: &Result<String, AdapterFailure>) -> Vec<String> {
-    let key = &collection.key;
+fn compare(needed: &NeededCollection, live: &Result<String, AdapterFailure>) -> Vec<String> {
+    let key = &needed.source.key;
     let live = match live {
         Ok(live) => live,
         // Such an answer says nothing about the new build.
@@ -102,15 +102,11 @@ fn compare(collection: &CollectionRef, live: &Result<String, AdapterFailure>) ->
         Err(AdapterFailure::Timeout | AdapterFailure::Overloaded { .. }) => return Vec::new(),
         Err(failure) => return vec![format!("`{key}` cannot be described: {failure}")],
     };
-    // A recorded shape that cannot be read says nothing either; the call path will.
-    let Ok(recorded) = serde_json::from_str::<Shape>(&collection.shape) else {
-        return Vec::new();
-    };
     let live: Shape = match serde_json::from_str(live) {
         Ok(live) => live,
         Err(error) => return vec![format!("`{key}`: its shape cannot be read: {error}")],
     };
-    let reasons = recorded.satisfied_by(&live).err().unwrap_or_default();
+    let reasons = needed.published.accepts(&live).err().unwrap_or_default();
     reasons
         .into_iter()
         .map(|reason| format!("`{key}`: {reason}"))

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use weir_plugin_host::{AdapterFailure, PluginConfig};
+use weir_plugin_host::{AdapterFailure, CollectionRef, NeededCollection, PluginConfig};
 
 use crate::workbench::{Workbench, collection, collection_of, context, probe, query, tuned};
 
@@ -251,8 +251,11 @@ async fn a_build_that_loses_what_a_contract_uses_is_refused() {
     bench.host.set_in_use(Arc::new(|adapter: &str| {
         if adapter == "probe" {
             vec![
-                collection(),
-                collection_of("probe", r#"{"fail": "unavailable"}"#),
+                needed(collection(), AS_DESCRIBED),
+                needed(
+                    collection_of("probe", r#"{"fail": "unavailable"}"#),
+                    AS_DESCRIBED,
+                ),
             ]
         } else {
             vec![]
@@ -287,6 +290,50 @@ async fn a_build_that_loses_what_a_contract_uses_is_refused() {
         refusal.contains("the adapter `probe`, which is gone"),
         "{refusal}"
     );
+}
+
+const AS_DESCRIBED: &str =
+    r#"[{"key": "id", "type": "integer"}, {"key": "name", "type": "string"}]"#;
+
+/// Returns what a contract needs that recorded these fields, with its words about its columns and cells.
+fn needed(source: CollectionRef, fields: &str) -> NeededCollection {
+    needed_as(source, fields, "\"refuse\"", "[]")
+}
+
+fn needed_as(
+    source: CollectionRef,
+    fields: &str,
+    misfits: &str,
+    overrides: &str,
+) -> NeededCollection {
+    let published = format!(
+        r#"{{"name": "things", "adapter": "{}", "settings": {{}}, "published": ["id"], "write": false,
+            "shape": {{"name": "things", "fields": {fields}, "misfits": {misfits}}}, "overrides": {overrides}}}"#,
+        source.adapter
+    );
+    NeededCollection {
+        published: serde_json::from_str(&published).expect("a collection"),
+        source,
+    }
+}
+
+/// The source describes itself; the contract has its own words about columns and cells, and is held to those.
+#[tokio::test]
+async fn a_build_serves_contracts_that_know_the_source_better_than_it_does() {
+    let mut bench = Workbench::plain().await;
+    bench.host.set_in_use(Arc::new(|_| {
+        let as_text = r#"[{"key": "id", "type": "string"}, {"key": "name", "type": "string"}]"#;
+        let as_date = r#"[{"key": "id", "type": "integer"}, {"key": "name", "type": "date"}]"#;
+        let says_date = r#"[{"column": "name", "type": "date"}]"#;
+        vec![
+            needed_as(collection(), as_text, "\"text\"", "[]"),
+            needed_as(collection(), as_date, "\"refuse\"", says_date),
+        ]
+    }));
+    bench.watch();
+    bench.put("probe.wasm", &tuned("probe", "probe", "2", "-"));
+    let report = bench.report("probe.wasm").await;
+    assert_eq!(report.result.expect("it loads").version, "2");
 }
 
 #[tokio::test]
