@@ -1,18 +1,25 @@
 //! A component whose code is loaded when its first instance is made: what no call needs takes neither time nor memory.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use tokio::sync::OnceCell;
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
 
 use super::ComponentCode;
 
 pub(crate) struct DeferredCode {
-    code: Arc<OnceCell<ComponentCode>>,
+    code: Arc<OnceLock<ComponentCode>>,
     load: Arc<Load>,
+    /// The attempt that runs now. Calls that come meanwhile wait for it and begin none of their own.
+    attempt: Arc<Mutex<Option<Attempt>>>,
 }
 
 /// Waits for the disk, or for the compiler.
 type Load = dyn Fn() -> Result<ComponentCode, String> + Send + Sync;
+
+type Attempt = Shared<BoxFuture<'static, Result<(), String>>>;
 
 impl DeferredCode {
     pub(crate) fn new(
@@ -21,29 +28,113 @@ impl DeferredCode {
         Self {
             code: Arc::default(),
             load: Arc::new(load),
+            attempt: Arc::default(),
         }
     }
 
     /// Returns the code, loaded once. A failure is not kept: the next call tries again.
     pub(crate) async fn code(&self) -> wasmtime::Result<&ComponentCode> {
-        let failed = |error: tokio::task::JoinError| {
-            wasmtime::Error::msg(format!("loading it failed: {error}"))
-        };
-        if self.code.get().is_none() {
-            let (code, load) = (self.code.clone(), self.load.clone());
-            // It goes on when its caller leaves: the next one would begin the same work beside it.
-            let loading = tokio::spawn(async move {
-                let load = || async {
-                    tokio::task::spawn_blocking(move || load())
-                        .await
-                        .map_err(failed)?
-                        .map_err(wasmtime::Error::msg)
-                };
-                code.get_or_try_init(load).await.map(drop)
-            });
-            loading.await.map_err(failed)??;
+        if let Some(code) = self.code.get() {
+            return Ok(code);
         }
+        let attempt = self.join_attempt();
+        attempt.await.map_err(wasmtime::Error::msg)?;
         let code = self.code.get();
         code.ok_or_else(|| wasmtime::Error::msg("it was not loaded"))
+    }
+
+    /// Returns the attempt that runs, which this begins if there is none. It goes on when its callers leave: the next one
+    /// would begin the same work again.
+    fn join_attempt(&self) -> Attempt {
+        let mut running = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(attempt) = &*running {
+            return attempt.clone();
+        }
+        let (code, load, over) = (
+            Arc::clone(&self.code),
+            Arc::clone(&self.load),
+            Arc::clone(&self.attempt),
+        );
+        let loading = tokio::task::spawn_blocking(move || {
+            // A panic ends the attempt too.
+            let _over = Over(over);
+            if code.get().is_none() {
+                let _ = code.set(load()?);
+            }
+            Ok(())
+        });
+        let ended = loading
+            .map(|ended| ended.unwrap_or_else(|error| Err(format!("loading it failed: {error}"))));
+        let attempt = ended.boxed().shared();
+        *running = Some(attempt.clone());
+        attempt
+    }
+}
+
+/// Ends the attempt when it is dropped.
+struct Over(Arc<Mutex<Option<Attempt>>>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            atomic::{AtomicUsize, Ordering},
+            mpsc,
+        },
+        time::Duration,
+    };
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn calls_share_an_attempt_and_those_that_leave_queue_none() {
+        let (go_on, wait) = mpsc::channel::<()>();
+        let (attempts, wait) = (Arc::new(AtomicUsize::new(0)), Mutex::new(wait));
+        let counted = Arc::clone(&attempts);
+        let code = Arc::new(DeferredCode::new(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let _ = wait.lock().expect("one at a time").recv();
+            Err("the disk is gone".to_owned())
+        }));
+        let call = |code: &Arc<DeferredCode>| {
+            let code = Arc::clone(code);
+            tokio::spawn(async move { code.code().await.map(drop).map_err(|e| e.to_string()) })
+        };
+        let leaving: Vec<_> = (0..8).map(|_| call(&code)).collect();
+        let staying: Vec<_> = (0..3).map(|_| call(&code)).collect();
+        while attempts.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        for call in leaving {
+            call.abort();
+            call.await.expect_err("it has left");
+        }
+        go_on.send(()).expect("the attempt waits");
+        for call in staying {
+            let told = tokio::time::timeout(Duration::from_secs(20), call).await;
+            let told = told.expect("no second attempt").expect("no panic");
+            assert_eq!(told, Err("the disk is gone".to_owned()));
+        }
+        assert_eq!(attempts.load(Ordering::SeqCst), 1, "one for all of them");
+        // A failure is not kept, and neither is that of an attempt whose callers have all left.
+        for expected in [2, 3] {
+            let only = call(&code);
+            while attempts.load(Ordering::SeqCst) < expected {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            only.abort();
+            let _ = only.await;
+            go_on.send(()).expect("the attempt waits");
+            while code.attempt.lock().expect("no panic").is_some() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
     }
 }
