@@ -175,7 +175,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 ];
 
 /// The stages of a call: only `call.rs` calls them.
-const STAGES: &[&str] = &["arguments", "dispatch", "limits", "lookup", "output"];
+const STAGES: &[&str] = &["arguments", "limits", "lookup", "target"];
 
 /// The places that may move a file: `weir-files` does it for everyone. The others move what is no file of ours (a
 /// user's data, with its owner), a whole folder, or a scratch index that nobody needs after a crash.

@@ -3,25 +3,19 @@
 mod arguments;
 mod asking;
 mod blocks;
-mod code;
 mod complete;
-mod dispatch;
 pub mod error;
-mod foreign;
 mod headers;
 mod heavy;
 mod item;
 mod limits;
 mod lookup;
-mod outliving;
-mod output;
-mod own_item;
-mod parked;
 mod record;
 mod records;
 mod request;
 mod result;
 mod search;
+mod target;
 
 use std::{panic::AssertUnwindSafe, time::Instant};
 
@@ -30,16 +24,17 @@ use futures::FutureExt;
 pub use self::asking::{Asking, Lacking, Resumed, TASKS, knows_tasks};
 pub use self::complete::complete;
 pub use self::error::{CallError, ErrorForm, MissingCapability};
-pub(crate) use self::foreign::theirs;
 pub use self::headers::{ParamHeaders, decoded};
 use self::heavy::CheckTurn;
 pub use self::item::{ItemOutcome, ask_item, has_resource};
-pub use self::parked::abandon_questions;
 use self::record::CallRecord;
 pub use self::record::Proof;
 pub use self::request::{CallOutcome, CallRequest, Unasked};
 pub use self::result::{Content, InputRequired, RECEIPT, ToolResult};
 pub use self::search::{Searched, searched, unknown};
+use self::target::ToolCall;
+pub use self::target::upstream::abandon_questions;
+pub(crate) use self::target::upstream::passed_meta;
 pub use crate::catalogue::Endpoint;
 use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};
 
@@ -119,13 +114,23 @@ async fn stages(
         gateway.call_history().note(tool, &caller.agent, profile);
     }
     record.intent(&input)?; // a write is recorded before it runs
-    let answer = dispatch::run(gateway, slot, caller, tool, &input, request, record).await;
-    let shaped = match answer {
-        Ok(answer) => output::shape(gateway, caller, tool, &input, request, answer, record).await,
+    let call = ToolCall {
+        gateway,
+        caller,
+        tool,
+        request,
+    };
+    let target = &input.target;
+    let shaped = match target.run(&call, slot, record).await {
+        Ok(answer) => {
+            answer
+                .shape(&call, target.writes(), record.asked_at())
+                .await
+        }
         Err(error) => Err(error),
     };
     match shaped {
-        Err(error) => Err(Box::pin(output::explain(gateway, tool, error)).await), // the source may have changed
+        Err(error) => Err(Box::pin(call.explain(error)).await), // the source may have changed
         shaped => shaped,
     }
 }

@@ -1,8 +1,6 @@
 //! Holds all that is published: each tool by its name, and the prepared bytes of every listing.
 
-mod code;
 mod endpoint;
-mod foreign;
 mod input_checks;
 mod item;
 mod listing;
@@ -19,19 +17,19 @@ use std::{
 };
 
 use ahash::RandomState;
-pub use code::CodeTool;
 pub use endpoint::Endpoint;
-pub use foreign::ForeignTool;
 use input_checks::KeptChecks;
 use item::Items;
-pub use item::{CatalogueItem, ItemKind, ItemPlugin, ItemSource, LinkedPage, Lookup, write_entry};
+pub use item::{
+    CatalogueItem, ItemKind, ItemPlugin, ItemSource, ItemTarget, LinkedPage, Lookup, write_entry,
+};
 pub use listing::{BadCursor, ListShape, Listing, Page, Pages, ServerInfo, after, cursor_after};
 pub use llms::arguments as arguments_in_words;
 use quick_cache::sync::Cache;
 pub use search::{CALL_TOOL, FIND_TOOLS, Search};
 use sha2::{Digest as _, Sha256};
 use target::Sources;
-pub use target::{BoundCollection, Target};
+pub use target::{CollectionTool, PluginTool, ToolTarget, UpstreamTool};
 pub use tool::{CatalogueTool, TaskSupport};
 use view::ServedView;
 use weir_contracts::{Contract, mirror::Mirrored};
@@ -81,7 +79,7 @@ impl Catalogue {
             .map(|contract| Items::prepare(contract, previous))
             .collect();
         for (contract, items) in contracts.iter().zip(&items) {
-            let sources = Sources::of(contract);
+            let sources = Sources::new(contract);
             let prepare =
                 |tool| CatalogueTool::prepare(contract, tool, &sources, &checks, previous);
             let own: Vec<Arc<CatalogueTool>> = contract.tools.iter().filter_map(prepare).collect();

@@ -58,7 +58,7 @@ impl LiveResources {
         has_overlay: bool,
         raws: Vec<Box<RawValue>>,
     ) -> Resources {
-        let Some(name) = source.upstream.clone() else {
+        let Some(name) = source.target.upstream().cloned() else {
             return Resources::default();
         };
         let overlay = self.overlay(&name);

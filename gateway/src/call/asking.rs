@@ -149,7 +149,7 @@ impl AllowedQuestions {
 
 /// Returns whether a person is asked to open what no server elsewhere may name: another scheme than https, such as a file or a
 /// script.
-pub(super) fn is_foreign_link(params: Option<&Value>) -> bool {
+pub(super) fn is_unsafe_link(params: Option<&Value>) -> bool {
     let params = params.filter(|params| params["mode"] == "url");
     params.is_some_and(|params| {
         let url = params["url"].as_str().unwrap_or_default();
@@ -251,7 +251,7 @@ pub(super) fn ask(
                 "`{key}` asks for what [upstreams] `ask` does not allow"
             )));
         }
-        if allowed.is_some() && is_foreign_link(asked.get("params")) {
+        if allowed.is_some() && is_unsafe_link(asked.get("params")) {
             return Err(wrong(format!(
                 "`{key}` wants a URL opened that is not https"
             )));
@@ -481,7 +481,7 @@ mod tests {
             assert_eq!(secret_field(Some(&params)), expected, "{params}");
         }
         assert_eq!(secret_field(Some(&json!({ "message": "password" }))), None);
-        for (url, is_foreign) in [
+        for (url, is_unsafe) in [
             ("https://example.com/", false),
             ("HTTPS://example.com/", false),
             ("http://example.com/", true),
@@ -489,8 +489,8 @@ mod tests {
             ("file:///etc/passwd", true),
         ] {
             let params = json!({ "mode": "url", "url": url });
-            assert_eq!(is_foreign_link(Some(&params)), is_foreign, "{url}");
+            assert_eq!(is_unsafe_link(Some(&params)), is_unsafe, "{url}");
         }
-        assert!(!is_foreign_link(Some(&json!({ "message": "Sure?" }))));
+        assert!(!is_unsafe_link(Some(&json!({ "message": "Sure?" }))));
     }
 }

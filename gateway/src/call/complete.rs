@@ -6,9 +6,16 @@ use serde_json::{Map, Value, json, value::RawValue};
 use weir_contracts::json;
 use weir_upstream::Asked;
 
-use super::{CallError, CallRequest, asking, foreign, limits, own_item};
+use super::{
+    CallError, CallRequest, ItemOutcome, asking, limits,
+    target::{
+        item::ItemCall,
+        plugin,
+        upstream::{self, raw},
+    },
+};
 use crate::{
-    catalogue::{CatalogueItem, Listing},
+    catalogue::{CatalogueItem, ItemTarget, Listing},
     codes::Code,
     gateway::Gateway,
     identity::Caller,
@@ -44,48 +51,33 @@ pub async fn complete(
         argument,
         context,
     };
-    if let Some(plugin) = &item.source.plugin {
-        let slot = limits::enter(gateway.in_flight())?;
-        let (call_id, ran_on) = ("none".into(), Arc::default());
-        let asks = own_item::Request {
-            caller,
-            plugin,
-            request,
-            call_id,
-            asked_at: now,
-            ran_on,
-        };
-        // A completion asks nothing, so that what a question would belong to is nobody's.
-        let bound = asking::bound_to(caller, "completion/complete", 0, &plugin.definitions, "");
-        return match asks.answer(gateway, slot, &asked, &bound).await {
-            Ok(own_item::Answered::Members(members)) => Ok(suggested(&members)),
-            Ok(own_item::Answered::InputRequired(_)) => Ok(json!({ "values": [] })),
-            Err(error) => Err(error),
-        };
-    }
-    let Some(upstream) = &item.source.upstream else {
-        return Ok(json!({ "values": [] }));
-    };
-    let slot = limits::enter(gateway.in_flight())?;
-    let sent = Arc::new(foreign::Sent {
-        asked,
-        resumed: None,
-        headers: Vec::new(),
-    });
-    let from = foreign::Origin {
+    let call = ItemCall {
         gateway,
         caller,
-        upstream,
-        timeout_ms: None,
-        writes: false,
         request,
-        asked: now,
+        call_id: "none".into(),
+        asked_at: now,
+        ran_on: Arc::default(),
     };
-    match foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await {
-        Ok(answer) => Ok(suggested(&foreign::members(answer.result.get())?)),
-        // A server that completes nothing has no suggestion.
-        Err(error) if error.code == Code::SourceChanged => Ok(json!({ "values": [] })),
-        Err(error) => Err(error),
+    let slot = || limits::enter(gateway.in_flight());
+    match &item.source.target {
+        ItemTarget::Collection => Ok(json!({ "values": [] })),
+        ItemTarget::Plugin(plugin) => {
+            // A completion asks nothing, so that no question can belong to it.
+            let bound = asking::bound_to(caller, "completion/complete", 0, &plugin.definitions, "");
+            match plugin::ask_item(&call, plugin, &asked, &bound, slot()?).await? {
+                ItemOutcome::Complete(members) => Ok(suggested(&members)),
+                ItemOutcome::InputRequired(_) => Ok(json!({ "values": [] })),
+            }
+        }
+        ItemTarget::Upstream(server) => {
+            match upstream::complete(&call, server, asked, slot()?).await {
+                Ok(members) => Ok(suggested(&members)),
+                // A server that completes nothing has no suggestion.
+                Err(error) if error.code == Code::SourceChanged => Ok(json!({ "values": [] })),
+                Err(error) => Err(error),
+            }
+        }
     }
 }
 
@@ -135,7 +127,7 @@ fn referred(
     let item = item.ok_or_else(CallError::unknown)?;
     Ok((
         item.clone(),
-        foreign::raw(&json!({ "type": kind, member: &*item.own }))?,
+        raw(&json!({ "type": kind, member: &*item.own }))?,
     ))
 }
 
@@ -144,7 +136,7 @@ fn checked_argument(argument: &Map<String, Value>) -> Result<Box<RawValue>, Call
         Some(text) => Ok(text),
         None => Err(wrong(format!("`params.argument.{name}` must be a string"))),
     };
-    foreign::raw(&json!({ "name": text("name")?, "value": text("value")? }))
+    raw(&json!({ "name": text("name")?, "value": text("value")? }))
 }
 
 fn checked_context(context: &Map<String, Value>) -> Result<Box<RawValue>, CallError> {
@@ -154,7 +146,7 @@ fn checked_context(context: &Map<String, Value>) -> Result<Box<RawValue>, CallEr
         .unwrap_or_else(|| json!({}));
     match arguments.as_object() {
         Some(texts) if texts.values().all(Value::is_string) => {
-            foreign::raw(&json!({ "arguments": arguments }))
+            raw(&json!({ "arguments": arguments }))
         }
         _ => Err(wrong(
             "`params.context.arguments` must be an object of strings".to_owned(),

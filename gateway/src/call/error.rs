@@ -9,6 +9,9 @@ use weir_plugin_host::{AdapterFailure, GuestError};
 use super::{ToolResult, asking::TASKS};
 use crate::codes::Code;
 
+/// Characters of what an answer breaks of its own promise.
+const MISMATCH_MAX: usize = 500;
+
 /// Whether the source may have been changed by a write that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteOutcome {
@@ -39,7 +42,7 @@ pub enum ErrorForm {
     /// The plain form, with all faults of the arguments.
     Invalid(Box<InvalidArguments>),
     /// A result in the words of the server that the tool belongs to, passed on as it is.
-    Foreign(Box<ToolResult>),
+    Upstream(Box<ToolResult>),
     /// The tool is unknown or hidden: a protocol error, not a result.
     UnknownTool,
     /// The caller's answer belongs to no question of this call, which is a protocol error too.
@@ -160,12 +163,23 @@ impl CallError {
         }
     }
 
-    /// Returns the error for a refusal in the tool's own words.
-    pub fn foreign(result: ToolResult) -> Self {
+    /// Returns the error for a refusal in the words of the server that the tool belongs to.
+    pub fn by_upstream(result: ToolResult) -> Self {
         Self {
-            form: ErrorForm::Foreign(Box::new(result)),
+            form: ErrorForm::Upstream(Box::new(result)),
             ..Self::new(Code::ToolError, "The tool failed.")
         }
+    }
+
+    /// Returns the error for an answer that breaks its own promise, which says what of it, and no value.
+    pub fn output_mismatch(what: String) -> Self {
+        let plain = what.chars().filter(|c| !c.is_control());
+        let shown: String = plain.take(MISMATCH_MAX).collect();
+        Self::new(
+            Code::OutputMismatch,
+            format!("The tool answered something else than it declares: {shown}."),
+        )
+        .log(what)
     }
 
     pub fn is_unknown_tool(&self) -> bool {
@@ -211,7 +225,7 @@ impl CallError {
     /// outcome?}`.
     pub fn into_result(self, call_id: &str) -> ToolResult {
         let invalid = match self.form {
-            ErrorForm::Foreign(result) => {
+            ErrorForm::Upstream(result) => {
                 return ToolResult {
                     call_id: Some(call_id.into()),
                     ..*result

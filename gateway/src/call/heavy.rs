@@ -1,20 +1,15 @@
 //! Checks that may take long: few at once, and not on the threads that other requests wait for.
 
-use std::{
-    num::NonZero,
-    sync::LazyLock,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{num::NonZero, sync::LazyLock, thread, time::Instant};
 
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     sync::{Semaphore, SemaphorePermit},
     time::timeout_at,
 };
-use weir_plugin_host::ToolAnswer;
+use weir_contracts::output::ResultChecker;
 
-use super::{CallError, dispatch::Answer};
+use super::CallError;
 use crate::{catalogue::CatalogueTool, codes::Code, gateway::Gateway};
 
 /// Half of the processors, so that there are always some for the other calls.
@@ -42,21 +37,14 @@ impl CheckTurn {
         Self::wait(is_heavy, gateway, tool, since).await
     }
 
-    /// Waits for a turn if the answer may take long to check.
+    /// Waits for a turn if the answer may take long to check: a text, and its check.
     pub(super) async fn for_answer(
         gateway: &Gateway,
         tool: &CatalogueTool,
-        answer: &Answer<'_>,
+        answer: Option<(&ResultChecker, &str)>,
         since: Instant,
     ) -> Result<Self, CallError> {
-        let (checker, text) = match answer {
-            Answer::Foreign(foreign, answered) => (foreign.output(), answered.result.get()),
-            Answer::Tool(code, ToolAnswer::Complete { value, .. }) => {
-                (code.output(), value.as_deref().unwrap_or_default())
-            }
-            _ => (None, ""),
-        };
-        let is_heavy = checker.is_some_and(|checker| checker.is_heavy(text));
+        let is_heavy = answer.is_some_and(|(checker, text)| checker.is_heavy(text));
         Self::wait(is_heavy, gateway, tool, since).await
     }
 
@@ -69,12 +57,8 @@ impl CheckTurn {
         if !is_heavy {
             return Ok(Self(None));
         }
-        let timeout = tool
-            .tool
-            .limits
-            .timeout_ms
-            .map_or(gateway.timeout(), Duration::from_millis);
-        match timeout_at((since + timeout).into(), TURNS.acquire()).await {
+        let deadline = since + tool.timeout(gateway.timeout());
+        match timeout_at(deadline.into(), TURNS.acquire()).await {
             Ok(turn) => Ok(Self(turn.ok())),
             Err(_) => Err(CallError::new(
                 Code::Timeout,
@@ -96,7 +80,7 @@ impl CheckTurn {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::{sync::mpsc, time::Duration};
 
     use super::*;
 

@@ -1,10 +1,6 @@
 //! A prompt or a resource: asked for like a tool is called, by the same stages. Nothing is changed by it.
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use serde_json::{Map, Value};
@@ -12,12 +8,13 @@ use weir_contracts::{contract::PromptArgument, name, uri};
 use weir_upstream::Asked;
 
 use super::{
-    CallError, CallRequest, InputRequired, asking, blocks, foreign, limits, own_item,
+    CallError, CallRequest, InputRequired, asking, blocks, limits,
     record::{CallRecord, Proof},
     records,
+    target::{item::ItemCall, plugin, upstream},
 };
 use crate::{
-    catalogue::{CatalogueItem, ItemKind, ItemSource, LinkedPage, Listing},
+    catalogue::{CatalogueItem, ItemKind, ItemSource, ItemTarget, LinkedPage, Listing},
     codes::Code,
     cursor::Bound,
     gateway::Gateway,
@@ -76,83 +73,46 @@ async fn stages(
     )?;
     let (asked, bound) = found.asked(caller, request)?;
     record.asks();
-    let asked_at = record.asked().unwrap_or_else(Instant::now);
-    if let Some(plugin) = &source.plugin {
-        let (call_id, ran_on) = (record.call_id().clone(), record.ran_on().clone());
-        let asks = own_item::Request {
-            caller,
-            plugin,
-            request,
-            call_id,
-            asked_at,
-            ran_on,
-        };
-        let answer = asks.answer(gateway, slot, &asked, &bound).await;
-        record.answered();
-        return match answer? {
-            own_item::Answered::Members(members) => {
-                checked(kind, &members).map(|()| ItemOutcome::Complete(members))
-            }
-            own_item::Answered::InputRequired(asked) => Ok(ItemOutcome::InputRequired(asked)),
-        };
-    }
-    let upstream = source.upstream.as_ref().ok_or_else(CallError::unknown)?;
-    let resumed = request.asking.resumed;
-    let resumed = resumed
-        .map(|resumed| foreign::opened(gateway.cursors(), &bound, resumed))
-        .transpose()?;
-    let sent = Arc::new(foreign::Sent {
-        asked,
-        resumed,
-        headers: Vec::new(),
-    });
-    let from = foreign::Origin {
+    let call = ItemCall {
         gateway,
         caller,
-        upstream,
-        timeout_ms: None,
-        writes: false,
         request,
-        asked: asked_at,
+        call_id: record.call_id().clone(),
+        asked_at: record.asked_at(),
+        ran_on: record.ran_on().clone(),
     };
-    let answer = foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await;
-    record.answered();
-    let answer = answer?;
-    let mut members = foreign::members(answer.result.get())?;
-    match members
-        .shift_remove("resultType")
-        .as_ref()
-        .and_then(Value::as_str)
-    {
-        None | Some("complete") => {}
-        Some("input_required") => {
-            let asked = foreign::input_required(
-                gateway.cursors(),
-                &bound,
-                request,
-                &members,
-                &answer.may_ask,
-            );
-            return asked.map(ItemOutcome::InputRequired);
+    let outcome = match &source.target {
+        ItemTarget::Collection => return Err(CallError::unknown()),
+        ItemTarget::Plugin(plugin) => {
+            let answer = plugin::ask_item(&call, plugin, &asked, &bound, slot).await;
+            record.answered();
+            answer?
         }
-        Some(_) => {
-            return Err(foreign::mismatch(
-                "the result is of a type that is not known here".to_owned(),
-            ));
+        ItemTarget::Upstream(server) => {
+            let request = upstream::bind_item(&call, server, asked, &bound)?;
+            let answer = upstream::run_item(&call, &request, slot).await;
+            record.answered();
+            upstream::shape_item(&call, &bound, &answer?)?
         }
-    }
+    };
+    let mut members = match outcome {
+        ItemOutcome::Complete(members) => members,
+        ItemOutcome::InputRequired(asked) => return Ok(ItemOutcome::InputRequired(asked)),
+    };
     checked(kind, &members)?;
-    uri::publish_uris(&source.contract, &mut members);
+    if !source.target.publishes_own_uris() {
+        uri::publish_uris(&source.contract, &mut members);
+    }
     Ok(ItemOutcome::Complete(members))
 }
 
 /// As the method has it. A resource without contents is none.
 fn checked(kind: ItemKind, members: &Map<String, Value>) -> Result<(), CallError> {
     match kind {
-        ItemKind::Prompt => check_messages(members).map_err(foreign::mismatch),
+        ItemKind::Prompt => check_messages(members).map_err(CallError::output_mismatch),
         ItemKind::Resource | ItemKind::Template => match members.get("contents") {
             Some(Value::Array(contents)) if contents.is_empty() => Err(CallError::unknown()),
-            contents => check_contents(contents).map_err(foreign::mismatch),
+            contents => check_contents(contents).map_err(CallError::output_mismatch),
         },
     }
 }
@@ -254,7 +214,7 @@ fn resource(listing: &Listing, published: &str) -> Option<(Arc<ItemSource>, Stri
         return Some((source.clone(), own.to_string(), name));
     }
     let is_of = |template: &Arc<CatalogueItem>| {
-        template.source.plugin.is_some()
+        template.source.target.publishes_own_uris()
             && template.lookup.is_none()
             && uri::is_made_of(&template.own, published)
     };
@@ -302,8 +262,8 @@ async fn is_taken(
     own: &str,
 ) -> bool {
     let upstream = source
-        .upstream
-        .as_ref()
+        .target
+        .upstream()
         .and_then(|upstream| gateway.upstreams().get(upstream));
     let Some(upstream) = upstream else {
         return false;
@@ -343,7 +303,7 @@ impl Found {
         let arguments = arguments(&prompt.arguments, request.arguments)?;
         let bound = self.bound(caller, "prompts/get", &prompt.key, &arguments.to_string());
         // Servers that check them do not take none for an empty object.
-        let arguments = Some(foreign::raw(&arguments)?);
+        let arguments = Some(upstream::raw(&arguments)?);
         Ok((
             Asked::Prompt {
                 name: prompt.own.as_ref().into(),

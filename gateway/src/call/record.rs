@@ -18,7 +18,7 @@ use weir_audit::{About, Call, Entry, Event, Intent, Outcome, Receipt};
 
 use super::{
     CallError, CallOutcome, CallRequest, InputRequired, ToolResult,
-    arguments::Input,
+    arguments::CheckedInput,
     error::{ErrorForm, WriteOutcome},
     item::ItemOutcome,
 };
@@ -115,13 +115,16 @@ impl Asked {
     fn upstream(&self) -> Option<&str> {
         match self {
             Self::Tool(tool) => tool.target.upstream(),
-            Self::Item(source, ..) => source.upstream.as_deref(),
+            Self::Item(source, ..) => source.target.upstream().map(|upstream| &**upstream),
             Self::Search(_) => None,
         }
     }
 
-    fn promises_foreign_output(&self) -> bool {
-        matches!(self, Self::Tool(tool) if tool.target.promises_foreign_output())
+    fn keeps_errors_in_meta(&self) -> bool {
+        match self {
+            Self::Tool(tool) => tool.target.keeps_errors_in_meta(),
+            Self::Item(..) | Self::Search(_) => false,
+        }
     }
 }
 
@@ -199,9 +202,10 @@ impl CallRecord {
         known.marks.asked = Some(now);
     }
 
-    /// Returns when the adapter was asked, once that is certain.
-    pub(super) fn asked(&self) -> Option<Instant> {
-        lock(&self.line.known).marks.asked
+    /// Returns when the target was asked; now, if that is not certain yet.
+    pub(super) fn asked_at(&self) -> Instant {
+        let asked = lock(&self.line.known).marks.asked;
+        asked.unwrap_or_else(Instant::now)
     }
 
     /// Notes that the adapter has answered, or failed to.
@@ -210,8 +214,8 @@ impl CallRecord {
     }
 
     /// Notes that the arguments are valid and about to reach an adapter. A write is recorded before it runs.
-    pub(super) fn intent(&mut self, input: &Input<'_>) -> Result<(), CallError> {
-        let writes = input.ask.writes();
+    pub(super) fn intent(&mut self, input: &CheckedInput<'_>) -> Result<(), CallError> {
+        let writes = input.target.writes();
         {
             let mut known = lock(&self.line.known);
             known.ran = true;
@@ -439,7 +443,7 @@ impl Line {
         if lock(&self.known)
             .asked
             .as_ref()
-            .is_some_and(Asked::promises_foreign_output)
+            .is_some_and(Asked::keeps_errors_in_meta)
         {
             result.move_error_to_meta();
         }
@@ -449,7 +453,7 @@ impl Line {
     /// Returns `true` for the error of a write that was made, or may have been. A tool of another server that tells an error
     /// in its own words has run.
     fn may_have_written(&self, error: &CallError) -> bool {
-        let has_run = matches!(error.form, ErrorForm::Foreign(_)) && lock(&self.known).wrote;
+        let has_run = matches!(error.form, ErrorForm::Upstream(_)) && lock(&self.known).wrote;
         has_run || error.outcome == Some(WriteOutcome::Unknown)
     }
 

@@ -5,7 +5,7 @@ use weir_contracts::text;
 
 use super::{CallError, CallOutcome, CallRequest, Proof, call_tool, item::ItemOutcome};
 use crate::{
-    catalogue::{CatalogueItem, Target},
+    catalogue::CatalogueItem,
     codes::{Code, TABLE},
     gateway::Gateway,
     identity::Caller,
@@ -30,7 +30,7 @@ pub(super) async fn read(
                 .snapshot
                 .catalogue
                 .tool(request.endpoint, &lookup.tool, caller.access())?;
-        matches!(tool.target, Target::Collection(_)).then_some((tool, lookup))
+        tool.target.collection().map(|_| (tool, lookup))
     });
     let Some((tool, lookup)) = tool else {
         return (Err(CallError::unknown()), proof);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 use weir_audit::Receipt;
 
-use super::{CallError, error::WriteOutcome, parked};
+use super::{CallError, error::WriteOutcome, target::upstream};
 use crate::{codes::Code, telemetry::metrics::Stages};
 
 /// The member of `_meta` that holds the receipt of a call.
@@ -66,20 +66,20 @@ impl InputRequired {
 
     /// Returns `true` if that call has not got its answer: what brought it was refused, for the rate of its caller or the like.
     pub fn is_left_waiting(&self) -> bool {
-        self.waits.as_deref().is_some_and(parked::is_kept)
+        self.waits.as_deref().is_some_and(upstream::is_kept)
     }
 
     /// Waits until the call that is kept open has ended without the answer. Where none is kept, that is never.
     pub async fn wait_for_end(&self) {
         match self.waits.as_deref() {
-            Some(handle) => parked::wait_for_end(handle).await,
+            Some(handle) => upstream::wait_for_end(handle).await,
             None => std::future::pending().await,
         }
     }
 
     /// Ends the call that is kept open for an answer that does not come, and returns the error for its caller.
     pub fn give_up(&self, error: CallError) -> CallError {
-        parked::give_up(self.waits.as_deref(), error)
+        upstream::give_up(self.waits.as_deref(), error)
     }
 }
 

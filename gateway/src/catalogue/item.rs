@@ -35,15 +35,21 @@ impl ItemKind {
 pub struct ItemSource {
     pub contract: Arc<str>,
     pub version: Version,
-    /// The name of the server in the configuration. Where there is neither a server nor a plugin, they are records of our
-    /// own collections.
-    pub upstream: Option<Arc<str>>,
-    pub plugin: Option<ItemPlugin>,
+    pub target: ItemTarget,
     /// Its resources come and go: they are asked of the server each time.
     pub has_live_resources: bool,
     /// The meters, named by the methods, as no tool can be: `prompts/get` and `resources/read`.
     pub meters: [ToolMeter; 2],
     digest: [u8; 32],
+}
+
+/// Who answers for items.
+pub enum ItemTarget {
+    /// The items are records of our own collections, read by lookups.
+    Collection,
+    Plugin(ItemPlugin),
+    /// The name of the other MCP server in the configuration.
+    Upstream(Arc<str>),
 }
 
 /// The plugin that answers for items, as it was promised to be.
@@ -207,6 +213,38 @@ impl Items {
     }
 }
 
+impl ItemTarget {
+    fn prepare(contract: &Contract) -> Self {
+        if let Some(upstream) = contract.upstream() {
+            return Self::Upstream(upstream.into());
+        }
+        let promised = contract.plugin().zip(contract.definitions.as_deref());
+        promised.map_or(Self::Collection, |(plugin, definitions)| {
+            Self::Plugin(ItemPlugin {
+                name: plugin.into(),
+                definitions: definitions.into(),
+                contract: format!("{}@{}", contract.name, contract.version).into(),
+            })
+        })
+    }
+
+    /// Returns the name of the other server, if one answers.
+    pub fn upstream(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Upstream(upstream) => Some(upstream),
+            Self::Collection | Self::Plugin(_) => None,
+        }
+    }
+
+    /// Returns `true` if clients know the items by the URIs that their maker wrote.
+    pub fn publishes_own_uris(&self) -> bool {
+        match self {
+            Self::Plugin(_) => true,
+            Self::Collection | Self::Upstream(_) => false,
+        }
+    }
+}
+
 impl ItemSource {
     /// That of the previous snapshot where nothing changed, since it has its series.
     fn prepare(contract: &Contract, previous: Option<&Catalogue>) -> Arc<Self> {
@@ -226,31 +264,17 @@ impl ItemSource {
             return same.clone();
         }
         let name: Arc<str> = contract.name.as_str().into();
-        let upstream: Option<Arc<str>> = contract.upstream().map(Into::into);
-        let plugin =
-            contract
-                .plugin()
-                .zip(contract.definitions.as_deref())
-                .map(|(plugin, definitions)| ItemPlugin {
-                    name: plugin.into(),
-                    definitions: definitions.into(),
-                    contract: format!("{name}@{}", contract.version).into(),
-                });
+        let target = ItemTarget::prepare(contract);
         let meter = |method: &str| {
-            ToolMeter::new(
-                method.into(),
-                name.clone(),
-                contract.version,
-                upstream.clone(),
-            )
+            let upstream = target.upstream().cloned();
+            ToolMeter::new(method.into(), name.clone(), contract.version, upstream)
         };
         let meters = ["prompts/get", "resources/read"].map(meter);
         let has_live_resources = contract.live_resources;
         Arc::new(Self {
             contract: name.clone(),
             version: contract.version,
-            upstream: upstream.clone(),
-            plugin,
+            target,
             has_live_resources,
             meters,
             digest,

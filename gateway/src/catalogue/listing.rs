@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use weir_contracts::{Contract, client::ClientProfile, name};
 
 use super::{
-    CatalogueTool, Target, TaskSupport,
+    CatalogueTool, TaskSupport,
     item::{CatalogueItem, ItemSource, Items, LinkedPage},
     llms,
     search::Search,
@@ -311,13 +311,12 @@ impl Listing {
             || self.live().next().is_some()
     }
 
-    /// Returns whether calls may log to their callers: those of plugins' tools and of other servers. What an adapter logs is
-    /// for operators.
+    /// Returns whether calls may log to their callers.
     pub fn has_log_messages(&self) -> bool {
         self.tools
             .entries()
             .iter()
-            .any(|tool| !matches!(tool.target, Target::Collection(_)))
+            .any(|tool| tool.target.may_log())
             || !self.prompts.is_empty()
     }
 

@@ -1,176 +1,95 @@
-//! Prepares what a call of a published tool reaches, with everything the call needs.
+//! Prepares who answers the calls of a published tool: a collection, a plugin or another MCP server.
 
-use std::{cell::RefCell, collections::HashMap, sync::Arc};
+mod collection;
+mod plugin;
+mod upstream;
 
-use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
 use weir_contracts::{
     Contract, Tool,
-    contract::{self, Binding, CollectionTarget, Maker},
-    output::RecordChecker,
-    shape::Misfits,
+    contract::{self, Maker},
 };
-use weir_plugin_host::CollectionRef;
 
-use super::{CodeTool, ForeignTool};
+pub(super) use self::collection::Sources;
+pub use self::{collection::CollectionTool, plugin::PluginTool, upstream::UpstreamTool};
 
-pub enum Target {
-    Collection(BoundCollection),
-    /// A plugin's tool.
-    Code(CodeTool),
-    /// Another server's tool.
-    Foreign(ForeignTool),
+/// Who answers the calls of a tool.
+pub enum ToolTarget {
+    /// A collection, through its adapter.
+    Collection(CollectionTool),
+    /// A function of a plugin.
+    Plugin(PluginTool),
+    /// A tool of another MCP server.
+    Upstream(UpstreamTool),
 }
 
-/// A collection as one tool asks it.
-pub struct BoundCollection {
-    pub published: Arc<CollectionTarget>,
-    /// The collection that calls go to.
-    pub source: CollectionRef,
-    /// The order and the columns that every query asks for.
-    pub order: Arc<[String]>,
-    pub columns: Arc<[String]>,
-    /// The check that every record of an answer must pass.
-    pub records: Arc<RecordChecker>,
-    /// Whether the adapter may say how many records a condition could not judge.
-    pub counts_skipped: bool,
-}
-
-impl Target {
+impl ToolTarget {
     /// Prepares a target; `None` for a bare form, which no contract publishes.
     pub(super) fn prepare(contract: &Contract, tool: &Tool, sources: &Sources) -> Option<Self> {
         match &tool.target {
             contract::Target::Form => None,
+            contract::Target::Collection(published) => {
+                CollectionTool::prepare(contract, published, sources).map(Self::Collection)
+            }
             contract::Target::Offer(offer) => match &offer.maker {
                 Maker::Plugin(plugin) => {
-                    CodeTool::prepare(contract, tool, offer, plugin).map(Self::Code)
+                    PluginTool::prepare(contract, tool, offer, plugin).map(Self::Plugin)
                 }
-                Maker::Upstream(upstream) => Some(Self::Foreign(ForeignTool::prepare(
+                Maker::Upstream(upstream) => Some(Self::Upstream(UpstreamTool::prepare(
                     contract, tool, offer, upstream,
                 ))),
             },
-            contract::Target::Collection(published) => {
-                BoundCollection::prepare(contract, published, sources).map(Self::Collection)
-            }
         }
     }
 
-    pub fn collection(&self) -> Option<&BoundCollection> {
+    /// Returns the collection that answers, if one does.
+    pub fn collection(&self) -> Option<&CollectionTool> {
         match self {
-            Self::Collection(bound) => Some(bound),
-            Self::Code(_) | Self::Foreign(_) => None,
+            Self::Collection(collection) => Some(collection),
+            Self::Plugin(_) | Self::Upstream(_) => None,
         }
     }
 
     /// Returns the name of the other server, if one answers.
     pub fn upstream(&self) -> Option<&str> {
         match self {
-            Self::Foreign(foreign) => Some(&foreign.upstream),
-            Self::Collection(_) | Self::Code(_) => None,
+            Self::Upstream(upstream) => Some(&upstream.upstream),
+            Self::Collection(_) | Self::Plugin(_) => None,
         }
     }
 
-    /// Returns `true` if another server's output schema is published.
-    pub fn promises_foreign_output(&self) -> bool {
-        matches!(self, Self::Foreign(foreign) if foreign.publishes_output)
-    }
-}
-
-impl BoundCollection {
-    fn prepare(
-        contract: &Contract,
-        published: &Arc<CollectionTarget>,
-        sources: &Sources,
-    ) -> Option<Self> {
-        let binding = &published.binding;
-        let (columns, records) = sources.projection(contract, binding)?;
-        let shape = &contract.collection(&binding.collection)?.shape;
-        Some(Self {
-            published: published.clone(),
-            source: sources.find(&binding.collection)?.clone(),
-            order: binding.order.as_slice().into(),
-            columns,
-            records,
-            counts_skipped: shape.misfits == Misfits::Empty,
-        })
-    }
-}
-
-/// The collections of one contract as the host takes them: written down once, not once per tool.
-pub(super) struct Sources {
-    collections: HashMap<String, CollectionRef>,
-    /// The columns that tools answer. Many tools have the same.
-    projections: RefCell<HashMap<Projected, Projection>>,
-}
-
-/// A collection, an operation of it, and columns.
-type Projected = (String, Option<String>, Vec<String>);
-
-/// The columns that a tool answers, and the check of its records.
-type Projection = (Arc<[String]>, Arc<RecordChecker>);
-
-impl Sources {
-    pub(super) fn of(contract: &Contract) -> Self {
-        let prepared = contract.collections.iter().map(|collection| {
-            let settings = collection.settings.to_string();
-            let shape = serde_json::to_string(&collection.shape).expect("a shape is plain data");
-            let meaning = Sha256::new()
-                .chain_update(&settings)
-                .chain_update([0])
-                .chain_update(&shape)
-                .finalize();
-            let key = format!(
-                "{}@{}/{}#{}",
-                contract.name,
-                contract.version,
-                collection.name,
-                hex::encode(&meaning[..6])
-            );
-            let prepared = CollectionRef {
-                key: key.into(),
-                adapter: collection.adapter.as_str().into(),
-                settings: settings.into(),
-                shape: shape.into(),
-            };
-            (collection.name.clone(), prepared)
-        });
-        Self {
-            collections: prepared.collect(),
-            projections: RefCell::default(),
+    /// Returns the name of the adapter, plugin or server that runs the calls.
+    pub(super) fn runner(&self) -> Arc<str> {
+        match self {
+            Self::Collection(collection) => collection.source.adapter.clone(),
+            Self::Plugin(plugin) => plugin.source.plugin.clone(),
+            Self::Upstream(upstream) => upstream.upstream.clone(),
         }
     }
 
-    pub(super) fn find(&self, collection: &str) -> Option<&CollectionRef> {
-        self.collections.get(collection)
+    /// Returns `true` if calls may log to their callers. What an adapter logs is for operators.
+    pub(super) fn may_log(&self) -> bool {
+        match self {
+            Self::Collection(_) => false,
+            Self::Plugin(_) | Self::Upstream(_) => true,
+        }
     }
 
-    fn projection(&self, contract: &Contract, binding: &Binding) -> Option<Projection> {
-        let shape = &contract.collection(&binding.collection)?.shape;
-        let prepare = || {
-            let operation = |name: &String| {
-                shape
-                    .capabilities
-                    .operations
-                    .iter()
-                    .find(|operation| operation.name == *name)
-            };
-            let fields = match &binding.operation {
-                None => &shape.fields[..],
-                Some(name) => operation(name).map_or(&[][..], |operation| &operation.returns),
-            };
-            let records = RecordChecker::for_fields(fields, &binding.columns);
-            (binding.columns.as_slice().into(), Arc::new(records))
-        };
-        let same = (
-            binding.collection.clone(),
-            binding.operation.clone(),
-            binding.columns.clone(),
-        );
-        Some(
-            self.projections
-                .borrow_mut()
-                .entry(same)
-                .or_insert_with(prepare)
-                .clone(),
-        )
+    /// Returns `true` if alternatives at the root of the input schema are listed as they are written: the author of a plugin
+    /// asks for them.
+    pub(super) fn lists_root_verbatim(&self) -> bool {
+        match self {
+            Self::Plugin(_) => true,
+            Self::Collection(_) | Self::Upstream(_) => false,
+        }
+    }
+
+    /// Returns `true` if clients may check errors against a published output schema that has no place for errors of ours.
+    pub fn keeps_errors_in_meta(&self) -> bool {
+        match self {
+            Self::Upstream(upstream) => upstream.publishes_output,
+            Self::Collection(_) | Self::Plugin(_) => false,
+        }
     }
 }

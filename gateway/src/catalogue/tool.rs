@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use serde::Serialize;
@@ -11,7 +12,7 @@ use sha2::{Digest, Sha256};
 use weir_contracts::{
     Contract, Schema, Tool, Version,
     client::{self, ClientProfile},
-    contract::Annotations,
+    contract::{self, Annotations, Maker},
     mirror::{self, Mirrored},
 };
 use weir_plugin_host::CollectionRef;
@@ -21,7 +22,7 @@ use super::{
     input_checks::{InputChecks, KeptChecks},
     item,
     listing::Clients,
-    target::{Sources, Target},
+    target::{Sources, ToolTarget},
 };
 use crate::telemetry::metrics::ToolMeter;
 
@@ -30,7 +31,7 @@ pub struct CatalogueTool {
     pub contract: Arc<str>,
     pub version: Version,
     pub tool: Arc<Tool>,
-    pub target: Target,
+    pub target: ToolTarget,
     pub tasks: TaskSupport,
     /// Arguments that HTTP requests repeat in their headers.
     pub mirrored: Box<[Mirrored]>,
@@ -55,11 +56,19 @@ pub enum TaskSupport {
 impl TaskSupport {
     /// Reads what the maker of the tool says. A call of another server's tool is waited for by us, whatever that server
     /// would have its callers do.
-    fn of(tool: &Tool) -> Self {
-        match tool.offer().and_then(|offer| offer.task_support()) {
-            Some("required") if !tool.is_foreign() => Self::Required,
-            Some("required" | "optional") => Self::Optional,
-            _ => Self::None,
+    fn stated_by(tool: &Tool) -> Self {
+        let offer = match &tool.target {
+            contract::Target::Form | contract::Target::Collection(_) => return Self::None,
+            contract::Target::Offer(offer) => offer,
+        };
+        let required = match &offer.maker {
+            Maker::Plugin(_) => Self::Required,
+            Maker::Upstream(_) => Self::Optional,
+        };
+        match offer.task_support() {
+            Some("required") => required,
+            Some("optional") => Self::Optional,
+            Some(_) | None => Self::None,
         }
     }
 
@@ -91,24 +100,19 @@ impl CatalogueTool {
         }
         let (name, contract_name): (Arc<str>, Arc<str>) =
             (tool.name.as_str().into(), contract.name.as_str().into());
-        let target = Target::prepare(contract, tool, sources)?;
-        let answers = match &target {
-            Target::Collection(bound) => Some(bound.source.adapter.clone()),
-            Target::Code(code) => Some(code.source.plugin.clone()),
-            Target::Foreign(foreign) => Some(foreign.upstream.clone()),
-        };
+        let target = ToolTarget::prepare(contract, tool, sources)?;
         Some(Arc::new(Self {
             meter: ToolMeter::new(
                 name.clone(),
                 contract_name.clone(),
                 contract.version,
-                answers,
+                Some(target.runner()),
             ),
             name,
             contract: contract_name,
             version: contract.version,
             tool: Arc::clone(tool),
-            tasks: TaskSupport::of(tool),
+            tasks: TaskSupport::stated_by(tool),
             target,
             mirrored: mirror::mirrored(&tool.input_schema).into(),
             checks: checks.clone(),
@@ -120,6 +124,12 @@ impl CatalogueTool {
     /// Returns `contract@version`, as logs and `_meta` show it.
     pub fn contract_version(&self) -> &str {
         &self.meter.contract_version
+    }
+
+    /// Returns the time that a call may take. `usual`: of a tool that sets none.
+    pub fn timeout(&self, usual: Duration) -> Duration {
+        let own = self.tool.limits.timeout_ms;
+        own.map_or(usual, Duration::from_millis)
     }
 
     /// Returns what a call needs of its input schema. It is made on first use: ten thousand tools must not be paid for at
@@ -173,8 +183,7 @@ impl CatalogueTool {
         let is_typed = is_structured || shape == ListShape::Found;
         let theirs = tool.offer().and_then(|offer| offer.listed.get("_meta"));
         let input = lowered.map_or(&tool.input_schema, |lowered| &lowered.input);
-        // The author of a plugin asks for alternatives at the root, and gets the root as it is written.
-        let is_verbatim = matches!(self.target, Target::Code(_)) && input.has_composed_root();
+        let is_verbatim = self.target.lists_root_verbatim() && input.has_composed_root();
         let mut listed = Listed {
             name: &tool.name,
             title: tool.title.as_deref().filter(|_| is_typed),

@@ -633,7 +633,7 @@ async fn rounds(
                 .snapshot
                 .catalogue
                 .tool(request.endpoint, request.tool, scope.caller.access());
-        if tool.is_some_and(|tool| tool.target.promises_foreign_output()) {
+        if tool.is_some_and(|tool| tool.target.keeps_errors_in_meta()) {
             result.move_error_to_meta();
         }
         CallOutcome::Complete(result)

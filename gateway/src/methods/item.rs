@@ -12,7 +12,7 @@ use super::{
     rounds::{Asker, Rounds},
 };
 use crate::{
-    call::{CallError, CallRequest, ErrorForm, ItemOutcome, Proof, ask_item, theirs},
+    call::{CallError, CallRequest, ErrorForm, ItemOutcome, Proof, ask_item, passed_meta},
     catalogue::{ItemKind, Listing},
     wire::{ResultWriter, RpcError, error_answer},
 };
@@ -97,7 +97,7 @@ fn complete(
         // The answer of another server to one agent is not for others, nor for later.
         result.json("ttlMs", "0").string("cacheScope", "private");
     }
-    let theirs: Vec<_> = theirs(meta)
+    let theirs: Vec<_> = passed_meta(meta)
         .map(|(name, value)| (name, value.to_string()))
         .collect();
     let proved = Proved {

@@ -71,8 +71,8 @@ async fn now(
 ) -> Vec<(String, String)> {
     let gateway = &scope.gateway;
     let upstream = source
-        .upstream
-        .as_ref()
+        .target
+        .upstream()
         .and_then(|upstream| gateway.upstreams().get(upstream));
     let Some(upstream) = upstream else {
         return Vec::new();

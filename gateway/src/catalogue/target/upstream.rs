@@ -1,11 +1,11 @@
-//! A tool of another server, prepared for its calls.
+//! A tool of another MCP server, prepared for its calls.
 
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use weir_contracts::{Contract, Schema, Tool, contract::OfferTarget, output::ResultChecker};
 
-pub struct ForeignTool {
+pub struct UpstreamTool {
     /// The name of the server in the configuration.
     pub upstream: Arc<str>,
     /// The tool's name there.
@@ -24,7 +24,7 @@ pub struct ForeignTool {
     output: OnceLock<Option<ResultChecker>>,
 }
 
-impl ForeignTool {
+impl UpstreamTool {
     pub(super) fn prepare(
         contract: &Contract,
         tool: &Tool,

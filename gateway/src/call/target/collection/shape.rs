@@ -1,6 +1,6 @@
-//! The answer: checked against the recorded shape, projected to the published columns, and said in one sentence.
+//! The answer of an adapter: checked against the recorded shape, projected to the published columns, and said in one sentence.
 
-use std::{collections::HashMap, time::Instant};
+use std::collections::HashMap;
 
 use serde_json::{Map, Value, value::RawValue};
 use weir_contracts::{
@@ -8,69 +8,38 @@ use weir_contracts::{
     contract::TextMode,
     output::{CheckedPage, OutputMismatch, RecordChecker, SkippedRecords},
 };
+use weir_plugin_host::Query;
 
-use super::{
-    CallError, CallOutcome, CallRequest, ToolResult, arguments::Input, asking, code,
-    dispatch::Answer, error::WriteOutcome, foreign, heavy::CheckTurn, record::CallRecord,
-};
+use super::CollectionAnswer;
 use crate::{
-    catalogue::{BoundCollection, CatalogueTool, Target},
+    call::{CallError, ToolResult, asking, error::WriteOutcome, target::ToolCall},
+    catalogue::CollectionTool,
     codes::Code,
     cursor::{Bound, Cursors},
-    gateway::Gateway,
-    identity::Caller,
 };
 
 const SOURCE_CHANGED: &str =
     "The source no longer has the columns, or their types, that this tool was published with.";
 
-pub(super) async fn shape(
-    gateway: &Gateway,
-    caller: &Caller,
-    tool: &CatalogueTool,
-    input: &Input<'_>,
-    request: &CallRequest<'_>,
-    answer: Answer<'_>,
-    record: &CallRecord,
-) -> Result<CallOutcome, CallError> {
-    let since = record.asked().unwrap_or_else(Instant::now);
-    let turn = CheckTurn::for_answer(gateway, tool, &answer, since).await;
-    // What was done cannot be undone, and the agent must know.
-    let turn = turn.map_err(|error| match input.ask.writes() {
-        true => error.outcome(WriteOutcome::Unknown),
-        false => error,
-    })?;
-    turn.run(|| checked(gateway.cursors(), caller, tool, input, request, answer))
-}
-
-fn checked(
+/// Makes the result of a call of the answer.
+pub(in crate::call::target) fn shape(
     cursors: &Cursors,
-    caller: &Caller,
-    tool: &CatalogueTool,
-    input: &Input<'_>,
-    request: &CallRequest<'_>,
-    answer: Answer<'_>,
-) -> Result<CallOutcome, CallError> {
-    let result = match answer {
-        Answer::Foreign(foreign, answer) => {
-            return foreign::shape(cursors, caller, tool, foreign, input, request, &answer);
+    target: &CollectionTool,
+    answer: CollectionAnswer<'_>,
+) -> Result<ToolResult, CallError> {
+    match answer {
+        CollectionAnswer::Page { page, .. } if target.published.verb == Verb::Lookup => {
+            lookup(target, &page.records)
         }
-        Answer::Tool(code, answer) => {
-            return code::shape(cursors, caller, tool, code, input, request, answer);
-        }
-        Answer::Page(bound, page) if bound.published.verb == Verb::Lookup => {
-            lookup(bound, &page.records)
-        }
-        Answer::Page(bound, page) => {
-            let next = page.next.zip(input.bound.as_ref());
+        CollectionAnswer::Page { query, bound, page } => {
+            let next = page.next.zip(bound);
             let next = next
                 .map(|(next, bound)| sealed(cursors, bound, &next))
                 .transpose()?;
-            list(bound, input, &page.records, next)
+            list(target, query, &page.records, next)
         }
-        Answer::Record(bound, record) => written(bound, &record),
-    };
-    result.map(CallOutcome::Complete)
+        CollectionAnswer::Record(record) => written(target, &record),
+    }
 }
 
 /// Returns the cursor of the next page as the agent gets it.
@@ -78,8 +47,8 @@ fn sealed(cursors: &Cursors, bound: &Bound, next: &str) -> Result<String, CallEr
     asking::seal(cursors, bound, next, "The source's cursor of the next page")
 }
 
-fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallError> {
-    let page = check_page(bound, records).map_err(|found| {
+fn lookup(target: &CollectionTool, records: &str) -> Result<ToolResult, CallError> {
+    let page = check_page(target, records).map_err(|found| {
         mismatch(
             OutputMismatch {
                 record: None,
@@ -91,7 +60,9 @@ fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallErro
     let mut records = page.records;
     match records.len() {
         0 => {
-            let skipped = page.skipped.map(|skipped| explain_skipped(bound, &skipped));
+            let skipped = page
+                .skipped
+                .map(|skipped| explain_skipped(target, &skipped));
             let skipped = skipped.unwrap_or_default();
             Err(CallError::new(
                 Code::NotFound,
@@ -101,8 +72,8 @@ fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallErro
         1 => {
             let record = records.remove(0);
             let sentence =
-                sentence(bound, &record).unwrap_or_else(|| "Found one record.".to_owned());
-            Ok(result(bound, sentence, record))
+                sentence(target, &record).unwrap_or_else(|| "Found one record.".to_owned());
+            Ok(result(target, sentence, record))
         }
         _ => Err(CallError::new(
             Code::Ambiguous,
@@ -112,21 +83,19 @@ fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallErro
 }
 
 fn list(
-    bound: &BoundCollection,
-    input: &Input<'_>,
+    target: &CollectionTool,
+    query: &Query,
     records: &str,
     next: Option<String>,
 ) -> Result<ToolResult, CallError> {
-    let page = check_page(bound, records).map_err(|found| {
+    let page = check_page(target, records).map_err(|found| {
         let key = found
             .record
-            .and_then(|record| key_of(bound, records, record));
+            .and_then(|record| key_of(target, records, record));
         mismatch(found, key)
     })?;
     let (records, skipped) = (page.records, page.skipped);
-    if let super::arguments::Ask::Read(_, query) = &input.ask
-        && records.len() > query.limit as usize
-    {
+    if records.len() > query.limit as usize {
         return Err(CallError::new(
             Code::OutputMismatch,
             "The source answered more than it was asked for.",
@@ -157,32 +126,32 @@ fn list(
     } else {
         "."
     };
-    let sentence = match (&bound.published.say, records.first()) {
-        (Some(_), Some(first)) if records.len() == 1 && next.is_none() => sentence(bound, first),
+    let sentence = match (&target.published.say, records.first()) {
+        (Some(_), Some(first)) if records.len() == 1 && next.is_none() => sentence(target, first),
         _ => None,
     };
     let mut sentence = sentence.unwrap_or_else(|| format!("{count}{more}"));
     if let Some(skipped) = &skipped {
-        sentence.push_str(&explain_skipped(bound, skipped));
+        sentence.push_str(&explain_skipped(target, skipped));
     }
-    Ok(result(bound, sentence, structured))
+    Ok(result(target, sentence, structured))
 }
 
 /// Checks the records of a page. Only an adapter that was asked to may say more than records.
-fn check_page(bound: &BoundCollection, records: &str) -> Result<CheckedPage, OutputMismatch> {
-    match bound.counts_skipped {
-        true => bound.records.page(records),
-        false => bound.records.records(records).map(CheckedPage::from),
+fn check_page(target: &CollectionTool, records: &str) -> Result<CheckedPage, OutputMismatch> {
+    match target.counts_skipped {
+        true => target.records.page(records),
+        false => target.records.records(records).map(CheckedPage::from),
     }
 }
 
 /// Says which records are missing from an answer because a condition could not judge them. Columns that may not leave are not
 /// named.
-fn explain_skipped(bound: &BoundCollection, skipped: &SkippedRecords) -> String {
+fn explain_skipped(target: &CollectionTool, skipped: &SkippedRecords) -> String {
     let named: Vec<String> = skipped
         .columns
         .iter()
-        .filter(|column| bound.columns.contains(column))
+        .filter(|column| target.columns.contains(column))
         .map(|column| format!("`{column}`"))
         .collect();
     let place = match named.is_empty() {
@@ -198,24 +167,24 @@ fn explain_skipped(bound: &BoundCollection, skipped: &SkippedRecords) -> String 
 
 /// Checks the answer of a write, which has run: an answer that does not conform cannot undo it, and the agent must
 /// know.
-fn written(bound: &BoundCollection, record: &str) -> Result<ToolResult, CallError> {
-    let checked = bound
+fn written(target: &CollectionTool, record: &str) -> Result<ToolResult, CallError> {
+    let checked = target
         .records
         .record(record)
         .map_err(|found| mismatch(found, None).outcome(WriteOutcome::Unknown))?;
     let record = checked.json;
-    let (status, said) = match bound.published.verb {
+    let (status, said) = match target.published.verb {
         Verb::Create => ("created", "Created one record."),
         Verb::Update => ("updated", "Updated one record."),
         Verb::Delete => ("deleted", "Deleted one record."),
         Verb::Lookup | Verb::List | Verb::Call => ("done", "Done."),
     };
-    let mut sentence = sentence(bound, &record).unwrap_or_else(|| said.to_owned());
+    let mut sentence = sentence(target, &record).unwrap_or_else(|| said.to_owned());
     if !checked.odd.is_empty() {
         sentence.push_str(&not_passed_on(&checked.odd));
     }
     Ok(result(
-        bound,
+        target,
         sentence,
         format!("{{\"status\":\"{status}\",\"record\":{record}}}"),
     ))
@@ -241,15 +210,15 @@ fn not_passed_on(odd: &[(String, String)]) -> String {
 
 /// Returns the key of one record of an answer, such as `` `id` 7 ``, if it may leave: whoever mends the source has to find
 /// the record.
-fn key_of(bound: &BoundCollection, records: &str, record: usize) -> Option<String> {
+fn key_of(target: &CollectionTool, records: &str, record: usize) -> Option<String> {
     const KEY_CHARS_MAX: usize = 100;
-    let shape: Shape = serde_json::from_str(&bound.source.shape).ok()?;
+    let shape: Shape = serde_json::from_str(&target.source.shape).ok()?;
     let [column] = &shape.key[..] else {
         return None;
     };
     let records = RecordChecker::records_of(records)?;
     let records: Vec<HashMap<String, &RawValue>> = serde_json::from_str(records).ok()?;
-    let value = bound
+    let value = target
         .columns
         .contains(column)
         .then(|| records.get(record)?.get(column))
@@ -291,27 +260,14 @@ fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError {
 
 /// Explains an answer that may not be passed on. Perhaps a column has another type: then the source has to be looked
 /// at, as it has to be if the adapter itself found it changed.
-pub(super) async fn explain(
-    gateway: &Gateway,
-    tool: &CatalogueTool,
+pub(in crate::call::target) async fn explain(
+    call: &ToolCall<'_>,
+    target: &CollectionTool,
     error: CallError,
 ) -> CallError {
-    if !matches!(error.code, Code::OutputMismatch | Code::SourceChanged) {
-        return error;
-    }
-    if let Target::Foreign(foreign) = &tool.target
-        && let Some(upstream) = gateway.upstreams().get(&foreign.upstream)
-    {
-        upstream.look();
-    }
-    let Some(bound) = tool.target.collection() else {
-        return error;
-    };
-    match gateway
-        .source_checks()
-        .has_drifted(&tool.contract, &bound.published.binding.collection)
-        .await
-    {
+    let collection = &target.published.binding.collection;
+    let checks = call.gateway.source_checks();
+    match checks.has_drifted(&call.tool.contract, collection).await {
         true if error.code == Code::OutputMismatch => CallError {
             code: Code::SourceChanged,
             message: SOURCE_CHANGED.into(),
@@ -321,8 +277,8 @@ pub(super) async fn explain(
     }
 }
 
-fn result(bound: &BoundCollection, sentence: String, structured: String) -> ToolResult {
-    let text = match bound.published.text {
+fn result(target: &CollectionTool, sentence: String, structured: String) -> ToolResult {
+    let text = match target.published.text {
         TextMode::Sentence => sentence,
         TextMode::Json => structured.clone(),
         TextMode::Both => [&*sentence, &structured].join("\n"),
@@ -331,8 +287,8 @@ fn result(bound: &BoundCollection, sentence: String, structured: String) -> Tool
 }
 
 /// Fills in the contract's `say:` template from the record: `Found {name} in {city}.`
-fn sentence(bound: &BoundCollection, record: &str) -> Option<String> {
-    let template = bound.published.say.as_deref()?;
+fn sentence(target: &CollectionTool, record: &str) -> Option<String> {
+    let template = target.published.say.as_deref()?;
     let record: Map<String, Value> = serde_json::from_str(record).ok()?;
     let mut said = String::with_capacity(template.len() + 32);
     let mut rest = template;

@@ -15,13 +15,15 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use weir_upstream::Question;
 
-use super::{
-    CallError,
-    asking::{self, AllowedQuestions},
-    error::WriteOutcome,
-    foreign::{Answered, raw},
+use super::{UpstreamAnswer, bind::raw};
+use crate::{
+    call::{
+        CallError,
+        asking::{self, AllowedQuestions},
+        error::WriteOutcome,
+    },
+    codes::Code,
 };
-use crate::codes::Code;
 
 /// The time that a caller has for its answer; after that the server is told that there is none.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5 * 60);
@@ -32,16 +34,16 @@ pub(super) const QUESTION: &str = "question";
 const MARK: &str = "weir-parked:";
 
 /// A question of the server, and where its answer goes. Nothing sent means that the caller declined.
-pub(super) struct Asked {
+pub(super) struct ParkedQuestion {
     pub question: Question,
     pub answer: oneshot::Sender<Box<RawValue>>,
 }
 
 /// A call that is under way. Its server is told when nobody waits for it any more.
 pub(super) struct Running {
-    task: JoinHandle<Result<Answered, CallError>>,
+    task: JoinHandle<Result<UpstreamAnswer, CallError>>,
     /// The server's questions.
-    asked: mpsc::UnboundedReceiver<Asked>,
+    asked: mpsc::UnboundedReceiver<ParkedQuestion>,
     /// The server's name.
     server: Arc<str>,
     writes: bool,
@@ -52,21 +54,21 @@ pub(super) struct Running {
     answering: Option<AbortOnDropHandle<()>>,
 }
 
-struct Parked {
+struct ParkedCall {
     since: Instant,
     running: Running,
     answer: oneshot::Sender<Box<RawValue>>,
 }
 
 /// A handle is known to one process and to one caller, in whose sealed state it travels.
-static PARKED: LazyLock<Mutex<HashMap<u128, Parked>>> = LazyLock::new(Mutex::default);
+static PARKED: LazyLock<Mutex<HashMap<u128, ParkedCall>>> = LazyLock::new(Mutex::default);
 
 impl Running {
     /// Starts a call. `asked` are its server's questions, and `cancel` cancels it.
     pub(super) fn new(
-        call: impl Future<Output = Result<Answered, CallError>> + Send + 'static,
+        call: impl Future<Output = Result<UpstreamAnswer, CallError>> + Send + 'static,
         server: Arc<str>,
-        asked: mpsc::UnboundedReceiver<Asked>,
+        asked: mpsc::UnboundedReceiver<ParkedQuestion>,
         writes: bool,
         cancel: CancellationToken,
     ) -> Self {
@@ -89,7 +91,7 @@ impl Running {
 
     /// Waits for the end of the call, or for a question of the server, which ends the wait too: the call stays open, and whoever
     /// brings the answer goes on with it. A call that is cancelled is waited for as well: its true outcome counts.
-    pub(super) async fn follow(mut self) -> Result<Answered, CallError> {
+    pub(super) async fn follow(mut self) -> Result<UpstreamAnswer, CallError> {
         let asked = tokio::select! {
             biased;
             ended = &mut self.task => return ended.unwrap_or_else(|error| {
@@ -97,7 +99,7 @@ impl Running {
             }),
             Some(asked) = self.asked.recv() => asked,
         };
-        let Asked {
+        let ParkedQuestion {
             question: Question { method, params },
             answer,
         } = asked;
@@ -118,7 +120,7 @@ impl Running {
             return Err(unfinished(error, writes));
         };
         let result = json!({ "resultType": "input_required", "inputRequests": { QUESTION: request }, "requestState": handle });
-        Ok(Answered {
+        Ok(UpstreamAnswer {
             result: raw(&result)?,
             may_ask,
         })
@@ -162,7 +164,7 @@ fn park(running: Running, answer: oneshot::Sender<Box<RawValue>>) -> Option<Stri
     }
     parked.insert(
         handle,
-        Parked {
+        ParkedCall {
             since: Instant::now(),
             running,
             answer,
@@ -183,7 +185,7 @@ pub(super) fn go_on(
     answer: Option<Box<RawValue>>,
     cancel: &CancellationToken,
 ) -> Option<Running> {
-    let Parked {
+    let ParkedCall {
         mut running,
         answer: to,
         ..
@@ -200,13 +202,13 @@ pub(super) fn go_on(
 }
 
 /// Gives up a call, if one is kept, whose caller gets the error instead. Its server is told.
-pub(super) fn give_up(handle: Option<&str>, error: CallError) -> CallError {
+pub(in crate::call) fn give_up(handle: Option<&str>, error: CallError) -> CallError {
     let given_up = handle.and_then(take);
     unfinished(error, given_up.is_some_and(|call| call.running.writes))
 }
 
 /// Waits until a call has ended that is kept: its server has answered without waiting for the caller.
-pub(super) async fn wait_for_end(handle: &str) {
+pub(in crate::call) async fn wait_for_end(handle: &str) {
     let over = number(handle).and_then(|handle| Some(parked().get(&handle)?.running.over.clone()));
     match over {
         Some(over) => over.cancelled().await,
@@ -215,11 +217,11 @@ pub(super) async fn wait_for_end(handle: &str) {
 }
 
 /// Returns `true` if a call is still kept under this handle: whoever brought an answer was refused before it could be given.
-pub(super) fn is_kept(handle: &str) -> bool {
+pub(in crate::call) fn is_kept(handle: &str) -> bool {
     number(handle).is_some_and(|handle| parked().contains_key(&handle))
 }
 
-fn take(handle: &str) -> Option<Parked> {
+fn take(handle: &str) -> Option<ParkedCall> {
     parked().remove(&number(handle)?)
 }
 
@@ -233,7 +235,7 @@ pub fn abandon_questions() {
     drop(waiting); // without the lock: each tells its server
 }
 
-fn parked() -> MutexGuard<'static, HashMap<u128, Parked>> {
+fn parked() -> MutexGuard<'static, HashMap<u128, ParkedCall>> {
     PARKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

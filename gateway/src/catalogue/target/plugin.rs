@@ -1,4 +1,4 @@
-//! A tool that a plugin makes, prepared for its calls.
+//! A function of a plugin, prepared for its calls.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,7 @@ use weir_contracts::{
 };
 use weir_plugin_host::ToolRef;
 
-pub struct CodeTool {
+pub struct PluginTool {
     pub published: Arc<OfferTarget>,
     /// The tool of the plugin that calls go to.
     pub source: ToolRef,
@@ -18,7 +18,7 @@ pub struct CodeTool {
     output: OnceLock<Option<ResultChecker>>,
 }
 
-impl CodeTool {
+impl PluginTool {
     pub(super) fn prepare(
         contract: &Contract,
         tool: &Tool,

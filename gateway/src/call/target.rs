@@ -1,0 +1,179 @@
+//! Who answers a call of a tool: a collection, a plugin or another MCP server. Each has a folder here: `bind` makes its request of
+//! checked arguments, `run` asks it, `shape` checks its answer. What a call finds prepared is in `catalogue/target/`.
+
+pub(super) mod collection;
+pub(super) mod item;
+pub(super) mod plugin;
+pub(super) mod upstream;
+
+use std::{sync::Arc, time::Instant};
+
+use serde_json::{Map, Value};
+use weir_contracts::output::ResultChecker;
+use weir_plugin_host::{CallContext, Invocation, ToolAnswer};
+
+use self::{
+    collection::{CollectionAnswer, CollectionRequest},
+    upstream::{UpstreamAnswer, UpstreamRequest},
+};
+use super::{
+    CallError, CallOutcome, CallRequest, asking::Asking, error::WriteOutcome, heavy::CheckTurn,
+    limits::Slot, record::CallRecord,
+};
+use crate::{
+    catalogue::{CatalogueTool, CollectionTool, PluginTool, ToolTarget, UpstreamTool},
+    codes::Code,
+    cursor::Cursors,
+    gateway::Gateway,
+    identity::Caller,
+};
+
+/// A call of a tool that its caller may see.
+#[derive(Clone, Copy)]
+pub(super) struct ToolCall<'a> {
+    pub gateway: &'a Gateway,
+    pub caller: &'a Caller,
+    pub tool: &'a CatalogueTool,
+    pub request: &'a CallRequest<'a>,
+}
+
+/// What the target of a call is asked.
+pub(super) enum TargetRequest<'t> {
+    Collection(&'t CollectionTool, CollectionRequest),
+    Plugin(&'t PluginTool, Arc<Invocation>),
+    Upstream(&'t UpstreamTool, Arc<UpstreamRequest>),
+}
+
+/// What a target answered to its request. It is not checked yet.
+pub(super) enum TargetAnswer<'r> {
+    Collection(&'r CollectionTool, CollectionAnswer<'r>),
+    Plugin(&'r PluginTool, &'r Invocation, ToolAnswer),
+    Upstream(&'r UpstreamTool, &'r UpstreamRequest, UpstreamAnswer),
+}
+
+impl<'t> TargetRequest<'t> {
+    /// Makes the request of arguments that meet the tool's schema.
+    pub(super) fn bind(
+        cursors: &Cursors,
+        caller: &Caller,
+        tool: &'t CatalogueTool,
+        arguments: Map<String, Value>,
+        asking: Asking<'_>,
+    ) -> Result<Self, CallError> {
+        Ok(match &tool.target {
+            ToolTarget::Collection(target) => Self::Collection(
+                target,
+                collection::bind(cursors, caller, tool, target, arguments)?,
+            ),
+            ToolTarget::Plugin(target) => Self::Plugin(
+                target,
+                plugin::bind(cursors, caller, tool, target, arguments, asking)?.into(),
+            ),
+            ToolTarget::Upstream(target) => Self::Upstream(
+                target,
+                upstream::bind(cursors, caller, tool, target, arguments, asking.resumed)?.into(),
+            ),
+        })
+    }
+
+    /// Returns `true` if the target may be changed.
+    pub(super) fn writes(&self) -> bool {
+        match self {
+            Self::Collection(_, request) => request.writes(),
+            Self::Plugin(target, _) => !target.source.read_only,
+            Self::Upstream(target, _) => target.writes,
+        }
+    }
+
+    /// Asks the target, under the deadline of the call. A write handed to a target is never dropped: it runs in its own task.
+    pub(super) async fn run<'r>(
+        &'r self,
+        call: &ToolCall<'_>,
+        slot: Slot,
+        record: &mut CallRecord,
+    ) -> Result<TargetAnswer<'r>, CallError> {
+        Ok(match self {
+            Self::Collection(target, request) => TargetAnswer::Collection(
+                target,
+                collection::run(call, target, request, slot, record).await?,
+            ),
+            Self::Plugin(target, invocation) => TargetAnswer::Plugin(
+                target,
+                invocation,
+                plugin::run(call, target, invocation, slot, record).await?,
+            ),
+            // The future is boxed: what a request over the network takes would make the future of every call large.
+            Self::Upstream(target, request) => TargetAnswer::Upstream(
+                target,
+                request,
+                Box::pin(upstream::run(call, request, slot, record)).await?,
+            ),
+        })
+    }
+}
+
+impl TargetAnswer<'_> {
+    /// Checks the answer, and makes the outcome of the call of it.
+    pub(super) async fn shape(
+        self,
+        call: &ToolCall<'_>,
+        writes: bool,
+        asked_at: Instant,
+    ) -> Result<CallOutcome, CallError> {
+        let turn = CheckTurn::for_answer(call.gateway, call.tool, self.to_check(), asked_at).await;
+        // What was done cannot be undone, and the agent must know.
+        let turn = turn.map_err(|error| match writes {
+            true => error.outcome(WriteOutcome::Unknown),
+            false => error,
+        })?;
+        turn.run(|| match self {
+            Self::Collection(target, answer) => {
+                collection::shape(call.gateway.cursors(), target, answer).map(CallOutcome::Complete)
+            }
+            Self::Plugin(target, invocation, answer) => {
+                plugin::shape(call, target, invocation, answer)
+            }
+            Self::Upstream(target, request, answer) => {
+                upstream::shape(call, target, request, &answer)
+            }
+        })
+    }
+
+    /// Returns the text of the answer that is checked against a schema, and the check.
+    fn to_check(&self) -> Option<(&ResultChecker, &str)> {
+        match self {
+            Self::Collection(..) => None,
+            Self::Plugin(target, _, ToolAnswer::Complete { value, .. }) => {
+                Some((target.output()?, value.as_deref().unwrap_or_default()))
+            }
+            Self::Plugin(_, _, ToolAnswer::InputRequired { .. }) => None,
+            Self::Upstream(target, _, answer) => Some((target.output()?, answer.result.get())),
+        }
+    }
+}
+
+impl ToolCall<'_> {
+    /// Returns what the plugin host is given with the call.
+    pub(super) fn context(&self, record: &CallRecord) -> CallContext {
+        CallContext {
+            tenant: self.caller.tenant.clone(),
+            call_id: record.call_id().clone(),
+            deadline: record.asked_at() + self.tool.timeout(self.gateway.timeout()),
+            cancel: self.request.cancel.clone(),
+            events: self.request.events.clone(),
+            ran_on: record.ran_on().clone(),
+        }
+    }
+
+    /// Explains an answer that may not be passed on: the source may have changed.
+    pub(super) async fn explain(&self, error: CallError) -> CallError {
+        if !matches!(error.code, Code::OutputMismatch | Code::SourceChanged) {
+            return error;
+        }
+        match &self.tool.target {
+            ToolTarget::Collection(target) => collection::explain(self, target, error).await,
+            ToolTarget::Plugin(_) => error,
+            ToolTarget::Upstream(target) => upstream::explain(self, target, error),
+        }
+    }
+}

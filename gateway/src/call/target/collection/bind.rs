@@ -1,0 +1,204 @@
+//! Makes the query or the change that an adapter is asked. What was validated is what is sent: everything below is re-serialised
+//! from the checked value.
+
+use serde_json::{Map, Value, json};
+use weir_contracts::{
+    Verb,
+    contract::{CollectionTarget, Destination},
+    validate::InvalidArguments,
+};
+use weir_plugin_host::{Change, Condition, Query};
+
+use super::CollectionRequest;
+use crate::{
+    call::CallError,
+    catalogue::{CatalogueTool, CollectionTool},
+    cursor::{Bound, Cursors},
+    identity::Caller,
+};
+
+pub(in crate::call::target) fn bind(
+    cursors: &Cursors,
+    caller: &Caller,
+    tool: &CatalogueTool,
+    target: &CollectionTool,
+    mut arguments: Map<String, Value>,
+) -> Result<CollectionRequest, CallError> {
+    target.published.binding.inject_defaults(&mut arguments);
+    Ok(match target.published.verb {
+        Verb::Lookup => CollectionRequest::Read(query(caller, target, &arguments, 2).into(), None),
+        Verb::List => list(cursors, caller, tool, target, arguments)?,
+        Verb::Create | Verb::Update | Verb::Delete | Verb::Call => {
+            CollectionRequest::Write(change(caller, target, &arguments).into())
+        }
+    })
+}
+
+fn list(
+    cursors: &Cursors,
+    caller: &Caller,
+    tool: &CatalogueTool,
+    target: &CollectionTool,
+    mut arguments: Map<String, Value>,
+) -> Result<CollectionRequest, CallError> {
+    let binding = &target.published.binding;
+    let cursor = arguments.shift_remove("cursor");
+    let limit = arguments
+        .shift_remove("limit")
+        .and_then(|limit| limit.as_u64());
+    let limit = limit.map_or(binding.limit_default, |limit| {
+        u32::try_from(limit).unwrap_or(binding.limit_max)
+    });
+    let mut query = query(caller, target, &arguments, limit.min(binding.limit_max));
+    let cursor_bound = Bound::new(
+        &tool.name,
+        tool.version.major,
+        &caller.agent,
+        &written(&query),
+    );
+    query.cursor = match cursor {
+        Some(Value::String(sealed)) => {
+            let open = cursors.open_sealed(&cursor_bound, &sealed);
+            Some(open.ok_or_else(|| CallError::invalid(InvalidArguments::bad_cursor()))?)
+        }
+        _ => None,
+    };
+    Ok(CollectionRequest::Read(query.into(), Some(cursor_bound)))
+}
+
+/// Returns what a cursor of this query is bound to, as JSON: `[[[column, comparison, value], …], [order, …], options]`.
+/// Cursors that are in use outlive an update of Weir, so this form stays as it is.
+fn written(query: &Query) -> String {
+    let conditions: Vec<[&str; 3]> = query
+        .conditions
+        .iter()
+        .map(
+            |Condition {
+                 column,
+                 comparison,
+                 value,
+             }| [column.as_str(), comparison.as_str(), value.as_str()],
+        )
+        .collect();
+    serde_json::to_string(&(conditions, &*query.order, &query.options))
+        .expect("texts have a JSON form")
+}
+
+fn query(
+    caller: &Caller,
+    target: &CollectionTool,
+    arguments: &Map<String, Value>,
+    limit: u32,
+) -> Query {
+    let mut conditions = Vec::new();
+    let mut params = Map::new();
+    for (to, value) in target
+        .published
+        .binding
+        .asked(arguments, &caller.agent, &caller.tenant)
+    {
+        match to {
+            Destination::Condition { column, comparison }
+            | Destination::Guard { column, comparison } => {
+                let (comparison, value) = condition(comparison, value);
+                let (column, comparison) = (column.clone(), comparison.to_owned());
+                conditions.push(Condition {
+                    column,
+                    comparison,
+                    value: value.to_string(),
+                });
+            }
+            Destination::Param(name) | Destination::Column(name) => {
+                params.insert(name.clone(), value);
+            }
+            Destination::Clear => {} // of an update alone
+        }
+    }
+    Query {
+        conditions,
+        order: target.order.clone(),
+        columns: target.columns.clone(),
+        limit,
+        cursor: None,
+        options: (!params.is_empty()).then(|| json!({ "params": params }).to_string()),
+    }
+}
+
+/// Turns equality with null into emptiness; a null can only come from a nullable field.
+fn condition(comparison: &str, value: Value) -> (&str, Value) {
+    match (comparison, value) {
+        ("equals", Value::Null) => ("is-empty", Value::Bool(true)),
+        ("not-equals", Value::Null) => ("is-empty", Value::Bool(false)),
+        asked => asked,
+    }
+}
+
+fn change(caller: &Caller, target: &CollectionTool, arguments: &Map<String, Value>) -> Change {
+    let CollectionTarget { verb, binding, .. } = &*target.published;
+    let mut key = Map::new();
+    let mut record = Map::new();
+    let mut params = Map::new();
+    let mut guards = Vec::new();
+    for (to, value) in binding.asked(arguments, &caller.agent, &caller.tenant) {
+        let (members, name) = match to {
+            Destination::Condition { column, .. } => (&mut key, column),
+            Destination::Column(column) => (&mut record, column),
+            Destination::Param(name) => (&mut params, name),
+            Destination::Guard { column, comparison } => {
+                let (comparison, value) = condition(comparison, value);
+                guards.push(json!({ "column": column, "comparison": comparison, "value": value }));
+                continue;
+            }
+            Destination::Clear => continue, // the fields it names are null by now
+        };
+        members.insert(name.clone(), value);
+    }
+    let mut members = Map::new();
+    if let Some(operation) = &binding.operation {
+        members.insert("operation".to_owned(), operation.clone().into());
+    }
+    if binding.operation.is_some() || !params.is_empty() {
+        members.insert("params".to_owned(), Value::Object(params));
+    }
+    if !guards.is_empty() {
+        members.insert("conditions".to_owned(), Value::Array(guards));
+    }
+    let options = (!members.is_empty()).then(|| Value::Object(members).to_string());
+    Change {
+        verb: verb.word().to_owned(),
+        key: (!key.is_empty()).then(|| Value::Object(key).to_string()),
+        record: (!record.is_empty()).then(|| Value::Object(record).to_string()),
+        options,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another text here would make every cursor in use invalid.
+    #[test]
+    fn the_form_that_cursors_are_bound_to_stays_as_it_is() {
+        let condition = |column: &str, comparison: &str, value: &str| Condition {
+            column: column.to_owned(),
+            comparison: comparison.to_owned(),
+            value: value.to_owned(),
+        };
+        let mut query = Query {
+            conditions: vec![
+                condition("country", "equals", r#""NO""#),
+                condition("elevation_ft", "at-least", "100"),
+            ],
+            order: vec!["iata".to_owned()].into(),
+            columns: Vec::new().into(),
+            limit: 20,
+            cursor: None,
+            options: Some(r#"{"params":{"year":2026}}"#.to_owned()),
+        };
+        let expected = r#"[[["country","equals","\"NO\""],["elevation_ft","at-least","100"]],["iata"],"{\"params\":{\"year\":2026}}"]"#;
+        assert_eq!(written(&query), expected);
+        query.options = None;
+        query.conditions.clear();
+        assert_eq!(written(&query), r#"[[],["iata"],null]"#);
+    }
+}

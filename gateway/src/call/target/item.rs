@@ -1,0 +1,19 @@
+//! A request for a prompt, a resource or a completion, as plugins and other servers are asked.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
+
+use crate::{call::CallRequest, gateway::Gateway, identity::Caller};
+
+/// A request for an item that its caller may see.
+pub(in crate::call) struct ItemCall<'a> {
+    pub gateway: &'a Gateway,
+    pub caller: &'a Caller,
+    pub request: &'a CallRequest<'a>,
+    pub call_id: Arc<str>,
+    pub asked_at: Instant,
+    /// Where the host says which build of a plugin it was.
+    pub ran_on: Arc<OnceLock<Arc<str>>>,
+}

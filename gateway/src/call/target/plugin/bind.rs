@@ -1,0 +1,45 @@
+//! Makes the invocation of a plugin's function.
+
+use serde_json::{Map, Value, json};
+use weir_plugin_host::Invocation;
+
+use crate::{
+    call::{
+        CallError,
+        asking::{self, Asking},
+    },
+    catalogue::{CatalogueTool, PluginTool},
+    cursor::Cursors,
+    identity::Caller,
+};
+
+/// Returns the invocation, with the defaults put in, and the caller's answers to an earlier question.
+pub(in crate::call::target) fn bind(
+    cursors: &Cursors,
+    caller: &Caller,
+    tool: &CatalogueTool,
+    target: &PluginTool,
+    mut arguments: Map<String, Value>,
+    asking: Asking<'_>,
+) -> Result<Invocation, CallError> {
+    for (name, default) in &target.defaults {
+        if !arguments.contains_key(name) {
+            arguments.insert(name.clone(), default.clone());
+        }
+    }
+    let arguments = Value::Object(arguments).to_string();
+    let bound = asking::bound(caller, tool, &target.source.definitions, &arguments);
+    let resumed = asking
+        .resumed
+        .map(|resumed| asking::open(cursors, &bound, resumed))
+        .transpose()?;
+    let read = |(state, responses)| json!({ "state": state, "responses": responses }).to_string();
+    let resumed = resumed.map(read);
+    Ok(Invocation {
+        agent: caller.agent.clone(),
+        arguments,
+        is_item: false,
+        capabilities: asking.capabilities.map(str::to_owned),
+        resumed,
+    })
+}

@@ -1,0 +1,105 @@
+//! A prompt, a resource or a completion of a plugin: what it is asked, and what becomes of its answer.
+
+use serde_json::{Value, json};
+use weir_plugin_host::{CallContext, Invocation, ToolAnswer, ToolRef};
+use weir_upstream::Asked;
+
+use super::run::failed;
+use crate::{
+    call::{
+        CallError, ItemOutcome, asking,
+        limits::Slot,
+        target::{item::ItemCall, upstream::members},
+    },
+    catalogue::ItemPlugin,
+    codes::Code,
+    cursor::Bound,
+};
+
+/// Asks the plugin for an item. `bound`: what a question of the plugin belongs to.
+pub(in crate::call) async fn ask_item(
+    call: &ItemCall<'_>,
+    plugin: &ItemPlugin,
+    asked: &Asked,
+    bound: &Bound,
+    slot: Slot,
+) -> Result<ItemOutcome, CallError> {
+    let (gateway, request) = (call.gateway, call.request);
+    let (method, params) = params(asked);
+    let resumed = request.asking.resumed;
+    let resumed = resumed
+        .map(|resumed| asking::open(gateway.cursors(), bound, resumed))
+        .transpose()?;
+    let resumed = resumed
+        .map(|(state, responses)| json!({ "state": state, "responses": responses }).to_string());
+    let context = CallContext {
+        tenant: call.caller.tenant.clone(),
+        call_id: call.call_id.clone(),
+        deadline: call.asked_at + gateway.timeout(),
+        cancel: request.cancel.clone(),
+        events: request.events.clone(),
+        ran_on: call.ran_on.clone(),
+    };
+    let source = ToolRef {
+        plugin: plugin.name.clone(),
+        tool: method.into(),
+        definitions: plugin.definitions.clone(),
+        contract: plugin.contract.clone(),
+        read_only: true,
+    };
+    let invocation = Invocation {
+        agent: call.caller.agent.clone(),
+        arguments: params.to_string(),
+        is_item: true,
+        capabilities: request.asking.capabilities.map(str::to_owned),
+        resumed,
+    };
+    let answer = gateway
+        .host()
+        .call_tool(&context, &source, &invocation.into())
+        .await;
+    drop(slot);
+    match answer.map_err(|failure| failed(failure, false)) {
+        // What is listed and not there is as unknown as what is not listed.
+        Err(error) if error.code == Code::NotFound => Err(CallError::unknown()),
+        Err(error) => Err(error),
+        Ok(ToolAnswer::Complete { value, .. }) => {
+            members(value.as_deref().unwrap_or("null")).map(ItemOutcome::Complete)
+        }
+        Ok(ToolAnswer::InputRequired { requests, state }) => {
+            let (cursors, state) = (gateway.cursors(), state.as_deref());
+            asking::ask(cursors, bound, request, &requests, state, None)
+                .map(ItemOutcome::InputRequired)
+        }
+    }
+}
+
+fn params(asked: &Asked) -> (&'static str, Value) {
+    match asked {
+        Asked::Tool {
+            name, arguments, ..
+        } => (
+            "tools/call",
+            json!({ "name": name, "arguments": arguments }),
+        ),
+        Asked::Prompt { name, arguments } => {
+            let mut params = json!({ "name": name });
+            if let Some(arguments) = arguments {
+                params["arguments"] = json!(arguments);
+            }
+            ("prompts/get", params)
+        }
+        Asked::Resource { uri } => ("resources/read", json!({ "uri": uri })),
+        Asked::Completion {
+            reference,
+            argument,
+            context,
+        } => {
+            let mut params = json!({ "ref": reference, "argument": argument });
+            if let Some(context) = context {
+                params["context"] = json!(context);
+            }
+            ("completion/complete", params)
+        }
+    }
+}

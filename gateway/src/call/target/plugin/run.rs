@@ -1,0 +1,89 @@
+//! Calls a plugin's function, and reads how a call failed.
+
+use std::sync::Arc;
+
+use weir_plugin_host::{
+    AdapterFailure, CallContext, GuestError, Host, Invocation, ToolAnswer, ToolRef, WriteFailure,
+};
+
+use crate::{
+    call::{CallError, error::WriteOutcome, limits::Slot, record::CallRecord, target::ToolCall},
+    catalogue::PluginTool,
+    codes::Code,
+};
+
+/// The bound on a tool's own reason for a refusal.
+const REASON_MAX: usize = 64;
+
+/// Calls the function. One that may change something goes on when its caller leaves, like every write.
+pub(in crate::call::target) async fn run(
+    call: &ToolCall<'_>,
+    target: &PluginTool,
+    invocation: &Arc<Invocation>,
+    slot: Slot,
+    record: &mut CallRecord,
+) -> Result<ToolAnswer, CallError> {
+    let context = call.context(record);
+    let host = call.gateway.host();
+    if !target.source.read_only {
+        let (host, source, invocation) = (host.clone(), target.source.clone(), invocation.clone());
+        return record
+            .wait_for_write(write(host, slot, context, source, invocation))
+            .await;
+    }
+    let answer = host.call_tool(&context, &target.source, invocation).await;
+    drop(slot);
+    record.answered();
+    answer.map_err(|failure| failed(failure, false))
+}
+
+async fn write(
+    host: Arc<Host>,
+    slot: Slot,
+    context: CallContext,
+    source: ToolRef,
+    invocation: Arc<Invocation>,
+) -> Result<ToolAnswer, CallError> {
+    let answer = host.call_tool(&context, &source, &invocation).await;
+    drop(slot);
+    answer.map_err(|failure| failed(failure, true))
+}
+
+/// Returns the error of a failed call. Only the host knows whether the plugin was asked to change something, and how
+/// far that came.
+pub(super) fn failed(failure: WriteFailure, writes: bool) -> CallError {
+    let error = match failure.failure {
+        AdapterFailure::Guest(error) => refused(error),
+        failure => CallError::of_tool(failure),
+    };
+    match error.code {
+        _ if !writes => error,
+        _ if failure.handed_over => error.outcome(WriteOutcome::Unknown),
+        Code::Timeout | Code::Cancelled | Code::PluginFailed | Code::Internal => {
+            error.outcome(WriteOutcome::None)
+        }
+        // The tool has said no in its own words.
+        _ => error,
+    }
+}
+
+/// Reads the plugin's own error. A code of ours means what it always does; any other is the tool's reason.
+fn refused(error: GuestError) -> CallError {
+    let reason: String = error
+        .code
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || "_-.".contains(*c))
+        .collect();
+    let error = CallError::from(error);
+    if error.code != Code::UpstreamError
+        || reason == Code::UpstreamError.label()
+        || reason.is_empty()
+    {
+        return error;
+    }
+    CallError {
+        code: Code::ToolError,
+        reason: Some(reason.chars().take(REASON_MAX).collect()),
+        ..error
+    }
+}

@@ -1,0 +1,122 @@
+//! Checks what a plugin's function answered against the published output schema.
+
+use serde_json::{Value, json as object};
+use weir_contracts::json;
+use weir_plugin_host::{Invocation, ToolAnswer};
+
+use crate::{
+    call::{
+        CallError, CallOutcome, Content, ToolResult, asking, blocks, error::WriteOutcome,
+        target::ToolCall,
+    },
+    catalogue::PluginTool,
+    codes::Code,
+};
+
+/// Makes the outcome of a call of the answer.
+pub(in crate::call::target) fn shape(
+    call: &ToolCall<'_>,
+    target: &PluginTool,
+    invocation: &Invocation,
+    answer: ToolAnswer,
+) -> Result<CallOutcome, CallError> {
+    let ToolCall { caller, tool, .. } = *call;
+    match answer {
+        ToolAnswer::Complete { value, content } => {
+            let result = complete(target, value.as_deref(), content.as_deref());
+            // A tool that has written cannot undo it, and the agent must know.
+            let result = result.map_err(|error| match tool.tool.writes() {
+                true => error.outcome(WriteOutcome::Unknown),
+                false => error,
+            });
+            result.map(CallOutcome::Complete)
+        }
+        ToolAnswer::InputRequired { requests, state } => {
+            let bound = asking::bound(
+                caller,
+                tool,
+                &target.source.definitions,
+                &invocation.arguments,
+            );
+            let asked = asking::ask(
+                call.gateway.cursors(),
+                &bound,
+                call.request,
+                &requests,
+                state.as_deref(),
+                None,
+            );
+            asked.map(CallOutcome::InputRequired)
+        }
+    }
+}
+
+fn complete(
+    target: &PluginTool,
+    value: Option<&str>,
+    content: Option<&str>,
+) -> Result<ToolResult, CallError> {
+    let text = value.unwrap_or_default();
+    let value = value.map(|value| {
+        json::read(value)
+            .map_err(|error| CallError::output_mismatch(format!("{error} at {}", error.path)))
+    });
+    let value = value.transpose()?;
+    let said = match &value {
+        // The text of a string is the string.
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(value) => Some(value.to_string()),
+        None => None,
+    };
+    let structured = match (value, target.promises_output()) {
+        (None, true) => {
+            return Err(CallError::output_mismatch(
+                "the tool answered no value".to_owned(),
+            ));
+        }
+        (_, false) => None,
+        (Some(value), true) => {
+            let value = if target.published.wrapped {
+                object!({ "result": value })
+            } else {
+                value
+            };
+            Some(checked(target, &value, text)?)
+        }
+    };
+    let text = match &structured {
+        Some(structured) if !target.published.wrapped => Some(structured.clone()),
+        _ => said,
+    };
+    let content = match (content, text) {
+        (Some(content), text) => Content::Blocks(blocks(content, text.as_deref())?),
+        (None, Some(text)) => Content::Text(text),
+        (None, None) => Content::Blocks("[]".to_owned()),
+    };
+    Ok(ToolResult::of(content, structured, false))
+}
+
+/// Returns the answer in its one form, after checking it against the published schema.
+fn checked(target: &PluginTool, structured: &Value, text: &str) -> Result<String, CallError> {
+    let Some(output) = target.output() else {
+        return Err(CallError::new(
+            Code::Internal,
+            "The answer of this tool cannot be checked.",
+        ));
+    };
+    output
+        .check(structured, text)
+        .map_err(|found| CallError::output_mismatch(found.to_string()))?;
+    Ok(structured.to_string())
+}
+
+/// Returns the blocks of a tool, after the text of the value beside them: models are shown the blocks alone.
+fn blocks(content: &str, text: Option<&str>) -> Result<String, CallError> {
+    let read = json::read(content)
+        .map_err(|error| CallError::output_mismatch(format!("content: {error}")))?;
+    let mut blocks = blocks::checked(read).map_err(CallError::output_mismatch)?;
+    if let Some(text) = text.filter(|text| !blocks::say(&blocks, text)) {
+        blocks.insert(0, blocks::text(text));
+    }
+    Ok(Value::Array(blocks).to_string())
+}

@@ -1,0 +1,59 @@
+//! A tool of another MCP server. Its calls are sent once, and nothing of ours goes along but the trace context.
+
+mod bind;
+mod failure;
+mod item;
+mod listener;
+mod outliving;
+mod parked;
+mod run;
+mod shape;
+
+use std::sync::Arc;
+
+pub use self::parked::abandon_questions;
+pub(crate) use self::shape::passed_meta;
+pub(super) use self::{
+    bind::bind,
+    run::run,
+    shape::{explain, shape},
+};
+pub(in crate::call) use self::{
+    bind::raw,
+    item::{bind_item, complete, run_item, shape_item},
+    parked::{give_up, is_kept, wait_for_end},
+    shape::members,
+};
+use crate::call::asking::AllowedQuestions;
+use serde_json::value::RawValue;
+use weir_upstream::Asked;
+
+/// What the server is sent.
+pub(in crate::call) struct UpstreamRequest {
+    /// The name of the server in the configuration.
+    server: Arc<str>,
+    asked: Asked,
+    resumed: Option<ResumedCall>,
+    /// Arguments that a header repeats.
+    headers: Vec<(String, String)>,
+    /// The timeout of the tool, if it sets one.
+    timeout_ms: Option<u64>,
+    writes: bool,
+}
+
+/// The caller's answers to an earlier question.
+enum ResumedCall {
+    /// The request is made again with them.
+    Again(weir_upstream::Resumed),
+    /// A call is kept open for the answer, so nothing is sent but that.
+    Parked {
+        handle: String,
+        answer: Option<Box<RawValue>>,
+    },
+}
+
+/// The server's answer, and what it may ask of callers.
+pub(in crate::call) struct UpstreamAnswer {
+    pub(super) result: Box<RawValue>,
+    may_ask: AllowedQuestions,
+}

@@ -1,0 +1,284 @@
+//! Reads why a server gave no result: it was not reached, broke off, or refused.
+
+use serde_json::{Map, Value, json as object};
+use weir_contracts::json;
+use weir_upstream::{Asked, CallFailure, Kind, Refusal};
+
+use crate::{
+    call::{CallError, error::WriteOutcome},
+    codes::Code,
+};
+
+/// Characters of a server's own words about a refusal, the data of its error included.
+const WORDS_MAX: usize = 1_000;
+const INVALID_PARAMS: i64 = -32602;
+const METHOD_NOT_FOUND: i64 = -32601;
+/// The code for an unknown resource in revisions up to 2025-11-25.
+const RESOURCE_NOT_FOUND: i64 = -32002;
+/// The code of 2025-11-25 for a request that is made again once its caller has opened URLs.
+const URL_ELICITATION_REQUIRED: i64 = -32042;
+/// The state of a question that stands for such a refusal.
+pub(super) const URLS: &str = "weir-urls";
+
+/// Returns the error of a request that has no result.
+pub(super) fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallError {
+    let unavailable = |message: &'static str| CallError::new(Code::Unavailable, message);
+    match failure {
+        CallFailure::Overloaded { retry_after_ms } => {
+            let message = "Too many calls of this tool's server are running at once.";
+            CallError::new(Code::Overloaded, message).retry_after_ms(retry_after_ms)
+        }
+        CallFailure::BackedOff { retry_after_ms } => {
+            let message =
+                "The server of this tool failed in all its last calls and is tried again later.";
+            unavailable(message).retry_after_ms(retry_after_ms)
+        }
+        CallFailure::NotThere {
+            why,
+            retry_after_ms,
+        } => unavailable("The server of this tool is not there now.")
+            .retry_after_ms(retry_after_ms)
+            .log(why.in_one_line()),
+        CallFailure::Refused(refusal) => refused(&refusal, asked, writes),
+        CallFailure::Failed(failure) => {
+            let error = match failure.kind {
+                Kind::Timeout => CallError::new(Code::Timeout, "The call took longer than it may."),
+                Kind::Cancelled => CallError::new(Code::Cancelled, "The call was cancelled."),
+                Kind::TooLarge => CallError::new(
+                    Code::TooLarge,
+                    "The tool answered more than may be passed on.",
+                ),
+                Kind::Access => unavailable(
+                    "The server of this tool does not accept the gateway's credentials.",
+                ),
+                Kind::Protocol => CallError::new(
+                    Code::UpstreamError,
+                    "The server of this tool answered no result.",
+                ),
+                _ => unavailable("The server of this tool broke off.").retry_after_ms(1_000),
+            };
+            let outcome = if failure.is_handed_over {
+                WriteOutcome::Unknown
+            } else {
+                WriteOutcome::None
+            };
+            let error = error.log(failure.in_one_line());
+            if writes {
+                error.outcome(outcome)
+            } else {
+                error
+            }
+        }
+    }
+}
+
+/// Returns the URLs that a server of 2025-11-25 refuses for, as a question of the modern era: its caller calls again once they
+/// were opened. `None`: it is a refusal of another kind.
+pub(super) fn url_question(refusal: &Refusal) -> Option<Value> {
+    let data = refusal
+        .data
+        .as_ref()
+        .filter(|_| refusal.code == URL_ELICITATION_REQUIRED)?;
+    let data = json::read(data.get()).ok()?;
+    let elicitations = data.get("elicitations")?.as_array()?;
+    let is_url = |asked: &Value| asked["mode"] == "url" && asked["url"].is_string();
+    if elicitations.is_empty() || !elicitations.iter().all(is_url) {
+        return None;
+    }
+    let request = |params: &Value| object!({ "method": "elicitation/create", "params": params });
+    let requests = elicitations
+        .iter()
+        .enumerate()
+        .map(|(number, params)| (format!("url-{number}"), request(params)));
+    let requests: Map<_, _> = requests.collect();
+    Some(
+        object!({ "resultType": "input_required", "inputRequests": requests, "requestState": URLS }),
+    )
+}
+
+/// Reads an error of the protocol, by which the server has refused.
+fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
+    let message = readable(&refusal.words());
+    let words = refusal.message.to_lowercase();
+    let is_named = |name: &str| words.contains(&name.to_lowercase());
+    let is_unknown = match asked {
+        Asked::Tool { name, .. } => {
+            words.contains("unknown tool")
+                || (is_named(name) && (words.contains("not found") || words.contains("unknown")))
+        }
+        Asked::Resource { .. } if refusal.code == RESOURCE_NOT_FOUND => {
+            return CallError::unknown();
+        }
+        _ => false,
+    };
+    match refusal.code {
+        METHOD_NOT_FOUND => changed(message),
+        INVALID_PARAMS if is_unknown => changed(message),
+        INVALID_PARAMS => {
+            let error = CallError::new(Code::InvalidArguments, message);
+            CallError {
+                reason: Some("refused_by_source".to_owned()),
+                ..error
+            }
+        }
+        // It has done nothing yet.
+        URL_ELICITATION_REQUIRED => CallError::new(Code::ToolError, message),
+        code => {
+            let error = CallError::new(Code::UpstreamError, message)
+                .log(format!("the server's error {code}"));
+            if writes {
+                error.outcome(WriteOutcome::Unknown)
+            } else {
+                error
+            }
+        }
+    }
+}
+
+fn changed(words: String) -> CallError {
+    CallError::new(
+        Code::SourceChanged,
+        "The server of this tool no longer has it as it was published.",
+    )
+    .log(words)
+}
+
+/// Returns a server's words without what moves a terminal's cursor. Of long ones the beginning and the end are kept, where
+/// the cause mostly stands.
+fn readable(message: &str) -> String {
+    let plain: Vec<char> = message
+        .chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect();
+    if plain.len() <= WORDS_MAX {
+        return plain.into_iter().collect();
+    }
+    let (start, end) = (
+        &plain[..WORDS_MAX / 2],
+        &plain[plain.len() - WORDS_MAX / 2..],
+    );
+    format!(
+        "{} … {}",
+        start.iter().collect::<String>(),
+        end.iter().collect::<String>()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_upstream::Failure;
+
+    use super::{super::raw, *};
+
+    fn refusal(code: i64, message: &str) -> CallError {
+        let refusal = Refusal {
+            code,
+            message: message.to_owned(),
+            data: None,
+        };
+        let asked = Asked::Tool {
+            name: "create_issue".into(),
+            arguments: None,
+            as_task: false,
+        };
+        failed(CallFailure::Refused(refusal), &asked, true)
+    }
+
+    #[test]
+    fn a_server_that_no_longer_has_the_tool_is_told_from_one_that_refuses_arguments() {
+        for (code, message, expected) in [
+            (-32602, "Unknown tool: create_issue", Code::SourceChanged),
+            (
+                -32602,
+                "MCP error -32602: Tool create_issue not found",
+                Code::SourceChanged,
+            ),
+            (-32602, "Tool foo not found", Code::InvalidArguments),
+            (-32602, "`title` is too long", Code::InvalidArguments),
+            (-32601, "Method not found", Code::SourceChanged),
+            (-32603, "Internal error", Code::UpstreamError),
+        ] {
+            assert_eq!(refusal(code, message).code, expected, "{code} {message}");
+        }
+        assert_eq!(
+            refusal(-32603, "Internal error").outcome,
+            Some(WriteOutcome::Unknown)
+        );
+        assert_eq!(
+            refusal(-32602, "`title`\u{1b}[31m is\ntoo long").message,
+            "`title`[31m is\ntoo long"
+        );
+    }
+
+    #[test]
+    fn the_data_of_a_refusal_is_passed_on_within_its_bound() {
+        let with = |data: &Value| {
+            let refusal = Refusal {
+                code: -32603,
+                message: "Internal error".to_owned(),
+                data: Some(raw(data).expect("JSON")),
+            };
+            let asked = Asked::Resource { uri: "u".into() };
+            refused(&refusal, &asked, false).message.into_owned()
+        };
+        assert_eq!(
+            with(&object!({ "reason": "quota of project 7 used up" })),
+            r#"Internal error: {"reason":"quota of project 7 used up"}"#
+        );
+        assert_eq!(with(&object!("quota\u{1b}[1m")), "Internal error: quota[1m");
+        for nothing in [object!(null), object!({}), object!("error")] {
+            assert_eq!(with(&nothing), "Internal error");
+        }
+        let long = with(&object!({ "trace": "x".repeat(1 << 20) }));
+        assert!(long.chars().count() <= WORDS_MAX + 3, "{}", long.len());
+    }
+
+    #[test]
+    fn urls_that_a_legacy_server_wants_opened_are_a_question() {
+        let url = object!({ "mode": "url", "message": "Sign in", "url": "https://example.com", "elicitationId": "7" });
+        let refusal = |code, elicitations: Value| {
+            let data = raw(&object!({ "elicitations": elicitations })).expect("JSON");
+            url_question(&Refusal {
+                code,
+                message: String::new(),
+                data: Some(data),
+            })
+        };
+        let asked = refusal(URL_ELICITATION_REQUIRED, object!([url])).expect("a question");
+        assert_eq!(asked["resultType"], "input_required");
+        let request = object!({ "url-0": { "method": "elicitation/create", "params": url } });
+        assert_eq!(asked["inputRequests"], request);
+        for other in [object!([]), object!([{ "mode": "form" }]), Value::Null] {
+            assert_eq!(refusal(URL_ELICITATION_REQUIRED, other), None);
+        }
+        assert_eq!(refusal(-32603, object!([url])), None);
+    }
+
+    #[test]
+    fn what_was_never_sent_changed_nothing_and_what_was_may_have() {
+        let asked = Asked::Tool {
+            name: "t".into(),
+            arguments: None,
+            as_task: false,
+        };
+        let closed = Failure::new(Kind::Closed, "x", "y");
+        let sent = failed(CallFailure::Failed(closed.clone()), &asked, true);
+        assert_eq!(
+            (sent.outcome, sent.retry_after_ms),
+            (Some(WriteOutcome::Unknown), None)
+        );
+        let unsent = failed(
+            CallFailure::Failed(closed.clone().before_sending()),
+            &asked,
+            true,
+        );
+        assert_eq!(
+            (unsent.outcome, unsent.retry_after_ms),
+            (Some(WriteOutcome::None), Some(1_000))
+        );
+        assert_eq!(
+            failed(CallFailure::Failed(closed), &asked, false).outcome,
+            None
+        );
+    }
+}

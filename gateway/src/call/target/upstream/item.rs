@@ -1,0 +1,94 @@
+//! A prompt, a resource or a completion of another server: what it is asked, and what becomes of its answer.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use weir_upstream::Asked;
+
+use super::{
+    UpstreamAnswer, UpstreamRequest,
+    bind::opened,
+    run,
+    shape::{input_required, members},
+};
+use crate::{
+    call::{CallError, ItemOutcome, limits::Slot, target::item::ItemCall},
+    cursor::Bound,
+};
+
+/// Makes the request for an item of the server. `bound`: what a question of the server belongs to.
+pub(in crate::call) fn bind_item(
+    call: &ItemCall<'_>,
+    server: &Arc<str>,
+    asked: Asked,
+    bound: &Bound,
+) -> Result<Arc<UpstreamRequest>, CallError> {
+    let resumed = call.request.asking.resumed;
+    let resumed = resumed
+        .map(|resumed| opened(call.gateway.cursors(), bound, resumed))
+        .transpose()?;
+    Ok(Arc::new(UpstreamRequest {
+        resumed,
+        ..reading(server, asked)
+    }))
+}
+
+/// Asks the server for an item.
+pub(in crate::call) async fn run_item(
+    call: &ItemCall<'_>,
+    request: &Arc<UpstreamRequest>,
+    slot: Slot,
+) -> Result<UpstreamAnswer, CallError> {
+    run::read(
+        call.gateway,
+        call.caller,
+        call.request,
+        request,
+        slot,
+        call.asked_at,
+    )
+    .await
+}
+
+/// Makes the outcome of a request for an item of the answer.
+pub(in crate::call) fn shape_item(
+    call: &ItemCall<'_>,
+    bound: &Bound,
+    answer: &UpstreamAnswer,
+) -> Result<ItemOutcome, CallError> {
+    let mut members = members(answer.result.get())?;
+    let kind = members.shift_remove("resultType");
+    match kind.as_ref().and_then(Value::as_str) {
+        None | Some("complete") => Ok(ItemOutcome::Complete(members)),
+        Some("input_required") => {
+            let cursors = call.gateway.cursors();
+            input_required(cursors, bound, call.request, &members, &answer.may_ask)
+                .map(ItemOutcome::InputRequired)
+        }
+        Some(_) => Err(CallError::output_mismatch(
+            "the result is of a type that is not known here".to_owned(),
+        )),
+    }
+}
+
+/// Asks the server to complete an argument, and returns the members of its answer.
+pub(in crate::call) async fn complete(
+    call: &ItemCall<'_>,
+    server: &Arc<str>,
+    asked: Asked,
+    slot: Slot,
+) -> Result<Map<String, Value>, CallError> {
+    let answer = run_item(call, &Arc::new(reading(server, asked)), slot).await?;
+    members(answer.result.get())
+}
+
+fn reading(server: &Arc<str>, asked: Asked) -> UpstreamRequest {
+    UpstreamRequest {
+        server: server.clone(),
+        asked,
+        resumed: None,
+        headers: Vec::new(),
+        timeout_ms: None,
+        writes: false,
+    }
+}

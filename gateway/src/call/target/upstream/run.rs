@@ -1,0 +1,296 @@
+//! Asks the server. A request goes on when its caller leaves, and is told so.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use weir_contracts::json;
+use weir_plugin_host::CallEvents;
+use weir_upstream::{CallFailure, CallerRequest, Listener, Upstream};
+
+use super::{
+    ResumedCall, UpstreamAnswer, UpstreamRequest,
+    bind::raw,
+    failure::{URLS, failed, url_question},
+    listener::CallListener,
+    outliving::Outliving,
+    parked::{self, ParkedQuestion, Running, unfinished},
+};
+use crate::{
+    call::{
+        CallError, CallRequest, asking::AllowedQuestions, limits::Slot, record::CallRecord,
+        target::ToolCall,
+    },
+    codes::Code,
+    gateway::Gateway,
+    identity::Caller,
+    telemetry::Metrics,
+};
+
+/// The pause before a request is made again whose caller has opened URLs; each further one doubles it.
+const OPENED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// A request on its way, with everything it needs while its caller may go away.
+struct OutgoingCall {
+    upstream: Option<Arc<Upstream>>,
+    metrics: Arc<Metrics>,
+    tenant: Arc<str>,
+    agent: Arc<str>,
+    session: Option<u128>,
+    request: Arc<UpstreamRequest>,
+    events: Option<Arc<dyn CallEvents>>,
+    cancel: CancellationToken,
+    deadline: Instant,
+    trace: Option<String>,
+    /// What the caller says it can answer; JSON.
+    capabilities: Option<String>,
+    /// Where questions of the server go while the call is open.
+    questions: Option<mpsc::UnboundedSender<ParkedQuestion>>,
+    _slot: Slot,
+}
+
+impl OutgoingCall {
+    fn new(
+        gateway: &Gateway,
+        caller: &Caller,
+        call: &CallRequest<'_>,
+        request: &Arc<UpstreamRequest>,
+        slot: Slot,
+        asked_at: Instant,
+    ) -> Self {
+        let upstream = gateway.upstreams().get(&request.server);
+        let of_server = upstream
+            .as_ref()
+            .map(|upstream| upstream.config().timeout_ms);
+        let timeout = request
+            .timeout_ms
+            .or(of_server)
+            .map_or(gateway.timeout(), Duration::from_millis);
+        Self {
+            upstream,
+            metrics: gateway.metrics().clone(),
+            tenant: caller.tenant.clone(),
+            agent: caller.agent.clone(),
+            session: call.session,
+            request: request.clone(),
+            events: call.events.clone(),
+            cancel: call.cancel.clone(),
+            deadline: asked_at + timeout,
+            trace: call.trace.map(str::to_owned),
+            capabilities: call.asking.capabilities.map(str::to_owned),
+            questions: None,
+            _slot: slot,
+        }
+    }
+
+    /// Returns whether the server may ask the caller something while the call is open.
+    fn may_be_asked(&self) -> bool {
+        let asks = self
+            .upstream
+            .as_ref()
+            .is_some_and(|upstream| !upstream.config().ask.is_empty());
+        asks && self.capabilities.is_some()
+    }
+
+    /// Returns whether the call may be kept open for an answer of its caller, or has been already.
+    fn may_be_parked(&self) -> bool {
+        matches!(self.request.resumed, Some(ResumedCall::Parked { .. })) || self.may_be_asked()
+    }
+
+    /// Returns the call that this one brings an answer for, if it does.
+    fn goes_on(&self) -> Option<Result<Running, CallError>> {
+        let Some(ResumedCall::Parked { handle, answer }) = &self.request.resumed else {
+            return None;
+        };
+        Some(
+            parked::go_on(handle, answer.clone(), &self.cancel).ok_or_else(|| {
+                let message = "The call that asked has ended, or runs in another process.";
+                unfinished(
+                    CallError::new(Code::Unavailable, message),
+                    self.request.writes,
+                )
+            }),
+        )
+    }
+
+    /// Runs to its end although its caller may have gone: then the server is told, and the true outcome is waited for.
+    async fn run(self) -> Result<UpstreamAnswer, CallError> {
+        let Some(upstream) = &self.upstream else {
+            let error = CallError::new(
+                Code::Unavailable,
+                "The server of this tool is not configured.",
+            );
+            return Err(error.log(format!("there is no [upstreams.{}]", self.request.server)));
+        };
+        let resumed = match &self.request.resumed {
+            None => None,
+            Some(ResumedCall::Again(resumed)) => Some(resumed),
+            // A call is sent once, and this one was.
+            Some(ResumedCall::Parked { .. }) => {
+                let error = CallError::new(Code::Internal, "The gateway failed.");
+                return Err(unfinished(
+                    error.log("a call that waits for an answer was to be sent again"),
+                    self.request.writes,
+                ));
+            }
+        };
+        let listener = (self.events.is_some() || self.questions.is_some()).then(|| {
+            let (events, capabilities) = (self.events.clone(), self.capabilities.clone());
+            Arc::new(CallListener {
+                server: self.request.server.clone(),
+                events,
+                capabilities,
+                questions: self.questions.clone(),
+            }) as Arc<dyn Listener>
+        });
+        let call = CallerRequest {
+            tenant: &self.tenant,
+            agent: &self.agent,
+            session: self.session,
+            asked: &self.request.asked,
+            resumed,
+            listener,
+            headers: &self.request.headers,
+            cancel: &self.cancel,
+            deadline: self.deadline,
+            traceparent: self.trace.as_deref(),
+        };
+        let opened = self.opened()?;
+        let may_ask = AllowedQuestions {
+            server: self.request.server.clone(),
+            capabilities: upstream.config().ask.iter().map(|ask| ask.name()).collect(),
+        };
+        let mut pause = OPENED_AGAIN_AFTER;
+        let result = loop {
+            let began = Instant::now();
+            let result = upstream.call(&call).await;
+            self.metrics.upstream(&self.request.server, began.elapsed());
+            let asked = match &result {
+                Err(CallFailure::Refused(refusal))
+                    if may_ask.capabilities.contains(&"elicitation") =>
+                {
+                    url_question(refusal)
+                }
+                _ => None,
+            };
+            let Some(asked) = asked else { break result };
+            if !opened {
+                break Ok(raw(&asked)?);
+            }
+            // What its caller has opened takes a while, such as a sign-in.
+            if Instant::now() + pause >= self.deadline {
+                break result;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause *= 2,
+                () = self.cancel.cancelled() => break result,
+            }
+        };
+        let result =
+            result.map_err(|failure| failed(failure, &self.request.asked, self.request.writes))?;
+        Ok(UpstreamAnswer { result, may_ask })
+    }
+
+    /// Returns `true` if the caller says that it has opened the URLs that the server refused for. It is an error if it says
+    /// no: then nothing is sent.
+    fn opened(&self) -> Result<bool, CallError> {
+        let Some(ResumedCall::Again(resumed)) = &self.request.resumed else {
+            return Ok(false);
+        };
+        let state = resumed
+            .state
+            .as_deref()
+            .and_then(|state| serde_json::from_str::<String>(state.get()).ok());
+        if state.as_deref() != Some(URLS) {
+            return Ok(false);
+        }
+        let accepted = |responses: &Map<String, Value>| {
+            !responses.is_empty()
+                && responses
+                    .values()
+                    .all(|response| response["action"] == "accept")
+        };
+        match json::read(resumed.responses.get()) {
+            Ok(Value::Object(responses)) if accepted(&responses) => Ok(true),
+            _ => {
+                let message =
+                    "The server wants its caller to open a URL first, and the caller did not.";
+                Err(CallError::new(Code::ToolError, message))
+            }
+        }
+    }
+}
+
+/// Calls the tool, once. One that writes goes on when its caller leaves, like every write.
+pub(in crate::call::target) async fn run(
+    call: &ToolCall<'_>,
+    request: &Arc<UpstreamRequest>,
+    slot: Slot,
+    record: &mut CallRecord,
+) -> Result<UpstreamAnswer, CallError> {
+    let asked_at = record.asked_at();
+    let outgoing = OutgoingCall::new(
+        call.gateway,
+        call.caller,
+        call.request,
+        request,
+        slot,
+        asked_at,
+    );
+    if request.writes && !outgoing.may_be_parked() {
+        return record.wait_for_write(outgoing.run()).await;
+    }
+    let answer = detached(outgoing).await;
+    record.answered();
+    answer
+}
+
+/// Asks for something that changes nothing: a prompt, a resource or a completion.
+pub(super) async fn read(
+    gateway: &Gateway,
+    caller: &Caller,
+    call: &CallRequest<'_>,
+    request: &Arc<UpstreamRequest>,
+    slot: Slot,
+    asked_at: Instant,
+) -> Result<UpstreamAnswer, CallError> {
+    detached(OutgoingCall::new(
+        gateway, caller, call, request, slot, asked_at,
+    ))
+    .await
+}
+
+/// Goes on when its caller goes away, and is told so. A question of the server ends the wait: the call stays open in a task of
+/// its own, and whoever brings the answer goes on with it.
+async fn detached(outgoing: OutgoingCall) -> Result<UpstreamAnswer, CallError> {
+    if let Some(running) = outgoing.goes_on() {
+        return running?.follow().await;
+    }
+    let cancel = outgoing.cancel.child_token();
+    if !outgoing.may_be_asked() {
+        return Outliving::new(
+            OutgoingCall {
+                cancel: cancel.clone(),
+                ..outgoing
+            }
+            .run(),
+            cancel,
+        )
+        .await;
+    }
+    let (questions, asked) = mpsc::unbounded_channel();
+    let (writes, server) = (outgoing.request.writes, outgoing.request.server.clone());
+    let call = OutgoingCall {
+        cancel: cancel.clone(),
+        questions: Some(questions),
+        ..outgoing
+    }
+    .run();
+    Running::new(call, server, asked, writes, cancel)
+        .follow()
+        .await
+}

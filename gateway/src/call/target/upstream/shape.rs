@@ -1,0 +1,213 @@
+//! Reads the server's answer strictly, and checks its structured content against the pinned schema.
+
+use serde_json::{Map, Value};
+use weir_contracts::{
+    json::{self, JsonError},
+    uri,
+};
+use weir_upstream::Asked;
+
+use super::{UpstreamAnswer, UpstreamRequest, parked};
+use crate::{
+    call::{
+        CallError, CallOutcome, CallRequest, Content, InputRequired, ToolResult,
+        asking::{self, AllowedQuestions},
+        blocks,
+        error::WriteOutcome,
+        target::ToolCall,
+    },
+    catalogue::{CatalogueTool, UpstreamTool},
+    codes::Code,
+    cursor::{Bound, Cursors},
+};
+
+/// Members of `_meta` of one answer.
+const META_MAX: usize = 64;
+/// The names that answers may not use, since they are ours.
+const OURS: [&str; 2] = ["dev.weir/", "io.modelcontextprotocol/serverInfo"];
+
+/// Makes the outcome of a call of the answer.
+pub(in crate::call::target) fn shape(
+    call: &ToolCall<'_>,
+    target: &UpstreamTool,
+    request: &UpstreamRequest,
+    answer: &UpstreamAnswer,
+) -> Result<CallOutcome, CallError> {
+    let ToolCall { caller, tool, .. } = *call;
+    // What was done cannot be undone, and the agent must know.
+    let unknown = |error: CallError| {
+        if target.writes {
+            error.outcome(WriteOutcome::Unknown)
+        } else {
+            error
+        }
+    };
+    let (members, odd) = read_members(answer.result.get()).map_err(unknown)?;
+    match members.get("resultType").and_then(Value::as_str) {
+        None | Some("complete") => {}
+        Some("input_required") => {
+            let Asked::Tool {
+                arguments: Some(arguments),
+                ..
+            } = &request.asked
+            else {
+                return Err(CallError::new(Code::Internal, "The gateway failed."));
+            };
+            let bound = asking::bound(caller, tool, tool.contract_version(), arguments.get());
+            let cursors = call.gateway.cursors();
+            return input_required(cursors, &bound, call.request, &members, &answer.may_ask)
+                .map(CallOutcome::InputRequired);
+        }
+        Some(_) => {
+            return Err(unknown(CallError::output_mismatch(
+                "the result is of a type that is not known here".to_owned(),
+            )));
+        }
+    }
+    let result = complete(tool, target, members, &odd, answer.result.get()).map_err(unknown)?;
+    if result.is_error {
+        return Err(CallError::by_upstream(result));
+    }
+    Ok(CallOutcome::Complete(result))
+}
+
+/// Passes on the server's questions to its caller, before it goes on.
+pub(super) fn input_required(
+    cursors: &Cursors,
+    bound: &Bound,
+    request: &CallRequest<'_>,
+    members: &Map<String, Value>,
+    may_ask: &AllowedQuestions,
+) -> Result<InputRequired, CallError> {
+    let requests = members
+        .get("inputRequests")
+        .map_or_else(|| "{}".to_owned(), Value::to_string);
+    let state = members.get("requestState").and_then(Value::as_str);
+    let waits = state
+        .filter(|state| parked::is_handle(state))
+        .map(str::to_owned);
+    let asked = asking::ask(cursors, bound, request, &requests, state, Some(may_ask));
+    match asked {
+        Ok(asked) => Ok(InputRequired { waits, ..asked }),
+        Err(error) => Err(parked::give_up(waits.as_deref(), error)),
+    }
+}
+
+pub(in crate::call) fn members(answer: &str) -> Result<Map<String, Value>, CallError> {
+    read_members(answer).map(|(members, _)| members)
+}
+
+/// Reads an answer, with the digits of its numbers, and what of it could not be read as it was.
+fn read_members(answer: &str) -> Result<(Map<String, Value>, Vec<JsonError>), CallError> {
+    match json::read_answer(answer) {
+        Ok((Value::Object(members), odd)) => Ok((members, odd)),
+        Ok(_) => Err(CallError::output_mismatch(
+            "the result is no object".to_owned(),
+        )),
+        Err(error) => Err(CallError::output_mismatch(format!(
+            "{} at {}",
+            error.message, error.path
+        ))),
+    }
+}
+
+fn complete(
+    tool: &CatalogueTool,
+    target: &UpstreamTool,
+    mut members: Map<String, Value>,
+    odd: &[JsonError],
+    text: &str,
+) -> Result<ToolResult, CallError> {
+    if target.publishes_uris {
+        uri::publish_uris(&tool.contract, &mut members);
+    }
+    let is_error = members
+        .get("isError")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
+    let structured = members.shift_remove("structuredContent");
+    let structured = self::structured(target, structured, is_error, text)?;
+    let content = members
+        .shift_remove("content")
+        .unwrap_or_else(|| Value::Array(Vec::new()));
+    let mut content = blocks::checked(content).map_err(CallError::output_mismatch)?;
+    let has_text = content.iter().any(|block| block["type"] == "text");
+    // Most models are shown the blocks alone.
+    if let Some(structured) = structured.as_deref().filter(|_| !has_text) {
+        content.insert(0, blocks::text(structured));
+    }
+    if !odd.is_empty() {
+        content.push(blocks::text(&not_passed_on(odd)));
+    }
+    let content = Content::Blocks(Value::Array(content).to_string());
+    let mut result = ToolResult::of(content, structured, is_error);
+    if let Some(Value::Object(meta)) = members.shift_remove("_meta") {
+        result
+            .meta
+            .extend(passed_meta(meta).map(|(name, value)| (name.into(), value.to_string())));
+    }
+    Ok(result)
+}
+
+/// Says which parts of an answer are others than the server wrote.
+fn not_passed_on(odd: &[JsonError]) -> String {
+    const SHOWN_MAX: usize = 5;
+    let one = |odd: &JsonError| match odd.path.is_empty() {
+        true => odd.message.clone(),
+        false => format!("{} at {}", odd.message, odd.path),
+    };
+    let shown: Vec<String> = odd.iter().take(SHOWN_MAX).map(one).collect();
+    format!(
+        "Not passed on as the server answered it: {}.",
+        shown.join("; ")
+    )
+}
+
+/// Returns the members of `_meta` that are passed on.
+pub(crate) fn passed_meta(meta: Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
+    meta.into_iter()
+        .filter(|(name, _)| !OURS.iter().any(|ours| name.starts_with(ours)))
+        .take(META_MAX)
+}
+
+/// Returns the structured content. That of an error need not meet the schema, but some clients check it all the same,
+/// so what does not meet it is left out.
+fn structured(
+    target: &UpstreamTool,
+    structured: Option<Value>,
+    is_error: bool,
+    text: &str,
+) -> Result<Option<String>, CallError> {
+    let checker = target.output();
+    if target.promises_output() && checker.is_none() {
+        return Err(CallError::new(
+            Code::Internal,
+            "The answer of this tool cannot be checked.",
+        ));
+    }
+    match (structured, checker) {
+        (None, Some(_)) if !is_error => Err(CallError::output_mismatch(
+            "it promises structured content and answered none".to_owned(),
+        )),
+        (None, _) => Ok(None),
+        (Some(value), Some(checker)) => match checker.check(&value, text) {
+            Ok(()) => Ok(Some(value.to_string())),
+            Err(_) if is_error => Ok(None),
+            Err(found) => Err(CallError::output_mismatch(found.to_string())),
+        },
+        (Some(value @ Value::Object(_)), None) => Ok(Some(value.to_string())),
+        (Some(_), None) => Ok(None),
+    }
+}
+
+/// Has the server's lists looked at: its tools may not be what was published.
+pub(in crate::call::target) fn explain(
+    call: &ToolCall<'_>,
+    target: &UpstreamTool,
+    error: CallError,
+) -> CallError {
+    if let Some(upstream) = call.gateway.upstreams().get(&target.upstream) {
+        upstream.look();
+    }
+    error
+}

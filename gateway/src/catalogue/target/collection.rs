@@ -1,0 +1,126 @@
+//! A collection as one tool asks it, prepared for its calls.
+
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
+
+use sha2::{Digest, Sha256};
+use weir_contracts::{
+    Contract,
+    contract::{Binding, CollectionTarget},
+    output::RecordChecker,
+    shape::Misfits,
+};
+use weir_plugin_host::CollectionRef;
+
+/// A collection as one tool asks it.
+pub struct CollectionTool {
+    pub published: Arc<CollectionTarget>,
+    /// The collection that calls go to.
+    pub source: CollectionRef,
+    /// The order and the columns that every query asks for.
+    pub order: Arc<[String]>,
+    pub columns: Arc<[String]>,
+    /// The check that every record of an answer must pass.
+    pub records: Arc<RecordChecker>,
+    /// Whether the adapter may say how many records a condition could not judge.
+    pub counts_skipped: bool,
+}
+
+impl CollectionTool {
+    pub(super) fn prepare(
+        contract: &Contract,
+        published: &Arc<CollectionTarget>,
+        sources: &Sources,
+    ) -> Option<Self> {
+        let binding = &published.binding;
+        let (columns, records) = sources.projection(contract, binding)?;
+        let shape = &contract.collection(&binding.collection)?.shape;
+        Some(Self {
+            published: published.clone(),
+            source: sources.find(&binding.collection)?.clone(),
+            order: binding.order.as_slice().into(),
+            columns,
+            records,
+            counts_skipped: shape.misfits == Misfits::Empty,
+        })
+    }
+}
+
+/// The collections of one contract as the host takes them: written down once, not once per tool.
+pub(in crate::catalogue) struct Sources {
+    collections: HashMap<String, CollectionRef>,
+    /// The columns that tools answer. Many tools have the same.
+    projections: RefCell<HashMap<Projected, Projection>>,
+}
+
+/// A collection, an operation of it, and columns.
+type Projected = (String, Option<String>, Vec<String>);
+
+/// The columns that a tool answers, and the check of its records.
+type Projection = (Arc<[String]>, Arc<RecordChecker>);
+
+impl Sources {
+    pub(in crate::catalogue) fn new(contract: &Contract) -> Self {
+        let prepared = contract.collections.iter().map(|collection| {
+            let settings = collection.settings.to_string();
+            let shape = serde_json::to_string(&collection.shape).expect("a shape is plain data");
+            let meaning = Sha256::new()
+                .chain_update(&settings)
+                .chain_update([0])
+                .chain_update(&shape)
+                .finalize();
+            let key = format!(
+                "{}@{}/{}#{}",
+                contract.name,
+                contract.version,
+                collection.name,
+                hex::encode(&meaning[..6])
+            );
+            let prepared = CollectionRef {
+                key: key.into(),
+                adapter: collection.adapter.as_str().into(),
+                settings: settings.into(),
+                shape: shape.into(),
+            };
+            (collection.name.clone(), prepared)
+        });
+        Self {
+            collections: prepared.collect(),
+            projections: RefCell::default(),
+        }
+    }
+
+    pub(in crate::catalogue) fn find(&self, collection: &str) -> Option<&CollectionRef> {
+        self.collections.get(collection)
+    }
+
+    fn projection(&self, contract: &Contract, binding: &Binding) -> Option<Projection> {
+        let shape = &contract.collection(&binding.collection)?.shape;
+        let prepare = || {
+            let operation = |name: &String| {
+                shape
+                    .capabilities
+                    .operations
+                    .iter()
+                    .find(|operation| operation.name == *name)
+            };
+            let fields = match &binding.operation {
+                None => &shape.fields[..],
+                Some(name) => operation(name).map_or(&[][..], |operation| &operation.returns),
+            };
+            let records = RecordChecker::for_fields(fields, &binding.columns);
+            (binding.columns.as_slice().into(), Arc::new(records))
+        };
+        let same = (
+            binding.collection.clone(),
+            binding.operation.clone(),
+            binding.columns.clone(),
+        );
+        Some(
+            self.projections
+                .borrow_mut()
+                .entry(same)
+                .or_insert_with(prepare)
+                .clone(),
+        )
+    }
+}
