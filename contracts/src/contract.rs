@@ -468,16 +468,15 @@ impl std::fmt::Display for Version {
 impl Contract {
     /// Returns the plugin that makes the contract's tools, if one does.
     pub fn plugin(&self) -> Option<&str> {
-        if let Some(Maker::Plugin(plugin)) = &self.maker {
-            return Some(plugin);
-        }
-        self.tools.iter().find_map(|tool| match &tool.target {
-            Target::Offer(offer) => match &offer.maker {
+        let offers = self.tools.iter().filter_map(|tool| tool.offer());
+        let makers = offers.map(|offer| &offer.maker);
+        self.maker
+            .iter()
+            .chain(makers)
+            .find_map(|maker| match maker {
                 Maker::Plugin(plugin) => Some(plugin.as_str()),
                 Maker::Upstream(_) => None,
-            },
-            _ => None,
-        })
+            })
     }
 
     /// Returns the upstream server that the contract was compiled from.
@@ -530,8 +529,13 @@ impl Tool {
 
     /// Returns `true` if an upstream server answers the tool's calls. That server then judges formats.
     pub fn is_foreign(&self) -> bool {
-        self.offer()
-            .is_some_and(|offer| matches!(offer.maker, Maker::Upstream(_)))
+        match &self.target {
+            Target::Form | Target::Collection(_) => false,
+            Target::Offer(offer) => match offer.maker {
+                Maker::Plugin(_) => false,
+                Maker::Upstream(_) => true,
+            },
+        }
     }
 
     /// Returns the schema that arguments are checked against: the published one, or one that says more.
