@@ -47,7 +47,7 @@ fuzz_target!(|meta: &str| {
                 "{said}"
             );
             if let Some(token) = request.progress_token {
-                let token: Value = serde_json::from_str(token).expect("a token is JSON");
+                let token: Value = serde_json::from_str(&token).expect("a token is JSON");
                 assert!(token.is_string() || token.is_number(), "{token}");
             }
         }

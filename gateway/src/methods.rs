@@ -15,47 +15,31 @@ mod list;
 mod listen;
 mod log_level;
 mod meta;
-mod ping;
+mod request;
 mod resources;
 mod rounds;
 mod subscribe;
 mod tasks;
-mod trace;
 
-use std::{borrow::Cow, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 pub use crate::catalogue::Endpoint;
-pub use call::{Answer, Call};
+pub use call::McpAnswer;
 pub use changes::Changes;
 pub use channel::{CallChannel, CallMessages};
 pub use client::Client;
 pub use initialize::negotiate;
 pub use listen::{Stream, Subscription, Subscriptions};
+pub use request::{CallParams, McpCall, McpRequest};
 
 use crate::{
-    call::ParamHeaders,
     catalogue::Listing,
     gateway::Gateway,
     identity::Caller,
     limits::RateCharge,
     snapshot::Snapshot,
-    wire::{Id, Method, Params, RpcError, Version},
+    wire::{Method, ResultWriter, RpcError},
 };
-
-/// A request that has passed every check of its era.
-#[derive(Debug)]
-pub struct Request<'a> {
-    pub id: Id<'a>,
-    pub method: Method,
-    pub params: Params<'a>,
-    pub version: Version,
-    /// JSON.
-    pub progress_token: Option<&'a str>,
-    /// W3C `traceparent`, well-formed.
-    pub trace: Option<Cow<'a, str>>,
-    /// The headers that repeat arguments. `None`: of a legacy request, or without HTTP.
-    pub param_headers: Option<Box<ParamHeaders>>,
-}
 
 /// The endpoint where a request arrived, and its caller.
 #[derive(Clone)]
@@ -75,14 +59,14 @@ pub struct RequestScope {
 /// what a disconnect means.
 pub enum Reply<'a> {
     Answer(Vec<u8>),
-    Call(Call<'a>),
+    Call(McpCall<'a>),
     Subscribe(Subscription),
 }
 
 pub fn answer<'a>(
     scope: &RequestScope,
     subscriptions: &Subscriptions,
-    request: Request<'a>,
+    request: McpRequest<'a>,
 ) -> Result<Reply<'a>, RpcError> {
     let (method, version) = (request.method, request.version);
     // A request that the transport runs is measured where it ends.
@@ -99,7 +83,7 @@ pub fn answer<'a>(
 fn reply<'a>(
     scope: &RequestScope,
     subscriptions: &Subscriptions,
-    request: Request<'a>,
+    request: McpRequest<'a>,
 ) -> Result<Reply<'a>, RpcError> {
     // A request that runs on the call path takes from the agent's bucket there.
     let on_call_path = matches!(
@@ -114,13 +98,13 @@ fn reply<'a>(
         Method::Initialize => {
             Reply::Answer(initialize::answer(scope, &*scope.listing()?, &request)?)
         }
-        Method::Ping => Reply::Answer(ping::answer(&request)),
+        Method::Ping => Reply::Answer(ResultWriter::new(&request.id, 0).finish()),
         Method::SetLogLevel => {
             capabilities::check(&*scope.listing()?, &request)?;
             Reply::Answer(log_level::answer(scope, &request)?)
         }
         Method::ListResources if scope.listing()?.live().next().is_some() => {
-            Reply::Call(Call::read(request)?)
+            Reply::Call(request.into_call()?)
         }
         Method::ListTools
         | Method::ListPrompts
@@ -128,7 +112,7 @@ fn reply<'a>(
         | Method::ListResourceTemplates => {
             Reply::Answer(list::answer(scope, &*scope.listing()?, &request)?)
         }
-        Method::CallTool => Reply::Call(Call::read(request)?),
+        Method::CallTool => Reply::Call(request.into_call()?),
         Method::Subscribe | Method::Unsubscribe => {
             capabilities::check(&*scope.listing()?, &request)?;
             Reply::Answer(subscribe::answer(scope, &request)?)
@@ -139,13 +123,10 @@ fn reply<'a>(
         Method::Listen => Reply::Subscribe(subscriptions.open(scope, &request)?),
         Method::GetPrompt | Method::ReadResource | Method::Complete => {
             capabilities::check(&*scope.listing()?, &request)?;
-            Reply::Call(Call::read(request)?)
+            Reply::Call(request.into_call()?)
         }
     })
 }
-
-/// `traceparent`, where it is well-formed; anything else is ignored.
-pub use trace::traceparent;
 
 /// Returns as much of a name from outside as is repeated.
 fn shown(name: &str) -> String {

@@ -1,10 +1,12 @@
 //! Speaks the protocol up to 2025-11-25: a handshake, then requests of the version it agreed on.
 
+use std::borrow::Cow;
+
 use axum::http::HeaderMap;
 
 use super::PROTOCOL_VERSION_HEADER;
 use crate::{
-    methods::{self, Request},
+    methods::{self, McpRequest},
     wire::{GivenParams, Id, Method, Params, RpcError, Version},
 };
 
@@ -15,7 +17,7 @@ pub fn admit<'a>(
     params: Params<'a>,
     version: Version,
     headers: Option<&'a HeaderMap>,
-) -> Result<Request<'a>, RpcError> {
+) -> Result<McpRequest<'a>, RpcError> {
     let found =
         Method::find(method, false).ok_or_else(|| RpcError::unknown_method(method, false))?;
     let progress_token = params.meta.progress_token()?;
@@ -24,12 +26,12 @@ pub fn admit<'a>(
         _ => version,
     };
     let trace = super::trace(&params.meta, headers);
-    Ok(Request {
+    Ok(McpRequest {
         id,
         method: found,
         params,
         version,
-        progress_token,
+        progress_token: progress_token.map(Cow::Borrowed),
         trace,
         param_headers: None,
     })

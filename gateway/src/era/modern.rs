@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::PROTOCOL_VERSION_HEADER;
 use crate::{
     call::{ParamHeaders, decoded},
-    methods::Request,
+    methods::McpRequest,
     wire::{Id, Meta, Method, Params, RpcError, Version, key, raw},
 };
 
@@ -23,7 +23,7 @@ pub fn admit<'a>(
     method: &str,
     params: Params<'a>,
     headers: Option<&'a HeaderMap>,
-) -> Result<Request<'a>, RpcError> {
+) -> Result<McpRequest<'a>, RpcError> {
     let meta = &params.meta;
     let claimed = claimed_version(meta)?;
     let progress_token = meta.progress_token()?;
@@ -38,12 +38,12 @@ pub fn admit<'a>(
     let found = Method::find(method, true).ok_or_else(|| RpcError::unknown_method(method, true))?;
     let trace = super::trace(meta, headers);
     let param_headers = headers.map(param_headers);
-    Ok(Request {
+    Ok(McpRequest {
         id,
         method: found,
         params,
         version,
-        progress_token,
+        progress_token: progress_token.map(Cow::Borrowed),
         trace,
         param_headers,
     })

@@ -1,47 +1,42 @@
 //! Takes requests that may take a while to the call path, and for `tools/call` turns the outcome into the answer.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
-use weir_plugin_host::CallEvents;
 
 use super::{
-    CallChannel, CallMessages, Client, Request, RequestScope,
+    CallChannel, McpCall, RequestScope,
     blocks::lowered,
     complete, item, list,
     meta::{Proved, write_meta},
+    request::CallSubject,
     resources,
-    rounds::{Asker, Rounds},
+    rounds::{Asker, ask_and_resume},
     tasks,
 };
 use crate::{
     call::{
-        self, Asking, CallError, CallOutcome, CallRequest, Content, InputRequired, Lacking,
-        MissingCapability, ParamHeaders, Resumed, Searched, ToolResult, call_tool,
+        self, CallOutcome, CallRequest, Content, InputRequired, MissingCapability, Searched,
+        ToolResult, call_tool,
     },
     catalogue::{ItemKind, Listing},
-    codes::Code,
     snapshot::Snapshot,
     tasks::Task,
-    wire::{
-        Id, LogLevel, Method, ResultWriter, RpcError, Version, error_answer, raw, string_room,
-        write_string,
-    },
+    wire::{Id, ResultWriter, RpcError, error_answer, string_room, write_string},
 };
 
 pub(super) const BAD_STATE: &str =
     "`params.requestState` belongs to no question of this call, or the answer comes too late";
 
 /// The answer of a request, and the status that HTTP says with it.
-pub struct Answer {
+pub struct McpAnswer {
     pub status: u16,
     pub body: Vec<u8>,
     /// Whether the call was cancelled and did nothing.
     pub was_cancelled: bool,
 }
 
-impl Answer {
+impl McpAnswer {
     pub(super) fn refused(id: &Id<'_>, error: &RpcError) -> Self {
         Self {
             status: error.status,
@@ -50,7 +45,7 @@ impl Answer {
     }
 }
 
-impl From<Vec<u8>> for Answer {
+impl From<Vec<u8>> for McpAnswer {
     fn from(body: Vec<u8>) -> Self {
         Self {
             status: 200,
@@ -60,195 +55,20 @@ impl From<Vec<u8>> for Answer {
     }
 }
 
-/// A request that has been read and not started.
-#[derive(Clone, Debug)]
-pub struct Call<'a> {
-    pub id: Id<'a>,
-    /// JSON; present when the caller asks for progress.
-    progress_token: Option<Cow<'a, str>>,
-    /// Of a modern caller, who says with each request what it wants to hear.
-    log_level: Option<LogLevel>,
-    pub(super) asked: Asked<'a>,
-    pub(super) version: Version,
-    trace: Option<Cow<'a, str>>,
-    /// Over HTTP, of a modern caller.
-    param_headers: Option<Box<ParamHeaders>>,
-    /// JSON: what a modern caller says it can answer while a call is under way.
-    capabilities: Option<Cow<'a, str>>,
-    /// JSON: its answers.
-    responses: Option<Cow<'a, str>>,
-    /// The state that the caller was given with the question.
-    state: Option<Cow<'a, str>>,
-}
-
-/// The subject of a request. `arguments`, `reference`, `argument` and `context` are JSON objects.
-#[derive(Clone, Debug)]
-pub(super) enum Asked<'a> {
-    Tool {
-        name: Cow<'a, str>,
-        arguments: Option<Cow<'a, str>>,
-    },
-    Prompt {
-        name: Cow<'a, str>,
-        arguments: Option<Cow<'a, str>>,
-    },
-    Resource {
-        uri: Cow<'a, str>,
-    },
-    Completion {
-        reference: Cow<'a, str>,
-        argument: Cow<'a, str>,
-        context: Option<Cow<'a, str>>,
-    },
-    /// The list of resources, some of which have to be asked for.
-    Resources {
-        cursor: Option<Cow<'a, str>>,
-    },
-}
-
-impl<'a> Asked<'a> {
-    fn read(request: &Request<'a>) -> Result<Self, RpcError> {
-        let params = &request.params;
-        let text = |value: Option<&'a RawValue>, name: &str| {
-            let text = value.and_then(raw::string);
-            text.ok_or_else(|| {
-                RpcError::invalid_params(format!("`params.{name}` must be a string"))
-            })
-        };
-        let object = |value: Option<&'a RawValue>, name: &str| match value {
-            Some(value) if !raw::is_object(value) => Err(RpcError::invalid_params(format!(
-                "`params.{name}` must be an object"
-            ))),
-            value => Ok(value.map(|value| Cow::Borrowed(value.get()))),
-        };
-        let needed = |value: Option<&'a RawValue>, name: &str| {
-            let missing = || RpcError::invalid_params(format!("`params.{name}` must be an object"));
-            object(value, name)?.ok_or_else(missing)
-        };
-        Ok(match request.method {
-            Method::GetPrompt => Self::Prompt {
-                name: text(params.name, "name")?,
-                arguments: object(params.arguments, "arguments")?,
-            },
-            Method::ReadResource => Self::Resource {
-                uri: text(params.uri, "uri")?,
-            },
-            Method::Complete => Self::Completion {
-                reference: needed(params.reference, "ref")?,
-                argument: needed(params.argument, "argument")?,
-                context: object(params.context, "context")?,
-            },
-            Method::ListResources => Self::Resources {
-                cursor: list::cursor(request)?,
-            },
-            _ => Self::Tool {
-                name: text(params.name, "name")?,
-                arguments: object(params.arguments, "arguments")?,
-            },
-        })
-    }
-
-    fn into_owned(self) -> Asked<'static> {
-        match self {
-            Self::Tool { name, arguments } => Asked::Tool {
-                name: owned(name),
-                arguments: arguments.map(owned),
-            },
-            Self::Prompt { name, arguments } => Asked::Prompt {
-                name: owned(name),
-                arguments: arguments.map(owned),
-            },
-            Self::Resource { uri } => Asked::Resource { uri: owned(uri) },
-            Self::Completion {
-                reference,
-                argument,
-                context,
-            } => Asked::Completion {
-                reference: owned(reference),
-                argument: owned(argument),
-                context: context.map(owned),
-            },
-            Self::Resources { cursor } => Asked::Resources {
-                cursor: cursor.map(owned),
-            },
-        }
-    }
-}
-
-fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
-    Cow::Owned(text.into_owned())
-}
-
-impl<'a> Call<'a> {
-    pub(super) fn read(request: Request<'a>) -> Result<Self, RpcError> {
-        let asked = Asked::read(&request)?;
-        let (responses, state) = (request.params.input_responses, request.params.request_state);
-        if responses.is_some_and(|responses| !raw::is_object(responses)) {
-            return Err(RpcError::invalid_params(
-                "`params.inputResponses` must be an object",
-            ));
-        }
-        let wrong = || {
-            RpcError::invalid_params(
-                "`params.requestState` must be the string that came with the question",
-            )
-        };
-        let state = state
-            .map(|state| raw::string(state).ok_or_else(wrong))
-            .transpose()?;
-        let is_modern = request.version.is_modern();
-        let capabilities = request
-            .params
-            .meta
-            .client_capabilities
-            .filter(|_| is_modern);
-        let log_level = if is_modern {
-            request.params.meta.log_level()?
-        } else {
-            None
-        };
-        Ok(Self {
-            capabilities: capabilities.map(|stated| stated.get().into()),
-            responses: responses.map(|responses| responses.get().into()),
-            state,
-            id: request.id,
-            progress_token: request.progress_token.map(Cow::Borrowed),
-            log_level,
-            asked,
-            version: request.version,
-            trace: request.trace,
-            param_headers: request.param_headers,
-        })
-    }
-
-    /// What the call says before its answer, and where it is said. `None`: its caller wants to hear nothing. `client`: of
-    /// a legacy session, whose log level counts and who can be asked. `ending`: cancelled when its answers are not waited for
-    /// any more.
-    pub fn channel(
-        &self,
-        client: Option<&Arc<Client>>,
-        ending: &CancellationToken,
-    ) -> Option<(Arc<CallChannel>, CallMessages)> {
-        let client = client.filter(|_| !self.version.is_modern());
-        let level = self
-            .log_level
-            .or_else(|| client.and_then(|client| client.log_level()));
-        CallChannel::open(self.progress_token.as_deref(), level, client, ending)
-    }
-
+impl McpCall<'_> {
     /// `None` when the call was cancelled: a cancelled call gets no answer.
     pub async fn run(
         &self,
         scope: &RequestScope,
         cancel: &CancellationToken,
         channel: Option<Arc<CallChannel>>,
-    ) -> Option<Answer> {
+    ) -> Option<McpAnswer> {
         // One generation for the whole request: the answer names the server that ran the call, whatever came since.
         let snapshot = scope.gateway.snapshot();
         // What asks other servers is in a place of its own: it would make the future of every call of a tool large.
         let channel = channel.as_ref();
-        let answer = match &self.asked {
-            Asked::Tool { name, arguments } => {
+        let answer = match &self.params.subject {
+            CallSubject::Tool { name, arguments } => {
                 match tasks::opened(self, scope, &snapshot, name, channel) {
                     Some(task) => Box::pin(tasks::run(self, scope, &snapshot, task, cancel)).await,
                     None => {
@@ -264,7 +84,7 @@ impl<'a> Call<'a> {
                     }
                 }
             }
-            Asked::Prompt { name, arguments } => {
+            CallSubject::Prompt { name, arguments } => {
                 let request = self.request(
                     scope,
                     &snapshot,
@@ -282,7 +102,7 @@ impl<'a> Call<'a> {
                 .await
                 .into()
             }
-            Asked::Resource { uri } => {
+            CallSubject::Resource { uri } => {
                 let request = self.request(scope, &snapshot, (uri, None), cancel, channel);
                 Box::pin(item::answer(
                     self,
@@ -294,7 +114,7 @@ impl<'a> Call<'a> {
                 .await
                 .into()
             }
-            Asked::Completion {
+            CallSubject::Completion {
                 reference,
                 argument,
                 context,
@@ -311,7 +131,7 @@ impl<'a> Call<'a> {
                     .await
                     .into()
             }
-            Asked::Resources { cursor } => {
+            CallSubject::Resources { cursor } => {
                 Box::pin(resources::answer(self, scope, &snapshot, cursor.as_deref()))
                     .await
                     .into()
@@ -330,9 +150,9 @@ impl<'a> Call<'a> {
         scope: &RequestScope,
         snapshot: &Snapshot,
         task: &Arc<Task>,
-    ) -> Answer {
-        let Asked::Tool { name, arguments } = &self.asked else {
-            return Answer::refused(
+    ) -> McpAnswer {
+        let CallSubject::Tool { name, arguments } = &self.params.subject else {
+            return McpAnswer::refused(
                 &self.id,
                 &RpcError::internal("only calls of tools become tasks"),
             );
@@ -348,11 +168,6 @@ impl<'a> Call<'a> {
         .await
     }
 
-    /// JSON: what a modern caller says it can answer.
-    pub(super) fn capabilities(&self) -> Option<&str> {
-        self.capabilities.as_deref()
-    }
-
     /// Answers `tools/call`. In a view with search, the tool that is called stands in the arguments, or the answer is
     /// what was found.
     async fn called(
@@ -363,7 +178,7 @@ impl<'a> Call<'a> {
         cancel: &CancellationToken,
         channel: Option<&Arc<CallChannel>>,
         task: Option<&Arc<Task>>,
-    ) -> Answer {
+    ) -> McpAnswer {
         let searching = snapshot
             .catalogue
             .searching(&scope.endpoint, scope.caller.access());
@@ -401,49 +216,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns the request as the call path takes it, for a name and its arguments.
-    fn request<'r>(
-        &'r self,
-        scope: &'r RequestScope,
-        snapshot: &'r Snapshot,
-        (name, arguments): (&'r str, Option<&'r str>),
-        cancel: &'r CancellationToken,
-        channel: Option<&'r Arc<CallChannel>>,
-    ) -> CallRequest<'r> {
-        let responses = self.responses.as_deref();
-        let state = self.state.as_deref();
-        let resumed =
-            (responses.is_some() || state.is_some()).then_some(Resumed { responses, state });
-        let capabilities = self
-            .capabilities
-            .as_deref()
-            .or_else(|| channel.and_then(|channel| channel.capabilities()));
-        let lacking = if self.version.is_modern() {
-            Lacking::ProtocolError
-        } else {
-            Lacking::Result
-        };
-        CallRequest {
-            snapshot,
-            endpoint: &scope.endpoint,
-            tool: name,
-            arguments,
-            events: channel.map(|channel| channel.clone() as Arc<dyn CallEvents>),
-            cancel,
-            trace: self.trace.as_deref(),
-            transport: scope.transport,
-            protocol: self.version.as_str(),
-            session: scope.session(),
-            charge: scope.charge,
-            param_headers: self.param_headers.as_deref(),
-            asking: Asking {
-                capabilities,
-                lacking,
-                resumed,
-            },
-        }
-    }
-
     async fn tool(
         &self,
         scope: &RequestScope,
@@ -453,7 +225,7 @@ impl<'a> Call<'a> {
         let outcome = call_tool(&scope.gateway, &scope.caller, &request).await;
         match (&outcome, asker) {
             (CallOutcome::InputRequired(ask), Some(asker)) if asker.asks_now() => {
-                Box::pin(rounds(scope, request, asker, ask)).await
+                Box::pin(ask_and_resume(scope, request, asker, ask)).await
             }
             _ => outcome,
         }
@@ -468,7 +240,7 @@ impl<'a> Call<'a> {
         name: &str,
         found: bool,
         outcome: CallOutcome,
-    ) -> Answer {
+    ) -> McpAnswer {
         let listing = || match self.version.is_modern() {
             true => snapshot
                 .catalogue
@@ -486,18 +258,18 @@ impl<'a> Call<'a> {
                 let meant = listing
                     .as_deref()
                     .and_then(|listing| prefixed(listing, name));
-                Answer::refused(&self.id, &RpcError::unknown_tool(name, meant))
+                McpAnswer::refused(&self.id, &RpcError::unknown_tool(name, meant))
             }
             CallOutcome::BadState => {
-                Answer::refused(&self.id, &RpcError::invalid_params(BAD_STATE))
+                McpAnswer::refused(&self.id, &RpcError::invalid_params(BAD_STATE))
             }
             CallOutcome::HeaderMismatch(message) => {
-                Answer::refused(&self.id, &RpcError::header_mismatch(message))
+                McpAnswer::refused(&self.id, &RpcError::header_mismatch(message))
             }
-            CallOutcome::MissingCapability(needed) => Answer::refused(&self.id, &lacks(needed)),
+            CallOutcome::MissingCapability(needed) => McpAnswer::refused(&self.id, &lacks(needed)),
             CallOutcome::Complete(mut result) => {
                 result.receipt = result.receipt.filter(|_| scope.has_receipts(snapshot));
-                Answer {
+                McpAnswer {
                     was_cancelled: result.was_cancelled(),
                     ..self.answer(listing().as_deref(), &result).into()
                 }
@@ -525,21 +297,6 @@ impl<'a> Call<'a> {
             list::write_server(&mut answer, &listing.server);
         }
         answer.finish()
-    }
-
-    pub fn into_owned(self) -> Call<'static> {
-        Call {
-            id: self.id.into_owned(),
-            progress_token: self.progress_token.map(owned),
-            log_level: self.log_level,
-            asked: self.asked.into_owned(),
-            version: self.version,
-            trace: self.trace.map(owned),
-            param_headers: self.param_headers,
-            capabilities: self.capabilities.map(owned),
-            responses: self.responses.map(owned),
-            state: self.state.map(owned),
-        }
     }
 
     fn answer(&self, listing: Option<&Listing>, result: &ToolResult) -> Vec<u8> {
@@ -617,70 +374,37 @@ pub(super) fn lacks(needed: MissingCapability) -> RpcError {
     RpcError::missing_capability(message, reason, &needed.as_json())
 }
 
-/// The call goes on with the answers of its caller, until it asks nothing more.
-async fn rounds(
-    scope: &RequestScope,
-    request: CallRequest<'_>,
-    asker: Asker<'_>,
-    first: &InputRequired,
-) -> CallOutcome {
-    let mut rounds = Rounds::default();
-    let mut asked = first.clone();
-    let ended = |error: CallError| {
-        let mut result = error.into_result("none");
-        let tool =
-            request
-                .snapshot
-                .catalogue
-                .tool(request.endpoint, request.tool, scope.caller.access());
-        if tool.is_some_and(|tool| tool.target.keeps_errors_in_meta()) {
-            result.move_error_to_meta();
-        }
-        CallOutcome::Complete(result)
-    };
-    loop {
-        let responses = match rounds.ask(asker, &asked, request.cancel).await {
-            Ok(responses) => responses,
-            Err(error) => return ended(error),
-        };
-        let request = request.resumed(&responses, asked.state.as_deref());
-        match call_tool(&scope.gateway, &scope.caller, &request).await {
-            CallOutcome::InputRequired(next) => asked = next,
-            CallOutcome::Complete(refused) if asked.is_left_waiting() => {
-                let message = format!(
-                    "The call was ended before it got the answer of its caller. {}",
-                    refused.content.text()
-                );
-                return ended(asked.give_up(CallError::new(Code::Unavailable, message)));
-            }
-            outcome => return outcome,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::{
+        methods::CallParams,
+        wire::{Method, Version},
+    };
 
-    fn call(version: Version) -> Call<'static> {
+    fn call(version: Version) -> McpCall<'static> {
         let id = serde_json::value::RawValue::from_string("7".to_owned()).expect("JSON");
         let id = Id::read(&id).expect("an id").into_owned();
-        Call {
+        let subject = CallSubject::Tool {
+            name: "t".into(),
+            arguments: None,
+        };
+        McpCall {
             id,
-            progress_token: None,
-            log_level: None,
-            asked: Asked::Tool {
-                name: "t".into(),
-                arguments: None,
-            },
+            method: Method::CallTool,
             version,
+            progress_token: None,
             trace: None,
             param_headers: None,
-            capabilities: None,
-            responses: None,
-            state: None,
+            params: CallParams {
+                subject,
+                log_level: None,
+                capabilities: None,
+                responses: None,
+                state: None,
+            },
         }
     }
 

@@ -4,7 +4,7 @@
 //! clients that list everything a server may have are answered alike. Legacy clients are told of what there is; those
 //! that list the rest all the same get empty lists, since an error for one of them would cost them the tools.
 
-use super::Request;
+use super::McpRequest;
 use crate::{
     call::TASKS,
     catalogue::Listing,
@@ -34,7 +34,7 @@ pub(super) fn stated(listing: &Listing, modern: bool) -> String {
 }
 
 /// Checks a request: a method that is not stated is an unknown one.
-pub(super) fn check(listing: &Listing, request: &Request<'_>) -> Result<(), RpcError> {
+pub(super) fn check(listing: &Listing, request: &McpRequest<'_>) -> Result<(), RpcError> {
     let modern = request.version.is_modern();
     let is_stated = match request.method {
         Method::GetPrompt => modern || listing.has_prompts(),

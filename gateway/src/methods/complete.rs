@@ -1,6 +1,6 @@
 //! `completion/complete`: limited and counted, and no more: it is asked with every key that a person presses.
 
-use super::{RequestScope, call::Call, item, list};
+use super::{McpCall, RequestScope, item, list};
 use crate::{
     call::{CallRequest, ErrorForm, complete},
     wire::{ResultWriter, RpcError, error_answer},
@@ -8,7 +8,7 @@ use crate::{
 
 /// Answers a completion. The texts are `ref`, `argument` and `context`, as the client wrote them.
 pub(super) async fn answer(
-    call: &Call<'_>,
+    call: &McpCall<'_>,
     scope: &RequestScope,
     request: CallRequest<'_>,
     (reference, argument, context): (&str, &str, Option<&str>),

@@ -1,12 +1,12 @@
 //! `server/discover`: what this endpoint is and speaks, cacheable.
 
-use super::{Request, RequestScope, capabilities, list};
+use super::{McpRequest, RequestScope, capabilities, list};
 use crate::{
     catalogue::Listing,
     wire::{ResultWriter, Version},
 };
 
-pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<'_>) -> Vec<u8> {
+pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &McpRequest<'_>) -> Vec<u8> {
     let mut result = ResultWriter::new(&request.id, 512);
     result.string("resultType", "complete");
     // Modern versions alone: who picks one from here will send `_meta` with every request.

@@ -1,6 +1,6 @@
 //! `initialize`: the legacy handshake.
 
-use super::{Request, RequestScope, capabilities, list::write_server_info};
+use super::{McpRequest, RequestScope, capabilities, list::write_server_info};
 use crate::{
     catalogue::Listing,
     wire::{Params, ResultWriter, RpcError, Version, raw},
@@ -9,7 +9,7 @@ use crate::{
 pub(super) fn answer(
     scope: &RequestScope,
     listing: &Listing,
-    request: &Request<'_>,
+    request: &McpRequest<'_>,
 ) -> Result<Vec<u8>, RpcError> {
     let version = negotiate(&request.params)?;
     if let Some(client) = &scope.client {

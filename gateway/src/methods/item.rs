@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{
-    CallChannel, RequestScope,
+    CallChannel, McpCall, RequestScope,
     blocks::lower,
-    call::{BAD_STATE, Call, lacks},
+    call::{BAD_STATE, lacks},
     meta::{Proved, write_meta},
     rounds::{Asker, Rounds},
 };
@@ -18,7 +18,7 @@ use crate::{
 };
 
 pub(super) async fn answer(
-    call: &Call<'_>,
+    call: &McpCall<'_>,
     scope: &RequestScope,
     kind: ItemKind,
     request: CallRequest<'_>,
@@ -64,7 +64,7 @@ pub(super) async fn answer(
 }
 
 fn complete(
-    call: &Call<'_>,
+    call: &McpCall<'_>,
     kind: ItemKind,
     listing: Option<&Listing>,
     mut members: Map<String, Value>,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::{Request, RequestScope};
+use super::{McpRequest, RequestScope};
 use crate::{
     call::knows_tasks,
     catalogue::{BadCursor, ListShape, Listing, Page, ServerInfo},
@@ -14,7 +14,7 @@ use crate::{
 pub(super) fn answer(
     scope: &RequestScope,
     listing: &Listing,
-    request: &Request<'_>,
+    request: &McpRequest<'_>,
 ) -> Result<Vec<u8>, RpcError> {
     let (cursor, size) = (cursor(request)?, scope.gateway.config().http.page_size);
     let (shape, cursor) = (shape(request.version), cursor.as_deref());
@@ -45,12 +45,12 @@ pub(super) fn answer(
 }
 
 /// What the client says of itself with a modern request; JSON.
-fn capabilities<'a>(request: &Request<'a>) -> Option<&'a str> {
+fn capabilities<'a>(request: &McpRequest<'a>) -> Option<&'a str> {
     let stated = request.params.meta.client_capabilities;
     stated.map(RawValue::get)
 }
 
-pub(super) fn cursor<'a>(request: &Request<'a>) -> Result<Option<Cow<'a, str>>, RpcError> {
+pub(super) fn cursor<'a>(request: &McpRequest<'a>) -> Result<Option<Cow<'a, str>>, RpcError> {
     match request.params.cursor.map(raw::string) {
         None => Ok(None),
         Some(Some(cursor)) => Ok(Some(cursor)),

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Changes, Request, RequestScope, client::WATCHED_MAX, followed::FollowedTasks,
+    Changes, McpRequest, RequestScope, client::WATCHED_MAX, followed::FollowedTasks,
     subscribe::too_many, tasks,
 };
 use crate::{
@@ -114,7 +114,7 @@ impl Subscriptions {
     pub(super) fn open(
         &self,
         scope: &RequestScope,
-        request: &Request<'_>,
+        request: &McpRequest<'_>,
     ) -> Result<Subscription, RpcError> {
         let stream = self.admit(&scope.caller)?;
         let Wanted {
@@ -277,7 +277,7 @@ struct Wanted {
 
 /// Kinds of notification that we do not have, and resources and tasks that are not there, are left out of the acknowledgement, not
 /// refused.
-fn wanted(request: &Request<'_>) -> Result<Wanted, RpcError> {
+fn wanted(request: &McpRequest<'_>) -> Result<Wanted, RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Filter {

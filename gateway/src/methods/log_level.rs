@@ -1,9 +1,9 @@
 //! `logging/setLevel`: from which level on a legacy client is sent the log messages of its calls.
 
-use super::{Request, RequestScope};
+use super::{McpRequest, RequestScope};
 use crate::wire::{ResultWriter, RpcError, log_level};
 
-pub(super) fn answer(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+pub(super) fn answer(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<u8>, RpcError> {
     let level = request
         .params
         .level

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::join_all;
 use weir_contracts::listed;
 
-use super::{RequestScope, call::Call, list};
+use super::{McpCall, RequestScope, list};
 use crate::{
     catalogue::{ItemSource, ListShape, Listing, Page, after, cursor_after, write_entry},
     snapshot::Snapshot,
@@ -16,7 +16,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) async fn answer(
-    call: &Call<'_>,
+    call: &McpCall<'_>,
     scope: &RequestScope,
     snapshot: &Snapshot,
     cursor: Option<&str>,

@@ -6,9 +6,9 @@ use std::{borrow::Cow, time::Duration};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{channel::CallChannel, client::Question};
+use super::{RequestScope, channel::CallChannel, client::Question};
 use crate::{
-    call::{CallError, InputRequired},
+    call::{CallError, CallOutcome, CallRequest, InputRequired, call_tool},
     codes::Code,
     tasks::Task,
 };
@@ -211,6 +211,47 @@ fn ended(reason: &str, message: String) -> CallError {
     CallError {
         reason: Some(reason.to_owned()),
         ..CallError::new(Code::ToolError, message)
+    }
+}
+
+/// The call goes on with the answers of its caller, until it asks nothing more.
+pub(super) async fn ask_and_resume(
+    scope: &RequestScope,
+    request: CallRequest<'_>,
+    asker: Asker<'_>,
+    first: &InputRequired,
+) -> CallOutcome {
+    let mut rounds = Rounds::default();
+    let mut asked = first.clone();
+    let ended = |error: CallError| {
+        let mut result = error.into_result("none");
+        let tool =
+            request
+                .snapshot
+                .catalogue
+                .tool(request.endpoint, request.tool, scope.caller.access());
+        if tool.is_some_and(|tool| tool.target.keeps_errors_in_meta()) {
+            result.move_error_to_meta();
+        }
+        CallOutcome::Complete(result)
+    };
+    loop {
+        let responses = match rounds.ask(asker, &asked, request.cancel).await {
+            Ok(responses) => responses,
+            Err(error) => return ended(error),
+        };
+        let request = request.resumed(&responses, asked.state.as_deref());
+        match call_tool(&scope.gateway, &scope.caller, &request).await {
+            CallOutcome::InputRequired(next) => asked = next,
+            CallOutcome::Complete(refused) if asked.is_left_waiting() => {
+                let message = format!(
+                    "The call was ended before it got the answer of its caller. {}",
+                    refused.content.text()
+                );
+                return ended(asked.give_up(CallError::new(Code::Unavailable, message)));
+            }
+            outcome => return outcome,
+        }
     }
 }
 

@@ -1,14 +1,14 @@
 //! `resources/subscribe` and `resources/unsubscribe`: legacy clients listen for resources one by one, for as long as their
 //! session lasts.
 
-use super::{Request, RequestScope};
+use super::{McpRequest, RequestScope};
 use crate::{
     announcements::TooMany,
     call,
     wire::{Method, ResultWriter, RpcError, raw},
 };
 
-pub(super) fn answer(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+pub(super) fn answer(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<u8>, RpcError> {
     let uri = request.params.uri.and_then(raw::string);
     let uri = uri.ok_or_else(|| RpcError::invalid_params("`params.uri` must be a string"))?;
     let Some(client) = &scope.client else {

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
 
 use super::{
-    CallChannel, Request, RequestScope,
-    call::{Answer, Call, lacks},
+    CallChannel, McpCall, McpRequest, RequestScope,
+    call::{McpAnswer, lacks},
     list,
 };
 use crate::{
@@ -29,13 +29,13 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Returns a task for this call, if it may become one. `channel`: hears the call until then.
 pub(super) fn opened(
-    call: &Call<'_>,
+    call: &McpCall<'_>,
     scope: &RequestScope,
     snapshot: &Snapshot,
     tool: &str,
     channel: Option<&Arc<CallChannel>>,
 ) -> Option<Arc<Task>> {
-    if !call.version.is_modern() || !knows_tasks(call.capabilities()) {
+    if !call.version.is_modern() || !knows_tasks(call.params.capabilities.as_deref()) {
         return None;
     }
     let tool = snapshot
@@ -56,12 +56,12 @@ pub(super) fn opened(
 
 /// Answers a call with its result, or with the task that it has become.
 pub(super) async fn run(
-    call: &Call<'_>,
+    call: &McpCall<'_>,
     scope: &RequestScope,
     snapshot: &Arc<Snapshot>,
     task: Arc<Task>,
     cancel: &CancellationToken,
-) -> Answer {
+) -> McpAnswer {
     let tasks = scope.gateway.tasks();
     let gone = task.token().drop_guard_ref();
     let (tell, mut told) = oneshot::channel();
@@ -91,14 +91,14 @@ pub(super) async fn run(
                 is_over = true;
                 if tasks.keep(&task) {
                     gone.disarm();
-                    return created(call, scope, &task).unwrap_or_else(|error| Answer::refused(&call.id, &error));
+                    return created(call, scope, &task).unwrap_or_else(|error| McpAnswer::refused(&call.id, &error));
                 }
             }
         }
     };
     gone.disarm();
     answer.unwrap_or_else(|_| {
-        Answer::refused(
+        McpAnswer::refused(
             &call.id,
             &RpcError::internal("the call ended without an answer"),
         )
@@ -106,7 +106,7 @@ pub(super) async fn run(
 }
 
 /// Returns the end of a task: what its request would have been answered with.
-fn stage(task: &Task, answer: &Answer) -> Stage {
+fn stage(task: &Task, answer: &McpAnswer) -> Stage {
     // A plugin may call an error of its own so, and nobody has cancelled anything.
     if answer.was_cancelled && task.token().is_cancelled() {
         return Stage::Cancelled;
@@ -128,7 +128,7 @@ fn stage(task: &Task, answer: &Answer) -> Stage {
     }
 }
 
-fn created(call: &Call<'_>, scope: &RequestScope, task: &Task) -> Result<Answer, RpcError> {
+fn created(call: &McpCall<'_>, scope: &RequestScope, task: &Task) -> Result<McpAnswer, RpcError> {
     let listing = scope.listing()?;
     let mut result = ResultWriter::new(&call.id, 384);
     result.string("resultType", "task");
@@ -137,7 +137,7 @@ fn created(call: &Call<'_>, scope: &RequestScope, task: &Task) -> Result<Answer,
     Ok(result.finish().into())
 }
 
-pub(super) fn get(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+pub(super) fn get(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<u8>, RpcError> {
     let task = find(scope, request)?;
     let seen = task.tell();
     let mut result = ResultWriter::new(&request.id, 512);
@@ -147,7 +147,7 @@ pub(super) fn get(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>
     Ok(result.finish())
 }
 
-pub(super) fn update(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+pub(super) fn update(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<u8>, RpcError> {
     let task = find(scope, request)?;
     let wrong = || RpcError::invalid_params("`params.inputResponses` must be an object");
     let responses = request
@@ -161,12 +161,12 @@ pub(super) fn update(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<
     acknowledged(scope, request)
 }
 
-pub(super) fn cancel(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+pub(super) fn cancel(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<u8>, RpcError> {
     find(scope, request)?.cancel();
     acknowledged(scope, request)
 }
 
-fn acknowledged(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+fn acknowledged(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<u8>, RpcError> {
     let mut result = ResultWriter::new(&request.id, 128);
     result.string("resultType", "complete");
     list::write_server(&mut result, &scope.listing()?.server);
@@ -174,14 +174,14 @@ fn acknowledged(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, 
 }
 
 /// Refuses a request that is about tasks and whose client does not say that it knows them.
-pub(super) fn check(request: &Request<'_>) -> Result<(), RpcError> {
+pub(super) fn check(request: &McpRequest<'_>) -> Result<(), RpcError> {
     match knows_tasks(request.params.meta.client_capabilities.map(RawValue::get)) {
         true => Ok(()),
         false => Err(lacks(MissingCapability::Tasks)),
     }
 }
 
-fn find(scope: &RequestScope, request: &Request<'_>) -> Result<Arc<Task>, RpcError> {
+fn find(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Arc<Task>, RpcError> {
     check(request)?;
     let id = request.params.task_id.and_then(raw::string);
     let id = id.ok_or_else(|| RpcError::invalid_params("`params.taskId` must be a string"))?;

@@ -29,7 +29,7 @@ use crate::{
     identity::{Caller, Credential},
     limits::RateCharge,
     methods::{
-        self, Call, Changes, Client, Endpoint, Reply, RequestScope, Subscription, Subscriptions,
+        self, Changes, Client, Endpoint, McpCall, Reply, RequestScope, Subscription, Subscriptions,
     },
     wire::{
         Body, GivenParams, Id, Malformed, Message, Method, Response, RpcError, Version,
@@ -253,7 +253,7 @@ impl Connection {
         }
     }
 
-    fn start(&self, call: Call<'static>) {
+    fn start(&self, call: McpCall<'static>) {
         let in_flight = self.calls.open(call.id.key(), &self.gone);
         let (scope, out) = (self.scope.clone(), self.out.clone());
         self.tasks.spawn(async move {
@@ -398,7 +398,7 @@ impl Connection {
 
 /// Runs one call and sends what it says before its answer. It goes on though its client does not read.
 async fn run(
-    call: &Call<'static>,
+    call: &McpCall<'static>,
     scope: &RequestScope,
     cancel: &CancellationToken,
     out: &mpsc::Sender<Vec<u8>>,

@@ -21,7 +21,9 @@ use crate::{
         sessions::{Session, SessionId},
     },
     limits::{RateCharge, UNCOUNTED_MAX_BYTES},
-    methods::{self, Answer, Call, CallChannel, Changes, Client, Endpoint, Reply, RequestScope},
+    methods::{
+        self, CallChannel, Changes, Client, Endpoint, McpAnswer, McpCall, Reply, RequestScope,
+    },
     transport::front_door::AdmittedCaller,
     wire::{self, GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
 };
@@ -404,9 +406,9 @@ fn start(
     server: &Server,
     scope: RequestScope,
     context: &LegacyContext,
-    call: Call<'static>,
+    call: McpCall<'static>,
     channel: Option<Arc<CallChannel>>,
-) -> BoxFuture<'static, Option<Answer>> {
+) -> BoxFuture<'static, Option<McpAnswer>> {
     let in_flight = context.session.as_ref().map(|session| {
         server
             .calls

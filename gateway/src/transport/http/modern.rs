@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Server, reply, running};
 use crate::{
     era::modern,
-    methods::{self, Call, Reply, RequestScope, Subscription},
+    methods::{self, McpCall, Reply, RequestScope, Subscription},
     wire::{Id, Params},
 };
 
@@ -32,7 +32,7 @@ pub(super) async fn request(
 
 /// Runs a call in the handler itself: hyper drops it when the client has gone, and the guard tells the guest. One that may say
 /// something before its answer is in a task: hyper asks for no more of a stream than its client reads.
-async fn run(server: &Server, scope: RequestScope, call: Call<'_>) -> Response {
+async fn run(server: &Server, scope: RequestScope, call: McpCall<'_>) -> Response {
     let cancel = CancellationToken::new();
     let Some((channel, messages)) = call.channel(None, &cancel) else {
         let gone = cancel.drop_guard_ref();

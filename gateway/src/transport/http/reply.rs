@@ -13,7 +13,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::{
     identity::Refused,
-    methods::{Answer, CallMessages},
+    methods::{CallMessages, McpAnswer},
     transport::front_door::close_if_unread,
     wire::{Id, RpcError, error_answer, error_without_id},
 };
@@ -110,14 +110,14 @@ pub(super) fn accepted() -> Response {
 }
 
 /// Returns the answer of a call that panicked.
-pub(super) fn failed(id: &Id<'_>) -> Answer {
+pub(super) fn failed(id: &Id<'_>) -> McpAnswer {
     error_answer(Some(id), &RpcError::internal("the gateway failed")).into()
 }
 
 /// The answer of a call that may say something before it. JSON, unless a message comes before the result: the form is
 /// chosen as late as can be, because a stream fixes the status.
 pub(super) async fn after_messages(
-    mut running: BoxFuture<'static, Option<Answer>>,
+    mut running: BoxFuture<'static, Option<McpAnswer>>,
     messages: CallMessages,
 ) -> Response {
     let result = tokio::select! {
@@ -184,7 +184,7 @@ pub(super) fn keep_alive() -> Interval {
 
 /// What follows the first message: further ones, then the result. Dropping it drops the call.
 fn rest(
-    running: BoxFuture<'static, Option<Answer>>,
+    running: BoxFuture<'static, Option<McpAnswer>>,
     messages: CallMessages,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
     stream::unfold(Some((running, messages, keep_alive())), async |state| {

@@ -27,10 +27,11 @@ use crate::{
     call::{CallRequest, Content, ToolResult, Unasked, call_tool},
     catalogue::{CatalogueTool, Endpoint},
     codes::Code,
+    era,
     gateway::Gateway,
     identity::Caller,
     limits::RateCharge,
-    methods::{self, CallChannel, CallMessages},
+    methods::{CallChannel, CallMessages},
     transport::front_door::{AdmittedCaller, closing},
     wire::RpcError,
 };
@@ -95,7 +96,7 @@ pub(super) async fn call(
     let trace = head
         .headers
         .get("traceparent")
-        .and_then(|value| methods::traceparent(value.to_str().ok()?));
+        .and_then(|value| era::traceparent(value.to_str().ok()?));
     let trace = trace.map(ToOwned::to_owned);
     let (caller, charge) = admitted.into_caller();
     let call = Call {

@@ -33,7 +33,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        methods::{Answer, CallChannel},
+        methods::{CallChannel, McpAnswer},
         transport::http::reply,
     };
 
@@ -47,7 +47,7 @@ mod tests {
             answered.await.expect("the test answers");
             channel.progress(2.0, None, "");
             tell.send(()).expect("the test waits");
-            Some(Answer::from(b"{}".to_vec()))
+            Some(McpAnswer::from(b"{}".to_vec()))
         };
         let running = started(&tasks, cancel.clone(), work).map(Option::flatten);
         let unread = reply::after_messages(running.boxed(), messages).await;

@@ -1,0 +1,282 @@
+//! A request of an MCP client. Its era makes it of a message; one that runs on the call path then has its params read, once.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+use weir_plugin_host::CallEvents;
+
+use super::{CallChannel, CallMessages, Client, RequestScope, list};
+use crate::{
+    call::{Asking, CallRequest, Lacking, ParamHeaders, Resumed},
+    snapshot::Snapshot,
+    wire::{Id, LogLevel, Method, Params, RpcError, Version, raw},
+};
+
+/// A request that has passed every check of its era. `P`: its params as the message has them, or [`CallParams`].
+#[derive(Clone, Debug)]
+pub struct McpRequest<'a, P = Params<'a>> {
+    pub id: Id<'a>,
+    pub method: Method,
+    pub version: Version,
+    /// JSON; present when the caller asks for progress.
+    pub progress_token: Option<Cow<'a, str>>,
+    /// W3C `traceparent`, well-formed.
+    pub trace: Option<Cow<'a, str>>,
+    /// The headers that repeat arguments. `None`: of a legacy request, or without HTTP.
+    pub param_headers: Option<Box<ParamHeaders>>,
+    pub params: P,
+}
+
+/// A request for the call path that has been read and not started.
+pub type McpCall<'a> = McpRequest<'a, CallParams<'a>>;
+
+/// The params of a request for the call path.
+#[derive(Clone, Debug)]
+pub struct CallParams<'a> {
+    pub(super) subject: CallSubject<'a>,
+    /// Of a modern caller, who says with each request what it wants to hear.
+    pub(super) log_level: Option<LogLevel>,
+    /// JSON: what a modern caller says it can answer while a call is under way.
+    pub(super) capabilities: Option<Cow<'a, str>>,
+    /// JSON: its answers.
+    pub(super) responses: Option<Cow<'a, str>>,
+    /// The state that the caller was given with the question.
+    pub(super) state: Option<Cow<'a, str>>,
+}
+
+/// The subject of a request. `arguments`, `reference`, `argument` and `context` are JSON objects.
+#[derive(Clone, Debug)]
+pub(super) enum CallSubject<'a> {
+    Tool {
+        name: Cow<'a, str>,
+        arguments: Option<Cow<'a, str>>,
+    },
+    Prompt {
+        name: Cow<'a, str>,
+        arguments: Option<Cow<'a, str>>,
+    },
+    Resource {
+        uri: Cow<'a, str>,
+    },
+    Completion {
+        reference: Cow<'a, str>,
+        argument: Cow<'a, str>,
+        context: Option<Cow<'a, str>>,
+    },
+    /// The list of resources, some of which have to be asked for.
+    Resources {
+        cursor: Option<Cow<'a, str>>,
+    },
+}
+
+impl<'a> CallSubject<'a> {
+    fn read(request: &McpRequest<'a>) -> Result<Self, RpcError> {
+        let params = &request.params;
+        let text = |value: Option<&'a RawValue>, name: &str| {
+            let text = value.and_then(raw::string);
+            text.ok_or_else(|| {
+                RpcError::invalid_params(format!("`params.{name}` must be a string"))
+            })
+        };
+        let object = |value: Option<&'a RawValue>, name: &str| match value {
+            Some(value) if !raw::is_object(value) => Err(RpcError::invalid_params(format!(
+                "`params.{name}` must be an object"
+            ))),
+            value => Ok(value.map(|value| Cow::Borrowed(value.get()))),
+        };
+        let needed = |value: Option<&'a RawValue>, name: &str| {
+            let missing = || RpcError::invalid_params(format!("`params.{name}` must be an object"));
+            object(value, name)?.ok_or_else(missing)
+        };
+        Ok(match request.method {
+            Method::GetPrompt => Self::Prompt {
+                name: text(params.name, "name")?,
+                arguments: object(params.arguments, "arguments")?,
+            },
+            Method::ReadResource => Self::Resource {
+                uri: text(params.uri, "uri")?,
+            },
+            Method::Complete => Self::Completion {
+                reference: needed(params.reference, "ref")?,
+                argument: needed(params.argument, "argument")?,
+                context: object(params.context, "context")?,
+            },
+            Method::ListResources => Self::Resources {
+                cursor: list::cursor(request)?,
+            },
+            _ => Self::Tool {
+                name: text(params.name, "name")?,
+                arguments: object(params.arguments, "arguments")?,
+            },
+        })
+    }
+
+    fn into_owned(self) -> CallSubject<'static> {
+        match self {
+            Self::Tool { name, arguments } => CallSubject::Tool {
+                name: owned(name),
+                arguments: arguments.map(owned),
+            },
+            Self::Prompt { name, arguments } => CallSubject::Prompt {
+                name: owned(name),
+                arguments: arguments.map(owned),
+            },
+            Self::Resource { uri } => CallSubject::Resource { uri: owned(uri) },
+            Self::Completion {
+                reference,
+                argument,
+                context,
+            } => CallSubject::Completion {
+                reference: owned(reference),
+                argument: owned(argument),
+                context: context.map(owned),
+            },
+            Self::Resources { cursor } => CallSubject::Resources {
+                cursor: cursor.map(owned),
+            },
+        }
+    }
+}
+
+fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
+    Cow::Owned(text.into_owned())
+}
+
+impl<'a> McpRequest<'a> {
+    /// Reads the params of a request for the call path.
+    pub(super) fn into_call(self) -> Result<McpCall<'a>, RpcError> {
+        let params = CallParams::read(&self)?;
+        Ok(McpRequest {
+            id: self.id,
+            method: self.method,
+            version: self.version,
+            progress_token: self.progress_token,
+            trace: self.trace,
+            param_headers: self.param_headers,
+            params,
+        })
+    }
+}
+
+impl<'a> CallParams<'a> {
+    fn read(request: &McpRequest<'a>) -> Result<Self, RpcError> {
+        let subject = CallSubject::read(request)?;
+        let params = &request.params;
+        if params
+            .input_responses
+            .is_some_and(|responses| !raw::is_object(responses))
+        {
+            return Err(RpcError::invalid_params(
+                "`params.inputResponses` must be an object",
+            ));
+        }
+        let wrong = || {
+            RpcError::invalid_params(
+                "`params.requestState` must be the string that came with the question",
+            )
+        };
+        let state = params
+            .request_state
+            .map(|state| raw::string(state).ok_or_else(wrong))
+            .transpose()?;
+        let is_modern = request.version.is_modern();
+        let log_level = match is_modern {
+            true => params.meta.log_level()?,
+            false => None,
+        };
+        let text = |value: &'a RawValue| Cow::Borrowed(value.get());
+        let capabilities = params.meta.client_capabilities.filter(|_| is_modern);
+        Ok(Self {
+            subject,
+            log_level,
+            capabilities: capabilities.map(text),
+            responses: params.input_responses.map(text),
+            state,
+        })
+    }
+
+    fn into_owned(self) -> CallParams<'static> {
+        CallParams {
+            subject: self.subject.into_owned(),
+            log_level: self.log_level,
+            capabilities: self.capabilities.map(owned),
+            responses: self.responses.map(owned),
+            state: self.state.map(owned),
+        }
+    }
+}
+
+impl McpCall<'_> {
+    /// What the call says before its answer, and where it is said. `None`: its caller wants to hear nothing. `client`: of
+    /// a legacy session, whose log level counts and who can be asked. `ending`: cancelled when its answers are not waited for
+    /// any more.
+    pub fn channel(
+        &self,
+        client: Option<&Arc<Client>>,
+        ending: &CancellationToken,
+    ) -> Option<(Arc<CallChannel>, CallMessages)> {
+        let client = client.filter(|_| !self.version.is_modern());
+        let level = self
+            .params
+            .log_level
+            .or_else(|| client.and_then(|client| client.log_level()));
+        CallChannel::open(self.progress_token.as_deref(), level, client, ending)
+    }
+
+    /// Returns the request as the call path takes it, for a name and its arguments.
+    pub(super) fn request<'r>(
+        &'r self,
+        scope: &'r RequestScope,
+        snapshot: &'r Snapshot,
+        (name, arguments): (&'r str, Option<&'r str>),
+        cancel: &'r CancellationToken,
+        channel: Option<&'r Arc<CallChannel>>,
+    ) -> CallRequest<'r> {
+        let responses = self.params.responses.as_deref();
+        let state = self.params.state.as_deref();
+        let resumed =
+            (responses.is_some() || state.is_some()).then_some(Resumed { responses, state });
+        let capabilities = self
+            .params
+            .capabilities
+            .as_deref()
+            .or_else(|| channel.and_then(|channel| channel.capabilities()));
+        let lacking = if self.version.is_modern() {
+            Lacking::ProtocolError
+        } else {
+            Lacking::Result
+        };
+        CallRequest {
+            snapshot,
+            endpoint: &scope.endpoint,
+            tool: name,
+            arguments,
+            events: channel.map(|channel| channel.clone() as Arc<dyn CallEvents>),
+            cancel,
+            trace: self.trace.as_deref(),
+            transport: scope.transport,
+            protocol: self.version.as_str(),
+            session: scope.session(),
+            charge: scope.charge,
+            param_headers: self.param_headers.as_deref(),
+            asking: Asking {
+                capabilities,
+                lacking,
+                resumed,
+            },
+        }
+    }
+
+    pub fn into_owned(self) -> McpCall<'static> {
+        McpRequest {
+            id: self.id.into_owned(),
+            method: self.method,
+            version: self.version,
+            progress_token: self.progress_token.map(owned),
+            trace: self.trace.map(owned),
+            param_headers: self.param_headers,
+            params: self.params.into_owned(),
+        }
+    }
+}
