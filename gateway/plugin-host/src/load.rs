@@ -2,7 +2,7 @@
 //! plugin that serves: all or nothing, and nothing changes on a failure.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     path::Path,
     sync::{
         Arc, OnceLock,
@@ -12,7 +12,6 @@ use std::{
 };
 
 use tokio::sync::Semaphore;
-use wasmtime::component::Linker;
 use weir_admission::{Backoff, Turns};
 use weir_connections::{Connections, index::Indexes};
 use weir_watch::{LookPace, Place, Watcher};
@@ -21,38 +20,30 @@ use crate::{
     HostConfig, LoadReport, PluginConfig,
     config::Limits,
     engine::{Engines, Size},
-    guest::{Call, Guest, LogBudget, Profile, Purpose},
+    guest::{LogBudget, Profile},
     host::Served,
-    imports,
-    instance::Instance,
     native::Natives,
     plugin::{About, Generation, Latest, Plugin},
     pool::Pool,
-    tools::{Admitted, Definitions},
+    tools::Definitions,
 };
 
-mod accepted;
-mod built_in;
-mod cache;
+mod builds;
+mod checks;
 mod component;
-mod definitions;
 mod folder;
-mod in_use;
-mod kept;
 mod libraries;
 mod promised;
-mod reconfigured;
-mod signed;
-mod slot;
+mod serving;
+mod verdict;
 
-use accepted::Accepted;
-use built_in::Inside;
-use cache::Cache;
-use component::Prepared;
+use builds::{BuildAcceptance, BuildStore};
+use checks::{BuildCandidate, BuildPlace, check_pin};
+use component::{Cache, Linkers, Preparation, Prepared};
 use folder::{Seen, Stamp};
-use kept::Kept;
 use libraries::Library;
-use slot::{Refused, Slot};
+use serving::{Inside, Refused, Slot};
+use verdict::BuildSource;
 
 /// The time between two looks at the folder while something changes there. A file counts once two looks agree on it, so a
 /// swap is live within a second.
@@ -69,8 +60,8 @@ pub(crate) struct Loader {
     natives: Arc<Natives>,
     served: Arc<Served>,
     cache: Arc<Cache>,
-    accepted: Accepted,
-    kept: Kept,
+    acceptance: BuildAcceptance,
+    builds: BuildStore,
     linkers: Arc<Linkers>,
     host_turn: Arc<Semaphore>,
     indexes: Option<Arc<Indexes>>,
@@ -99,48 +90,6 @@ struct File {
     slot: Slot,
 }
 
-/// What a component is compiled and linked with.
-struct Preparation {
-    engines: &'static Engines,
-    is_serving: bool,
-    cache: Arc<Cache>,
-    linkers: Arc<Linkers>,
-}
-
-/// What plugins import, for each engine. It is made when a component needs it.
-#[derive(Default)]
-struct Linkers {
-    small: OnceLock<Result<Linker<Guest>, String>>,
-    large: OnceLock<Result<Linker<Guest>, String>>,
-}
-
-impl Linkers {
-    fn get(&self, engines: &Engines, size: Size) -> Result<Linker<Guest>, String> {
-        let made = match size {
-            Size::Small => &self.small,
-            Size::Large => &self.large,
-        };
-        let make = || {
-            imports::linker(engines, size)
-                .map_err(|error| format!("linking what plugins import: {error:#}"))
-        };
-        made.get_or_init(make).clone()
-    }
-}
-
-impl Preparation {
-    fn run(&self, bytes: &[u8], digest: String) -> Result<Prepared, String> {
-        component::prepare(
-            bytes,
-            digest,
-            self.engines,
-            self.engines.compiler(self.is_serving),
-            &self.cache,
-            |size| self.linkers.get(self.engines, size),
-        )
-    }
-}
-
 /// Whether anything is served yet, so that published contracts can be asked what they need.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Occasion {
@@ -162,8 +111,7 @@ impl Loader {
         // Busy guests leave one core to everybody else, where there is more than one.
         let host_turn = Arc::new(Semaphore::new(cores().saturating_sub(1).max(1)));
         let files = BTreeMap::new();
-        let accepted = Accepted::new(config.accepted.clone());
-        let kept = Kept::new(config.builds.clone());
+        let builds = BuildStore::new(config.accepted.clone(), config.builds.clone());
         let indexes = config
             .indexes
             .clone()
@@ -177,8 +125,8 @@ impl Loader {
             natives,
             served,
             cache,
-            accepted,
-            kept,
+            acceptance: BuildAcceptance::new(builds.clone()),
+            builds,
             linkers: Arc::default(),
             host_turn,
             indexes,
@@ -247,7 +195,7 @@ impl Loader {
             return Vec::new();
         };
         let mut reports = self.unload_missing(&seen).await;
-        if self.accepted.has_changed() {
+        if self.acceptance.has_changed() {
             self.files
                 .values_mut()
                 .filter(|file| file.slot.held.is_some())
@@ -328,7 +276,7 @@ impl Loader {
 
     /// Lets a build in, whether it waits or is still to come.
     pub(crate) fn approve(&mut self, digest: &str) {
-        self.accepted.approve(digest);
+        self.acceptance.approve(digest);
         let waits = |file: &&mut File| file.slot.held.as_deref() == Some(digest);
         self.files
             .values_mut()
@@ -350,27 +298,9 @@ impl Loader {
         file.unwrap_or_else(|| plugin.generation.load().about.name.clone())
     }
 
-    /// Stops a plugin. Its adapters answer `unavailable` until something else provides them.
-    fn stop(&mut self, plugin: &Arc<Plugin>) {
-        for slot in self.slots_mut().filter(|slot| slot.serves(plugin)) {
-            (slot.plugin, slot.try_again) = (None, true);
-        }
-        let is_it = |inside: &&mut Inside| {
-            inside
-                .plugin
-                .as_ref()
-                .is_some_and(|served| Arc::ptr_eq(served, plugin))
-        };
-        for inside in self.built_in.iter_mut().filter(is_it) {
-            (inside.plugin, inside.refused) = (None, true);
-        }
-        self.publish();
-        self.retire_all(plugin);
-    }
-
     async fn settle(&mut self, name: &str, stamp: Stamp, occasion: Occasion) -> Option<LoadReport> {
         let started = Instant::now();
-        let loaded = self.load(name, stamp, occasion).await;
+        let loaded = self.load_file(name, stamp, occasion).await;
         let file = self.files.entry(name.to_owned()).or_default();
         file.settled = Some(stamp);
         file.slot.settle(loaded.as_ref().err());
@@ -407,7 +337,7 @@ impl Loader {
 
     /// Returns the plugin that now serves and what an operator should know of it, or `None` if the file holds what is
     /// served already.
-    async fn load(
+    async fn load_file(
         &mut self,
         name: &str,
         stamp: Stamp,
@@ -441,42 +371,36 @@ impl Loader {
             return Ok(None);
         }
         let about = self.ask_about(&prepared).await?;
-        let config = self
-            .config
-            .plugin
-            .get(&about.name)
-            .cloned()
-            .unwrap_or_default();
-        check_pin(&about.name, &config, &prepared.digest)?;
-        self.check_signature(&about.name, &config, path.clone(), &prepared.digest)
-            .await?;
-        self.check_names(name, &about)?;
-        let notes = prepared.notes.clone();
+        let source = match occasion {
+            Occasion::Start => BuildSource::FileAtStart,
+            Occasion::Running => BuildSource::File,
+        };
         let current = own.or_else(|| self.built_in_named(&about.name));
-        // At a start, the files in the folder are those that the operator put there.
-        if occasion == Occasion::Running {
-            self.check_accepted(
-                name,
-                &about.name,
-                &config,
-                &prepared.digest,
-                current.as_deref(),
-            )?;
-        }
-        let generation = self
-            .check_build(current.as_deref(), about, &config, prepared, occasion)
-            .await?;
-        self.keep_build(&generation, &path, stamp).await?;
-        self.accepted
-            .note(&generation.about.name, &config, &generation.digest)?;
-        let plugin = self.take_over(current, generation);
+        let place = BuildPlace::File(name.to_owned());
+        let build = self.candidate(source, place, current, about, prepared);
+        let build = self.judge(build).await?;
+        self.keep_build(&build.generation, &path, stamp).await?;
+        self.note_accepted(&build)?;
+        let plugin = self.take_over(build.current, build.generation);
         self.files.entry(name.to_owned()).or_default().slot.plugin = Some(Arc::clone(&plugin));
         self.publish();
         // At a start nothing is served yet.
         if occasion == Occasion::Running {
             self.say_loaded();
         }
-        Ok(Some((plugin, notes)))
+        Ok(Some((plugin, build.notes)))
+    }
+
+    /// Notes that a build serves, for the next one.
+    fn note_accepted(&mut self, build: &BuildCandidate) -> Result<(), String> {
+        let Generation { about, digest, .. } = &build.generation;
+        self.acceptance
+            .note(&about.name, digest, build.facts.needs_acceptance())
+    }
+
+    /// Returns the configuration of a plugin, which may be empty.
+    fn plugin_config(&self, name: &str) -> PluginConfig {
+        self.config.plugin.get(name).cloned().unwrap_or_default()
     }
 
     /// Compiles and links, on a thread of its own. `name` is what the plugin's file calls it; `read` returns the digest
@@ -508,74 +432,6 @@ impl Loader {
             cache: Arc::clone(&self.cache),
             linkers: Arc::clone(&self.linkers),
         }
-    }
-
-    async fn ask_about(&self, prepared: &Prepared) -> Result<About, String> {
-        let about = self.about_text(prepared).await?;
-        About::parse(&about, prepared.code.has_collections())
-    }
-
-    /// Returns what the plugin says about itself, asked on an instance that has no grants.
-    async fn about_text(&self, prepared: &Prepared) -> Result<String, String> {
-        let profile = self.profile("trial", &PluginConfig::default(), prepared.size);
-        let _running = self.engines.running();
-        let trial = async {
-            let call = Call::own(&profile, Purpose::Trial, Instant::now() + TRIAL_MAX);
-            let mut instance = Instance::new(&prepared.code, prepared.size, &profile, call).await?;
-            let about = instance.about().await;
-            let memory_refused = instance.memory_refused();
-            about.map_err(|error| {
-                wasmtime::Error::msg(crate::call::reason(
-                    &error,
-                    memory_refused,
-                    profile.limits.memory_max,
-                ))
-            })
-        };
-        tokio::time::timeout(TRIAL_MAX, trial)
-            .await
-            .map_err(|_| format!("`about` did not answer within {} s", TRIAL_MAX.as_secs()))?
-            .map_err(|error| format!("the trial run failed: {error:#}"))
-    }
-
-    /// Checks that the file's build does not wait for someone to accept it. `current` is the plugin that serves now.
-    fn check_accepted(
-        &self,
-        file: &str,
-        name: &str,
-        config: &PluginConfig,
-        digest: &str,
-        current: Option<&Plugin>,
-    ) -> Result<(), Refused> {
-        let serves = current.map(|plugin| Arc::clone(&plugin.generation.load().digest));
-        match self.accepted.holds(name, config, digest, serves.as_deref()) {
-            Ok(false) => Ok(()),
-            Ok(true) => Err(held(file, name, digest.to_owned())),
-            Err(reason) => Err(Refused {
-                held: Some(digest.to_owned()),
-                ..Refused::from(reason)
-            }),
-        }
-    }
-
-    /// Makes the next generation of a plugin from a prepared build, if that still has what published contracts need and
-    /// the gate admits its tools.
-    async fn check_build(
-        &self,
-        current: Option<&Plugin>,
-        about: About,
-        config: &PluginConfig,
-        prepared: Prepared,
-        occasion: Occasion,
-    ) -> Result<Generation, Refused> {
-        let definitions = self.ask_definitions(&about.name, config, &prepared).await?;
-        let generation = self.generation(current, about, definitions, config, prepared);
-        if let (Occasion::Running, Some(in_use)) = (occasion, self.served.in_use.load_full()) {
-            let old = current.map(|plugin| plugin.generation.load_full());
-            in_use::check(&generation, old.as_deref(), &in_use, self.engines).await?;
-        }
-        self.admit(&generation).await?;
-        Ok(generation)
     }
 
     fn generation(
@@ -631,77 +487,6 @@ impl Loader {
         })
     }
 
-    /// Checks the plugin's names. The first file with a name keeps it: a later one cannot take over its grants or its
-    /// adapters.
-    fn check_names(&self, name: &str, about: &About) -> Result<(), String> {
-        if let Some(adapter) = about
-            .adapters
-            .iter()
-            .find(|adapter| self.natives.get(&adapter.name).is_some())
-        {
-            return Err(format!(
-                "the adapter `{}` is part of this program, which keeps it",
-                adapter.name
-            ));
-        }
-        self.check_libraries(about)?;
-        for (file, known) in self.files.iter().filter(|(file, _)| *file != name) {
-            let Some(plugin) = &known.slot.plugin else {
-                continue;
-            };
-            let other = plugin.generation.load();
-            if let Some(adapter) = about
-                .adapters
-                .iter()
-                .find(|adapter| other.provides(&adapter.name))
-            {
-                return Err(format!(
-                    "the adapter `{}` is already provided by `{file}`, which stays",
-                    adapter.name
-                ));
-            }
-            if other.about.name == about.name {
-                return Err(format!(
-                    "a plugin named `{}` is already loaded from `{file}`, which stays",
-                    about.name
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts in a build of a file or a library that was checked. Built-in plugins that it replaces go.
-    fn take_over(&mut self, current: Option<Arc<Plugin>>, generation: Generation) -> Arc<Plugin> {
-        let plugin = self.swap(current, generation);
-        plugin.built_in.store(false, Ordering::Relaxed);
-        self.displace(&plugin);
-        plugin
-    }
-
-    /// Swaps the generation. Calls in flight finish on the one they began with.
-    fn swap(&self, current: Option<Arc<Plugin>>, generation: Generation) -> Arc<Plugin> {
-        let Some(plugin) = current else {
-            return Arc::new(Plugin::new(generation));
-        };
-        let old = plugin.generation.swap(Arc::new(generation));
-        plugin.counters.swaps.fetch_add(1, Ordering::Relaxed);
-        let definitions = |of: &Generation| {
-            of.definitions
-                .as_ref()
-                .map(|definitions| Arc::clone(&definitions.digest))
-        };
-        // Until the contract of the new definitions is published, calls go on that were promised the old ones.
-        let promised = definitions(&old).is_some()
-            && definitions(&old) != definitions(&plugin.generation.load());
-        let leaving = if promised {
-            plugin.other.swap(Some(old))
-        } else {
-            Some(old)
-        };
-        leaving.iter().for_each(|leaving| self.retire(leaving));
-        plugin
-    }
-
     async fn unload_missing(&mut self, seen: &BTreeMap<String, Seen>) -> Vec<LoadReport> {
         let mut gone = Vec::new();
         for (name, file) in &mut self.files {
@@ -752,65 +537,12 @@ impl Loader {
             .for_each(|plugin| self.retire_all(plugin));
         reports
     }
-
-    fn retire(&self, generation: &Generation) {
-        generation.retired.store(true, Ordering::Release);
-        self.pool.drop_generation(generation.id);
-    }
-
-    fn retire_all(&self, plugin: &Plugin) {
-        self.retire(&plugin.generation.load());
-        plugin
-            .other
-            .swap(None)
-            .iter()
-            .for_each(|other| self.retire(other));
-    }
-
-    fn publish(&self) {
-        let mut by_adapter = HashMap::new();
-        let mut by_name = BTreeMap::new();
-        for plugin in self.plugins() {
-            let about = &plugin.generation.load().about;
-            by_name.insert(about.name.clone(), Arc::clone(plugin));
-            for adapter in &about.adapters {
-                by_adapter.insert(adapter.name.clone(), Arc::clone(plugin));
-            }
-        }
-        self.served.by_adapter.store(Arc::new(by_adapter));
-        self.served.by_name.store(Arc::new(by_name));
-    }
 }
 
 /// Returns the number of cores. The system is asked once, since that opens three files.
 fn cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
-}
-
-fn check_pin(name: &str, config: &PluginConfig, digest: &str) -> Result<(), String> {
-    if config.allows(digest) {
-        return Ok(());
-    }
-    Err(format!(
-        "its sha256 is {digest}, and `[plugins.{name}] sha256` allows only {}",
-        config.sha256.join(", ")
-    ))
-}
-
-fn held(file: &str, name: &str, digest: String) -> Refused {
-    let stem = Path::new(file)
-        .file_stem()
-        .and_then(|stem| stem.to_str())
-        .unwrap_or(file);
-    let reason = format!(
-        "held: `{name}` may write, and this is not a build of it that was let in. Let it in with `weir plugin accept \
-         {stem} --sha256 {digest}`, or pin it: `[plugins.{name}] sha256`"
-    );
-    Refused {
-        held: Some(digest),
-        ..Refused::from(reason)
-    }
 }
 
 fn report(file: String, result: Result<crate::PluginStatus, String>) -> LoadReport {

@@ -1,6 +1,6 @@
 //! Turns the bytes of a file into code that can be instantiated: imports are checked, exports found.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
 use wasmtime::{
@@ -8,7 +8,6 @@ use wasmtime::{
     component::{Component, Linker},
 };
 
-use super::cache::Cache;
 use crate::{
     bindings::v0_1::exports::weir::plugin::{about, collections, items, tools},
     engine::{Engines, Size},
@@ -16,6 +15,10 @@ use crate::{
     imports,
     plugin::{Code, ComponentCode},
 };
+
+mod cache;
+
+pub(super) use cache::Cache;
 
 const ABOUT: &str = "weir:plugin/about@0.1.0";
 const COLLECTIONS: &str = "weir:plugin/collections@0.1.0";
@@ -42,12 +45,54 @@ pub(super) struct Prepared {
     pub(super) notes: Vec<String>,
 }
 
+/// What a component is compiled and linked with.
+pub(super) struct Preparation {
+    pub(super) engines: &'static Engines,
+    pub(super) is_serving: bool,
+    pub(super) cache: Arc<Cache>,
+    pub(super) linkers: Arc<Linkers>,
+}
+
+/// What plugins import, for each engine. It is made when a component needs it.
+#[derive(Default)]
+pub(super) struct Linkers {
+    small: OnceLock<Result<Linker<Guest>, String>>,
+    large: OnceLock<Result<Linker<Guest>, String>>,
+}
+
+impl Linkers {
+    fn get(&self, engines: &Engines, size: Size) -> Result<Linker<Guest>, String> {
+        let made = match size {
+            Size::Small => &self.small,
+            Size::Large => &self.large,
+        };
+        let make = || {
+            imports::linker(engines, size)
+                .map_err(|error| format!("linking what plugins import: {error:#}"))
+        };
+        made.get_or_init(make).clone()
+    }
+}
+
+impl Preparation {
+    pub(super) fn run(&self, bytes: &[u8], digest: String) -> Result<Prepared, String> {
+        prepare(
+            bytes,
+            digest,
+            self.engines,
+            self.engines.compiler(self.is_serving),
+            &self.cache,
+            |size| self.linkers.get(self.engines, size),
+        )
+    }
+}
+
 /// Returns the SHA-256 in hexadecimal.
 pub(super) fn digest(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-pub(super) fn prepare(
+fn prepare(
     bytes: &[u8],
     digest: String,
     engines: &Engines,

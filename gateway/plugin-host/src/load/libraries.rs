@@ -10,7 +10,8 @@ use std::{
 };
 
 use super::{
-    LoadReport, Loader, Occasion, Prepared, Refused, Slot, check_pin, component, kept, report,
+    BuildPlace, BuildSource, LoadReport, Loader, Occasion, Prepared, Refused, Slot, builds,
+    check_pin, component, report,
 };
 use crate::{
     Libraries, PluginConfig,
@@ -166,18 +167,11 @@ impl Loader {
         named: &Named,
         occasion: Occasion,
     ) -> Result<Arc<Plugin>, Refused> {
-        let config = self.config.plugin.get(name).cloned().unwrap_or_default();
+        let config = self.plugin_config(name);
         let prepared = self.prepare_library(name, &config, named).await?;
         let about = self.ask_about(&prepared).await?;
-        if about.name != name {
-            return Err(Refused::from(format!(
-                "it is the plugin `{}`: name it under `[plugins.{}] native`",
-                about.name, about.name
-            )));
-        }
         self.note_signature(&config, &prepared.digest);
         let file = self.file_named(name);
-        self.check_names(file.as_deref().unwrap_or_default(), &about)?;
         let of_file = file
             .as_ref()
             .and_then(|file| self.files.get(file)?.slot.plugin.clone());
@@ -186,11 +180,18 @@ impl Loader {
             .get(name)
             .and_then(|library| library.slot.plugin.clone());
         let current = own.or(of_file).or_else(|| self.built_in_named(name));
-        let generation = self
-            .check_build(current.as_deref(), about, &config, prepared, occasion)
-            .await?;
-        self.keep_library(&generation).await?;
-        let plugin = self.take_over(current, generation);
+        let source = match occasion {
+            Occasion::Start => BuildSource::LibraryAtStart,
+            Occasion::Running => BuildSource::Library,
+        };
+        let place = BuildPlace::Library {
+            name: name.to_owned(),
+            file: file.clone(),
+        };
+        let build = self.candidate(source, place, current, about, prepared);
+        let build = self.judge(build).await?;
+        self.keep_library(&build.generation).await?;
+        let plugin = self.take_over(build.current, build.generation);
         // The file is looked at again, and refused with its reason.
         if let Some(file) = file.and_then(|file| self.files.get_mut(&file)) {
             (file.slot.plugin, file.settled) = (None, None);
@@ -381,7 +382,7 @@ fn prune(folder: &Path, runs: impl Fn(&str) -> bool) -> io::Result<()> {
         .skip(COPIES_MAX)
         .map(|(_, copy)| copy)
         .filter(|copy| !runs(copy));
-    surplus.try_for_each(|old| kept::remove(old))
+    surplus.try_for_each(|old| builds::remove(old))
 }
 
 /// Returns when a copy was made; `None` if the file is none.

@@ -1,51 +1,28 @@
-//! Builds of plugins with tools and what published contracts were promised: which of them may serve, and which must.
+//! What published contracts were promised, and other settings: which earlier builds must serve, and under what the
+//! builds that serve go on.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
 };
 
+use weir_connections::Connections;
+
 use super::{
-    Admitted, Loader, PluginConfig, Prepared, Refused, Slot, Stamp, check_pin, component, folder,
-    kept,
+    BuildPlace, BuildSource, Loader, Prepared, Refused, Slot, Stamp,
+    builds::{self, KeptBuild},
+    check_pin, component, folder,
     libraries::{Library, Named},
     report,
 };
 use crate::{
-    LoadReport,
+    LoadReport, PluginConfig,
     plugin::{Code, Generation, Plugin},
     signature,
 };
 
 impl Loader {
-    /// Asks whether a build may serve. Nobody is asked where no contract comes from code.
-    pub(super) async fn admit(&self, new: &Generation) -> Result<(), Refused> {
-        let Some(gate) = self.served.tool_gate.load_full() else {
-            return Ok(());
-        };
-        let name = &new.about.name;
-        let Some(definitions) = &new.definitions else {
-            return match gate.promised().iter().any(|(plugin, _)| plugin == name) {
-                true => Err(Refused::from(
-                    "a published contract needs its tools, and it has none".to_owned(),
-                )),
-                false => Ok(()),
-            };
-        };
-        match gate.admit(name, &new.digest, definitions).await {
-            Admitted::Yes => Ok(()),
-            Admitted::Held(reason) => Err(Refused {
-                reason,
-                held: Some(new.digest.to_string()),
-                defines: Some((name.clone(), Arc::clone(&definitions.digest))),
-            }),
-            Admitted::Refused(reason) => Err(Refused {
-                defines: Some((name.clone(), Arc::clone(&definitions.digest))),
-                ..Refused::from(reason)
-            }),
-        }
-    }
-
     /// Keeps an accepted build, so that it can run again later. The file is read once more: what is kept is what was
     /// loaded, or nothing.
     pub(super) async fn keep_build(
@@ -84,20 +61,20 @@ impl Loader {
             return Ok(());
         };
         let is_library = matches!(&*new.code, Code::Library(_));
-        let kept = self.kept.clone();
+        let builds = self.builds.clone();
         let (name, digest) = (new.about.name.clone(), Arc::clone(&new.digest));
         let keep = move || {
             let (bytes, signature) = read()?;
             if component::digest(&bytes) != *digest {
                 return Err("the file changed while it was being loaded".to_owned());
             }
-            let build = kept::Build {
+            let build = KeptBuild {
                 digest: &digest,
                 bytes: &bytes,
                 signature: signature.as_deref(),
                 is_library,
             };
-            kept.keep(&name, &definitions.digest, &build)
+            builds.keep(&name, &definitions.digest, &build)
         };
         tokio::task::spawn_blocking(keep)
             .await
@@ -251,7 +228,7 @@ impl Loader {
             "no kept build of `{name}` defines its tools as they are published: put such a build into the folder, or \
              publish what the folder's defines"
         );
-        for path in self.kept.builds(name, definitions) {
+        for path in self.builds.kept_builds(name, definitions) {
             match self.load_build(name, definitions, path).await {
                 Ok(build) => return Ok(build),
                 Err(reason) => why = reason,
@@ -266,23 +243,20 @@ impl Loader {
         definitions: &str,
         path: PathBuf,
     ) -> Result<Generation, String> {
-        let config = self.config.plugin.get(name).cloned().unwrap_or_default();
+        let config = self.plugin_config(name);
         let prepared = self.prepare_kept(name, &config, path.clone()).await?;
         let about = self.ask_about(&prepared).await?;
-        self.check_signature(name, &config, path, &prepared.digest)
-            .await?;
-        let defined = self.ask_definitions(name, &config, &prepared).await?;
-        if about.name != name
-            || defined
-                .as_ref()
-                .is_none_or(|defined| *defined.digest != *definitions)
-        {
-            return Err(
-                "the kept build defines other tools by now: other settings, perhaps".to_owned(),
-            );
-        }
-        let plugin = self.holder_of(name).and_then(|(_, plugin)| plugin);
-        Ok(self.generation(plugin.as_deref(), about, defined, &config, prepared))
+        let current = self.holder_of(name).and_then(|(_, plugin)| plugin);
+        let place = BuildPlace::Kept {
+            name: name.to_owned(),
+            definitions: definitions.to_owned(),
+            path,
+        };
+        let build = self.candidate(BuildSource::Kept, place, current, about, prepared);
+        let build = self.judge(build).await;
+        build
+            .map(|build| build.generation)
+            .map_err(|refused| refused.reason)
     }
 
     /// Prepares a kept build. Nothing of it is opened before its digest is one that it was kept as and that may run.
@@ -292,7 +266,7 @@ impl Loader {
         config: &PluginConfig,
         path: PathBuf,
     ) -> Result<Prepared, String> {
-        let digest = kept::digest(&path).unwrap_or_default();
+        let digest = builds::kept_digest(&path).unwrap_or_default();
         if !config.allows(digest) {
             let allowed = config
                 .sha256
@@ -306,7 +280,7 @@ impl Loader {
                  build that is allowed defines"
             ));
         }
-        let is_library = kept::is_library(&path);
+        let is_library = builds::is_library(&path);
         if is_library && config.native.is_none() {
             return Err(format!(
                 "the kept build {digest} is a native library, and `[plugins.{name}] native` names none: nothing else runs it"
@@ -314,7 +288,7 @@ impl Loader {
         }
         let read = {
             let path = path.clone();
-            move || kept::read(&path)
+            move || builds::read_kept(&path)
         };
         if !is_library {
             return self.prepare(name.to_owned(), read).await;
@@ -323,6 +297,71 @@ impl Loader {
         checked.map_err(|error| format!("reading the kept build failed: {error}"))??;
         self.prepare_library(name, config, &Named::at(path, config))
             .await
+    }
+
+    /// Takes over other settings and connections for every plugin. Calls in flight end under those they began with; a
+    /// plugin that its pin or its signers no longer allow stops, unless the folder holds a file that they allow.
+    pub(crate) async fn reconfigure(
+        &mut self,
+        plugin: BTreeMap<String, PluginConfig>,
+        connections: Arc<Connections>,
+    ) -> Vec<LoadReport> {
+        self.config.plugin = plugin;
+        self.connections = connections;
+        self.forget_refusals();
+        let mut reports = self.look().await;
+        let loaded: Vec<_> = self.plugins().cloned().collect();
+        for plugin in loaded {
+            let now = plugin.generation.load_full();
+            let config = self
+                .config
+                .plugin
+                .get(&now.about.name)
+                .cloned()
+                .unwrap_or_default();
+            // Others were loaded by the look.
+            if !Arc::ptr_eq(&now.profile.connections, &self.connections) {
+                let built_in = plugin.built_in.load(Ordering::Relaxed);
+                if let Err(reason) = self.may_serve_on(&plugin, &now, &config).await {
+                    reports.push(LoadReport {
+                        built_in,
+                        ..report(self.place_of(&plugin), Err(reason))
+                    });
+                    self.stop(&plugin);
+                    continue;
+                }
+                reports.extend(self.renew(&plugin, &now, &config).await);
+            }
+            self.renew_other(&plugin, &config);
+        }
+        reports.extend(self.fall_back(&[]).await);
+        reports
+    }
+
+    /// Checks a build that serves against its pin and its signers, which may be others by now.
+    async fn may_serve_on(
+        &mut self,
+        plugin: &Arc<Plugin>,
+        now: &Generation,
+        config: &PluginConfig,
+    ) -> Result<(), String> {
+        let name = &now.about.name;
+        let of_library = self.library_of(plugin).is_some();
+        // The pin of a library says which build is loaded next. If that one was refused or is held, this one serves on.
+        if !of_library {
+            check_pin(name, config, &now.digest)?;
+        }
+        match &*now.code {
+            // A built-in plugin came with the program and has no signature of its own.
+            _ if plugin.built_in.load(Ordering::Relaxed) => Ok(()),
+            // Its signature is as good as before. A kept component may run where a library is named.
+            _ if of_library && self.is_signed(config, &now.digest) => Ok(()),
+            Code::Library(code) => self.check_library_signature(name, config, code).await,
+            Code::Component(_) | Code::Deferred(_) => {
+                let path = self.config.plugins.join(self.place_of(plugin));
+                self.check_signature(name, config, path, &now.digest).await
+            }
+        }
     }
 
     /// Makes the build that serves again, under other settings and connections. If its tools then differ, and nobody has
@@ -366,34 +405,23 @@ impl Loader {
     }
 
     async fn under(
-        &self,
-        plugin: &Plugin,
+        &mut self,
+        plugin: &Arc<Plugin>,
         now: &Generation,
         config: &PluginConfig,
     ) -> Result<Generation, Refused> {
-        let prepared = prepared_again(now);
-        if now.definitions.is_none() || *now.profile.settings == *settings(Some(config)) {
-            let definitions = now.definitions.clone();
-            return Ok(self.generation(
-                Some(plugin),
-                now.about.clone(),
-                definitions,
-                config,
-                prepared,
-            ));
-        }
-        let definitions = self
-            .ask_definitions(&now.about.name, config, &prepared)
-            .await?;
-        let new = self.generation(
-            Some(plugin),
+        let mut build = self.candidate(
+            BuildSource::Reconfigured,
+            BuildPlace::Serving,
+            Some(Arc::clone(plugin)),
             now.about.clone(),
-            definitions,
-            config,
-            prepared,
+            prepared_again(now),
         );
-        self.admit(&new).await?;
-        Ok(new)
+        if now.definitions.is_some() && *now.profile.settings != *settings(Some(config)) {
+            return Ok(self.judge(build).await?.generation);
+        }
+        build.generation.definitions.clone_from(&now.definitions);
+        Ok(build.generation)
     }
 
     fn with_settings_of(

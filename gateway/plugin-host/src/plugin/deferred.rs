@@ -13,13 +13,13 @@ pub(crate) struct DeferredCode {
     code: Arc<OnceLock<ComponentCode>>,
     load: Arc<Load>,
     /// The attempt that runs now. Calls that come meanwhile wait for it and begin none of their own.
-    attempt: Arc<Mutex<Option<Attempt>>>,
+    attempt: Arc<Mutex<Option<LoadAttempt>>>,
 }
 
 /// Waits for the disk, or for the compiler.
 type Load = dyn Fn() -> Result<ComponentCode, String> + Send + Sync;
 
-type Attempt = Shared<BoxFuture<'static, Result<(), String>>>;
+type LoadAttempt = Shared<BoxFuture<'static, Result<(), String>>>;
 
 impl DeferredCode {
     pub(crate) fn new(
@@ -45,7 +45,7 @@ impl DeferredCode {
 
     /// Returns the attempt that runs, which this begins if there is none. It goes on when its callers leave: the next one
     /// would begin the same work again.
-    fn join_attempt(&self) -> Attempt {
+    fn join_attempt(&self) -> LoadAttempt {
         let mut running = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(attempt) = &*running {
             return attempt.clone();
@@ -57,7 +57,7 @@ impl DeferredCode {
         );
         let loading = tokio::task::spawn_blocking(move || {
             // A panic ends the attempt too.
-            let _over = Over(over);
+            let _over = AttemptGuard(over);
             if code.get().is_none() {
                 let _ = code.set(load()?);
             }
@@ -72,9 +72,9 @@ impl DeferredCode {
 }
 
 /// Ends the attempt when it is dropped.
-struct Over(Arc<Mutex<Option<Attempt>>>);
+struct AttemptGuard(Arc<Mutex<Option<LoadAttempt>>>);
 
-impl Drop for Over {
+impl Drop for AttemptGuard {
     fn drop(&mut self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

@@ -18,7 +18,7 @@ const ENDING: &str = "cwasm";
 /// What the file beside it ends in, with what the plugin says about itself.
 const ABOUT: &str = "about";
 
-pub(super) struct Cache {
+pub(in crate::load) struct Cache {
     /// The folder; `None` if it cannot be trusted or written to, and then everything is compiled anew.
     folder: Option<PathBuf>,
     /// Version and settings of the compiler.
@@ -26,7 +26,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    pub(super) fn open(folder: &Path, engine: &Engine) -> Self {
+    pub(in crate::load) fn open(folder: &Path, engine: &Engine) -> Self {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
         let usable = prepare_folder(folder).inspect_err(
@@ -62,7 +62,7 @@ impl Cache {
     }
 
     /// Returns what a plugin that is built in says about itself, and the engine that its compiled code is for.
-    pub(super) fn kept_about(&self, digest: &str) -> Option<(String, Size)> {
+    pub(in crate::load) fn kept_about(&self, digest: &str) -> Option<(String, Size)> {
         let code = self.path(digest)?;
         let path = code.with_extension(ABOUT);
         let folder = fs::symlink_metadata(path.parent()?).ok()?;
@@ -81,7 +81,7 @@ impl Cache {
     }
 
     /// Keeps what a plugin says about itself beside its compiled code.
-    pub(super) fn keep_about(&self, digest: &str, about: &str, size: Size) {
+    pub(in crate::load) fn keep_about(&self, digest: &str, about: &str, size: Size) {
         let Some(path) = self.path(digest).map(|code| code.with_extension(ABOUT)) else {
             return;
         };

@@ -1,0 +1,564 @@
+//! Finds out about a build what the verdict depends on: one function for each check.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use weir_connections::Code;
+use weir_contracts::Shape;
+
+use super::{
+    Loader, Prepared, Refused, TRIAL_MAX, component,
+    verdict::{BuildCheck, BuildFacts, BuildSource, BuildVerdict, ToolAdmission, verdict},
+};
+use crate::{
+    AdapterFailure, CollectionRef, NeededCollection, PluginConfig,
+    call::{self, Ask, GuestReply},
+    guest::{Call, Purpose},
+    instance::Instance,
+    library::LibraryCode,
+    plugin::{About, Generation, Plugin},
+    signature,
+    tools::{Admitted, Definitions},
+};
+
+/// The bound on definitions: more than four hundred tools of the usual size.
+const DEFINITIONS_MAX_BYTES: usize = 1 << 20;
+/// The time one describe may take; a slower source is treated as down.
+const DESCRIBE_MAX: Duration = Duration::from_secs(5);
+
+/// A build that was opened, on its way to serve.
+pub(super) struct BuildCandidate {
+    source: BuildSource,
+    place: BuildPlace,
+    /// The plugin that it would be the next build of.
+    pub(super) current: Option<Arc<Plugin>>,
+    pub(super) config: PluginConfig,
+    pub(super) generation: Generation,
+    pub(super) facts: BuildFacts,
+    /// What an operator should know of it.
+    pub(super) notes: Vec<String>,
+}
+
+/// The place that a build was found in, and what is expected there.
+pub(super) enum BuildPlace {
+    /// The plugin of this name, inside the program.
+    BuiltIn(&'static str),
+    /// The file of this name in the folder.
+    File(String),
+    /// The library of the plugin of this name; a file of the folder that serves it gives way.
+    Library { name: String, file: Option<String> },
+    /// A build that the plugin kept for its definitions.
+    Kept {
+        name: String,
+        definitions: String,
+        path: PathBuf,
+    },
+    /// The build serves already.
+    Serving,
+}
+
+impl Loader {
+    pub(super) fn candidate(
+        &self,
+        source: BuildSource,
+        place: BuildPlace,
+        current: Option<Arc<Plugin>>,
+        about: About,
+        prepared: Prepared,
+    ) -> BuildCandidate {
+        let config = self.plugin_config(&about.name);
+        let notes = prepared.notes.clone();
+        let generation = self.generation(current.as_deref(), about, None, &config, prepared);
+        BuildCandidate {
+            source,
+            place,
+            current,
+            facts: BuildFacts::new(&config),
+            config,
+            generation,
+            notes,
+        }
+    }
+
+    /// Makes the checks that the verdict depends on. The build is returned if it may serve.
+    pub(super) async fn judge(
+        &mut self,
+        mut build: BuildCandidate,
+    ) -> Result<BuildCandidate, Refused> {
+        let mut why = String::new();
+        loop {
+            let (check, is_held) = match verdict(&build.facts, build.source) {
+                BuildVerdict::Serve => return Ok(build),
+                BuildVerdict::Find(check) => {
+                    why = self.make_check(check, &mut build).await;
+                    continue;
+                }
+                BuildVerdict::Hold(check) => (check, true),
+                BuildVerdict::Refuse(check) => (check, false),
+            };
+            // The check that decides is the one that was made last.
+            let Generation {
+                about,
+                digest,
+                definitions,
+                ..
+            } = build.generation;
+            let definitions = definitions.filter(|_| check == BuildCheck::Gate);
+            return Err(Refused {
+                reason: why,
+                held: is_held.then(|| digest.to_string()),
+                defines: definitions
+                    .map(|definitions| (about.name, Arc::clone(&definitions.digest))),
+            });
+        }
+    }
+
+    /// Makes a check, notes what came of it, and returns why the build did not pass.
+    async fn make_check(&mut self, check: BuildCheck, build: &mut BuildCandidate) -> String {
+        let checked = match check {
+            BuildCheck::Acceptance => return self.look_up_acceptance(build),
+            BuildCheck::Gate => return self.ask_gate(build).await,
+            BuildCheck::Identity => build.check_identity(),
+            BuildCheck::Pin => {
+                let Generation { about, digest, .. } = &build.generation;
+                check_pin(&about.name, &build.config, digest)
+            }
+            BuildCheck::Signature => self.check_signature_of(build).await,
+            BuildCheck::Names => self.check_names(&build.place, &build.generation.about),
+            BuildCheck::Tools => self.find_tools(build).await,
+            BuildCheck::Needs => self.check_needs(build).await,
+        };
+        build.facts.note(check, checked.is_ok());
+        checked.err().unwrap_or_default()
+    }
+
+    fn look_up_acceptance(&self, build: &mut BuildCandidate) -> String {
+        let Generation { about, digest, .. } = &build.generation;
+        let serves = build
+            .current
+            .as_ref()
+            .map(|plugin| Arc::clone(&plugin.generation.load().digest));
+        let (record, why) = self
+            .acceptance
+            .look_up(&about.name, digest, serves.as_deref());
+        build.facts.record = Some(record);
+        why.unwrap_or_else(|| {
+            let file = match &build.place {
+                BuildPlace::File(file) => Path::new(file).file_stem(),
+                _ => None,
+            };
+            let stem = file.and_then(|stem| stem.to_str()).unwrap_or(&about.name);
+            format!(
+                "held: `{}` may write, and this is not a build of it that was let in. Let it in with `weir plugin accept \
+                 {stem} --sha256 {digest}`, or pin it: `[plugins.{}] sha256`",
+                about.name, about.name
+            )
+        })
+    }
+
+    /// Asks whether the build's tools are published. No one is asked where no contract comes from code.
+    async fn ask_gate(&self, build: &mut BuildCandidate) -> String {
+        let Generation {
+            about,
+            digest,
+            definitions,
+            ..
+        } = &build.generation;
+        let (admission, why) = match (self.served.tool_gate.load_full(), definitions) {
+            (None, _) => (ToolAdmission::NoTools, String::new()),
+            (Some(gate), None) => match gate.promised().iter().any(|(of, _)| *of == about.name) {
+                true => (
+                    ToolAdmission::ToolsMissing,
+                    "a published contract needs its tools, and it has none".to_owned(),
+                ),
+                false => (ToolAdmission::NoTools, String::new()),
+            },
+            (Some(gate), Some(definitions)) => {
+                match gate.admit(&about.name, digest, definitions).await {
+                    Admitted::Yes => (ToolAdmission::Published, String::new()),
+                    Admitted::Held(reason) => (ToolAdmission::Waiting, reason),
+                    Admitted::Refused(reason) => (ToolAdmission::Refused, reason),
+                }
+            }
+        };
+        build.facts.admission = Some(admission);
+        why
+    }
+
+    /// Asks the build for its definitions. A kept build must say what it was kept for.
+    async fn find_tools(&self, build: &mut BuildCandidate) -> Result<(), String> {
+        let defined = self
+            .ask_definitions(&build.config, &build.generation)
+            .await?;
+        if let BuildPlace::Kept { definitions, .. } = &build.place
+            && defined
+                .as_ref()
+                .is_none_or(|now| *now.digest != **definitions)
+        {
+            return Err(defines_other_tools());
+        }
+        build.generation.definitions = defined;
+        Ok(())
+    }
+
+    async fn check_signature_of(&mut self, build: &BuildCandidate) -> Result<(), String> {
+        let Generation { about, digest, .. } = &build.generation;
+        let path = match &build.place {
+            BuildPlace::File(file) => self.config.plugins.join(file),
+            BuildPlace::Kept { path, .. } => path.clone(),
+            // What came with the program has no signature of its own; that of a library was checked before it was opened.
+            BuildPlace::BuiltIn(_) | BuildPlace::Library { .. } | BuildPlace::Serving => {
+                return Ok(());
+            }
+        };
+        self.check_signature(&about.name, &build.config, path, digest)
+            .await
+    }
+
+    /// Checks the plugin's names. The first file with a name keeps it: a later one cannot take over its grants or its
+    /// adapters.
+    fn check_names(&self, place: &BuildPlace, about: &About) -> Result<(), String> {
+        let own = match place {
+            BuildPlace::File(file) => Some(file),
+            BuildPlace::Library { file, .. } => file.as_ref(),
+            _ => None,
+        };
+        if let Some(adapter) = about
+            .adapters
+            .iter()
+            .find(|adapter| self.natives.get(&adapter.name).is_some())
+        {
+            return Err(format!(
+                "the adapter `{}` is part of this program, which keeps it",
+                adapter.name
+            ));
+        }
+        self.check_libraries(about)?;
+        for (file, known) in self.files.iter().filter(|(file, _)| Some(*file) != own) {
+            let Some(plugin) = &known.slot.plugin else {
+                continue;
+            };
+            let other = plugin.generation.load();
+            if let Some(adapter) = about
+                .adapters
+                .iter()
+                .find(|adapter| other.provides(&adapter.name))
+            {
+                return Err(format!(
+                    "the adapter `{}` is already provided by `{file}`, which stays",
+                    adapter.name
+                ));
+            }
+            if other.about.name == about.name {
+                return Err(format!(
+                    "a plugin named `{}` is already loaded from `{file}`, which stays",
+                    about.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the collections in use. All problems come at once, each with its contract, collection and field.
+    async fn check_needs(&self, build: &BuildCandidate) -> Result<(), String> {
+        let Some(in_use) = self.served.in_use.load_full() else {
+            return Ok(());
+        };
+        let new = &build.generation;
+        let old = build
+            .current
+            .as_ref()
+            .map(|plugin| plugin.generation.load_full());
+        let mut problems = Vec::new();
+        for adapter in old
+            .iter()
+            .flat_map(|old| &old.about.adapters)
+            .filter(|adapter| !new.provides(&adapter.name))
+        {
+            for needed in in_use(&adapter.name) {
+                problems.push(format!(
+                    "`{}` uses the adapter `{}`, which is gone",
+                    needed.source.key, adapter.name
+                ));
+            }
+        }
+        // Contracts often share a source: each is asked once.
+        let mut described: HashMap<(Arc<str>, Arc<str>), Result<String, AdapterFailure>> =
+            HashMap::new();
+        for adapter in &new.about.adapters {
+            for needed in in_use(&adapter.name) {
+                let source = (
+                    Arc::clone(&needed.source.adapter),
+                    Arc::clone(&needed.source.settings),
+                );
+                if !described.contains_key(&source) {
+                    described.insert(source.clone(), self.describe(new, &needed.source).await);
+                }
+                if let Some(live) = described.get(&source) {
+                    problems.extend(compare(&needed, live));
+                }
+            }
+        }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(format!(
+                "published contracts need more: {}",
+                problems.join("; ")
+            ))
+        }
+    }
+
+    async fn describe(
+        &self,
+        generation: &Generation,
+        collection: &CollectionRef,
+    ) -> Result<String, AdapterFailure> {
+        let _running = self.engines.running();
+        let call = Call::own(
+            &generation.profile,
+            Purpose::Read,
+            Instant::now() + DESCRIBE_MAX,
+        );
+        let ask = Ask::Describe {
+            adapter: Arc::clone(&collection.adapter),
+            settings: Arc::clone(&collection.settings),
+        };
+        match call::run(generation, &mut None, call, ask).await? {
+            GuestReply::Text(shape) => Ok(shape),
+            GuestReply::Page(_) | GuestReply::Answer(_) => {
+                Err(AdapterFailure::Failed("it answered no shape".into()))
+            }
+        }
+    }
+
+    pub(super) async fn ask_about(&self, prepared: &Prepared) -> Result<About, String> {
+        let about = self.about_text(prepared).await?;
+        About::parse(&about, prepared.code.has_collections())
+    }
+
+    /// Returns what the plugin says about itself, asked on an instance that has no grants.
+    pub(super) async fn about_text(&self, prepared: &Prepared) -> Result<String, String> {
+        let profile = self.profile("trial", &PluginConfig::default(), prepared.size);
+        let _running = self.engines.running();
+        let trial = async {
+            let call = Call::own(&profile, Purpose::Trial, Instant::now() + TRIAL_MAX);
+            let mut instance = Instance::new(&prepared.code, prepared.size, &profile, call).await?;
+            let about = instance.about().await;
+            let memory_refused = instance.memory_refused();
+            about.map_err(|error| {
+                wasmtime::Error::msg(crate::call::reason(
+                    &error,
+                    memory_refused,
+                    profile.limits.memory_max,
+                ))
+            })
+        };
+        tokio::time::timeout(TRIAL_MAX, trial)
+            .await
+            .map_err(|_| format!("`about` did not answer within {} s", TRIAL_MAX.as_secs()))?
+            .map_err(|error| format!("the trial run failed: {error:#}"))
+    }
+
+    /// Asks for the definitions; `None` for a plugin without tools. Two instances without grants are asked, since what
+    /// is published must not depend on which one was.
+    async fn ask_definitions(
+        &self,
+        config: &PluginConfig,
+        build: &Generation,
+    ) -> Result<Option<Arc<Definitions>>, String> {
+        if !build.code.has_tools() {
+            return Ok(None);
+        }
+        let text = self.defined(config, build).await?;
+        if self.defined(config, build).await? != text {
+            return Err("its `definitions` differ from one instance to the next: they must always be the same".into());
+        }
+        Ok(Some(Arc::new(Definitions::new(&text))))
+    }
+
+    async fn defined(&self, config: &PluginConfig, build: &Generation) -> Result<String, String> {
+        let nothing_granted = PluginConfig {
+            grants: Default::default(),
+            ..config.clone()
+        };
+        let profile = self.profile("trial", &nothing_granted, build.size);
+        let _running = self.engines.running();
+        let trial = async {
+            let call = Call::own(&profile, Purpose::Trial, Instant::now() + TRIAL_MAX);
+            let mut instance = Instance::new(&build.code, build.size, &profile, call).await?;
+            let defined = match instance.definitions().await {
+                Ok(Ok(tools)) if build.code.has_items() => {
+                    let items = instance.item_definitions().await;
+                    items.map(|items| items.map(|items| Definitions::text(&tools, Some(&items))))
+                }
+                Ok(Ok(tools)) => Ok(Ok(Definitions::text(&tools, None))),
+                refused => refused,
+            };
+            let memory_refused = instance.memory_refused();
+            defined.map_err(|error| {
+                wasmtime::Error::msg(crate::call::reason(
+                    &error,
+                    memory_refused,
+                    profile.limits.memory_max,
+                ))
+            })
+        };
+        let defined = tokio::time::timeout(TRIAL_MAX, trial)
+            .await
+            .map_err(|_| {
+                format!(
+                    "`definitions` did not answer within {} s",
+                    TRIAL_MAX.as_secs()
+                )
+            })?
+            .map_err(|error| format!("asking it for its tools failed: {error:#}"))?;
+        let text = defined.map_err(|error| {
+            let message: String = error.message.chars().filter(|c| !c.is_control()).take(500).collect();
+            format!(
+                "it refuses to say what its tools are: {message} (its settings stand in `[plugins.{}.settings]`)",
+                build.about.name
+            )
+        })?;
+        if text.len() > DEFINITIONS_MAX_BYTES {
+            return Err(format!(
+                "its definitions take {} bytes; at most {DEFINITIONS_MAX_BYTES}",
+                text.len()
+            ));
+        }
+        Ok(text)
+    }
+
+    /// Reads the file once more, since what was compiled is what was signed: the digests are compared.
+    pub(super) async fn check_signature(
+        &mut self,
+        name: &str,
+        config: &PluginConfig,
+        path: PathBuf,
+        digest: &str,
+    ) -> Result<(), String> {
+        let read = move || Ok((read(&path)?, signature::read_signature(&path)?));
+        self.check(name, config, digest, read).await
+    }
+
+    /// Checks a library that serves: the copy that it runs from, and the signature that was beside the copied file. What
+    /// lies there now may be another build.
+    pub(super) async fn check_library_signature(
+        &mut self,
+        name: &str,
+        config: &PluginConfig,
+        code: &Arc<LibraryCode>,
+    ) -> Result<(), String> {
+        let library = Arc::clone(code);
+        let read = move || Ok((library.read()?, library.signature.clone()));
+        self.check(name, config, &code.digest, read).await
+    }
+
+    /// `read` returns the build's bytes and its signature.
+    async fn check(
+        &mut self,
+        name: &str,
+        config: &PluginConfig,
+        digest: &str,
+        read: impl FnOnce() -> Result<(Vec<u8>, Option<String>), String> + Send + 'static,
+    ) -> Result<(), String> {
+        if config.signed_by.is_empty() {
+            return Ok(());
+        }
+        let (name, by, build) = (name.to_owned(), config.clone(), digest.to_owned());
+        let check = move || {
+            let (bytes, signature) = read()?;
+            if component::digest(&bytes) != build {
+                return Err("it changed while it was being loaded".to_owned());
+            }
+            signature::signer(&name, &by, &bytes, signature.as_deref()).map(drop)
+        };
+        tokio::task::spawn_blocking(check)
+            .await
+            .map_err(|error| format!("checking its signature failed: {error}"))??;
+        self.note_signature(config, digest);
+        Ok(())
+    }
+
+    /// Remembers a build whose signature was found good, if it needs one.
+    pub(super) fn note_signature(&mut self, config: &PluginConfig, digest: &str) {
+        if config.signed_by.is_empty() {
+            return;
+        }
+        self.signed.retain(|(signed, _)| signed != digest);
+        self.signed
+            .push((digest.to_owned(), config.trusted.clone()));
+    }
+
+    /// Returns `true` if a build that was loaded before is signed by one of those that are trusted now.
+    pub(super) fn is_signed(&self, config: &PluginConfig, digest: &str) -> bool {
+        let held = |(signed, trusted): &(String, _)| signed == digest && *trusted == config.trusted;
+        config.signed_by.is_empty() || self.signed.iter().any(held)
+    }
+}
+
+impl BuildCandidate {
+    fn check_identity(&self) -> Result<(), String> {
+        let about = &self.generation.about;
+        match &self.place {
+            BuildPlace::BuiltIn(name)
+                if about.name != *name
+                    || about.adapters.iter().any(|adapter| adapter.name != *name) =>
+            {
+                Err(format!(
+                    "what is built in as `{name}` must be that, and provide that adapter alone"
+                ))
+            }
+            BuildPlace::Library { name, .. } if about.name != *name => Err(format!(
+                "it is the plugin `{}`: name it under `[plugins.{}] native`",
+                about.name, about.name
+            )),
+            BuildPlace::Kept { name, .. } if about.name != *name => Err(defines_other_tools()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn defines_other_tools() -> String {
+    "the kept build defines other tools by now: other settings, perhaps".to_owned()
+}
+
+fn compare(needed: &NeededCollection, live: &Result<String, AdapterFailure>) -> Vec<String> {
+    let key = &needed.source.key;
+    let live = match live {
+        Ok(live) => live,
+        // Such an answer says nothing about the new build.
+        Err(AdapterFailure::Guest(error)) if Code::of_word(&error.code).is_outside_plugin() => {
+            return Vec::new();
+        }
+        Err(AdapterFailure::Timeout | AdapterFailure::Overloaded { .. }) => return Vec::new(),
+        Err(failure) => return vec![format!("`{key}` cannot be described: {failure}")],
+    };
+    let live: Shape = match serde_json::from_str(live) {
+        Ok(live) => live,
+        Err(error) => return vec![format!("`{key}`: its shape cannot be read: {error}")],
+    };
+    let reasons = needed.published.accepts(&live).err().unwrap_or_default();
+    reasons
+        .into_iter()
+        .map(|reason| format!("`{key}`: {reason}"))
+        .collect()
+}
+
+pub(super) fn check_pin(name: &str, config: &PluginConfig, digest: &str) -> Result<(), String> {
+    if config.allows(digest) {
+        return Ok(());
+    }
+    Err(format!(
+        "its sha256 is {digest}, and `[plugins.{name}] sha256` allows only {}",
+        config.sha256.join(", ")
+    ))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))
+}
