@@ -4,28 +4,21 @@
 use std::{
     collections::BTreeMap,
     path::Path,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
 use tokio::sync::Semaphore;
-use weir_admission::{Backoff, Turns};
 use weir_connections::{Connections, index::Indexes};
 use weir_watch::{LookPace, Place, Watcher};
 
 use crate::{
     HostConfig, LoadReport, PluginConfig,
-    config::Limits,
-    engine::{Engines, Size},
-    guest::{LogBudget, Profile},
+    engine::Engines,
     host::Served,
     native::Natives,
-    plugin::{About, Generation, Latest, Plugin},
+    plugin::{Generation, Plugin},
     pool::Pool,
-    tools::Definitions,
 };
 
 mod builds;
@@ -33,6 +26,7 @@ mod checks;
 mod component;
 mod folder;
 mod libraries;
+mod needs;
 mod promised;
 mod serving;
 mod verdict;
@@ -432,59 +426,6 @@ impl Loader {
             cache: Arc::clone(&self.cache),
             linkers: Arc::clone(&self.linkers),
         }
-    }
-
-    fn generation(
-        &self,
-        current: Option<&Plugin>,
-        about: About,
-        definitions: Option<Arc<Definitions>>,
-        config: &PluginConfig,
-        prepared: Prepared,
-    ) -> Generation {
-        static IDS: AtomicU64 = AtomicU64::new(1);
-        let Prepared {
-            digest, size, code, ..
-        } = prepared;
-        let profile = self.profile(&about.name, config, size);
-        let turns = Turns::new(
-            profile.limits.in_flight_max,
-            profile.limits.tenant_in_flight_max,
-        );
-        Generation {
-            id: IDS.fetch_add(1, Ordering::Relaxed),
-            number: current.map_or(1, |plugin| plugin.generation.load().number + 1),
-            digest: digest.into(),
-            about,
-            definitions,
-            size,
-            profile,
-            turns: Arc::new(turns),
-            backoff: Backoff::default(),
-            code,
-            latest: Latest::default(),
-            retired: AtomicBool::new(false),
-        }
-    }
-
-    fn profile(&self, name: &str, config: &PluginConfig, size: Size) -> Arc<Profile> {
-        Arc::new(Profile {
-            name: Arc::from(name),
-            grants: config.grants.clone(),
-            limits: Limits::new(config, size),
-            settings: serde_json::to_string(&config.settings)
-                .expect("plain data")
-                .into(),
-            plugin_turn: Arc::new(Semaphore::new((cores() / 2).max(1))),
-            log: LogBudget::default(),
-            gate: Arc::clone(&self.served.tool_gate),
-            host_turn: Arc::clone(&self.host_turn),
-            connections: Arc::clone(&self.connections),
-            indexes: self
-                .indexes
-                .clone()
-                .filter(|_| config.index_max_mb != Some(0)),
-        })
     }
 
     async fn unload_missing(&mut self, seen: &BTreeMap<String, Seen>) -> Vec<LoadReport> {

@@ -1,22 +1,17 @@
 //! Finds out about a build what the verdict depends on: one function for each check.
 
 use std::{
-    collections::HashMap,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Instant,
 };
-
-use weir_connections::Code;
-use weir_contracts::Shape;
 
 use super::{
     Loader, Prepared, Refused, TRIAL_MAX, component,
     verdict::{BuildCheck, BuildFacts, BuildSource, BuildVerdict, ToolAdmission, verdict},
 };
 use crate::{
-    AdapterFailure, CollectionRef, NeededCollection, PluginConfig,
-    call::{self, Ask, GuestReply},
+    PluginConfig,
     guest::{Call, Purpose},
     instance::Instance,
     library::LibraryCode,
@@ -27,8 +22,6 @@ use crate::{
 
 /// The bound on definitions: more than four hundred tools of the usual size.
 const DEFINITIONS_MAX_BYTES: usize = 1 << 20;
-/// The time one describe may take; a slower source is treated as down.
-const DESCRIBE_MAX: Duration = Duration::from_secs(5);
 
 /// A build that was opened, on its way to serve.
 pub(super) struct BuildCandidate {
@@ -263,79 +256,6 @@ impl Loader {
         Ok(())
     }
 
-    /// Checks the collections in use. All problems come at once, each with its contract, collection and field.
-    async fn check_needs(&self, build: &BuildCandidate) -> Result<(), String> {
-        let Some(in_use) = self.served.in_use.load_full() else {
-            return Ok(());
-        };
-        let new = &build.generation;
-        let old = build
-            .current
-            .as_ref()
-            .map(|plugin| plugin.generation.load_full());
-        let mut problems = Vec::new();
-        for adapter in old
-            .iter()
-            .flat_map(|old| &old.about.adapters)
-            .filter(|adapter| !new.provides(&adapter.name))
-        {
-            for needed in in_use(&adapter.name) {
-                problems.push(format!(
-                    "`{}` uses the adapter `{}`, which is gone",
-                    needed.source.key, adapter.name
-                ));
-            }
-        }
-        // Contracts often share a source: each is asked once.
-        let mut described: HashMap<(Arc<str>, Arc<str>), Result<String, AdapterFailure>> =
-            HashMap::new();
-        for adapter in &new.about.adapters {
-            for needed in in_use(&adapter.name) {
-                let source = (
-                    Arc::clone(&needed.source.adapter),
-                    Arc::clone(&needed.source.settings),
-                );
-                if !described.contains_key(&source) {
-                    described.insert(source.clone(), self.describe(new, &needed.source).await);
-                }
-                if let Some(live) = described.get(&source) {
-                    problems.extend(compare(&needed, live));
-                }
-            }
-        }
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(format!(
-                "published contracts need more: {}",
-                problems.join("; ")
-            ))
-        }
-    }
-
-    async fn describe(
-        &self,
-        generation: &Generation,
-        collection: &CollectionRef,
-    ) -> Result<String, AdapterFailure> {
-        let _running = self.engines.running();
-        let call = Call::own(
-            &generation.profile,
-            Purpose::Read,
-            Instant::now() + DESCRIBE_MAX,
-        );
-        let ask = Ask::Describe {
-            adapter: Arc::clone(&collection.adapter),
-            settings: Arc::clone(&collection.settings),
-        };
-        match call::run(generation, &mut None, call, ask).await? {
-            GuestReply::Text(shape) => Ok(shape),
-            GuestReply::Page(_) | GuestReply::Answer(_) => {
-                Err(AdapterFailure::Failed("it answered no shape".into()))
-            }
-        }
-    }
-
     pub(super) async fn ask_about(&self, prepared: &Prepared) -> Result<About, String> {
         let about = self.about_text(prepared).await?;
         About::parse(&about, prepared.code.has_collections())
@@ -525,28 +445,6 @@ impl BuildCandidate {
 
 fn defines_other_tools() -> String {
     "the kept build defines other tools by now: other settings, perhaps".to_owned()
-}
-
-fn compare(needed: &NeededCollection, live: &Result<String, AdapterFailure>) -> Vec<String> {
-    let key = &needed.source.key;
-    let live = match live {
-        Ok(live) => live,
-        // Such an answer says nothing about the new build.
-        Err(AdapterFailure::Guest(error)) if Code::of_word(&error.code).is_outside_plugin() => {
-            return Vec::new();
-        }
-        Err(AdapterFailure::Timeout | AdapterFailure::Overloaded { .. }) => return Vec::new(),
-        Err(failure) => return vec![format!("`{key}` cannot be described: {failure}")],
-    };
-    let live: Shape = match serde_json::from_str(live) {
-        Ok(live) => live,
-        Err(error) => return vec![format!("`{key}`: its shape cannot be read: {error}")],
-    };
-    let reasons = needed.published.accepts(&live).err().unwrap_or_default();
-    reasons
-        .into_iter()
-        .map(|reason| format!("`{key}`: {reason}"))
-        .collect()
 }
 
 pub(super) fn check_pin(name: &str, config: &PluginConfig, digest: &str) -> Result<(), String> {

@@ -2,14 +2,23 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
-use super::{Loader, Prepared, checks::BuildPlace, report, verdict::BuildSource};
+use tokio::sync::Semaphore;
+use weir_admission::{Backoff, Turns};
+
+use super::{Loader, Prepared, checks::BuildPlace, cores, report, verdict::BuildSource};
 use crate::{
-    LoadReport,
+    LoadReport, PluginConfig,
+    config::Limits,
     engine::Size,
-    plugin::{About, Code, DeferredCode, Generation, Plugin},
+    guest::{LogBudget, Profile},
+    plugin::{About, Code, DeferredCode, Generation, Latest, Plugin},
+    tools::Definitions,
 };
 
 /// What serves from a file or a library, and what became of its newest build.
@@ -273,6 +282,59 @@ impl Loader {
     fn is_claimed(&self, inside: &Inside) -> bool {
         let mut plugins = self.slots().filter_map(|slot| slot.plugin.as_ref());
         plugins.any(|plugin| inside.is_claimed_by(&plugin.generation.load().about))
+    }
+
+    pub(super) fn generation(
+        &self,
+        current: Option<&Plugin>,
+        about: About,
+        definitions: Option<Arc<Definitions>>,
+        config: &PluginConfig,
+        prepared: Prepared,
+    ) -> Generation {
+        static IDS: AtomicU64 = AtomicU64::new(1);
+        let Prepared {
+            digest, size, code, ..
+        } = prepared;
+        let profile = self.profile(&about.name, config, size);
+        let turns = Turns::new(
+            profile.limits.in_flight_max,
+            profile.limits.tenant_in_flight_max,
+        );
+        Generation {
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            number: current.map_or(1, |plugin| plugin.generation.load().number + 1),
+            digest: digest.into(),
+            about,
+            definitions,
+            size,
+            profile,
+            turns: Arc::new(turns),
+            backoff: Backoff::default(),
+            code,
+            latest: Latest::default(),
+            retired: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn profile(&self, name: &str, config: &PluginConfig, size: Size) -> Arc<Profile> {
+        Arc::new(Profile {
+            name: Arc::from(name),
+            grants: config.grants.clone(),
+            limits: Limits::new(config, size),
+            settings: serde_json::to_string(&config.settings)
+                .expect("plain data")
+                .into(),
+            plugin_turn: Arc::new(Semaphore::new((cores() / 2).max(1))),
+            log: LogBudget::default(),
+            gate: Arc::clone(&self.served.tool_gate),
+            host_turn: Arc::clone(&self.host_turn),
+            connections: Arc::clone(&self.connections),
+            indexes: self
+                .indexes
+                .clone()
+                .filter(|_| config.index_max_mb != Some(0)),
+        })
     }
 
     /// Puts in a build of a file or a library that was checked. Built-in plugins that it replaces go.
