@@ -29,4 +29,4 @@ pub use message::Progress;
 pub use sandbox::{KeptFiles, is_supported as can_keep_files};
 pub use session::{Asked, Call, Resumed, Session};
 pub use settings::{Ask, Bounds, Command, Era, Settings, Target, Transport, Url};
-pub use upstreams::{CallFailure, Called, CallerRequest, Resolved, Seen, Upstream, Upstreams};
+pub use upstreams::{CallFailure, CallOwner, Called, Resolved, Seen, Upstream, Upstreams};

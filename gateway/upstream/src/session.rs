@@ -403,12 +403,13 @@ impl Session {
             );
         }
         params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
-        let request = Request {
+        let request = Outgoing {
+            text: message::request(id, sending.method(), &message::object(&params)),
+            id: Some(id),
             method: sending.method(),
-            params: message::object(&params),
-            version: agreed.version,
             name: sending.name().map(str::to_owned),
             headers: call.headers.to_vec(),
+            version: Some(agreed.version),
         };
         if call.cancel.is_cancelled() {
             return Err(cancelled().before_sending().into());
@@ -421,7 +422,7 @@ impl Session {
         let (caller, asked) = Caller::new(listener);
         let mut wait = self.core.inbox.expect(id, Some(caller))?;
         let mut answer = std::pin::pin!(async {
-            self.core.exchange(id, request).await?;
+            self.core.link.exchange(request).await?;
             (&mut wait.answer)
                 .await
                 .unwrap_or_else(|_| Err(given_up().into()))

@@ -14,17 +14,15 @@ use std::{
 
 use serde_json::value::RawValue;
 use tokio::{sync::broadcast, time::timeout};
-use tokio_util::sync::CancellationToken;
 use weir_admission::{BackedOff, Backoff, End, Overloaded, Turns};
 
 use crate::{
     config::{Isolation, UpstreamConfig},
     error::{Failure, Kind, Refusal, RequestError, one_line},
     list::Listed,
-    listener::Listener,
     pool::{Key, Lease, Pool, Unready},
     sandbox::KeptFiles,
-    session,
+    session::{self, Call},
     settings::{Settings, Target},
 };
 
@@ -96,20 +94,13 @@ pub enum Called {
     Cancelled,
 }
 
-/// A request, and whose it is.
-pub struct CallerRequest<'c> {
-    pub tenant: &'c Arc<str>,
-    pub agent: &'c Arc<str>,
+/// The caller of a request, which decides on the session that it is sent in.
+#[derive(Clone, Debug)]
+pub struct CallOwner {
+    pub tenant: Arc<str>,
+    pub agent: Arc<str>,
     /// The session of the caller's client, where it has one.
     pub session: Option<u128>,
-    pub asked: &'c session::Asked,
-    pub resumed: Option<&'c session::Resumed>,
-    pub listener: Option<Arc<dyn Listener>>,
-    /// Arguments that a header repeats.
-    pub headers: &'c [(String, String)],
-    pub cancel: &'c CancellationToken,
-    pub deadline: Instant,
-    pub traceparent: Option<&'c str>,
 }
 
 /// Why a call has no result.
@@ -267,23 +258,34 @@ impl Upstream {
     }
 
     /// Calls a tool, or asks for what else the server has, and returns the raw result. It is sent once.
-    pub async fn call(&self, call: &CallerRequest<'_>) -> Result<Box<RawValue>, CallFailure> {
-        let called = self.call_uncounted(call).await;
+    pub async fn call(
+        &self,
+        owner: &CallOwner,
+        call: &Call<'_>,
+    ) -> Result<Box<RawValue>, CallFailure> {
+        let called = self.call_uncounted(owner, call).await;
         self.calls[Called::of(&called) as usize].fetch_add(1, Ordering::Relaxed);
         called
     }
 
-    async fn call_uncounted(&self, call: &CallerRequest<'_>) -> Result<Box<RawValue>, CallFailure> {
-        let _turn = self.turns.take(call.tenant).await?;
+    async fn call_uncounted(
+        &self,
+        owner: &CallOwner,
+        call: &Call<'_>,
+    ) -> Result<Box<RawValue>, CallFailure> {
+        let deadline = Instant::now() + call.timeout;
+        let _turn = self.turns.take(&owner.tenant).await?;
         let called = call.asked.called();
-        let attempt = self.backoff.attempt(call.tenant, &called, Instant::now())?;
-        let key = self.key(call.tenant, call.agent, call.session);
-        let mut result = self.call_in(key.clone(), call).await;
+        let attempt = self
+            .backoff
+            .attempt(&owner.tenant, &called, Instant::now())?;
+        let key = self.key(&owner.tenant, &owner.agent, owner.session);
+        let mut result = self.call_in(key.clone(), call, deadline).await;
         // A session that had ended before anything could be sent is replaced, once.
         if let Err(CallFailure::Failed(failure)) = &result
             && (failure.kind, failure.is_handed_over) == (Kind::Closed, false)
         {
-            result = self.call_in(key, call).await;
+            result = self.call_in(key, call, deadline).await;
         }
         let end = match &result {
             Ok(_) | Err(CallFailure::Refused(_)) => End::Answered,
@@ -359,9 +361,10 @@ impl Upstream {
     async fn call_in(
         &self,
         key: Key,
-        call: &CallerRequest<'_>,
+        call: &Call<'_>,
+        deadline: Instant,
     ) -> Result<Box<RawValue>, CallFailure> {
-        let left = || call.deadline.saturating_duration_since(Instant::now());
+        let left = || deadline.saturating_duration_since(Instant::now());
         let session = self.pool.session(key, left().min(START_PATIENCE));
         let lease = tokio::select! {
             lease = session => lease.map_err(|unready| self.not_there(unready))?,
@@ -370,16 +373,12 @@ impl Upstream {
                 return Err(CallFailure::Failed(failure.before_sending()));
             }
         };
-        let request = session::Call {
-            asked: call.asked,
-            resumed: call.resumed,
+        let call = Call {
             listener: call.listener.clone(),
-            headers: call.headers,
-            cancel: call.cancel,
             timeout: left(),
-            traceparent: call.traceparent,
+            ..*call
         };
-        let result = lease.session.call(request).await;
+        let result = lease.session.call(call).await;
         match result {
             Ok(result) => {
                 lease.answered();

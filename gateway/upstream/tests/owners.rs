@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use axum::{
@@ -21,7 +21,7 @@ use axum::{
 use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use weir_upstream::{
-    Asked, CallFailure, CallerRequest, KeptFiles, Kind, Upstream, UpstreamConfig, Upstreams,
+    Asked, Call, CallFailure, CallOwner, KeptFiles, Kind, Upstream, UpstreamConfig, Upstreams,
 };
 
 /// A server that can be another one from a moment on: of the modern era, or of the legacy one without what it knew.
@@ -135,10 +135,12 @@ fn upstream(config: UpstreamConfig) -> Arc<Upstream> {
 }
 
 async fn call(upstream: &Upstream, agent: &str, tool: &str) -> Result<Box<RawValue>, CallFailure> {
-    let call = CallerRequest {
-        tenant: &"acme".into(),
-        agent: &agent.into(),
+    let owner = CallOwner {
+        tenant: "acme".into(),
+        agent: agent.into(),
         session: None,
+    };
+    let call = Call {
         asked: &Asked::Tool {
             name: tool.into(),
             arguments: None,
@@ -148,10 +150,10 @@ async fn call(upstream: &Upstream, agent: &str, tool: &str) -> Result<Box<RawVal
         listener: None,
         headers: &[],
         cancel: &CancellationToken::new(),
-        deadline: Instant::now() + Duration::from_secs(20),
+        timeout: Duration::from_secs(20),
         traceparent: None,
     };
-    upstream.call(&call).await
+    upstream.call(&owner, &call).await
 }
 
 /// The modern era keeps nothing between requests, so that all agents share a session. The legacy one does.

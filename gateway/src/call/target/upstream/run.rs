@@ -1,4 +1,4 @@
-//! Asks the server. A request goes on when its caller leaves, and is told so.
+//! Asks the server. A request goes on when its caller leaves, and the server is asked to cancel it.
 
 use std::{
     sync::Arc,
@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use weir_contracts::json;
 use weir_plugin_host::CallEvents;
-use weir_upstream::{CallFailure, CallerRequest, Listener, Upstream};
+use weir_upstream::{Call, CallFailure, CallOwner, Listener, Upstream};
 
 use super::{
     ResumedCall, UpstreamAnswer, UpstreamRequest,
@@ -38,9 +38,7 @@ const OPENED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 struct OutgoingCall {
     upstream: Option<Arc<Upstream>>,
     metrics: Arc<Metrics>,
-    tenant: Arc<str>,
-    agent: Arc<str>,
-    session: Option<u128>,
+    owner: CallOwner,
     request: Arc<UpstreamRequest>,
     events: Option<Arc<dyn CallEvents>>,
     cancel: CancellationToken,
@@ -73,9 +71,11 @@ impl OutgoingCall {
         Self {
             upstream,
             metrics: gateway.metrics().clone(),
-            tenant: caller.tenant.clone(),
-            agent: caller.agent.clone(),
-            session: call.session,
+            owner: CallOwner {
+                tenant: caller.tenant.clone(),
+                agent: caller.agent.clone(),
+                session: call.session,
+            },
             request: request.clone(),
             events: call.events.clone(),
             cancel: call.cancel.clone(),
@@ -117,7 +117,7 @@ impl OutgoingCall {
         )
     }
 
-    /// Runs to its end although its caller may have gone: then the server is told, and the true outcome is waited for.
+    /// Runs to its end although its caller may have gone: then the server is asked to cancel, and its outcome is awaited.
     async fn run(self) -> Result<UpstreamAnswer, CallError> {
         let Some(upstream) = &self.upstream else {
             let error = CallError::new(
@@ -147,16 +147,13 @@ impl OutgoingCall {
                 questions: self.questions.clone(),
             }) as Arc<dyn Listener>
         });
-        let call = CallerRequest {
-            tenant: &self.tenant,
-            agent: &self.agent,
-            session: self.session,
+        let call = || Call {
             asked: &self.request.asked,
             resumed,
-            listener,
+            listener: listener.clone(),
             headers: &self.request.headers,
             cancel: &self.cancel,
-            deadline: self.deadline,
+            timeout: self.deadline.saturating_duration_since(Instant::now()),
             traceparent: self.trace.as_deref(),
         };
         let opened = self.opened()?;
@@ -167,7 +164,7 @@ impl OutgoingCall {
         let mut pause = OPENED_AGAIN_AFTER;
         let result = loop {
             let began = Instant::now();
-            let result = upstream.call(&call).await;
+            let result = upstream.call(&self.owner, &call()).await;
             self.metrics.upstream(&self.request.server, began.elapsed());
             let asked = match &result {
                 Err(CallFailure::Refused(refusal))
@@ -264,8 +261,8 @@ pub(super) async fn read(
     .await
 }
 
-/// Goes on when its caller goes away, and is told so. A question of the server ends the wait: the call stays open in a task of
-/// its own, and whoever brings the answer goes on with it.
+/// Goes on when its caller goes away, and is then cancelled. A question of the server ends the wait: the call stays open in a
+/// task of its own, and the request that brings the answer goes on with it.
 async fn detached(outgoing: OutgoingCall) -> Result<UpstreamAnswer, CallError> {
     if let Some(running) = outgoing.goes_on() {
         return running?.follow().await;
