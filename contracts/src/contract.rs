@@ -468,15 +468,16 @@ impl std::fmt::Display for Version {
 impl Contract {
     /// Returns the plugin that makes the contract's tools, if one does.
     pub fn plugin(&self) -> Option<&str> {
-        let offers = self.tools.iter().filter_map(|tool| tool.offer());
-        let makers = offers.map(|offer| &offer.maker);
-        self.maker
-            .iter()
-            .chain(makers)
-            .find_map(|maker| match maker {
-                Maker::Plugin(plugin) => Some(plugin.as_str()),
-                Maker::Upstream(_) => None,
-            })
+        match self.made_by()? {
+            Maker::Plugin(plugin) => Some(plugin),
+            Maker::Upstream(_) => None,
+        }
+    }
+
+    /// Returns the plugin or server that makes the contract's tools. `None`: they are of a form.
+    pub fn made_by(&self) -> Option<&Maker> {
+        let offered = || self.tools.iter().find_map(|tool| tool.offer());
+        self.maker.as_ref().or_else(|| Some(&offered()?.maker))
     }
 
     /// Returns the upstream server that the contract was compiled from.

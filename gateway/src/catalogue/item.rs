@@ -215,17 +215,15 @@ impl Items {
 
 impl ItemTarget {
     fn prepare(contract: &Contract) -> Self {
-        if let Some(upstream) = contract.upstream() {
-            return Self::Upstream(upstream.into());
-        }
-        let promised = contract.plugin().zip(contract.definitions.as_deref());
-        promised.map_or(Self::Collection, |(plugin, definitions)| {
-            Self::Plugin(ItemPlugin {
-                name: plugin.into(),
+        match (contract.made_by(), contract.definitions.as_deref()) {
+            (Some(Maker::Upstream(upstream)), _) => Self::Upstream(upstream.as_str().into()),
+            (Some(Maker::Plugin(plugin)), Some(definitions)) => Self::Plugin(ItemPlugin {
+                name: plugin.as_str().into(),
                 definitions: definitions.into(),
                 contract: format!("{}@{}", contract.name, contract.version).into(),
-            })
-        })
+            }),
+            (Some(Maker::Plugin(_)), None) | (None, _) => Self::Collection,
+        }
     }
 
     /// Returns the name of the other server, if one answers.

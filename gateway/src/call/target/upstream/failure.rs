@@ -17,7 +17,7 @@ const METHOD_NOT_FOUND: i64 = -32601;
 const RESOURCE_NOT_FOUND: i64 = -32002;
 /// The code of 2025-11-25 for a request that is made again once its caller has opened URLs.
 const URL_ELICITATION_REQUIRED: i64 = -32042;
-/// The state of a question that stands for such a refusal.
+/// The state of a question that replaces such a refusal.
 pub(super) const URLS: &str = "weir-urls";
 
 /// Returns the error of a request that has no result.
@@ -144,7 +144,7 @@ fn changed(words: String) -> CallError {
 }
 
 /// Returns a server's words without what moves a terminal's cursor. Of long ones the beginning and the end are kept, where
-/// the cause mostly stands.
+/// the cause mostly is.
 fn readable(message: &str) -> String {
     let plain: Vec<char> = message
         .chars()

@@ -1,4 +1,4 @@
-//! Work that goes on when whoever waits for it goes away.
+//! Work that goes on when the future that waits for it is dropped.
 
 use std::{
     pin::Pin,
@@ -8,7 +8,7 @@ use std::{
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-/// Work that runs where it is waited for. Dropped before its end it is told so, and goes on in a task of its own: most work is
+/// Work that runs where it is waited for. Dropped before its end it is cancelled, and goes on in a task of its own: most work is
 /// waited for to its end, and needs none.
 pub(super) struct Outliving<F>
 where
@@ -22,7 +22,7 @@ impl<F> Outliving<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
-    /// `gone` is cancelled when nobody waits any more.
+    /// `gone` is cancelled when the future is dropped before the end.
     pub(super) fn new(work: F, gone: CancellationToken) -> Self {
         Self {
             work: Some(Box::pin(work)),

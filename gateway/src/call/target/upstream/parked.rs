@@ -25,7 +25,7 @@ use crate::{
     codes::Code,
 };
 
-/// The time that a caller has for its answer; after that the server is told that there is none.
+/// The time that a caller has for its answer; after that the server gets none.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5 * 60);
 const CALLS_MAX: usize = 64;
 /// The key of a question that a legacy server asks.
@@ -39,7 +39,7 @@ pub(super) struct ParkedQuestion {
     pub answer: oneshot::Sender<Box<RawValue>>,
 }
 
-/// A call that is under way. Its server is told when nobody waits for it any more.
+/// A call that is under way. Dropping it cancels the call at its server.
 pub(super) struct Running {
     task: JoinHandle<Result<UpstreamAnswer, CallError>>,
     /// The server's questions.
@@ -89,8 +89,8 @@ impl Running {
         }
     }
 
-    /// Waits for the end of the call, or for a question of the server, which ends the wait too: the call stays open, and whoever
-    /// brings the answer goes on with it. A call that is cancelled is waited for as well: its true outcome counts.
+    /// Waits for the end of the call, or for a question of the server, which ends the wait too: the call stays open, and the
+    /// request that brings the answer goes on with it. A call that is cancelled is waited for as well: its true outcome counts.
     pub(super) async fn follow(mut self) -> Result<UpstreamAnswer, CallError> {
         let asked = tokio::select! {
             biased;
@@ -201,7 +201,7 @@ pub(super) fn go_on(
     Some(running)
 }
 
-/// Gives up a call, if one is kept, whose caller gets the error instead. Its server is told.
+/// Gives up a call, if one is kept, whose caller gets the error instead. The call is cancelled at its server.
 pub(in crate::call) fn give_up(handle: Option<&str>, error: CallError) -> CallError {
     let given_up = handle.and_then(take);
     unfinished(error, given_up.is_some_and(|call| call.running.writes))
@@ -216,7 +216,7 @@ pub(in crate::call) async fn wait_for_end(handle: &str) {
     }
 }
 
-/// Returns `true` if a call is still kept under this handle: whoever brought an answer was refused before it could be given.
+/// Returns `true` if a call is still kept under this handle: the request that brought an answer was refused before it could be given.
 pub(in crate::call) fn is_kept(handle: &str) -> bool {
     number(handle).is_some_and(|handle| parked().contains_key(&handle))
 }
