@@ -102,7 +102,7 @@ async fn open(folder: &Path) -> App {
         .expect("a program without plugins");
     let contracts = vec![Arc::new(contract())];
     let catalogue = Catalogue::new(&contracts, &BTreeMap::new(), None);
-    app.gateway.publish(Snapshot {
+    app.gateway.swap_snapshot(Snapshot {
         generation: 1,
         listing_generation: 1,
         catalogue,

@@ -46,7 +46,7 @@ pub use self::{
     problem::Refusal,
 };
 use crate::{
-    control::{Registry, gate::Role, refused::Refused},
+    control::{Control, gate::Role, refused::Refused},
     gateway::Gateway,
     identity::{Kind, Minted, now_ms},
     reload::Reload,
@@ -74,7 +74,7 @@ const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 /// The state that all handlers share.
 pub struct Admin {
     pub gateway: Arc<Gateway>,
-    pub registry: Arc<Registry>,
+    pub control: Arc<Control>,
     pub state: Arc<State>,
     pub reload: Arc<Reload>,
     pub door: Arc<FrontDoor>,
@@ -242,7 +242,7 @@ async fn visit(Shared(admin): Ask, request: Request, next: Next) -> Response {
 async fn ready(Shared(admin): Ask) -> Response {
     match admin.state.is_healthy().await {
         true => {
-            let refused = admin.registry.refused();
+            let refused = admin.control.refused();
             let line =
                 |refused: &Refused| format!("refused: {} {}\n", refused.kind.word(), refused.name);
             let lines: String = refused.iter().map(line).collect();

@@ -1,4 +1,4 @@
-//! The program as a whole: connections, plugins, state, gateway and registry, made in the order in which they need each other.
+//! The program as a whole: connections, plugins, state, gateway and control, made in the order in which they need each other.
 
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use weir_watch::Watcher;
 use crate::{
     admin,
     config::Config,
-    control::{self, Registry, sources::plugins::CodeGate},
+    control::{self, Control, sources::plugins::CodeGate},
     cursor::Cursors,
     gateway::Gateway,
     identity::Identities,
@@ -27,7 +27,7 @@ use crate::{
 /// A gateway with everything that belongs to it. It serves nothing by itself: a transport is given its gateway.
 pub struct App {
     pub gateway: Arc<Gateway>,
-    pub registry: Arc<Registry>,
+    pub control: Arc<Control>,
     pub state: Arc<State>,
     pub connections: Arc<Connections>,
 }
@@ -140,9 +140,9 @@ impl App {
                 .map_or_else(Vec::new, |gateway| control::in_use(&gateway, adapter))
         };
         host.set_in_use(Arc::new(in_use));
-        let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
+        let control = Arc::new(Control::new(gateway.clone(), state.clone()));
         if setup.process.is_some() {
-            host.set_tool_gate(Arc::new(CodeGate::new(&registry)));
+            host.set_tool_gate(Arc::new(CodeGate::new(control.plugins())));
         }
         gateway
             .plugin_files()
@@ -150,25 +150,10 @@ impl App {
         for report in host.load_all().await {
             gateway.note_plugin(&report);
         }
-        let [waiting, drifting, refusing] = std::array::from_fn(|_| Arc::downgrade(&registry));
-        gateway.metrics().watch_registry(
-            move || {
-                waiting
-                    .upgrade()
-                    .map(|registry| registry.gate().waiting_by_class())
-                    .unwrap_or_default()
-            },
-            move || drifting.upgrade().map_or(0, |registry| registry.drifted()),
-            move || {
-                refusing
-                    .upgrade()
-                    .map(|registry| registry.refused_by_kind())
-                    .unwrap_or_default()
-            },
-        );
+        count_control(&gateway, &control);
         Ok(Self {
             gateway,
-            registry,
+            control,
             state,
             connections,
         })
@@ -178,9 +163,9 @@ impl App {
     /// it; everything that is refused is logged. The start fails only where nothing is served and something was refused, or
     /// where `strict` asks for everything to be in order, sources included.
     pub async fn load(&self, strict: bool) -> Result<(), Failure> {
-        let report = self.registry.load().await;
+        let report = self.control.load().await;
         let nothing = self.gateway.snapshot().catalogue.is_empty();
-        let refused = self.registry.refused();
+        let refused = self.control.refused();
         let mut problems: Vec<Problem> = refused
             .into_iter()
             .flat_map(|refused| refused.problems)
@@ -205,7 +190,7 @@ impl App {
         if !problems.is_empty() && (strict || (empty && because)) {
             return Err(Failure::Problems(problems));
         }
-        self.registry.log(&report);
+        self.control.log(&report);
         Ok(())
     }
 
@@ -226,7 +211,7 @@ impl App {
         tracing::info!("admin API on http://{address}");
         let shared = Arc::new(admin::Admin {
             gateway: self.gateway.clone(),
-            registry: self.registry.clone(),
+            control: self.control.clone(),
             state: self.state.clone(),
             reload: reload.clone(),
             door: Arc::new(FrontDoor::new(&self.gateway, address, AccessRules::admin)?),
@@ -251,20 +236,20 @@ impl App {
         let host = gateway.host().clone();
         tokio::spawn(async move { host.work_later().await });
         if files {
-            let registry = self.registry.clone();
-            tokio::spawn(async move { registry.watch_sources().await });
+            let control = self.control.clone();
+            tokio::spawn(async move { control.drift().watch().await });
             let upstreams = gateway.upstreams().clone();
             tokio::spawn(async move { upstreams.sweep().await });
         }
-        let (gateway, state, registry) = (gateway.clone(), state.clone(), self.registry.clone());
+        let (gateway, state, control) = (gateway.clone(), state.clone(), self.control.clone());
         tokio::spawn(async move {
             let watcher = Watcher::start(&gateway.config().folders.state).await;
             if files {
-                let (registry, watcher) = (registry.clone(), watcher.clone());
-                tokio::spawn(async move { registry.watch(&watcher).await });
+                let (control, watcher) = (control.clone(), watcher.clone());
+                tokio::spawn(async move { control.watch(&watcher).await });
             }
             if files {
-                tokio::spawn(registry.watch_upstreams(watcher.clone()));
+                tokio::spawn(control.upstreams().clone().watch(watcher.clone()));
             }
             let host = gateway.host().clone();
             let report = move |report| gateway.note_plugin(&report);
@@ -272,6 +257,30 @@ impl App {
             state.follow(&watcher).await;
         });
     }
+}
+
+/// Lets the metrics count what waits, what drifted and what is refused.
+fn count_control(gateway: &Gateway, control: &Arc<Control>) {
+    let [waiting, drifting, refusing] = std::array::from_fn(|_| Arc::downgrade(control));
+    gateway.metrics().watch_control(
+        move || {
+            waiting
+                .upgrade()
+                .map(|control| control.gate().waiting_by_class())
+                .unwrap_or_default()
+        },
+        move || {
+            drifting
+                .upgrade()
+                .map_or(0, |control| control.drift().count())
+        },
+        move || {
+            refusing
+                .upgrade()
+                .map(|control| control.refused_by_kind())
+                .unwrap_or_default()
+        },
+    );
 }
 
 /// The admin API beside a gateway.

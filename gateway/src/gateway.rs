@@ -193,9 +193,9 @@ impl Gateway {
     }
 
     /// Swaps in a new generation; wakes the streams only when a listing changed.
-    pub fn publish(&self, snapshot: Snapshot) {
+    pub fn swap_snapshot(&self, snapshot: Snapshot) {
         let listing = snapshot.listing_generation;
-        self.metrics.publish(snapshot.catalogue.meters());
+        self.metrics.set_tools(snapshot.catalogue.meters());
         self.snapshot.store(Arc::new(snapshot));
         self.listing
             .send_if_modified(|seen| std::mem::replace(seen, listing) != listing);

@@ -129,7 +129,7 @@ pub(crate) fn publish_offer(gateway: &Gateway, lists: &Value, resources: Resourc
 
 fn swap_in(gateway: &Gateway, contracts: Vec<Arc<Contract>>) {
     let old = gateway.snapshot();
-    gateway.publish(Snapshot {
+    gateway.swap_snapshot(Snapshot {
         generation: old.generation + 1,
         listing_generation: old.listing_generation + 1,
         catalogue: Catalogue::new(&contracts, &gateway.config().views, Some(&old.catalogue)),

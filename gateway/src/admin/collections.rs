@@ -64,9 +64,9 @@ impl From<Option<Arc<Drift>>> for DriftView {
     (status = 200, body = Vec<CollectionView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<CollectionView>>> {
     staff.needs(Role::Viewer)?;
-    admin.registry.gate().refresh().await?;
+    admin.control.gate().refresh().await?;
     let mut views = Vec::new();
-    for (name, live) in admin.registry.gate().live() {
+    for (name, live) in admin.control.gate().live() {
         for collection in &live.contract.collections {
             views.push(CollectionView {
                 contract: name.clone(),
@@ -74,7 +74,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<Co
                 adapter: collection.adapter.clone(),
                 published: collection.published.clone(),
                 write: collection.write,
-                drift: admin.registry.drift(&live, &collection.name).into(),
+                drift: admin.control.drift().known(&live, &collection.name).into(),
             });
         }
     }
@@ -93,22 +93,22 @@ pub(super) async fn describe(
     At((contract, collection)): At<(String, String)>,
 ) -> Answer<Json<Described>> {
     staff.needs(Role::Editor)?;
-    admin.registry.gate().refresh().await?;
-    let live = admin.registry.gate().live().get(&contract).cloned();
+    admin.control.gate().refresh().await?;
+    let live = admin.control.gate().live().get(&contract).cloned();
     let live = live.ok_or_else(|| Refusal::not_found("live contract", &contract))?;
     let found = live.contract.collection(&collection);
     let collection = found.ok_or_else(|| Refusal::not_found("collection", &collection))?;
-    let (shape, drift) =
-        admin
-            .registry
-            .look(&live, collection)
-            .await
-            .map_err(|error| match error {
-                Describe::Later(away) => Refusal::unavailable(away.why),
-                Describe::Refused(problem) => {
-                    Refusal::problems("the source cannot be described", &[problem])
-                }
-            })?;
+    let (shape, drift) = admin
+        .control
+        .drift()
+        .look(&live, collection)
+        .await
+        .map_err(|error| match error {
+            Describe::Later(away) => Refusal::unavailable(away.why),
+            Describe::Refused(problem) => {
+                Refusal::problems("the source cannot be described", &[problem])
+            }
+        })?;
     Ok(Json(Described {
         shape: serde_json::to_value(shape).expect("plain data"),
         drift: drift.into(),

@@ -249,7 +249,7 @@ pub(super) struct NowLive {
     (status = 200, body = ContractsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<ContractsView>> {
     staff.needs(Role::Viewer)?;
-    let gate = admin.registry.gate();
+    let gate = admin.control.gate();
     gate.refresh().await?;
     let live = gate.live();
     let mut pending: BTreeMap<String, Vec<DraftHead>> = BTreeMap::new();
@@ -287,7 +287,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
     }));
     views.sort_by(|a, b| a.name.cmp(&b.name));
     let refused = admin
-        .registry
+        .control
         .refused()
         .into_iter()
         .map(|refused| RefusedFile {
@@ -295,7 +295,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
             file: refused.name,
             problems: refused.problems,
         });
-    let waiting = admin.registry.unserved().into_iter().filter_map(
+    let waiting = admin.control.unserved().into_iter().filter_map(
         |UnservedFile { file, waiting, .. }| {
             Some(WaitingFile {
                 file: file.display().to_string(),
@@ -333,14 +333,16 @@ pub(super) async fn submit(
             "a form without a contract compiles, but there is nothing to serve",
         ));
     };
-    let contract = admin
-        .registry
-        .compile(&source)
-        .await
-        .map_err(|error| match error {
-            Uncompiled::Refused(problems) => refused(&problems),
-            Uncompiled::Waiting(away) => Refusal::unavailable(away.why),
-        })?;
+    let contract =
+        admin
+            .control
+            .compiler()
+            .compile(&source)
+            .await
+            .map_err(|error| match error {
+                Uncompiled::Refused(problems) => refused(&problems),
+                Uncompiled::Waiting(away) => Refusal::unavailable(away.why),
+            })?;
     let by = staff.by();
     let on = seen.holds(&admin, &name).await?;
     let submission = Submission {
@@ -352,7 +354,7 @@ pub(super) async fn submit(
         hold: new.hold,
         on,
     };
-    Ok(match admin.registry.submit(submission).await? {
+    Ok(match admin.control.publisher().submit(submission).await? {
         Verdict::Unchanged { version } => {
             let version = Some(version.to_string());
             (
@@ -426,7 +428,7 @@ pub(super) async fn show(
     At(name): At<String>,
 ) -> Answer<([(HeaderName, String); 1], Json<ContractDetail>)> {
     staff.needs(Role::Viewer)?;
-    let gate = admin.registry.gate();
+    let gate = admin.control.gate();
     gate.refresh().await?;
     let versions = admin.state.versions(&name).await?;
     let of = DraftFilter {
@@ -494,7 +496,7 @@ impl IfMatch {
     async fn holds(&self, admin: &Admin, name: &str) -> Answer<Option<i64>> {
         let Some(tags) = &self.0 else { return Ok(None) };
         let changed = || Refusal::new(StatusCode::PRECONDITION_FAILED, CHANGED);
-        let gate = admin.registry.gate();
+        let gate = admin.control.gate();
         gate.refresh().await?;
         // The revision is taken first: the gate refuses what moves between the two.
         let revision = revision(gate.live().get(name));
@@ -609,7 +611,7 @@ pub(super) async fn plan(
     Body(planned): Body<Planned>,
 ) -> Answer<Json<PlannedImpact>> {
     staff.needs(Role::Viewer)?;
-    let gate = admin.registry.gate();
+    let gate = admin.control.gate();
     gate.refresh().await?;
     if !gate.live().contains_key(&name) {
         return Err(Refusal::not_found("live contract", &name).see(CONTRACTS));
@@ -643,7 +645,8 @@ pub(super) async fn roll_back(
         fingerprint: &back.fingerprint,
     };
     admin
-        .registry
+        .control
+        .publisher()
         .roll_back(&name, &back.to, &approval, on)
         .await?;
     Ok(Json(NowLive {
@@ -667,7 +670,7 @@ pub(super) async fn retire(
 ) -> Answer<(StatusCode, Json<Submitted>)> {
     staff.needs(Role::Editor)?;
     let on = seen.holds(&admin, &name).await?;
-    let gate = admin.registry.gate();
+    let gate = admin.control.gate();
     gate.refresh().await?;
     let held = gate.ask_to_retire(&name, &staff.by(), on).await;
     let held = held.map_err(|error| Refusal::of(error, &name, CONTRACTS))?;
@@ -720,7 +723,7 @@ pub(super) async fn draft(
         &inputs(new.as_ref()),
     )
     .await?;
-    let gate = admin.registry.gate();
+    let gate = admin.control.gate();
     gate.refresh().await?;
     let live = gate.live().get(&head.contract).cloned();
     let known = live
@@ -757,7 +760,7 @@ pub(super) async fn publish(
         role: staff.role,
         fingerprint: &agreed.fingerprint,
     };
-    let published = admin.registry.publish_draft(&id, &approval).await;
+    let published = admin.control.publisher().approve(&id, &approval).await;
     let (draft, version) = published.map_err(|error| Refusal::of(error, &id, DRAFTS))?;
     Ok(Json(NowLive {
         contract: draft.contract,
@@ -775,7 +778,7 @@ pub(super) async fn discard(
     At(id): At<String>,
 ) -> Answer<StatusCode> {
     staff.needs(Role::Editor)?;
-    let discarded = admin.registry.gate().discard(&id, &staff.by()).await;
+    let discarded = admin.control.gate().discard(&id, &staff.by()).await;
     discarded.map_err(|error| Refusal::of(error, &id, DRAFTS))?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -229,7 +229,7 @@ impl NewKey {
 
     /// Returns what the access names although nothing live is called so.
     async fn warnings(&self, admin: &Admin) -> Answer<Vec<String>> {
-        let gate = admin.registry.gate();
+        let gate = admin.control.gate();
         gate.refresh().await?;
         let live = gate.live();
         let contracts: Vec<&str> = live.keys().map(String::as_str).collect();

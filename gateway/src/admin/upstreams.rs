@@ -90,7 +90,7 @@ pub(super) async fn look(
 ) -> Answer<Json<UpstreamView>> {
     staff.needs(Role::Editor)?;
     let upstream = find(&admin, &name)?;
-    admin.registry.look_at(&upstream).await;
+    admin.control.upstreams().look_at(&upstream).await;
     Ok(Json(view(&admin, &upstream)))
 }
 
@@ -109,7 +109,7 @@ fn view(admin: &Admin, upstream: &Upstream) -> UpstreamView {
         &seen.contract
     }
     .to_owned();
-    let live = admin.registry.gate().live();
+    let live = admin.control.gate().live();
     let since = |at: SystemTime| {
         at.duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_millis())

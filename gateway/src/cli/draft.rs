@@ -242,7 +242,10 @@ pub(super) async fn serve_file(started: &App, file: &Path) -> Result<(), Failure
         .iter()
         .map(|collection| (collection.name.clone(), shape.clone()))
         .collect();
-    started.registry.serve(compile::compile(&read, &shapes)?);
+    started
+        .control
+        .publisher()
+        .serve_alone(compile::compile(&read, &shapes)?);
     Ok(())
 }
 

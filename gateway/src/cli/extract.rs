@@ -12,7 +12,7 @@ use weir_upstream::{
 };
 
 use super::{Done, block_on, compose, hosts};
-use crate::control::sources::upstreams as lookout;
+use crate::control::sources::upstreams::offer::server_lists;
 
 /// Tools, resources, resource templates and prompts of an MCP server, as one JSON document
 #[derive(Args)]
@@ -196,7 +196,7 @@ async fn lists(target: Target, settings: Settings) -> Result<(Lists, Vec<String>
     let listed = session.lists().await;
     let (about, skipped) = (session.about(), session.skipped());
     session.close().await;
-    let (lists, mut notes) = lookout::lists(listed?, &about);
+    let (lists, mut notes) = server_lists(listed?, &about);
     if skipped.0 > 0 {
         notes.push(format!(
             "{} lines or messages were no MCP messages and were skipped",

@@ -93,7 +93,7 @@ impl Lock {
 
 fn write(folder: &Path, live: &Live, versions: &[VersionHead], note: &str) -> Result<(), Failure> {
     let lock = lock(live, versions)?;
-    let path = crate::control::lock_path(folder, &live.name);
+    let path = crate::control::sources::lock_path(folder, &live.name);
     weir_files::replace(
         &path,
         lock.to_text().as_bytes(),

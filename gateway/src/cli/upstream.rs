@@ -32,7 +32,7 @@ use crate::{
     config,
     control::{
         gate::{Verdict, first_fingerprint},
-        sources::upstreams::{self as lookout, Offer},
+        sources::upstreams::offer::{self, Offer},
     },
 };
 
@@ -376,11 +376,12 @@ impl Add {
         servers.close().await;
         let (listed, about) = listed.map_err(anyhow::Error::new)?;
         let taken = started
-            .registry
+            .control
+            .gate()
             .names_taken_from(&self.name)
             .await
             .map_err(|error| anyhow!("{error}"))?;
-        Ok(lookout::compile(
+        Ok(offer::compile(
             &self.name,
             settings,
             &config.base,
@@ -599,7 +600,8 @@ fn agreed(name: &str) -> anyhow::Result<bool> {
 
 async fn publish(started: &App, name: &str, offer: Offer) -> Result<(), Failure> {
     let verdict = started
-        .registry
+        .control
+        .upstreams()
         .agree(name, offer, BY)
         .await
         .map_err(|error| anyhow!("{error}"))?;

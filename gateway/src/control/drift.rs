@@ -1,9 +1,9 @@
 //! Drift: the sources of live contracts are described again, at a pace and on demand, and what they no longer serve is
-//! told as the difference it is, with what would mend it.
+//! reported as the difference it is, with what would mend it.
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -17,11 +17,13 @@ use weir_contracts::{
 };
 
 use super::{
-    Describe, Registry,
+    Describe, SnapshotPublisher,
+    compiler::FormCompiler,
     describe::describe_as,
-    gate::{DraftStatus, GateError, LiveContract, Submission, Verdict},
+    gate::{DraftStatus, Gate, GateError, LiveContract, Submission, Verdict},
     shapes::Of,
 };
+use crate::gateway::Gateway;
 
 /// The time until the first look after a start.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
@@ -43,10 +45,36 @@ pub struct Drift {
     pub edits: Vec<String>,
 }
 
-impl Registry {
+/// Looks at the sources of live contracts, and knows which have drifted.
+pub struct SourceDrift {
+    gateway: Arc<Gateway>,
+    publisher: Arc<SnapshotPublisher>,
+    compiler: Arc<FormCompiler>,
+    /// By contract and collection.
+    found: Mutex<BTreeMap<(String, String), Arc<Drift>>>,
+}
+
+impl SourceDrift {
+    pub(super) fn new(
+        gateway: Arc<Gateway>,
+        publisher: Arc<SnapshotPublisher>,
+        compiler: Arc<FormCompiler>,
+    ) -> Self {
+        Self {
+            gateway,
+            publisher,
+            compiler,
+            found: Mutex::default(),
+        }
+    }
+
+    fn gate(&self) -> &Gate {
+        self.publisher.gate()
+    }
+
     /// Describes the sources of all live contracts again and again, and at once those that a call asks about, until the task
     /// ends.
-    pub async fn watch_sources(&self) {
+    pub async fn watch(&self) {
         // A start touches no source; soon after it they are looked at.
         let mut next = Instant::now() + FIRST_LOOK;
         let Some(mut checks) = self.gateway.source_checks().listen() else {
@@ -79,7 +107,7 @@ impl Registry {
                 }
             }
             next = Instant::now() + interval;
-            for live in self.gate.live().values() {
+            for live in self.gate().live().values() {
                 for collection in &live.contract.collections {
                     // A source that is away now has not changed.
                     let _ = self.look(live, collection).await;
@@ -89,14 +117,14 @@ impl Registry {
     }
 
     async fn is_drifted(&self, contract: &str, collection: &str) -> bool {
-        let live = self.gate.live();
+        let live = self.gate().live();
         let Some(live) = live.get(contract) else {
             return false;
         };
         let Some(collection) = live.contract.collection(collection) else {
             return false;
         };
-        if self.drift(live, &collection.name).is_some() {
+        if self.known(live, &collection.name).is_some() {
             return true;
         }
         matches!(self.look(live, collection).await, Ok((_, Some(_))))
@@ -111,7 +139,7 @@ impl Registry {
     ) -> Result<(Shape, Option<Arc<Drift>>), Describe> {
         let contract = &live.contract.name;
         let shape = describe_as(&self.gateway, contract, collection).await?;
-        let before = self.drift(live, &collection.name);
+        let before = self.known(live, &collection.name);
         let Err(reasons) = collection.accepts(&shape) else {
             self.set_drift(contract, collection, None);
             if before.is_some() {
@@ -145,16 +173,16 @@ impl Registry {
     }
 
     /// Returns how a source differed from a live contract at the last look.
-    pub fn drift(&self, live: &LiveContract, collection: &str) -> Option<Arc<Drift>> {
-        let known = self.drifted.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn known(&self, live: &LiveContract, collection: &str) -> Option<Arc<Drift>> {
+        let known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let drift = known.get(&(live.contract.name.clone(), collection.to_owned()))?;
         (drift.version == live.contract.version).then(|| Arc::clone(drift))
     }
 
     /// Returns the number of served collections that their sources no longer serve in full.
-    pub fn drifted(&self) -> usize {
-        let live = self.gate.live();
-        let known = self.drifted.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn count(&self) -> usize {
+        let live = self.gate().live();
+        let known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let is_live = |((contract, _), drift): &(&(String, String), &Arc<Drift>)| {
             live.get(contract)
                 .is_some_and(|live| live.contract.version == drift.version)
@@ -164,7 +192,7 @@ impl Registry {
 
     fn set_drift(&self, contract: &str, collection: &Collection, drift: Option<Arc<Drift>>) {
         let key = (contract.to_owned(), collection.name.clone());
-        let mut known = self.drifted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         match drift {
             Some(drift) => known.insert(key, drift),
             None => known.remove(&key),
@@ -215,9 +243,7 @@ impl Registry {
             adapter: &collection.adapter,
             settings: &collection.settings,
         };
-        if let Err(error) = self.recorded.put(contract, of, shape) {
-            tracing::warn!(contract, collection = collection.name, %error, "the shape could not be recorded");
-        }
+        self.compiler.record(contract, of, shape);
     }
 
     /// Holds a draft like any change that someone has to look at. A draft that waits already is not put aside for it,
@@ -229,7 +255,7 @@ impl Registry {
     ) -> Result<Option<String>, GateError> {
         let change = weir_contracts::diff::diff(&live.contract, &contract);
         let base = Some(live.contract.version.to_string());
-        let state = self.gate.state();
+        let state = self.gate().state();
         if let Some(same) = state
             .draft_of_change(&contract.name, base.as_deref(), &change.fingerprint)
             .await?
@@ -248,7 +274,7 @@ impl Registry {
             hold: true,
             on: None,
         };
-        match self.submit(submission).await? {
+        match self.publisher.submit(submission).await? {
             Verdict::Held(held) => Ok(Some(held.draft)),
             Verdict::Unchanged { .. } | Verdict::Published { .. } => Ok(None),
         }

@@ -5,17 +5,16 @@
 //! exactly that change. The live version is what was published, byte for byte, whatever its file says by now.
 
 mod drafts;
+mod live;
+mod names;
 mod owner;
 mod rollback;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
-    },
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicI64},
 };
 
 use serde_json::{Value, json};
@@ -27,9 +26,13 @@ use weir_contracts::{
     listed,
     lock::Lock,
 };
-use weir_state::{Live, LiveChange, Source, State, StateError, VersionRow};
+use weir_state::{LiveChange, Source, State, StateError, VersionRow};
 
-pub use self::drafts::{Approval, Held};
+pub use self::{
+    drafts::{Approval, Held},
+    live::LiveContract,
+};
+use self::{live::Unreadable, names::taken_names};
 pub use weir_state::{ChangeClass, DraftStatus, Origin, Role};
 
 use crate::{
@@ -40,6 +43,7 @@ use crate::{
 /// The number of times that a submission is judged anew because someone else published meanwhile.
 const ATTEMPTS: usize = 4;
 
+/// Judges submissions, and makes live what passes or is approved.
 pub struct Gate {
     state: Arc<State>,
     audit: Arc<Audit>,
@@ -54,27 +58,7 @@ pub struct Gate {
     reading: tokio::sync::Mutex<()>,
 }
 
-/// A published version that is served.
-#[derive(Clone, Debug)]
-pub struct LiveContract {
-    pub contract: Arc<Contract>,
-    pub origin: Origin,
-    /// The contracts folder that owns it; `None` where it comes from no file, or nobody has claimed it yet.
-    pub owner: Option<String>,
-    /// The text of its form.
-    pub source: String,
-    /// Moves with every change of what is live, and of its text.
-    pub revision: i64,
-}
-
-/// A live version that is skipped: a later version of Weir published it.
-#[derive(Clone, Debug)]
-pub struct Unreadable {
-    pub version: String,
-    pub why: String,
-    revision: i64,
-}
-
+/// A contract that is to become live.
 pub struct Submission<'a> {
     pub contract: Contract,
     pub source: &'a str,
@@ -137,99 +121,6 @@ impl Gate {
             seen: AtomicI64::new(-1),
             reading: tokio::sync::Mutex::default(),
         }
-    }
-
-    /// Takes over what any process published.
-    pub async fn refresh(&self) -> Result<(), GateError> {
-        let _reading = self.reading.lock().await;
-        // The generation is asked for before the rest is read: what moves meanwhile is read again next time.
-        let generation = self.state.generation().await?;
-        if self.seen.load(Ordering::Relaxed) != generation {
-            self.read().await?;
-            self.seen.store(generation, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    /// Takes over what any process published, as far as the feed of changes knows. Nothing is read where it has not moved.
-    pub async fn follow(&self) -> Result<(), GateError> {
-        let now = *self.state.changes().borrow();
-        match self.seen.load(Ordering::Relaxed) == now {
-            true => Ok(()),
-            false => self.refresh().await,
-        }
-    }
-
-    async fn read(&self) -> Result<(), GateError> {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = self.state.waiting().await?;
-        let (known, mut now) = (self.live(), Read::default());
-        if known.is_empty() {
-            self.state
-                .live()
-                .await?
-                .into_iter()
-                .for_each(|row| now.take(row, None));
-        } else {
-            for head in self
-                .state
-                .heads()
-                .await?
-                .into_iter()
-                .filter(|head| head.live.is_some())
-            {
-                let known = known.get(&head.name);
-                match known.filter(|known| known.revision == head.revision) {
-                    Some(known) => now.keep(known, head.owner),
-                    None => self
-                        .state
-                        .live_of(&head.name)
-                        .await?
-                        .into_iter()
-                        .for_each(|row| now.take(row, known)),
-                }
-            }
-        }
-        self.set(now.live);
-        self.set_unreadable(now.unreadable);
-        Ok(())
-    }
-
-    /// Logs what is skipped from now on.
-    fn set_unreadable(&self, now: BTreeMap<String, Unreadable>) {
-        let mut before = self
-            .unreadable
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        for (contract, skipped) in &now {
-            if before
-                .get(contract)
-                .is_none_or(|before| before.revision != skipped.revision)
-            {
-                tracing::error!(
-                    contract,
-                    version = skipped.version,
-                    "refused: {}",
-                    skipped.why
-                );
-            }
-        }
-        *before = now;
-    }
-
-    /// Returns the live versions that this program cannot read, by contract. The others are served.
-    pub fn unreadable(&self) -> BTreeMap<String, Unreadable> {
-        self.unreadable
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    /// Returns the live contracts by name.
-    pub fn live(&self) -> BTreeMap<String, Arc<LiveContract>> {
-        self.live
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
     }
 
     /// Returns how many drafts of each class wait for someone.
@@ -335,7 +226,7 @@ impl Gate {
             change_class(change.class),
             &change.fingerprint,
         );
-        self.publish_row(&contract, base.as_deref(), submission.place(), &row, None)
+        self.make_live(&contract, base.as_deref(), submission.place(), &row, None)
             .await?;
         Ok(Verdict::Published {
             version,
@@ -398,7 +289,7 @@ impl Gate {
             ChangeClass::First,
             &first_fingerprint(contract),
         );
-        self.publish_row(contract, None, submission.place(), &row, None)
+        self.make_live(contract, None, submission.place(), &row, None)
             .await?;
         Ok(Verdict::Published {
             version: contract.version,
@@ -433,7 +324,7 @@ impl Gate {
             published_ms: now_ms(),
             published_by: "lock".to_owned(),
         };
-        self.publish_row(contract, None, source, &row, None).await?;
+        self.make_live(contract, None, source, &row, None).await?;
         self.refresh().await?;
         Ok(())
     }
@@ -482,7 +373,10 @@ impl Gate {
             let message = format!("the contract `{}` comes from {from} already", contract.name);
             problems.push(Problem::new("", "/contract", message).hint(hint));
         }
-        problems.extend(taken(contract, live.values().map(|live| &*live.contract)));
+        problems.extend(taken_names(
+            contract,
+            live.values().map(|live| &*live.contract),
+        ));
         if problems.is_empty() {
             Ok(())
         } else {
@@ -514,7 +408,7 @@ impl Gate {
                 others.extend(read.or_else(|| known.map(|known| known.contract.clone())));
             }
         }
-        let problems = taken(contract, others.iter().map(Arc::as_ref));
+        let problems = taken_names(contract, others.iter().map(Arc::as_ref));
         if problems.is_empty() {
             Ok(change)
         } else {
@@ -522,7 +416,8 @@ impl Gate {
         }
     }
 
-    async fn publish_row(
+    /// Publishes a version: it is live when this returns.
+    async fn make_live(
         &self,
         contract: &Contract,
         base: Option<&str>,
@@ -566,72 +461,6 @@ impl Gate {
                 .admin(act, subject, fingerprint, by, Some(&detail))?;
         }
         Ok(done?)
-    }
-
-    fn set(&self, live: BTreeMap<String, Arc<LiveContract>>) {
-        *self.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
-    }
-}
-
-/// The live versions of the state, as far as they can be read.
-#[derive(Default)]
-struct Read {
-    live: BTreeMap<String, Arc<LiveContract>>,
-    unreadable: BTreeMap<String, Unreadable>,
-}
-
-impl Read {
-    /// Takes a version that is new to this process, or its later text. If it cannot be read, what was served of the contract is
-    /// served on.
-    fn take(&mut self, row: Live, known: Option<&Arc<LiveContract>>) {
-        // A version is published once: the same number is the same contract.
-        let same = known
-            .map(|known| &known.contract)
-            .filter(|contract| contract.version.to_string() == row.version);
-        match same.map_or_else(
-            || artifact(&row.name, &row.artifact).map(Arc::new),
-            |same| Ok(same.clone()),
-        ) {
-            Ok(contract) => {
-                let Live {
-                    origin,
-                    owner,
-                    source,
-                    revision,
-                    ..
-                } = row;
-                let entry = LiveContract {
-                    contract,
-                    origin,
-                    owner,
-                    source,
-                    revision,
-                };
-                self.live.insert(row.name, Arc::new(entry));
-            }
-            Err(error) => {
-                if let Some(known) = known {
-                    self.live.insert(row.name.clone(), known.clone());
-                }
-                let skipped = Unreadable {
-                    version: row.version,
-                    why: error.to_string(),
-                    revision: row.revision,
-                };
-                self.unreadable.insert(row.name, skipped);
-            }
-        }
-    }
-
-    fn keep(&mut self, known: &Arc<LiveContract>, owner: Option<String>) {
-        let entry = match known.owner == owner {
-            true => known.clone(),
-            false => Arc::new(LiveContract {
-                owner,
-                ..(**known).clone()
-            }),
-        };
-        self.live.insert(known.contract.name.clone(), entry);
     }
 }
 
@@ -695,50 +524,6 @@ fn change_class(class: Class) -> ChangeClass {
         Class::Undecided => ChangeClass::Undecided,
         Class::Breaking => ChangeClass::Breaking,
     }
-}
-
-/// Returns a problem for each name of the contract that another one defines already.
-fn taken<'a>(contract: &'a Contract, others: impl Iterator<Item = &'a Contract>) -> Vec<Problem> {
-    let own: BTreeSet<(&str, &str)> = names(contract).collect();
-    let mut taken: BTreeMap<(&str, &str), &str> = BTreeMap::new();
-    for other in others.filter(|other| other.name != contract.name) {
-        taken.extend(
-            names(other)
-                .filter(|name| own.contains(name))
-                .map(|name| (name, other.name.as_str())),
-        );
-    }
-    let problem = |((kind, name), owner): ((&str, &str), &str)| {
-        let message = format!("the {kind} `{name}` is defined by the contract `{owner}` already");
-        let hint = match kind {
-            "resource" => "give the resource of one plugin another URI",
-            _ => "give one of the contracts a `prefix:`",
-        };
-        Problem::new("", format!("/{kind}s"), message).hint(hint)
-    };
-    taken.into_iter().map(problem).collect()
-}
-
-/// What only one contract may define: the kind, and the name or URI that clients know it by.
-fn names(contract: &Contract) -> impl Iterator<Item = (&str, &str)> {
-    let uris = contract.uri_scope().is_none().then_some(contract);
-    let resources = uris
-        .into_iter()
-        .flat_map(|contract| contract.resources.iter().map(|it| it.uri.as_str()));
-    let templates = uris
-        .into_iter()
-        .flat_map(|contract| contract.templates.iter().map(|it| it.uri_template.as_str()));
-    let tools = contract
-        .tools
-        .iter()
-        .map(|tool| ("tool", tool.name.as_str()));
-    let prompts = contract
-        .prompts
-        .iter()
-        .map(|prompt| ("prompt", prompt.name.as_str()));
-    tools
-        .chain(prompts)
-        .chain(resources.chain(templates).map(|uri| ("resource", uri)))
 }
 
 /// After a rollback the next number may be taken: the first free one of the same step.

@@ -1,11 +1,10 @@
 //! Collects everything that is refused as it stands now. Whatever does not need it is served.
 
-use std::sync::PoisonError;
-
 use weir_contracts::Problem;
 
-use super::Registry;
+use super::Control;
 
+/// The kind of a thing that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A contract file, or the lock beside it.
@@ -47,7 +46,7 @@ impl Kind {
     }
 }
 
-impl Registry {
+impl Control {
     /// Returns how many things of each kind are refused now.
     pub fn refused_by_kind(&self) -> Vec<(&'static str, usize)> {
         let refused = self.refused();
@@ -63,11 +62,7 @@ impl Registry {
     /// Returns what is refused now: contract files, published versions, plugin files, connections and upstreams.
     pub fn refused(&self) -> Vec<Refused> {
         let files = self
-            .unserved
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let files = files
+            .unserved()
             .into_iter()
             .filter(|file| !file.problems.is_empty())
             .map(|file| Refused {
@@ -76,7 +71,7 @@ impl Registry {
                 problems: file.problems,
             });
         let versions = self
-            .gate
+            .gate()
             .unreadable()
             .into_iter()
             .map(|(contract, skipped)| Refused {

@@ -1,6 +1,9 @@
 //! Keeps recorded shapes in the state folder: `shapes/<contract>/<collection>.json`.
 
-use std::{fs, io, path::PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -79,4 +82,14 @@ impl Recorded {
                 .join(format!("{}.json", collection.name))
         })
     }
+}
+
+/// Returns the shape that a gateway with this state recorded for a collection of a form; `None` if the collection is
+/// new or its settings have changed.
+pub fn recorded_shape(
+    state: &Path,
+    contract: &str,
+    collection: &form::Collection,
+) -> Option<Shape> {
+    Recorded::new(state.join("shapes")).get(contract, collection.into())
 }

@@ -1,5 +1,9 @@
 //! Where submissions come from: contract files, the code of plugins, and other servers.
 
-pub(super) mod files;
+pub mod files;
+mod folder;
+pub(super) mod locks;
 pub mod plugins;
 pub mod upstreams;
+
+pub(crate) use self::folder::lock_path;

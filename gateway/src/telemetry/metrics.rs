@@ -230,8 +230,8 @@ impl Metrics {
     }
 
     /// Prepares series for a new snapshot that is about to be served.
-    pub fn publish<'a>(&self, tools: impl Iterator<Item = &'a ToolMeter>) {
-        self.tools.publish(tools);
+    pub fn set_tools<'a>(&self, tools: impl Iterator<Item = &'a ToolMeter>) {
+        self.tools.set(tools);
     }
 
     pub fn call(&self, call: &Ended<'_>) -> Stages {
@@ -312,7 +312,7 @@ impl Metrics {
 
     /// Sets how a scrape reads the number of waiting drafts by class, of drifted collections, and of refused things by
     /// kind.
-    pub fn watch_registry(
+    pub fn watch_control(
         &self,
         drafts: impl Fn() -> Vec<(&'static str, u32)> + Send + Sync + 'static,
         drifted: impl Fn() -> usize + Send + Sync + 'static,

@@ -113,7 +113,7 @@ async fn look(trial: &Trial, report: &mut Report) -> Result<(), Failure> {
         report.fail("is published", reason);
     }
     for problem in served
-        .registry
+        .control
         .refused()
         .into_iter()
         .flat_map(|refused| refused.problems)

@@ -16,6 +16,7 @@ use crate::identity::now_ms;
 /// The class and the rule of a draft that would retire its contract.
 const RETIRE: &str = "contract-removed";
 
+/// A submission that waits as a draft.
 #[derive(Debug)]
 pub struct Held {
     pub draft: String,
@@ -152,8 +153,9 @@ impl Gate {
         })
     }
 
-    /// Publishes a draft as it was reported, or does nothing. The version now live; `None` when it was retired.
-    pub async fn publish(
+    /// Makes a draft live as it was reported, or does nothing. Returns the version that is live now; `None` when the
+    /// contract was retired.
+    pub async fn approve(
         &self,
         id: &str,
         approval: &Approval<'_>,
@@ -165,7 +167,7 @@ impl Gate {
             .await?
             .ok_or(StateError::Unknown("draft"))?;
         let head = draft.head;
-        self.may_publish(&head, approval)?;
+        self.may_approve(&head, approval)?;
         let base = head.base.as_deref();
         match draft.artifact {
             Some(text) => {
@@ -184,7 +186,7 @@ impl Gate {
                     origin: head.origin,
                     owner: head.owner.as_deref(),
                 };
-                self.publish_row(&contract, base, source, &row, Some(id))
+                self.make_live(&contract, base, source, &row, Some(id))
                     .await?;
                 self.refresh().await?;
                 Ok((head, Some(contract.version)))
@@ -207,7 +209,7 @@ impl Gate {
         }
     }
 
-    fn may_publish(&self, draft: &DraftHead, approval: &Approval<'_>) -> Result<(), GateError> {
+    fn may_approve(&self, draft: &DraftHead, approval: &Approval<'_>) -> Result<(), GateError> {
         if draft.status != DraftStatus::Pending {
             return Err(GateError::Decided(draft.status));
         }
@@ -235,6 +237,7 @@ impl Gate {
         Ok(())
     }
 
+    /// Discards a draft that waits.
     pub async fn discard(&self, id: &str, by: &str) -> Result<(), GateError> {
         self.recorded(
             AdminAct::Reject,

@@ -33,6 +33,33 @@ impl Gate {
         self.go_back(name, back, approval).await
     }
 
+    /// Returns `true` if someone went back from the version that this very text became: their decision holds until the
+    /// source of the contract says something else.
+    pub(in crate::control) async fn is_rolled_back(
+        &self,
+        name: &str,
+        text: &str,
+    ) -> Result<bool, GateError> {
+        let Some(from) = self
+            .state
+            .head(name)
+            .await?
+            .and_then(|head| head.rolled_back)
+        else {
+            return Ok(false);
+        };
+        if self
+            .state
+            .version(name, &from)
+            .await?
+            .is_some_and(|version| version.source == text)
+        {
+            return Ok(true);
+        }
+        self.state.forget_rollback(name).await?;
+        Ok(false)
+    }
+
     /// Finds an earlier version, and how it differs from what is live.
     pub(super) async fn way_back(
         &self,

@@ -1,121 +1,366 @@
-//! The contracts folder: which files count, and when one has changed.
+//! Contracts that come from the files of the contracts folder: read when they are new or changed, compiled and submitted.
 
 use std::{
-    collections::BTreeMap,
-    fs::Metadata,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    time::SystemTime,
+    sync::{Arc, PoisonError},
 };
 
-use weir_contracts::{Problem, form, lock};
+use tokio::sync::Mutex;
+use weir_contracts::{Problem, Version, form};
+use weir_state::Source;
 
-/// The ending of the name of a lock.
-const LOCK: &str = ".lock.json";
+use super::{
+    folder::{self, Stamp},
+    locks,
+};
+use crate::{
+    control::{
+        SnapshotPublisher,
+        compiler::{FormCompiler, Uncompiled},
+        gate::{Gate, GateError, Held, LiveContract, Origin, Submission, Verdict},
+        report::FolderReport,
+    },
+    identity::now_ms,
+};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::control) struct Stamp {
-    modified: Option<SystemTime>,
-    bytes: u64,
+pub(in crate::control) struct FileSource {
+    publisher: Arc<SnapshotPublisher>,
+    compiler: Arc<FormCompiler>,
+    known: Mutex<KnownFiles>,
+    /// The files of the folder that are not served, as of the last look.
+    unserved: std::sync::Mutex<Vec<UnservedFile>>,
 }
 
-impl Stamp {
-    fn of(meta: &Metadata) -> Self {
+#[derive(Default)]
+struct KnownFiles {
+    seen: BTreeMap<PathBuf, SeenFile>,
+    /// Contracts whose file is gone, at the version for which that was held.
+    gone: BTreeSet<(String, Version)>,
+}
+
+/// A contract file as it was last seen.
+struct SeenFile {
+    stamp: Stamp,
+    /// The contract it defines, once it could be read.
+    name: Option<String>,
+    /// Why the source could not be described: tried again.
+    waiting: Option<String>,
+    /// Why it was not taken over as it stands: tried again under another configuration.
+    problems: Vec<Problem>,
+    /// The stamp of the lock beside it.
+    lock: Option<Stamp>,
+}
+
+impl SeenFile {
+    /// Returns `true` while reading it again could say nothing else.
+    fn is_settled(&self, path: &Path, stamp: &Stamp) -> bool {
+        let lock = || {
+            self.name
+                .as_deref()
+                .and_then(|name| folder::lock_stamp(path, name))
+        };
+        self.stamp == *stamp
+            && self.waiting.is_none()
+            && (self.problems.is_empty() || self.lock == lock())
+    }
+}
+
+/// A contract file that is not served as it stands.
+#[derive(Clone, Debug)]
+pub struct UnservedFile {
+    pub file: PathBuf,
+    /// The faults of the file; empty if it only waits.
+    pub problems: Vec<Problem>,
+    /// Why its source cannot be described yet.
+    pub waiting: Option<String>,
+}
+
+impl FileSource {
+    pub(in crate::control) fn new(
+        publisher: Arc<SnapshotPublisher>,
+        compiler: Arc<FormCompiler>,
+    ) -> Self {
         Self {
-            modified: meta.modified().ok(),
-            bytes: meta.len(),
+            publisher,
+            compiler,
+            known: Mutex::default(),
+            unserved: Default::default(),
         }
     }
-}
 
-/// Returns the stamp of a file; `None` if there is none.
-pub(in crate::control) fn stamp(path: &Path) -> Option<Stamp> {
-    Some(Stamp::of(&path.metadata().ok()?))
-}
+    fn gate(&self) -> &Gate {
+        self.publisher.gate()
+    }
 
-/// Lists `*.yaml`, `*.yml` and `*.json` at the top of the folder, except `*.lock.json`. A folder that does not exist is
-/// empty.
-pub(in crate::control) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
-    let entries = match std::fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        Err(error) => {
-            return Err(Problem::new(
-                &folder.display().to_string(),
-                "",
-                format!("cannot be read: {error}"),
-            ));
+    /// Returns the contract files that were refused or wait for their source, at the last look.
+    pub(in crate::control) fn unserved(&self) -> Vec<UnservedFile> {
+        self.unserved
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Forgets the files that were refused: under another configuration they are tried again.
+    pub(in crate::control) async fn retry_refused(&self) {
+        let mut known = self.known.lock().await;
+        known.seen.retain(|_, file| file.problems.is_empty());
+    }
+
+    /// Submits what is new or changed in the folder, and asks to retire the contracts whose files are gone.
+    pub(in crate::control) async fn submit_folder(&self, folder: &Path, report: &mut FolderReport) {
+        let mut known = self.known.lock().await;
+        match folder::list(folder) {
+            Ok(found) => {
+                known.seen.retain(|path, _| found.contains_key(path));
+                for (path, stamp) in found {
+                    self.look_at(&mut known.seen, path, stamp, report).await;
+                }
+                if let Err(error) = self.ask_to_retire(folder, &mut known, report).await {
+                    report.problems.push(folder_problem(folder, &error));
+                }
+            }
+            Err(problem) => report.problems.push(problem),
         }
-    };
-    let mut found = BTreeMap::new();
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
-        let counts = [".yaml", ".yml", ".json"]
+        let mut unserved = unserved(&known.seen);
+        let of_folder = report
+            .problems
             .iter()
-            .any(|end| name.ends_with(end));
-        if !counts || name.starts_with('.') || name.ends_with(LOCK) {
-            continue;
+            .filter(|problem| problem.file == folder.display().to_string());
+        let of_folder: Vec<Problem> = of_folder.cloned().collect();
+        if !of_folder.is_empty() {
+            unserved.push(UnservedFile {
+                file: folder.to_owned(),
+                problems: of_folder,
+                waiting: None,
+            });
         }
-        if let Ok(meta) = path.metadata()
-            && meta.is_file()
-        {
-            found.insert(path, Stamp::of(&meta));
+        *self.unserved.lock().unwrap_or_else(PoisonError::into_inner) = unserved;
+    }
+
+    /// Reads a file if it is new or has changed, and remembers what came of it.
+    async fn look_at(
+        &self,
+        seen: &mut BTreeMap<PathBuf, SeenFile>,
+        path: PathBuf,
+        stamp: Stamp,
+        report: &mut FolderReport,
+    ) {
+        let known = seen.get(&path);
+        if known.is_some_and(|known| known.is_settled(&path, &stamp)) {
+            return;
+        }
+        let before = known.and_then(|known| known.name.clone());
+        let taken = |name: &str| {
+            let other = |(other, entry): (&PathBuf, &SeenFile)| {
+                *other != path && entry.name.as_deref() == Some(name)
+            };
+            seen.iter().any(other)
+        };
+        let (problems, waiting) = (report.problems.len(), report.waiting.len());
+        let name = self.submit_file(&path, taken, report).await.or(before);
+        let problems = report.problems[problems..].to_vec();
+        let waiting = report
+            .waiting
+            .get(waiting)
+            .map(|(_, away)| away.why.clone());
+        let lock = name
+            .as_deref()
+            .and_then(|name| folder::lock_stamp(&path, name));
+        let entry = SeenFile {
+            stamp,
+            name,
+            waiting,
+            problems,
+            lock,
+        };
+        seen.insert(path, entry);
+    }
+
+    /// Reads one new or changed file and submits it. Returns the contract that it defines.
+    async fn submit_file(
+        &self,
+        path: &Path,
+        taken: impl Fn(&str) -> bool,
+        report: &mut FolderReport,
+    ) -> Option<String> {
+        let file = path.display().to_string();
+        let text = match folder::read(path) {
+            Ok(text) => text,
+            Err(problem) => {
+                report.problems.push(problem);
+                return None;
+            }
+        };
+        // A file whose text is live is not compiled again: the live version is what was published.
+        let live = self.gate().live();
+        let unchanged = live
+            .values()
+            .find(|live| live.origin == Origin::File && live.source == text);
+        if let Some(unchanged) = unchanged.filter(|live| !taken(&live.contract.name)) {
+            let name = unchanged.contract.name.clone();
+            if let Err(error) = self.keep_live(path, &name).await {
+                report
+                    .problems
+                    .push(Problem::new(&file, "", error.to_string()));
+            }
+            return Some(name);
+        }
+        let source = match form::read(&file, &text) {
+            Ok(source) => source,
+            Err(problems) => {
+                report.problems.extend(problems);
+                return None;
+            }
+        };
+        let Some(name) = source.contract.clone() else {
+            let problem = Problem::new(
+                &file,
+                "",
+                "is a form without a contract: it compiles, but there is nothing to serve",
+            );
+            report.problems.push(
+                problem.hint(
+                    "put it under `tools:` of a contract with `contract:` and `collections:`",
+                ),
+            );
+            return None;
+        };
+        if taken(&name) {
+            let message = format!("the contract `{name}` is defined in another file already");
+            report
+                .problems
+                .push(Problem::new(&file, "/contract", message).hint("give it another name"));
+            return None;
+        }
+        match self.submit_form(path, &text, &source, &name).await {
+            Ok(held) => report.held.extend(held),
+            Err(Uncompiled::Waiting(away)) => report.waiting.push((path.to_owned(), away)),
+            Err(Uncompiled::Refused(problems)) => report.problems.extend(problems),
+        }
+        Some(name)
+    }
+
+    /// Claims the contract of a file whose text is live; the drafts of other texts are dropped.
+    async fn keep_live(&self, path: &Path, name: &str) -> Result<(), GateError> {
+        let (gate, owner) = (self.gate(), folder::owner(folder_of(path)));
+        if gate.own(name, &owner).await?.is_none() {
+            let state = gate.state();
+            state
+                .drop_held(name, Origin::File, now_ms(), "file")
+                .await?;
+            state.forget_rollback(name).await?;
+        }
+        Ok(())
+    }
+
+    /// Submits the contract that a file defines. Returns the draft that waits, if one does.
+    async fn submit_form(
+        &self,
+        path: &Path,
+        text: &str,
+        source: &form::Source,
+        name: &str,
+    ) -> Result<Option<Held>, Uncompiled> {
+        let (file, gate) = (path.display().to_string(), self.gate());
+        let folder = folder_of(path);
+        let owner = folder::owner(folder);
+        let refused = |error| Uncompiled::at_the_gate(&file, error);
+        if let Some(owned) = gate.own(name, &owner).await.map_err(refused)? {
+            return Err(Uncompiled::Waiting(owned.to_string().into()));
+        }
+        // Without its lock it is not known what was published: the file would go live without being compared.
+        let from_file = Source {
+            origin: Origin::File,
+            owner: Some(&owner),
+        };
+        locks::restore(gate, folder, name, from_file)
+            .await
+            .map_err(Uncompiled::Refused)?;
+        // This holds until the file says something else.
+        if gate.is_rolled_back(name, text).await.map_err(refused)? {
+            return Ok(None);
+        }
+        let contract = self.compiler.compile(source).await?;
+        let by = format!(
+            "file:{}",
+            path.file_name().unwrap_or_default().to_string_lossy()
+        );
+        let submission = Submission {
+            contract,
+            source: text,
+            origin: Origin::File,
+            owner: Some(&owner),
+            by: &by,
+            hold: false,
+            on: None,
+        };
+        match gate.submit(submission).await.map_err(refused)? {
+            Verdict::Held(held) => Ok(Some(held)),
+            Verdict::Published { .. } | Verdict::Unchanged { .. } => Ok(None),
         }
     }
-    Ok(found)
-}
 
-/// Returns the name of the folder as a contract's owner: without links, so that one folder has one name.
-pub(in crate::control) fn owner(folder: &Path) -> String {
-    let whole = folder
-        .canonicalize()
-        .or_else(|_| std::path::absolute(folder));
-    whole
-        .unwrap_or_else(|_| folder.to_owned())
-        .display()
-        .to_string()
-}
-
-/// Returns the stamp of the lock beside a contract file; `None` if there is no lock.
-pub(in crate::control) fn lock_stamp(path: &Path, name: &str) -> Option<Stamp> {
-    stamp(&path.with_file_name(format!("{name}{LOCK}")))
-}
-
-/// Reads what people write: a contract, or the overlay of a server.
-pub(in crate::control) fn read(path: &Path) -> Result<String, Problem> {
-    bounded(path, form::FILE_BYTES_MAX)
-}
-
-fn bounded(path: &Path, bytes_max: usize) -> Result<String, Problem> {
-    let problem = |message: String| Problem::new(&path.display().to_string(), "", message);
-    let unreadable = |error: std::io::Error| problem(format!("cannot be read: {error}"));
-    if path.metadata().map_err(unreadable)?.len() > bytes_max as u64 {
-        return Err(problem(format!("is larger than {} MiB", bytes_max >> 20)));
+    /// Finds the contracts that this folder owns and whose files are gone: they are served until someone agrees that
+    /// they go. If a file cannot be read, it is not known what it defines, and nothing counts as gone.
+    async fn ask_to_retire(
+        &self,
+        folder: &Path,
+        known: &mut KnownFiles,
+        report: &mut FolderReport,
+    ) -> Result<(), GateError> {
+        let KnownFiles { seen, gone } = known;
+        if seen.values().any(|file| file.name.is_none()) {
+            return Ok(());
+        }
+        let present: BTreeSet<&str> = seen
+            .values()
+            .filter_map(|file| file.name.as_deref())
+            .collect();
+        let (live, owner) = (self.gate().live(), folder::owner(folder));
+        let is_own = |live: &&Arc<LiveContract>| {
+            live.origin == Origin::File && live.owner.as_deref() == Some(&*owner)
+        };
+        let missing = live
+            .values()
+            .filter(is_own)
+            .map(|live| &live.contract)
+            .filter(|contract| !present.contains(contract.name.as_str()));
+        let now: BTreeSet<_> = missing
+            .map(|contract| (contract.name.clone(), contract.version))
+            .collect();
+        for (name, _) in now.difference(gone) {
+            report
+                .held
+                .push(self.gate().ask_to_retire(name, "file", None).await?);
+        }
+        *gone = now;
+        Ok(())
     }
-    std::fs::read_to_string(path).map_err(unreadable)
 }
 
-/// Returns the names of the contracts that have a lock in this folder.
-pub(in crate::control) fn locked(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten();
-    let name =
-        |entry: std::fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(LOCK)?.to_owned());
-    entries.filter_map(|entry| name(entry.ok()?)).collect()
+/// Says of the folder as a whole what the gate says.
+pub(in crate::control) fn folder_problem(folder: &Path, error: &GateError) -> Problem {
+    Problem::new(&folder.display().to_string(), "", error.to_string())
 }
 
-/// Returns where the lock of a contract lies: `NAME.lock.json`, by the contract's name.
-pub(crate) fn lock_path(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{name}{LOCK}"))
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
 }
 
-/// Reads the lock of a contract, if it has one.
-pub(in crate::control) fn lock_text(
-    folder: &Path,
-    name: &str,
-) -> Option<(PathBuf, Result<String, Problem>)> {
-    let path = lock_path(folder, name);
-    path.exists()
-        .then(|| (path.clone(), bounded(&path, lock::FILE_BYTES_MAX)))
+fn unserved(seen: &BTreeMap<PathBuf, SeenFile>) -> Vec<UnservedFile> {
+    let unserved = seen
+        .iter()
+        .filter(|(_, file)| file.waiting.is_some() || !file.problems.is_empty());
+    let entry = |(path, file): (&PathBuf, &SeenFile)| UnservedFile {
+        file: path.clone(),
+        problems: file.problems.clone(),
+        waiting: file.waiting.clone(),
+    };
+    unserved.map(entry).collect()
+}
+
+/// Returns the contract files of a folder.
+pub fn contract_files(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
+    Ok(folder::list(folder)?.into_keys().collect())
 }

@@ -7,17 +7,27 @@ use weir_contracts::{Contract, Problem, code, form, uri};
 use weir_plugin_host::{Admitted, Admitting, Changed, Definitions, PluginConfig, ToolGate};
 use weir_state::Source;
 
-use crate::control::{
-    Registry,
-    gate::{Approval, GateError, Held, Origin, Role, Submission, Verdict},
+use super::locks;
+use crate::{
+    control::{
+        FolderReport, SnapshotPublisher,
+        gate::{Approval, Gate, GateError, Held, Origin, Role, Submission, Verdict},
+    },
+    gateway::Gateway,
 };
 
-/// The registry as the host of plugins asks it.
-pub struct CodeGate(Weak<Registry>);
+/// Submits what plugins define.
+pub struct PluginSource {
+    gateway: Arc<Gateway>,
+    publisher: Arc<SnapshotPublisher>,
+}
+
+/// The source as the host of plugins asks it.
+pub struct CodeGate(Weak<PluginSource>);
 
 impl CodeGate {
-    pub fn new(registry: &Arc<Registry>) -> Self {
-        Self(Arc::downgrade(registry))
+    pub fn new(source: &Arc<PluginSource>) -> Self {
+        Self(Arc::downgrade(source))
     }
 }
 
@@ -30,21 +40,21 @@ impl ToolGate for CodeGate {
     ) -> Admitting<'a> {
         Box::pin(async move {
             match self.0.upgrade() {
-                Some(registry) => registry.admit(plugin, definitions).await,
+                Some(source) => source.admit(plugin, definitions).await,
                 None => Admitted::Refused("the gateway is ending".to_owned()),
             }
         })
     }
 
     fn changed(&self, plugin: &str, changed: Changed) {
-        if let Some(registry) = self.0.upgrade() {
-            registry.announce(plugin, &changed);
+        if let Some(source) = self.0.upgrade() {
+            source.announce(plugin, &changed);
         }
     }
 
     fn loaded(&self) {
-        if let Some(registry) = self.0.upgrade() {
-            registry.publish();
+        if let Some(source) = self.0.upgrade() {
+            source.publisher.serve_live();
         }
     }
 
@@ -52,7 +62,7 @@ impl ToolGate for CodeGate {
         let live = self
             .0
             .upgrade()
-            .map(|registry| registry.gate.live())
+            .map(|source| source.gate().live())
             .unwrap_or_default();
         let promised = |contract: &Contract| {
             Some((
@@ -75,7 +85,18 @@ enum Submitted {
     RolledBack,
 }
 
-impl Registry {
+impl PluginSource {
+    pub(in crate::control) fn new(
+        gateway: Arc<Gateway>,
+        publisher: Arc<SnapshotPublisher>,
+    ) -> Self {
+        Self { gateway, publisher }
+    }
+
+    fn gate(&self) -> &Gate {
+        self.publisher.gate()
+    }
+
     /// A plugin speaks for its own contract alone.
     fn announce(&self, plugin: &str, changed: &Changed) {
         let announcements = self.gateway.announcements();
@@ -125,7 +146,7 @@ impl Registry {
     }
 
     /// Submits the tools of the builds that serve, since other settings may publish other ones.
-    pub(in crate::control) async fn submit_all_code(&self, report: &mut crate::control::Report) {
+    pub(in crate::control) async fn submit_all(&self, report: &mut FolderReport) {
         for (plugin, definitions) in self.gateway.host().defined() {
             match self.submit_code(&plugin, &definitions).await {
                 Ok(Submitted::Judged(Verdict::Held(held))) => report.held.push(held),
@@ -154,21 +175,20 @@ impl Registry {
             return Ok(Submitted::Nothing);
         }
         let contract = compiled(plugin, &config, definitions).map_err(GateError::Refused)?;
-        self.read_lock_of_offer(
-            &contract.name,
-            Source {
-                origin: Origin::Code,
-                owner: None,
-            },
-        )
-        .await?;
-        self.gate.refresh().await?;
-        let live = self.gate.live().get(&contract.name).cloned();
+        let from_code = Source {
+            origin: Origin::Code,
+            owner: None,
+        };
+        let all = Arc::clone(&self.gateway.config());
+        locks::restore_offer(self.gate(), &all, &contract.name, from_code).await?;
+        self.gate().refresh().await?;
+        let live = self.gate().live().get(&contract.name).cloned();
         let is_live = live
             .as_ref()
             .is_some_and(|live| live.contract.definitions == contract.definitions);
         if !is_live
             && self
+                .gate()
                 .is_rolled_back(&contract.name, &definitions.text)
                 .await?
         {
@@ -188,21 +208,21 @@ impl Registry {
             hold: false,
             on: None,
         };
-        let verdict = match self.gate.submit(submission).await? {
-            Verdict::Held(held) if config.dev => self.publish_at_work(held, &by).await?,
+        let verdict = match self.gate().submit(submission).await? {
+            Verdict::Held(held) if config.dev => self.approve_at_work(held, &by).await?,
             verdict => verdict,
         };
         Ok(Submitted::Judged(verdict))
     }
 
     /// Publishes a plugin that is being developed as it is built, whatever that changes.
-    async fn publish_at_work(&self, held: Held, by: &str) -> Result<Verdict, GateError> {
+    async fn approve_at_work(&self, held: Held, by: &str) -> Result<Verdict, GateError> {
         let approval = Approval {
             fingerprint: &held.fingerprint,
             role: Role::Operator,
             by,
         };
-        match self.gate.publish(&held.draft, &approval).await {
+        match self.gate().approve(&held.draft, &approval).await {
             Ok((_, Some(version))) => Ok(Verdict::Published {
                 version,
                 diff: held.diff,
@@ -213,23 +233,6 @@ impl Registry {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// Returns the contract as it can be served: a version whose build is not there yet waits behind the one that is
-    /// served.
-    pub(in crate::control) fn servable(&self, contract: &Arc<Contract>) -> Arc<Contract> {
-        let (Some(plugin), Some(definitions)) = (contract.plugin(), &contract.definitions) else {
-            return contract.clone();
-        };
-        if self.gateway.host().has_build(plugin, definitions) {
-            return contract.clone();
-        }
-        let snapshot = self.gateway.snapshot();
-        let served = snapshot
-            .contracts
-            .iter()
-            .find(|served| served.name == contract.name);
-        served.unwrap_or(contract).clone()
     }
 }
 

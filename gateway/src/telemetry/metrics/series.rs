@@ -149,9 +149,9 @@ impl Tools {
             .get_or_init(|| self.find(&mut self.known(), tool))
     }
 
-    /// Publishes the tools of a new snapshot, which count from 0. Those that are gone keep their series until the room
+    /// Takes the tools of a new snapshot, which count from 0. Those that are gone keep their series until the room
     /// is needed. If more are published than there is room for, those that are called first get it.
-    pub(super) fn publish<'a>(&self, tools: impl Iterator<Item = &'a ToolMeter>) {
+    pub(super) fn set<'a>(&self, tools: impl Iterator<Item = &'a ToolMeter>) {
         let tools: Vec<_> = tools.collect();
         let live: HashSet<Key> = tools.iter().map(|tool| key(tool)).collect();
         let mut known = self.known();

@@ -3,14 +3,15 @@
 use weir_state::{ChangeClass, NewDraft, State};
 
 use super::*;
-use crate::testing;
+use crate::{control::Control, identity::now_ms, testing};
 
 #[tokio::test]
 async fn a_server_that_lists_something_else_again_and_again_is_looked_at_less_often() {
     let gateway = testing::gateway(|_| {}).await;
     let folder = tempfile::tempdir().expect("a folder");
     let state = Arc::new(State::open(folder.path()).await.expect("opened"));
-    let registry = Registry::new(gateway.clone(), state.clone());
+    let control = Control::new(gateway.clone(), state.clone());
+    let source = control.upstreams();
     let hold = async |contract: &str, number: u32, at_ms: i64| {
         let (id, source) = (format!("{contract}{number}"), format!("source {number}"));
         let draft = NewDraft {
@@ -35,8 +36,8 @@ async fn a_server_that_lists_something_else_again_and_again_is_looked_at_less_of
     }
     assert_eq!(
         (
-            registry.apart("restless").await,
-            registry.restless("restless").await
+            source.apart("restless").await,
+            source.restless("restless").await
         ),
         (APART, None)
     );
@@ -44,14 +45,14 @@ async fn a_server_that_lists_something_else_again_and_again_is_looked_at_less_of
         hold("restless", number, now_ms()).await;
         hold("once", number, 1).await;
     }
-    assert_eq!(registry.apart("restless").await, RESTLESS_APART);
+    assert_eq!(source.apart("restless").await, RESTLESS_APART);
     assert_eq!(
-        registry.apart("once").await,
+        source.apart("once").await,
         APART,
         "it has come to rest since"
     );
     assert!(
-        registry
+        source
             .restless("once")
             .await
             .is_some_and(|note| note.starts_with("at least 20 drafts were replaced"))

@@ -1,0 +1,96 @@
+//! Compiles forms with the shapes of their collections, which are recorded, or described anew where that does not suffice.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use weir_contracts::{Contract, Problem, Shape, compile, form};
+
+use super::{
+    describe::{Away, describe_all},
+    gate::GateError,
+    shapes::{Of, Recorded},
+};
+use crate::gateway::Gateway;
+
+/// Compiles forms, and records the shapes of their collections.
+pub struct FormCompiler {
+    gateway: Arc<Gateway>,
+    recorded: Recorded,
+}
+
+/// Why a contract text did not become a contract.
+pub enum Uncompiled {
+    /// The source or the adapter is not there now.
+    Waiting(Away),
+    Refused(Vec<Problem>),
+}
+
+impl Uncompiled {
+    /// Says of a file what the gate says of its contract.
+    pub(super) fn at_the_gate(file: &str, error: GateError) -> Self {
+        match error {
+            GateError::Refused(problems) => Self::Refused(
+                problems
+                    .into_iter()
+                    .map(|problem| problem.in_file(file))
+                    .collect(),
+            ),
+            owned @ GateError::Owned { .. } => Self::Waiting(owned.to_string().into()),
+            error => Self::Refused(vec![Problem::new(file, "", error.to_string())]),
+        }
+    }
+}
+
+impl FormCompiler {
+    pub(super) fn new(gateway: Arc<Gateway>) -> Self {
+        let recorded = Recorded::new(gateway.config().folders.state.join("shapes"));
+        Self { gateway, recorded }
+    }
+
+    /// Compiles a form with the recorded shapes if they suffice; with new ones if they are missing or no longer carry
+    /// the file.
+    pub async fn compile(&self, source: &form::Source) -> Result<Contract, Uncompiled> {
+        let contract = source.contract.as_deref().unwrap_or_default();
+        let mut shapes = BTreeMap::new();
+        let mut is_complete = true;
+        for collection in &source.collections {
+            match self.recorded.get(contract, collection.into()) {
+                Some(shape) => drop(shapes.insert(collection.name.clone(), shape)),
+                None => is_complete = false,
+            }
+        }
+        if is_complete && let Ok(compiled) = compile::compile(source, &shapes) {
+            return Ok(compiled);
+        }
+        // The file is new or asks for more than was recorded: describe everything, and record it only if it compiles.
+        let (described, away, mut problems) = describe_all(
+            &self.gateway,
+            source,
+            &source.collections.iter().collect::<Vec<_>>(),
+        )
+        .await;
+        if !away.is_empty() || !problems.is_empty() {
+            // What is wrong with the file is reported whatever the state of its sources.
+            problems.extend(
+                compile::compile_known(source, &described)
+                    .err()
+                    .unwrap_or_default(),
+            );
+            return Err(match problems.is_empty() {
+                true => Uncompiled::Waiting(Away::all(away)),
+                false => Uncompiled::Refused(problems),
+            });
+        }
+        let compiled = compile::compile(source, &described).map_err(Uncompiled::Refused)?;
+        for collection in &source.collections {
+            self.record(contract, collection.into(), &described[&collection.name]);
+        }
+        Ok(compiled)
+    }
+
+    /// Records the shape of a collection: from now on, its contract is compiled with it.
+    pub(super) fn record(&self, contract: &str, collection: Of<'_>, shape: &Shape) {
+        if let Err(error) = self.recorded.put(contract, collection, shape) {
+            tracing::warn!(contract, collection = collection.name, %error, "the shape could not be recorded");
+        }
+    }
+}

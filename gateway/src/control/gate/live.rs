@@ -1,0 +1,212 @@
+//! The live versions, as this process knows them: read from the state when they move.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, atomic::Ordering},
+};
+
+use weir_contracts::Contract;
+use weir_state::Live;
+
+use super::{Gate, GateError, Origin, artifact};
+
+/// A published version that is served.
+#[derive(Clone, Debug)]
+pub struct LiveContract {
+    pub contract: Arc<Contract>,
+    pub origin: Origin,
+    /// The contracts folder that owns it; `None` where it comes from no file, or none has claimed it yet.
+    pub owner: Option<String>,
+    /// The text of its form.
+    pub source: String,
+    /// Moves with every change of what is live, and of its text.
+    pub revision: i64,
+}
+
+/// A live version that is skipped: a later version of Weir published it.
+#[derive(Clone, Debug)]
+pub struct Unreadable {
+    pub version: String,
+    pub why: String,
+    revision: i64,
+}
+
+impl Gate {
+    /// Takes over what any process published.
+    pub async fn refresh(&self) -> Result<(), GateError> {
+        let _reading = self.reading.lock().await;
+        // The generation is asked for before the rest is read: what moves meanwhile is read again next time.
+        let generation = self.state.generation().await?;
+        if self.seen.load(Ordering::Relaxed) != generation {
+            self.read().await?;
+            self.seen.store(generation, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Takes over what any process published, as far as the feed of changes knows. Nothing is read where it has not moved.
+    pub async fn follow(&self) -> Result<(), GateError> {
+        let now = *self.state.changes().borrow();
+        match self.seen.load(Ordering::Relaxed) == now {
+            true => Ok(()),
+            false => self.refresh().await,
+        }
+    }
+
+    async fn read(&self) -> Result<(), GateError> {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = self.state.waiting().await?;
+        let (known, mut now) = (self.live(), LiveVersions::default());
+        if known.is_empty() {
+            self.state
+                .live()
+                .await?
+                .into_iter()
+                .for_each(|row| now.take(row, None));
+        } else {
+            for head in self
+                .state
+                .heads()
+                .await?
+                .into_iter()
+                .filter(|head| head.live.is_some())
+            {
+                let known = known.get(&head.name);
+                match known.filter(|known| known.revision == head.revision) {
+                    Some(known) => now.keep(known, head.owner),
+                    None => self
+                        .state
+                        .live_of(&head.name)
+                        .await?
+                        .into_iter()
+                        .for_each(|row| now.take(row, known)),
+                }
+            }
+        }
+        self.set(now.live);
+        self.set_unreadable(now.unreadable);
+        Ok(())
+    }
+
+    /// Logs what is skipped from now on.
+    fn set_unreadable(&self, now: BTreeMap<String, Unreadable>) {
+        let mut before = self
+            .unreadable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (contract, skipped) in &now {
+            if before
+                .get(contract)
+                .is_none_or(|before| before.revision != skipped.revision)
+            {
+                tracing::error!(
+                    contract,
+                    version = skipped.version,
+                    "refused: {}",
+                    skipped.why
+                );
+            }
+        }
+        *before = now;
+    }
+
+    /// Returns the live versions that this program cannot read, by contract. The others are served.
+    pub fn unreadable(&self) -> BTreeMap<String, Unreadable> {
+        self.unreadable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Returns the live contracts by name.
+    pub fn live(&self) -> BTreeMap<String, Arc<LiveContract>> {
+        self.live
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Returns the names of tools that other contracts publish, which a server's tools cannot have, with those contracts.
+    pub async fn names_taken_from(
+        &self,
+        upstream: &str,
+    ) -> Result<BTreeMap<String, String>, GateError> {
+        self.refresh().await?;
+        let live = self.live();
+        let others = live
+            .values()
+            .filter(|live| live.contract.upstream() != Some(upstream));
+        let names = others.flat_map(|live| {
+            live.contract
+                .tools
+                .iter()
+                .map(|tool| (tool.name.clone(), live.contract.name.clone()))
+        });
+        Ok(names.collect())
+    }
+
+    fn set(&self, live: BTreeMap<String, Arc<LiveContract>>) {
+        *self.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
+    }
+}
+
+/// The live versions of the state, as far as they can be read.
+#[derive(Default)]
+struct LiveVersions {
+    live: BTreeMap<String, Arc<LiveContract>>,
+    unreadable: BTreeMap<String, Unreadable>,
+}
+
+impl LiveVersions {
+    /// Takes a version that is new to this process, or its later text. If it cannot be read, what was served of the contract is
+    /// served on.
+    fn take(&mut self, row: Live, known: Option<&Arc<LiveContract>>) {
+        // A version is published once: the same number is the same contract.
+        let same = known
+            .map(|known| &known.contract)
+            .filter(|contract| contract.version.to_string() == row.version);
+        match same.map_or_else(
+            || artifact(&row.name, &row.artifact).map(Arc::new),
+            |same| Ok(same.clone()),
+        ) {
+            Ok(contract) => {
+                let Live {
+                    origin,
+                    owner,
+                    source,
+                    revision,
+                    ..
+                } = row;
+                let entry = LiveContract {
+                    contract,
+                    origin,
+                    owner,
+                    source,
+                    revision,
+                };
+                self.live.insert(row.name, Arc::new(entry));
+            }
+            Err(error) => {
+                if let Some(known) = known {
+                    self.live.insert(row.name.clone(), known.clone());
+                }
+                let skipped = Unreadable {
+                    version: row.version,
+                    why: error.to_string(),
+                    revision: row.revision,
+                };
+                self.unreadable.insert(row.name, skipped);
+            }
+        }
+    }
+
+    fn keep(&mut self, known: &Arc<LiveContract>, owner: Option<String>) {
+        let entry = match known.owner == owner {
+            true => known.clone(),
+            false => Arc::new(LiveContract {
+                owner,
+                ..(**known).clone()
+            }),
+        };
+        self.live.insert(known.contract.name.clone(), entry);
+    }
+}

@@ -1,0 +1,187 @@
+//! The publisher: what the gate made live becomes the snapshot that is served.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use weir_contracts::{Contract, Version, diff::Diff, lint};
+use weir_plugin_host::NeededCollection;
+use weir_state::DraftHead;
+
+use super::gate::{Approval, Gate, GateError, Submission, Verdict};
+use crate::{catalogue::Catalogue, gateway::Gateway, snapshot::Snapshot};
+
+/// Swaps snapshots: what the gate decided through it is served when its functions return.
+pub struct SnapshotPublisher {
+    gateway: Arc<Gateway>,
+    gate: Gate,
+    /// The lock for swapping: the watch, the admin API and a new build of a plugin all swap.
+    swapping: Mutex<()>,
+}
+
+impl SnapshotPublisher {
+    pub(super) fn new(gateway: Arc<Gateway>, gate: Gate) -> Self {
+        Self {
+            gateway,
+            gate,
+            swapping: Mutex::default(),
+        }
+    }
+
+    /// Returns the gate whose decisions are served.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Submits a contract to the gate, and serves it if it became live. The files of the folder are submitted to the gate
+    /// one by one and served together.
+    pub async fn submit(&self, submission: Submission<'_>) -> Result<Verdict, GateError> {
+        let verdict = self.gate.submit(submission).await?;
+        self.serve_live();
+        Ok(verdict)
+    }
+
+    /// Approves a draft, and serves it. A version of `None` means that the contract is retired.
+    pub async fn approve(
+        &self,
+        id: &str,
+        approval: &Approval<'_>,
+    ) -> Result<(DraftHead, Option<Version>), GateError> {
+        let approved = self.gate.approve(id, approval).await?;
+        self.serve_live();
+        Ok(approved)
+    }
+
+    /// Makes a version live again that was published before, and serves it.
+    pub async fn roll_back(
+        &self,
+        name: &str,
+        to: &str,
+        approval: &Approval<'_>,
+        on: Option<i64>,
+    ) -> Result<Diff, GateError> {
+        let diff = self.gate.roll_back(name, to, approval, on).await?;
+        self.serve_live();
+        Ok(diff)
+    }
+
+    /// Serves one contract that is in no file (`weir draft`), without a gate.
+    pub fn serve_alone(&self, contract: Contract) {
+        self.swap(vec![Arc::new(contract)]);
+    }
+
+    /// Swaps in what is live now, where that is not what is served already.
+    pub(super) fn serve_live(&self) {
+        let _swapping = self.swapping.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = self.gate.live();
+        let contracts: Vec<Arc<Contract>> = live
+            .values()
+            .map(|live| self.servable(&live.contract))
+            .collect();
+        let served = &self.gateway.snapshot().contracts;
+        let same = served.len() == contracts.len()
+            && served
+                .iter()
+                .zip(&contracts)
+                .all(|(a, b)| Arc::ptr_eq(a, b));
+        if !same
+            || !self
+                .gateway
+                .snapshot()
+                .catalogue
+                .has_views(&self.gateway.config().views)
+        {
+            self.swap(contracts);
+        }
+    }
+
+    fn swap(&self, contracts: Vec<Arc<Contract>>) {
+        let old = self.gateway.snapshot();
+        for contract in contracts
+            .iter()
+            .filter(|new| !old.contracts.iter().any(|known| Arc::ptr_eq(known, new)))
+        {
+            warn_of_names(contract);
+        }
+        let catalogue = Catalogue::new(
+            &contracts,
+            &self.gateway.config().views,
+            Some(&old.catalogue),
+        );
+        catalogue
+            .empty_views()
+            .for_each(|view| tracing::warn!(view, "no tool is in this view"));
+        let changed = catalogue.digests() != old.catalogue.digests();
+        let snapshot = Snapshot {
+            generation: old.generation + 1,
+            listing_generation: old.listing_generation + u64::from(changed),
+            catalogue,
+            contracts,
+        };
+        tracing::info!(
+            contracts = snapshot.contracts.len(),
+            tools = snapshot.catalogue.len(),
+            generation = snapshot.generation,
+            "published"
+        );
+        self.gateway.swap_snapshot(snapshot);
+        // A build that was refused because of a contract that was live until now may do for the present ones.
+        let host = self.gateway.host().clone();
+        tokio::spawn(async move { host.retry_refused().await });
+    }
+
+    /// Returns the contract as it can be served: a version whose build is not there yet waits behind the one that is
+    /// served.
+    fn servable(&self, contract: &Arc<Contract>) -> Arc<Contract> {
+        let (Some(plugin), Some(definitions)) = (contract.plugin(), &contract.definitions) else {
+            return contract.clone();
+        };
+        if self.gateway.host().has_build(plugin, definitions) {
+            return contract.clone();
+        }
+        let snapshot = self.gateway.snapshot();
+        let served = snapshot
+            .contracts
+            .iter()
+            .find(|served| served.name == contract.name);
+        served.unwrap_or(contract).clone()
+    }
+}
+
+/// Warns of names that new contracts may not have; a version that was published before goes on.
+fn warn_of_names(contract: &Contract) {
+    let names = lint::unusable_names(contract);
+    if let Some(first) = names.first() {
+        let version = contract.version;
+        tracing::warn!(
+            contract = contract.name,
+            %version,
+            arguments = names.len(),
+            "some models' interfaces refuse a whole request for the argument {first}: publish a version without such names"
+        );
+    }
+}
+
+/// Returns the collections that served contracts use of one adapter; a new build of its plugin must still serve them.
+pub fn in_use(gateway: &Gateway, adapter: &str) -> Vec<NeededCollection> {
+    let snapshot = gateway.snapshot();
+    let mut seen = BTreeSet::new();
+    let used = snapshot.catalogue.tools().filter_map(|tool| {
+        let bound = tool.target.collection()?;
+        let source = &bound.source;
+        if *source.adapter != *adapter || !seen.insert(source.key.clone()) {
+            return None;
+        }
+        let contract = snapshot
+            .contracts
+            .iter()
+            .find(|contract| *contract.name == *tool.contract)?;
+        let published = contract.collection(&bound.published.binding.collection)?;
+        Some(NeededCollection {
+            source: source.clone(),
+            published: published.clone(),
+        })
+    });
+    used.collect()
+}

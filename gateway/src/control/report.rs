@@ -1,0 +1,58 @@
+//! What one look at the contracts folder found, and the log of it.
+
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
+
+use weir_contracts::Problem;
+
+use super::{describe::Away, gate::Held};
+
+/// The outcome for the files.
+#[derive(Debug, Default)]
+pub struct FolderReport {
+    pub problems: Vec<Problem>,
+    /// Contract files whose source could not be described yet, and why.
+    pub waiting: Vec<(PathBuf, Away)>,
+    /// Changes that the gate holds.
+    pub held: Vec<Held>,
+}
+
+/// Remembers the lines that were logged of the last look.
+#[derive(Default)]
+pub(super) struct ReportLog {
+    logged: Mutex<BTreeSet<String>>,
+}
+
+impl ReportLog {
+    /// Logs each thing once, until it changes: a waiting contract is tried at each look, and what its source says may differ
+    /// each time.
+    pub(super) fn write(&self, report: &FolderReport) {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = report.waiting.iter().map(|(path, away)| {
+            let line = |why: &str| format!("waiting: {}: {why}", path.display());
+            (line(&away.why), Some(line(&away.in_full())))
+        });
+        let held = report
+            .held
+            .iter()
+            .map(|held| (format!("held: {}", held.line()), None));
+        let mut now = BTreeSet::new();
+        for (line, in_full) in waiting.chain(held) {
+            if !logged.contains(&line) {
+                tracing::warn!("{}", in_full.as_ref().unwrap_or(&line));
+            }
+            now.insert(line);
+        }
+        for problem in &report.problems {
+            let line = format!("refused: {problem}");
+            if !logged.contains(&line) {
+                tracing::error!("{line}");
+            }
+            now.insert(line);
+        }
+        *logged = now;
+    }
+}

@@ -1,0 +1,97 @@
+//! Locks: the published versions beside the contract files, from which a state that knows nothing of them is restored.
+
+use std::path::Path;
+
+use weir_contracts::{Problem, lock::Lock};
+use weir_state::Source;
+
+use super::folder;
+use crate::{
+    config::Config,
+    control::gate::{Gate, GateError, Origin},
+};
+
+/// Restores the published version from the lock of a contract, which lies in this folder, if the state knows nothing
+/// of the contract.
+pub(super) async fn restore(
+    gate: &Gate,
+    folder: &Path,
+    name: &str,
+    source: Source<'_>,
+) -> Result<(), Vec<Problem>> {
+    let Some((path, lock)) = folder::lock_text(folder, name) else {
+        return Ok(());
+    };
+    let file = path.display().to_string();
+    let read = async {
+        if gate.was_published(name).await? {
+            return Ok(());
+        }
+        let lock = Lock::read(
+            &file,
+            &lock.map_err(|problem| GateError::Refused(vec![problem]))?,
+        )
+        .map_err(GateError::Refused)?;
+        gate.restore(&lock, name, source).await
+    };
+    read.await.map_err(|error| match error {
+        GateError::Refused(problems) => problems
+            .into_iter()
+            .map(|problem| problem.in_file(&file))
+            .collect(),
+        error => vec![Problem::new(&file, "", error.to_string())],
+    })
+}
+
+/// Restores the version of an offer from its lock. An offer whose lock cannot be read is refused: it would go live
+/// without being compared.
+pub(super) async fn restore_offer(
+    gate: &Gate,
+    config: &Config,
+    name: &str,
+    source: Source<'_>,
+) -> Result<(), GateError> {
+    restore(gate, &config.folders.contracts, name, source)
+        .await
+        .map_err(GateError::Refused)
+}
+
+/// Restores what other servers offer from its locks, where the state knows nothing of it: it is listed although its
+/// server may be down. Locks of everything else are read with their contract file, or with the plugin.
+pub(in crate::control) async fn restore_upstreams(gate: &Gate, config: &Config) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if config.upstreams.is_empty() {
+        return problems;
+    }
+    let owner = folder::owner(&config.base);
+    let folder = &config.folders.contracts;
+    let live = gate.live();
+    for name in folder::locked(folder)
+        .into_iter()
+        .filter(|name| !live.contains_key(name))
+    {
+        let Some((path, text)) = folder::lock_text(folder, &name) else {
+            continue;
+        };
+        let lock = text.map_err(|problem| vec![problem]);
+        let restored = match lock.and_then(|text| Lock::read(&path.display().to_string(), &text)) {
+            Ok(lock)
+                if lock
+                    .contract
+                    .upstream()
+                    .is_some_and(|it| config.upstreams.contains_key(it)) =>
+            {
+                let source = Source {
+                    origin: Origin::Upstream,
+                    owner: Some(&owner),
+                };
+                restore(gate, folder, &name, source).await
+            }
+            // An unreadable lock says no more what it is of than its name does.
+            Err(unreadable) if config.upstreams.contains_key(&name) => Err(unreadable),
+            Ok(_) | Err(_) => Ok(()),
+        };
+        problems.extend(restored.err().into_iter().flatten());
+    }
+    problems
+}

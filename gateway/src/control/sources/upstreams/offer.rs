@@ -1,0 +1,117 @@
+//! What a server lists, as a contract that can be published.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde_json::value::RawValue;
+use weir_contracts::{
+    Contract, Problem, name,
+    offer::{self, Lists},
+    upstream::{self as offered, Compiled, Overlay},
+};
+use weir_upstream::{Listed, Resources, UpstreamConfig};
+
+use crate::control::sources::folder;
+
+/// A server's lists, as they can be published.
+pub struct Offer {
+    pub compiled: Compiled,
+    /// The text that it was compiled from.
+    pub source: String,
+    /// The server's words about what it is.
+    pub server: String,
+    pub notes: Vec<String>,
+    pub overlay: Option<Overlay>,
+}
+
+/// Makes a contract of what a server lists. `base` is the folder that the overlay's path starts from. `taken` has the
+/// names of tools that other contracts have, and which contract has each.
+pub fn compile(
+    name: &str,
+    config: &UpstreamConfig,
+    base: &Path,
+    listed: Listed,
+    about: &RawValue,
+    taken: &BTreeMap<String, String>,
+) -> Result<Offer, Vec<Problem>> {
+    let overlay = match &config.overlay {
+        None => None,
+        Some(file) => {
+            let path = base.join(file);
+            let text = folder::read(&path).map_err(|problem| vec![problem])?;
+            Some(Overlay::read(&path.display().to_string(), &text)?)
+        }
+    };
+    let (all, mut notes) = server_lists(listed, about);
+    let server = all
+        .info
+        .as_ref()
+        .map(|info| info.get().to_owned())
+        .unwrap_or_default();
+    // An unpublished item is no part of the comparison: a resource that comes and goes changes no contract.
+    let has_resources = all.resources.is_some();
+    let pinned = Lists {
+        tools: all.tools,
+        prompts: all.prompts,
+        templates: all.templates.or_else(|| has_resources.then(Vec::new)),
+        resources: all
+            .resources
+            .filter(|_| config.resources == Resources::Pinned),
+        instructions: all.instructions,
+        ..Lists::default()
+    };
+    let composed = offer::compose(name, &pinned);
+    let source = composed.document.pinned();
+    let with = offered::Upstream {
+        name,
+        contract: config.contract(name),
+        prefix: config.prefix.as_deref(),
+        overlay: overlay.as_ref(),
+        taken: Some(taken),
+        resources: match config.resources {
+            Resources::Live => offered::Resources::Live,
+            Resources::Pinned => offered::Resources::Pinned,
+        },
+        ..offered::Upstream::default()
+    };
+    let compiled = offered::compile(&with, &source)?;
+    notes.extend(composed.problems.iter().map(ToString::to_string));
+    notes.extend(compiled.notes.iter().map(ToString::to_string));
+    notes.extend(named_twice(
+        config.prefix.as_deref().unwrap_or(name),
+        &compiled.contract,
+    ));
+    Ok(Offer {
+        compiled,
+        source,
+        server,
+        notes,
+        overlay,
+    })
+}
+
+/// Says that tools have the prefix twice, since the server's own names have it already.
+fn named_twice(prefix: &str, contract: &Contract) -> Option<String> {
+    let own = name::prefixed(prefix, "");
+    let twice = name::prefixed(prefix, &own);
+    let named = contract
+        .tools
+        .iter()
+        .filter(|tool| tool.name.starts_with(&twice))
+        .count();
+    (named > 0 && !prefix.is_empty()).then(|| {
+        format!("the server itself begins the names of {named} tools with `{own}`; with `prefix = \"\"` they keep them as they are")
+    })
+}
+
+/// Returns a server's lists, as documents are composed of them, and remarks about how it lists.
+pub fn server_lists(listed: Listed, about: &RawValue) -> (Lists, Vec<String>) {
+    let mut lists = Lists {
+        tools: listed.tools,
+        resources: listed.resources,
+        templates: listed.templates,
+        prompts: listed.prompts,
+        ..Lists::default()
+    };
+    lists.server_result(about);
+    (lists, listed.notes)
+}

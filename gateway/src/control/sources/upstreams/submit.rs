@@ -1,0 +1,181 @@
+//! Submits what servers list, and decides which of it waits for consent.
+
+use std::{sync::Arc, time::Duration};
+
+use weir_contracts::{
+    Contract,
+    diff::{ForeignChanges, diff},
+};
+use weir_state::Source;
+use weir_upstream::{Changes, First, Upstream, UpstreamConfig};
+
+use super::{APART, Offer, REPLACED_MIN, RESTLESS_APART, RESTLESS_MS, UpstreamSource};
+use crate::{
+    control::{
+        gate::{DraftStatus, GateError, LiveContract, Origin, Submission, Verdict},
+        sources::{folder, locks},
+    },
+    identity::now_ms,
+};
+
+impl UpstreamSource {
+    /// Submits an offer, and returns the draft that waits, if one does.
+    pub(super) async fn submit_offer(
+        &self,
+        upstream: &Upstream,
+        contract: Contract,
+        source: &str,
+    ) -> Result<Option<String>, GateError> {
+        let owner = folder::owner(&self.gateway.config().base);
+        let name = contract.name.clone();
+        let by = format!("upstream:{}", upstream.name);
+        if let Some(owned) = self.gate().own(&name, &owner).await? {
+            return Err(owned);
+        }
+        self.restore_offer(&name, &owner).await?;
+        self.gate().refresh().await?;
+        let live = self.gate().live().get(&name).cloned();
+        let is_live = live.as_ref().is_some_and(|live| live.source == source);
+        if self.is_discarded(live.as_deref(), &name, source).await?
+            || (!is_live && self.gate().is_rolled_back(&name, source).await?)
+        {
+            // What was offered in between is offered no more.
+            self.gate()
+                .state()
+                .drop_held(&name, Origin::Upstream, now_ms(), &by)
+                .await?;
+            return Ok(None);
+        }
+        let hold = self
+            .holds(upstream.config(), live.as_deref(), &contract)
+            .await?;
+        let submission = Submission {
+            contract,
+            source,
+            origin: Origin::Upstream,
+            owner: Some(&owner),
+            by: &by,
+            hold,
+            on: live.map(|live| live.revision),
+        };
+        match self.publisher.submit(submission).await? {
+            Verdict::Held(held) => {
+                tracing::warn!("held: {}", held.line());
+                Ok(Some(held.draft))
+            }
+            Verdict::Published { .. } | Verdict::Unchanged { .. } => Ok(None),
+        }
+    }
+
+    async fn restore_offer(&self, name: &str, owner: &str) -> Result<(), GateError> {
+        let source = Source {
+            origin: Origin::Upstream,
+            owner: Some(owner),
+        };
+        let config = Arc::clone(&self.gateway.config());
+        locks::restore_offer(self.gate(), &config, name, source).await
+    }
+
+    /// Publishes what someone has looked at and agreed to. Where something of that name was published before, the gate judges
+    /// the change as it does every other.
+    pub async fn agree(
+        &self,
+        upstream: &str,
+        offer: Offer,
+        by: &str,
+    ) -> Result<Verdict, GateError> {
+        let owner = folder::owner(&self.gateway.config().base);
+        self.restore_offer(&offer.compiled.contract.name, &owner)
+            .await?;
+        self.gate().refresh().await?;
+        let is_first = !self
+            .gate()
+            .was_published(&offer.compiled.contract.name)
+            .await?;
+        tracing::debug!(upstream, is_first, "agreed to");
+        let submission = Submission {
+            contract: offer.compiled.contract,
+            source: &offer.source,
+            origin: Origin::Upstream,
+            owner: Some(&owner),
+            by,
+            hold: !is_first,
+            on: None,
+        };
+        self.publisher.submit(submission).await
+    }
+
+    /// Returns `true` if the offer waits for someone even if the gate would let it through.
+    async fn holds(
+        &self,
+        config: &UpstreamConfig,
+        live: Option<&LiveContract>,
+        contract: &Contract,
+    ) -> Result<bool, GateError> {
+        let Some(live) = live else {
+            // A contract that was retired and comes back is compared with what it was, and waits.
+            let is_first = !self.gate().was_published(&contract.name).await?;
+            return Ok(!(is_first && config.first == First::Publish));
+        };
+        let changes = match config.changes {
+            Changes::Hold => ForeignChanges::Hold,
+            Changes::Compatible => ForeignChanges::Compatible,
+        };
+        Ok(!diff(&live.contract, contract)
+            .awaiting_consent(changes)
+            .is_empty())
+    }
+
+    /// Says that drafts follow each other although none is decided: some servers list something else at each start, and to be
+    /// asked again and again is to agree unseen.
+    pub(super) async fn restless(&self, contract: &str) -> Option<String> {
+        let replaced = self.replaced(contract, 0).await;
+        (replaced >= REPLACED_MIN).then(|| {
+            format!(
+                "at least {replaced} drafts were replaced by the one that waits: if the server lists something else at each \
+                 start, keep it still (a server in Python by `env = {{ PYTHONHASHSEED = \"0\" }}`)"
+            )
+        })
+    }
+
+    /// Returns the least time between two looks at a server. One that lists something else again and again, which no one can
+    /// agree to in time, is looked at less often.
+    pub(super) async fn apart(&self, contract: &str) -> Duration {
+        let is_restless = self.replaced(contract, now_ms() - RESTLESS_MS).await >= REPLACED_MIN;
+        if is_restless { RESTLESS_APART } else { APART }
+    }
+
+    /// Returns how many drafts made since then were replaced undecided.
+    async fn replaced(&self, contract: &str, since_ms: i64) -> u32 {
+        let base = self
+            .gate()
+            .live()
+            .get(contract)
+            .map(|live| live.contract.version.to_string());
+        let replaced = self
+            .gate()
+            .state()
+            .superseded(contract, Origin::Upstream, base.as_deref(), since_ms)
+            .await;
+        replaced.unwrap_or_else(|error| {
+            tracing::error!(contract, %error, "its drafts cannot be counted");
+            0
+        })
+    }
+
+    /// Returns `true` if someone has decided against exactly this, which is then not asked again.
+    async fn is_discarded(
+        &self,
+        live: Option<&LiveContract>,
+        name: &str,
+        source: &str,
+    ) -> Result<bool, GateError> {
+        let base = live.map(|live| live.contract.version.to_string());
+        let status = self
+            .gate()
+            .state()
+            .status_of_source(name, base.as_deref(), source)
+            .await?;
+        Ok(status == Some(DraftStatus::Discarded))
+    }
+}
