@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::words;
+use crate::sqlite::rows::words;
 
 /// What someone may do over the admin API; each may what those before it may.
 #[derive(

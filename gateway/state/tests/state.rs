@@ -596,14 +596,26 @@ async fn a_state_of_before_keeps_its_versions_and_drafts() {
         .await
         .expect("opened");
     let migrations = [
-        (1, "first", include_str!("../migrations/0001_first.sql")),
+        (
+            1,
+            "first",
+            include_str!("../migrations/sqlite/0001_first.sql"),
+        ),
         (
             2,
             "profiles",
-            include_str!("../migrations/0002_profiles.sql"),
+            include_str!("../migrations/sqlite/0002_profiles.sql"),
         ),
-        (3, "waiting", include_str!("../migrations/0003_waiting.sql")),
-        (4, "before", include_str!("../migrations/0004_before.sql")),
+        (
+            3,
+            "waiting",
+            include_str!("../migrations/sqlite/0003_waiting.sql"),
+        ),
+        (
+            4,
+            "before",
+            include_str!("../migrations/sqlite/0004_before.sql"),
+        ),
     ];
     let migration = |(version, name, sql): (i64, &'static str, &'static str)| {
         let kind = sqlx::migrate::MigrationType::Simple;

@@ -3,9 +3,10 @@
 use sqlx::{Sqlite, Transaction};
 
 use super::{
-    ChangeClass, State, StateError,
+    State, StateError,
     rows::{from_row, words},
 };
+use crate::ChangeClass;
 
 /// The place that a contract comes from: it is changed there and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

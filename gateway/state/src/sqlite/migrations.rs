@@ -4,29 +4,45 @@ use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 const MIGRATIONS: [(i64, &str, &str); 8] = [
-    (1, "first", include_str!("../migrations/0001_first.sql")),
+    (
+        1,
+        "first",
+        include_str!("../../migrations/sqlite/0001_first.sql"),
+    ),
     (
         2,
         "profiles",
-        include_str!("../migrations/0002_profiles.sql"),
+        include_str!("../../migrations/sqlite/0002_profiles.sql"),
     ),
-    (3, "waiting", include_str!("../migrations/0003_waiting.sql")),
-    (4, "before", include_str!("../migrations/0004_before.sql")),
-    (5, "owners", include_str!("../migrations/0005_owners.sql")),
+    (
+        3,
+        "waiting",
+        include_str!("../../migrations/sqlite/0003_waiting.sql"),
+    ),
+    (
+        4,
+        "before",
+        include_str!("../../migrations/sqlite/0004_before.sql"),
+    ),
+    (
+        5,
+        "owners",
+        include_str!("../../migrations/sqlite/0005_owners.sql"),
+    ),
     (
         6,
         "key changes",
-        include_str!("../migrations/0006_key_changes.sql"),
+        include_str!("../../migrations/sqlite/0006_key_changes.sql"),
     ),
     (
         7,
         "key views",
-        include_str!("../migrations/0007_key_views.sql"),
+        include_str!("../../migrations/sqlite/0007_key_views.sql"),
     ),
     (
         8,
         "draft order",
-        include_str!("../migrations/0008_draft_order.sql"),
+        include_str!("../../migrations/sqlite/0008_draft_order.sql"),
     ),
 ];
 

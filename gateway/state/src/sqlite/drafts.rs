@@ -5,7 +5,8 @@
 
 use sqlx::{Sqlite, Transaction};
 
-use super::{ChangeClass, DraftStatus, Origin, State, StateError, rows::from_row};
+use super::{Origin, State, StateError, rows::from_row};
+use crate::{ChangeClass, DraftStatus};
 
 /// Superseded drafts of one contract and origin that are kept.
 const SUPERSEDED_MAX: u32 = 20;

@@ -2,7 +2,8 @@
 
 use sqlx::SqliteExecutor;
 
-use super::{Role, State, StateError, rows::from_row};
+use super::{State, StateError, rows::from_row};
+use crate::Role;
 
 /// Milliseconds are since the Unix epoch.
 #[derive(Clone, Debug)]

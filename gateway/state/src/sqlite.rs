@@ -1,0 +1,133 @@
+mod changes;
+mod contracts;
+mod drafts;
+mod keys;
+mod migrations;
+mod profiles;
+mod replies;
+pub(crate) mod rows;
+
+use std::{
+    fs, io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use sqlx::{
+    Sqlite, SqlitePool, Transaction,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+use changes::Changes;
+
+pub use contracts::{ContractRow, Live, LiveChange, Origin, Source, VersionHead, VersionRow};
+pub use drafts::{DraftFilter, DraftHead, DraftRow, ListedDraft, NewDraft};
+pub use keys::{AdminRow, KeyRow};
+pub use profiles::ProfileRow;
+pub use replies::{Begun, ReplyRow};
+
+/// The file in the state folder.
+pub const FILE: &str = "weir.db";
+/// The file that is locked while the database is made and its tables are brought to this version.
+const LOCK: &str = "weir.db.lock";
+/// The time a change waits for another process that is writing.
+const BUSY: Duration = Duration::from_secs(10);
+
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Someone else changed it since it was read: read again and decide again.
+    #[error("{0} was changed by someone else meanwhile")]
+    Moved(&'static str),
+    #[error("there is no such {0}")]
+    Unknown(&'static str),
+    #[error("the state in {path}: {error}", path = path.display())]
+    Open {
+        path: PathBuf,
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("the state: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+pub struct State {
+    pool: SqlitePool,
+    path: PathBuf,
+    changes: Changes,
+}
+
+impl State {
+    /// Opens or makes the file, readable by its owner alone, and brings it to this version's tables.
+    pub async fn open(folder: &Path) -> Result<Self, StateError> {
+        let path = folder.join(FILE);
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| StateError::Open {
+            path: path.clone(),
+            error,
+        };
+        create(folder, &path).map_err(|error| failed(error.into()))?;
+        // If several processes start at once, the others wait here: SQLite has no lock for migrations, and turning a
+        // new file to WAL does not wait for others that do the same.
+        let lock = fs::File::create(folder.join(LOCK)).map_err(|error| failed(error.into()))?;
+        weir_files::hand_over(&lock, folder);
+        lock.lock().map_err(|error| failed(error.into()))?;
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(BUSY);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(4)
+            .connect_with(options)
+            .await
+            .map_err(|error| failed(error.into()))?;
+        migrations::migrator()
+            .run(&pool)
+            .await
+            .map_err(|error| failed(error.into()))?;
+        drop(lock);
+        Ok(Self {
+            pool,
+            path,
+            changes: Changes::default(),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Copies everything as it is at one moment, while others go on; `to` must not exist yet.
+    pub async fn back_up(&self, to: &Path) -> Result<(), StateError> {
+        sqlx::query("VACUUM INTO ?")
+            .bind(to.to_string_lossy())
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    /// Returns `true` while the file can be read.
+    pub async fn is_healthy(&self) -> bool {
+        sqlx::query("SELECT 1 FROM keys LIMIT 1")
+            .execute(&self.pool)
+            .await
+            .is_ok()
+    }
+
+    /// Takes the write lock at once, so that what is read inside stays true until the end.
+    async fn change(&self) -> Result<Transaction<'static, Sqlite>, StateError> {
+        Ok(self.pool.begin_with("BEGIN IMMEDIATE").await?)
+    }
+}
+
+fn create(folder: &Path, path: &Path) -> io::Result<()> {
+    weir_files::create_folder(folder, 0o700)?;
+    // SQLite gives its other files to the owner of this one.
+    let file = fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)?;
+    weir_files::hand_over(&file, folder);
+    Ok(())
+}
