@@ -1,11 +1,35 @@
-//! Stores what a gateway remembers: contract versions, drafts and keys, in one SQLite file that several processes
-//! share.
+//! Stores what a gateway remembers: contract versions and drafts, keys of agents and admins, the gateway's own secrets,
+//! recorded shapes, and which builds of plugins may run. It is one SQLite file that several processes share.
 //!
-//! Rows in, rows out: what an artifact, a report or an access list says is for others to read. Every change is one
-//! IMMEDIATE transaction; a change that rests on what it read checks that nothing moved meanwhile ([`StateError::Moved`]).
+//! Rows in, rows out: what an artifact, a report or an access list says is for others to read. A change that rests on what
+//! it read checks that nothing moved meanwhile ([`StateError::Moved`]). Each change has a number, and one feed of these
+//! numbers ([`State::changes`]) says when to look again.
+//!
+//! The interface names no engine: rows and words are plain data, and what speaks to the database is in `sqlite`. Another
+//! engine is a folder beside it with files of the same names.
 
+mod rows;
 mod sqlite;
 mod words;
 
-pub use sqlite::*;
-pub use words::{ChangeClass, DraftStatus, Role};
+use std::path::PathBuf;
+
+pub use rows::*;
+pub use sqlite::{FILE, LiveChange, State};
+pub use words::{ChangeClass, DraftStatus, Origin, Role, SecretPurpose};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Someone else changed it since it was read: read again and decide again.
+    #[error("{0} was changed by someone else meanwhile")]
+    Moved(&'static str),
+    #[error("there is no such {0}")]
+    Unknown(&'static str),
+    #[error("the state in {path}: {error}", path = path.display())]
+    Open {
+        path: PathBuf,
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("the state: {0}")]
+    Database(Box<dyn std::error::Error + Send + Sync>),
+}

@@ -1,11 +1,15 @@
+//! The state in one SQLite file, which processes of one machine share. Every change is one IMMEDIATE transaction.
+
 mod changes;
+mod columns;
 mod contracts;
 mod drafts;
 mod keys;
 mod migrations;
 mod profiles;
 mod replies;
-pub(crate) mod rows;
+mod secrets;
+mod shapes;
 
 use std::{
     fs, io,
@@ -19,13 +23,10 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use changes::Changes;
+use self::changes::Changes;
+use crate::StateError;
 
-pub use contracts::{ContractRow, Live, LiveChange, Origin, Source, VersionHead, VersionRow};
-pub use drafts::{DraftFilter, DraftHead, DraftRow, ListedDraft, NewDraft};
-pub use keys::{AdminRow, KeyRow};
-pub use profiles::ProfileRow;
-pub use replies::{Begun, ReplyRow};
+pub use contracts::LiveChange;
 
 /// The file in the state folder.
 pub const FILE: &str = "weir.db";
@@ -33,22 +34,6 @@ pub const FILE: &str = "weir.db";
 const LOCK: &str = "weir.db.lock";
 /// The time a change waits for another process that is writing.
 const BUSY: Duration = Duration::from_secs(10);
-
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// Someone else changed it since it was read: read again and decide again.
-    #[error("{0} was changed by someone else meanwhile")]
-    Moved(&'static str),
-    #[error("there is no such {0}")]
-    Unknown(&'static str),
-    #[error("the state in {path}: {error}", path = path.display())]
-    Open {
-        path: PathBuf,
-        error: Box<dyn std::error::Error + Send + Sync>,
-    },
-    #[error("the state: {0}")]
-    Database(#[from] sqlx::Error),
-}
 
 pub struct State {
     pool: SqlitePool,
@@ -93,6 +78,38 @@ impl State {
         })
     }
 
+    /// Opens a state that is there, and changes nothing in it: for commands that look something up. A state of another
+    /// version is refused.
+    pub async fn open_to_read(folder: &Path) -> Result<Self, StateError> {
+        let path = folder.join(FILE);
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .read_only(true)
+            .busy_timeout(BUSY);
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| StateError::Open {
+            path: path.clone(),
+            error,
+        };
+        let pool = SqlitePoolOptions::new()
+            .max_connections(1)
+            .connect_with(options)
+            .await
+            .map_err(|error| failed(error.into()))?;
+        let version: i64 = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+            .fetch_one(&pool)
+            .await
+            .map_err(|error| failed(error.into()))?;
+        if version != migrations::newest() {
+            let why = "it was written by another version of weir; start the gateway of this version on it first";
+            return Err(failed(why.into()));
+        }
+        Ok(Self {
+            pool,
+            path,
+            changes: Changes::default(),
+        })
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -130,4 +147,10 @@ fn create(folder: &Path, path: &Path) -> io::Result<()> {
         .open(path)?;
     weir_files::hand_over(&file, folder);
     Ok(())
+}
+
+impl From<sqlx::Error> for StateError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(Box::new(error))
+    }
 }

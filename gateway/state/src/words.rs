@@ -2,7 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sqlite::rows::words;
+/// An enum that is kept as a word. A word that is not in the table is refused, never guessed.
+macro_rules! words {
+    ($name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        impl $name {
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            pub(crate) fn from_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|known| known.as_str() == word)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.pad(self.as_str())
+            }
+        }
+    };
+}
 
 /// What someone may do over the admin API; each may what those before it may.
 #[derive(
@@ -59,6 +80,32 @@ pub enum DraftStatus {
 }
 
 words!(DraftStatus { Pending = "pending", Published = "published", Discarded = "discarded", Superseded = "superseded" });
+
+/// The place that a contract comes from: it is changed there and nowhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A contract file.
+    File,
+    /// The admin API.
+    Api,
+    /// The functions of a plugin.
+    Code,
+    /// Another server.
+    Upstream,
+}
+
+words!(Origin { File = "file", Api = "api", Code = "code", Upstream = "upstream" });
+
+/// What a secret of the gateway's own is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretPurpose {
+    /// It seals cursors and the states of questions.
+    Cursors,
+    /// It makes the digests of arguments in the audit trail.
+    Arguments,
+}
+
+words!(SecretPurpose { Cursors = "cursors", Arguments = "arguments" });
 
 impl Role {
     /// Returns the least role that may publish a change of that class.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use weir_watch::{LookPace, Place, Watcher};
 
-use super::{State, StateError};
+use super::State;
+use crate::StateError;
 
 /// The time between two looks for changes while something is written. Another process has 50 ms until a key that was revoked
 /// works nowhere, and takes the change over within them.

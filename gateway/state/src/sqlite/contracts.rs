@@ -2,49 +2,8 @@
 
 use sqlx::{Sqlite, Transaction};
 
-use super::{
-    State, StateError,
-    rows::{from_row, words},
-};
-use crate::ChangeClass;
-
-/// The place that a contract comes from: it is changed there and nowhere else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// A contract file.
-    File,
-    /// The admin API.
-    Api,
-    /// The functions of a plugin.
-    Code,
-    /// Another server.
-    Upstream,
-}
-
-words!(Origin { File = "file", Api = "api", Code = "code", Upstream = "upstream" });
-
-/// The source of a version, and for one from a file the contracts folder that owns it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source<'a> {
-    pub origin: Origin,
-    pub owner: Option<&'a str>,
-}
-
-#[derive(Clone, Debug)]
-pub struct ContractRow {
-    pub name: String,
-    pub origin: Origin,
-    /// The contracts folder that owns it; null where it comes from no file, or nobody has claimed it yet.
-    pub owner: Option<String>,
-    /// Null: retired.
-    pub live: Option<String>,
-    /// Moves with every change of `live` and of its text.
-    pub revision: i64,
-    /// The version that was live before the contract was retired.
-    pub last: Option<String>,
-    /// The version that someone went back from, until its file says something else.
-    pub rolled_back: Option<String>,
-}
+use super::{State, columns::from_row};
+use crate::{ContractRow, Live, Source, StateError, VersionHead, VersionRow};
 
 from_row!(ContractRow {
     name,
@@ -56,18 +15,6 @@ from_row!(ContractRow {
     rolled_back
 });
 
-/// The live version of one contract.
-#[derive(Clone, Debug)]
-pub struct Live {
-    pub name: String,
-    pub origin: Origin,
-    pub owner: Option<String>,
-    pub version: String,
-    pub revision: i64,
-    pub artifact: String,
-    pub source: String,
-}
-
 from_row!(Live {
     name,
     origin,
@@ -77,21 +24,6 @@ from_row!(Live {
     artifact,
     source
 });
-
-#[derive(Clone, Debug)]
-pub struct VersionRow {
-    pub contract: String,
-    pub version: String,
-    /// The compiled contract.
-    pub artifact: String,
-    /// The form it was compiled from.
-    pub source: String,
-    /// The class of its difference from the version before.
-    pub class: ChangeClass,
-    pub fingerprint: String,
-    pub published_ms: i64,
-    pub published_by: String,
-}
 
 from_row!(VersionRow {
     contract,
@@ -103,16 +35,6 @@ from_row!(VersionRow {
     published_ms,
     published_by
 });
-
-/// A version without its texts.
-#[derive(Clone, Debug)]
-pub struct VersionHead {
-    pub version: String,
-    pub class: ChangeClass,
-    pub fingerprint: String,
-    pub published_ms: i64,
-    pub published_by: String,
-}
 
 from_row!(VersionHead {
     version,

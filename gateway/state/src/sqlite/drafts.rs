@@ -5,31 +5,14 @@
 
 use sqlx::{Sqlite, Transaction};
 
-use super::{Origin, State, StateError, rows::from_row};
-use crate::{ChangeClass, DraftStatus};
+use super::{State, columns::from_row};
+use crate::{
+    ChangeClass, DraftFilter, DraftHead, DraftRow, DraftStatus, ListedDraft, NewDraft, Origin,
+    StateError,
+};
 
 /// Superseded drafts of one contract and origin that are kept.
 const SUPERSEDED_MAX: u32 = 20;
-
-/// A draft without its texts.
-#[derive(Clone, Debug)]
-pub struct DraftHead {
-    pub id: String,
-    pub contract: String,
-    /// The live version it was compared with; null where there was none.
-    pub base: Option<String>,
-    /// The version it would become; null where the contract would be retired.
-    pub version: Option<String>,
-    pub origin: Origin,
-    pub owner: Option<String>,
-    pub class: ChangeClass,
-    pub fingerprint: String,
-    pub status: DraftStatus,
-    pub created_ms: i64,
-    pub created_by: String,
-    pub decided_ms: Option<i64>,
-    pub decided_by: Option<String>,
-}
 
 from_row!(DraftHead {
     id,
@@ -47,53 +30,9 @@ from_row!(DraftHead {
     decided_by
 });
 
-/// A draft as lists show it.
-#[derive(Clone, Debug)]
-pub struct ListedDraft {
-    pub head: DraftHead,
-    /// The difference, JSON.
-    pub report: String,
-}
-
 from_row!(ListedDraft { ..head, report });
 
-#[derive(Clone, Debug)]
-pub struct DraftRow {
-    pub head: DraftHead,
-    /// The compiled contract; null where the contract would be retired.
-    pub artifact: Option<String>,
-    pub source: String,
-    /// The difference, JSON.
-    pub report: String,
-}
-
 from_row!(DraftRow { ..head, artifact, source, report });
-
-#[derive(Clone, Debug)]
-pub struct NewDraft<'a> {
-    pub id: &'a str,
-    pub contract: &'a str,
-    pub base: Option<&'a str>,
-    pub version: Option<&'a str>,
-    pub artifact: Option<&'a str>,
-    pub source: &'a str,
-    pub origin: Origin,
-    pub owner: Option<&'a str>,
-    pub class: ChangeClass,
-    pub fingerprint: &'a str,
-    pub report: &'a str,
-    pub at_ms: i64,
-    pub by: &'a str,
-}
-
-/// Which drafts are asked for. A part that is `None` takes all.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DraftFilter<'a> {
-    pub contract: Option<&'a str>,
-    pub status: Option<DraftStatus>,
-    /// The id of a draft: those that no longer wait and are older than it.
-    pub before: Option<&'a str>,
-}
 
 /// A query for drafts without their texts, but for the further columns that are named.
 macro_rules! select {

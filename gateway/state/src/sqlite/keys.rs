@@ -2,29 +2,8 @@
 
 use sqlx::SqliteExecutor;
 
-use super::{State, StateError, rows::from_row};
-use crate::Role;
-
-/// Milliseconds are since the Unix epoch.
-#[derive(Clone, Debug)]
-pub struct KeyRow {
-    pub id: String,
-    pub secret_hash: Vec<u8>,
-    pub agent: String,
-    pub tenant: String,
-    /// The access as JSON; null for every tool.
-    pub access: Option<String>,
-    /// The view that stands for everything; null if everything does.
-    pub view: Option<String>,
-    /// The limits as JSON; null for those that are configured.
-    pub limits: Option<String>,
-    pub created_ms: i64,
-    pub created_by: String,
-    pub expires_ms: Option<i64>,
-    pub revoked_ms: Option<i64>,
-    /// The number of its last change; the state gives it.
-    pub change: i64,
-}
+use super::{State, columns::from_row};
+use crate::{AdminRow, KeyRow, StateError};
 
 from_row!(KeyRow {
     id,
@@ -40,17 +19,6 @@ from_row!(KeyRow {
     revoked_ms,
     change
 });
-
-#[derive(Clone, Debug)]
-pub struct AdminRow {
-    pub id: String,
-    pub secret_hash: Vec<u8>,
-    pub name: String,
-    pub role: Role,
-    pub created_ms: i64,
-    pub created_by: String,
-    pub revoked_ms: Option<i64>,
-}
 
 from_row!(AdminRow {
     id,

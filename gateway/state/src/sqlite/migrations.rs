@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 8] = [
+const MIGRATIONS: [(i64, &str, &str); 9] = [
     (
         1,
         "first",
@@ -44,6 +44,11 @@ const MIGRATIONS: [(i64, &str, &str); 8] = [
         "draft order",
         include_str!("../../migrations/sqlite/0008_draft_order.sql"),
     ),
+    (
+        9,
+        "one store",
+        include_str!("../../migrations/sqlite/0009_one_store.sql"),
+    ),
 ];
 
 pub(crate) fn migrator() -> Migrator {
@@ -57,4 +62,9 @@ pub(crate) fn migrator() -> Migrator {
         )
     };
     Migrator::with_migrations(MIGRATIONS.into_iter().map(migration).collect())
+}
+
+/// Returns the number of the last migration.
+pub(super) fn newest() -> i64 {
+    MIGRATIONS[MIGRATIONS.len() - 1].0
 }

@@ -1,19 +1,10 @@
 //! Stores what calls looked like, counted by day.
 
-use super::{State, StateError, rows::from_row};
+use super::{State, columns::from_row};
+use crate::{ProfileRow, StateError};
 
 /// Rows in all; calls that look like none of them are not kept then.
 const ROWS_MAX: i64 = 200_000;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProfileRow {
-    pub contract: String,
-    pub tool: String,
-    pub agent: String,
-    /// JSON.
-    pub profile: String,
-    pub calls: i64,
-}
 
 from_row!(ProfileRow {
     contract,

@@ -1,6 +1,7 @@
 //! Answers kept for retries.
 
-use super::{State, StateError, rows::from_row};
+use super::{State, columns::from_row};
+use crate::{Begun, ReplyRow, StateError};
 
 /// The time for which a retry finds its answer, in milliseconds.
 const KEPT_MS: i64 = 24 * 3600 * 1000;
@@ -8,17 +9,6 @@ const KEPT_MS: i64 = 24 * 3600 * 1000;
 const KEPT_MAX: i64 = 1_000;
 /// The status of a request that was begun and has not ended.
 const PENDING: i64 = 0;
-
-#[derive(Clone, Debug)]
-pub struct ReplyRow {
-    pub admin: String,
-    pub key: String,
-    /// Digest of the request: a key that comes with another request is refused.
-    pub request: String,
-    pub status: i64,
-    pub body: String,
-    pub created_ms: i64,
-}
 
 from_row!(ReplyRow {
     admin,
@@ -28,16 +18,6 @@ from_row!(ReplyRow {
     body,
     created_ms
 });
-
-/// The state of a request as it begins.
-#[derive(Clone, Debug)]
-pub enum Begun {
-    /// The request is the first with its key: it runs, and ends with [`State::end_reply`].
-    First,
-    /// The first one has not ended, or its process was stopped; the digest of the request.
-    Pending(String),
-    Answered(ReplyRow),
-}
 
 impl State {
     /// Begins a request, so that of several with one key one runs. Rows out of date are dropped on the way.

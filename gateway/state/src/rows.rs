@@ -1,0 +1,202 @@
+//! The rows: what the state keeps, as plain data. Times are milliseconds since the Unix epoch.
+
+use crate::words::{ChangeClass, DraftStatus, Origin, Role};
+
+/// The source of a version, and for one from a file the contracts folder that owns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source<'a> {
+    pub origin: Origin,
+    pub owner: Option<&'a str>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ContractRow {
+    pub name: String,
+    pub origin: Origin,
+    /// The contracts folder that owns it; null where it comes from no file, or nobody has claimed it yet.
+    pub owner: Option<String>,
+    /// Null: retired.
+    pub live: Option<String>,
+    /// Moves with every change of `live` and of its text.
+    pub revision: i64,
+    /// The version that was live before the contract was retired.
+    pub last: Option<String>,
+    /// The version that someone went back from, until its file says something else.
+    pub rolled_back: Option<String>,
+}
+
+/// The shape of a collection as it was described last. It counts only for this adapter and these settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedShape {
+    pub contract: String,
+    pub collection: String,
+    pub adapter: String,
+    /// JSON.
+    pub settings: String,
+    /// JSON.
+    pub shape: String,
+}
+
+/// The live version of one contract.
+#[derive(Clone, Debug)]
+pub struct Live {
+    pub name: String,
+    pub origin: Origin,
+    pub owner: Option<String>,
+    pub version: String,
+    pub revision: i64,
+    pub artifact: String,
+    pub source: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct VersionRow {
+    pub contract: String,
+    pub version: String,
+    /// The compiled contract.
+    pub artifact: String,
+    /// The form it was compiled from.
+    pub source: String,
+    /// The class of its difference from the version before.
+    pub class: ChangeClass,
+    pub fingerprint: String,
+    pub published_ms: i64,
+    pub published_by: String,
+}
+
+/// A version without its texts.
+#[derive(Clone, Debug)]
+pub struct VersionHead {
+    pub version: String,
+    pub class: ChangeClass,
+    pub fingerprint: String,
+    pub published_ms: i64,
+    pub published_by: String,
+}
+
+/// A draft without its texts.
+#[derive(Clone, Debug)]
+pub struct DraftHead {
+    pub id: String,
+    pub contract: String,
+    /// The live version it was compared with; null where there was none.
+    pub base: Option<String>,
+    /// The version it would become; null where the contract would be retired.
+    pub version: Option<String>,
+    pub origin: Origin,
+    pub owner: Option<String>,
+    pub class: ChangeClass,
+    pub fingerprint: String,
+    pub status: DraftStatus,
+    pub created_ms: i64,
+    pub created_by: String,
+    pub decided_ms: Option<i64>,
+    pub decided_by: Option<String>,
+}
+
+/// A draft as lists show it.
+#[derive(Clone, Debug)]
+pub struct ListedDraft {
+    pub head: DraftHead,
+    /// The difference, JSON.
+    pub report: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct DraftRow {
+    pub head: DraftHead,
+    /// The compiled contract; null where the contract would be retired.
+    pub artifact: Option<String>,
+    pub source: String,
+    /// The difference, JSON.
+    pub report: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewDraft<'a> {
+    pub id: &'a str,
+    pub contract: &'a str,
+    pub base: Option<&'a str>,
+    pub version: Option<&'a str>,
+    pub artifact: Option<&'a str>,
+    pub source: &'a str,
+    pub origin: Origin,
+    pub owner: Option<&'a str>,
+    pub class: ChangeClass,
+    pub fingerprint: &'a str,
+    pub report: &'a str,
+    pub at_ms: i64,
+    pub by: &'a str,
+}
+
+/// Which drafts are asked for. A part that is `None` takes all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DraftFilter<'a> {
+    pub contract: Option<&'a str>,
+    pub status: Option<DraftStatus>,
+    /// The id of a draft: those that no longer wait and are older than it.
+    pub before: Option<&'a str>,
+}
+
+/// Milliseconds are since the Unix epoch.
+#[derive(Clone, Debug)]
+pub struct KeyRow {
+    pub id: String,
+    pub secret_hash: Vec<u8>,
+    pub agent: String,
+    pub tenant: String,
+    /// The access as JSON; null for every tool.
+    pub access: Option<String>,
+    /// The view that stands for everything; null if everything does.
+    pub view: Option<String>,
+    /// The limits as JSON; null for those that are configured.
+    pub limits: Option<String>,
+    pub created_ms: i64,
+    pub created_by: String,
+    pub expires_ms: Option<i64>,
+    pub revoked_ms: Option<i64>,
+    /// The number of its last change; the state gives it.
+    pub change: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct AdminRow {
+    pub id: String,
+    pub secret_hash: Vec<u8>,
+    pub name: String,
+    pub role: Role,
+    pub created_ms: i64,
+    pub created_by: String,
+    pub revoked_ms: Option<i64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileRow {
+    pub contract: String,
+    pub tool: String,
+    pub agent: String,
+    /// JSON.
+    pub profile: String,
+    pub calls: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct ReplyRow {
+    pub admin: String,
+    pub key: String,
+    /// Digest of the request: a key that comes with another request is refused.
+    pub request: String,
+    pub status: i64,
+    pub body: String,
+    pub created_ms: i64,
+}
+
+/// The state of a request as it begins.
+#[derive(Clone, Debug)]
+pub enum Begun {
+    /// The request is the first with its key: it runs, and ends with [`State::end_reply`].
+    First,
+    /// The first one has not ended, or its process was stopped; the digest of the request.
+    Pending(String),
+    Answered(ReplyRow),
+}

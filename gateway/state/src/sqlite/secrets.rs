@@ -1,0 +1,69 @@
+//! Secrets of the gateway's own. All processes on one state share them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sqlx::{Sqlite, Transaction};
+
+use super::State;
+use crate::{SecretPurpose, StateError};
+
+const SECRET_BYTES: usize = 32;
+
+impl State {
+    /// Returns the secret for this purpose. The first process that asks makes it from random bytes.
+    pub async fn secret(&self, purpose: SecretPurpose) -> Result<[u8; SECRET_BYTES], StateError> {
+        if let Some(known) = self.known_secret(purpose).await? {
+            return Ok(known);
+        }
+        let mut fresh = [0; SECRET_BYTES];
+        getrandom::fill(&mut fresh)
+            .map_err(|error| StateError::Database(error.to_string().into()))?;
+        let mut change = self.change().await?;
+        keep(&mut change, purpose, &fresh).await?;
+        change.commit().await?;
+        self.known_secret(purpose)
+            .await?
+            .ok_or(StateError::Unknown("secret"))
+    }
+
+    /// Returns the secret for this purpose, if there is one yet.
+    pub async fn known_secret(
+        &self,
+        purpose: SecretPurpose,
+    ) -> Result<Option<[u8; SECRET_BYTES]>, StateError> {
+        let query = "SELECT bytes FROM secrets WHERE purpose = ?";
+        let bytes: Option<Vec<u8>> = sqlx::query_scalar(query)
+            .bind(purpose)
+            .fetch_optional(&self.pool)
+            .await?;
+        let sized = |bytes: Vec<u8>| {
+            <[u8; SECRET_BYTES]>::try_from(bytes).map_err(|bytes| {
+                let length = bytes.len();
+                let why = format!(
+                    "the secret `{purpose}` has {length} bytes and not {SECRET_BYTES}: restore the state from a backup"
+                );
+                StateError::Database(why.into())
+            })
+        };
+        bytes.map(sized).transpose()
+    }
+}
+
+/// Keeps a secret where there is none for its purpose.
+pub(super) async fn keep(
+    change: &mut Transaction<'static, Sqlite>,
+    purpose: SecretPurpose,
+    bytes: &[u8],
+) -> Result<(), StateError> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_ms = now.map_or(0, |since| since.as_millis() as i64);
+    sqlx::query(
+        "INSERT INTO secrets (purpose, bytes, created_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+    )
+    .bind(purpose)
+    .bind(bytes)
+    .bind(now_ms)
+    .execute(&mut **change)
+    .await?;
+    Ok(())
+}
