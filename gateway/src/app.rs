@@ -5,10 +5,11 @@ use std::{ffi::OsString, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use weir_audit::ArgumentsKey;
 use weir_connections::Connections;
 use weir_contracts::Problem;
 use weir_plugin_host::{BuiltIn, Host, HostConfig, Libraries};
-use weir_state::State;
+use weir_state::{SecretPurpose, State};
 use weir_upstream::Upstreams;
 use weir_watch::Watcher;
 
@@ -80,7 +81,8 @@ impl App {
         let opened = reload::open(&config, &none, &upstreams)?;
         outlive_file_limit();
         let connections = Arc::new(opened.connections);
-        let state = &config.folders.state;
+        let folder = &config.folders.state;
+        let state = Arc::new(State::open(folder).await.map_err(anyhow::Error::from)?);
         let metrics = Metrics::new(config.metrics.tools_max, opened.metrics_token.as_deref());
         let host = Host::new(
             HostConfig {
@@ -90,13 +92,13 @@ impl App {
                     .folders
                     .cache
                     .clone()
-                    .unwrap_or_else(|| state.join("plugins")),
+                    .unwrap_or_else(|| folder.join("plugins")),
                 plugin: config.plugins.clone(),
-                builds: Some(state.join("builds")),
-                accepted: Some(state.join("plugins-accepted.json")),
-                indexes: Some(state.join("indexes")),
+                builds: Some(folder.join("builds")),
+                accepted: Some(folder.join("plugins-accepted.json")),
+                indexes: Some(folder.join("indexes")),
                 libraries: Some(Libraries {
-                    folder: state.join("native"),
+                    folder: folder.join("native"),
                     runner: setup.runner,
                 }),
                 instances_max: config.limits.instances_max,
@@ -108,13 +110,15 @@ impl App {
             warn_without_sandbox(&config);
             upstreams.take(opened.upstreams);
         }
-        let cursors = Cursors::open(state)
-            .with_context(|| format!("the state folder {}", state.display()))?;
+        let secret = async |purpose| state.secret(purpose).await.map_err(anyhow::Error::from);
+        let cursors = Cursors::with_key(&secret(SecretPurpose::Cursors).await?);
         let audit = match setup.process {
-            Some(process) => Audit::open(state, process, &config.audit)?,
+            Some(process) => {
+                let key = ArgumentsKey::new(&secret(SecretPurpose::Arguments).await?);
+                Audit::open(folder, key, process, &config.audit)?
+            }
             None => Audit::none(),
         };
-        let state = Arc::new(State::open(state).await.map_err(anyhow::Error::from)?);
         let identities = Identities::new(config.identity.required);
         identities
             .take_over(&state)

@@ -1,7 +1,5 @@
 //! Cursors of list tools, and states of questions: sealed, and bound to tool, major version, conditions and agent.
 
-use std::{fs, path::Path};
-
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use chacha20poly1305::{
     Key, KeyInit, XChaCha20Poly1305, XNonce,
@@ -45,27 +43,13 @@ impl Bound {
 impl Cursors {
     /// Makes a key that lives as long as the process.
     pub fn ephemeral() -> std::io::Result<Self> {
-        Ok(Self::with_key(&random_key()?))
-    }
-
-    /// Reads the key in `folder`, and makes it on first use, so that cursors outlive a restart and all processes share
-    /// them.
-    pub fn open(folder: &Path) -> std::io::Result<Self> {
-        let path = folder.join("cursor.key");
-        if !path.exists() {
-            // If several processes start at once, one of them wins.
-            weir_files::create_once(&path, &random_key()?, weir_files::Readers::Owner)?;
-        }
-        let key: [u8; 32] = fs::read(&path)?.try_into().map_err(|_| {
-            std::io::Error::new(
-                std::io::ErrorKind::InvalidData,
-                format!("{} is not a key: delete it", path.display()),
-            )
-        })?;
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|error| std::io::Error::other(error.to_string()))?;
         Ok(Self::with_key(&key))
     }
 
-    fn with_key(key: &[u8; 32]) -> Self {
+    /// Takes the key of the state, so that cursors outlive a restart and all processes share them.
+    pub fn with_key(key: &[u8; 32]) -> Self {
         Self {
             cipher: XChaCha20Poly1305::new(Key::from_slice(key)),
         }
@@ -110,12 +94,6 @@ impl Cursors {
     }
 }
 
-fn random_key() -> std::io::Result<[u8; 32]> {
-    let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|error| std::io::Error::other(error.to_string()))?;
-    Ok(key)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,23 +134,5 @@ mod tests {
         }
         let longer = "x".repeat(TEXT_MAX_BYTES + 1);
         assert_eq!(cursors.seal(&bound, &longer), Err(Unsealed::TooLong));
-    }
-
-    #[test]
-    fn the_key_in_the_state_folder_is_shared() {
-        let folder = std::env::temp_dir().join(format!("weir-cursors-{}", std::process::id()));
-        let bound = Bound::new("t", 1, "a", "");
-        let sealed = Cursors::open(&folder)
-            .expect("opened")
-            .seal(&bound, "x")
-            .expect("sealed");
-        assert_eq!(
-            Cursors::open(&folder)
-                .expect("opened again")
-                .open_sealed(&bound, &sealed)
-                .as_deref(),
-            Some("x")
-        );
-        fs::remove_dir_all(folder).expect("removed");
     }
 }

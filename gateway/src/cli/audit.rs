@@ -3,15 +3,16 @@
 
 use std::{
     io::{BufWriter, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use weir_audit::{ArgumentsKey, Filter, Format, Receipt, command, parse_time};
+use weir_state::{SecretPurpose, State};
 
-use super::{Done, Failure, Settings};
+use super::{Done, Failure, Settings, block_on};
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
@@ -203,18 +204,22 @@ fn digest(arguments: &str, settings: &Settings, out: &mut dyn Write) -> Result<(
     }
     let value = weir_contracts::json::read(&text)
         .map_err(|error| anyhow::anyhow!("the arguments are no JSON: {error}"))?;
-    let state = settings.state_folder();
-    if !state.join(ArgumentsKey::FILE).exists() {
-        let shown = state.display();
-        return Err(anyhow::anyhow!("there is no {} in {shown}", ArgumentsKey::FILE).into());
-    }
-    let key = ArgumentsKey::open(&state)?;
+    let key = block_on(arguments_key(&settings.state_folder()))??;
     writeln!(out, "{}  as given", key.digest(text.as_bytes()))?;
     let shortest = value.to_string();
     if shortest != text {
         writeln!(out, "{}  without spaces", key.digest(shortest.as_bytes()))?;
     }
     Ok(())
+}
+
+/// Reads the key of the digests. Nothing is made: a state that has none has digested nothing.
+async fn arguments_key(folder: &Path) -> anyhow::Result<ArgumentsKey> {
+    let state = State::open_to_read(folder).await?;
+    let key = state.known_secret(SecretPurpose::Arguments).await?;
+    let shown = folder.display();
+    let key = key.with_context(|| format!("the state in {shown} has no key for arguments yet"))?;
+    Ok(ArgumentsKey::new(&key))
 }
 
 impl Place {

@@ -22,11 +22,9 @@ pub(super) struct Backup {
     settings: Settings,
 }
 
-/// The files and folders that are copied as they stand, beside the database: keys, the accepted plugins, the builds
+/// The files and folders that are copied as they stand, beside the database: the first admin key, the accepted plugins, the builds
 /// that published tools run on, recorded shapes, the audit trail.
-const COPIED: [&str; 7] = [
-    "cursor.key",
-    "audit.key",
+const COPIED: [&str; 5] = [
     "admin.token",
     "plugins-accepted.json",
     "builds",

@@ -90,7 +90,12 @@ impl Audit {
     }
 
     /// Opens `audit/` in the state folder. `process` is what this process does.
-    pub fn open(state: &Path, process: &str, config: &config::Audit) -> anyhow::Result<Self> {
+    pub fn open(
+        state: &Path,
+        key: ArgumentsKey,
+        process: &str,
+        config: &config::Audit,
+    ) -> anyhow::Result<Self> {
         let settings = Settings {
             process: process.to_owned(),
             fsync: match config.fsync {
@@ -106,7 +111,6 @@ impl Audit {
             keep_bytes: (config.keep_max_bytes > 0).then_some(config.keep_max_bytes),
             ..Settings::default()
         };
-        let key = ArgumentsKey::open(state)?;
         let waits = matches!(settings.fsync, Fsync::Each);
         let trail = Trail::open(&state.join("audit"), settings)?;
         let mut audit = Self::with(Some((trail, key)));

@@ -8,6 +8,7 @@
 //! The interface names no engine: rows and words are plain data, and what speaks to the database is in `sqlite`. Another
 //! engine is a folder beside it with files of the same names.
 
+mod legacy;
 mod rows;
 mod sqlite;
 mod words;

@@ -10,6 +10,7 @@ mod profiles;
 mod replies;
 mod secrets;
 mod shapes;
+mod take_over;
 
 use std::{
     fs, io,
@@ -42,7 +43,8 @@ pub struct State {
 }
 
 impl State {
-    /// Opens or makes the file, readable by its owner alone, and brings it to this version's tables.
+    /// Opens or makes the file, readable by its owner alone, and brings it to this version's tables. What an earlier
+    /// version kept in files beside it is taken over.
     pub async fn open(folder: &Path) -> Result<Self, StateError> {
         let path = folder.join(FILE);
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| StateError::Open {
@@ -70,12 +72,14 @@ impl State {
             .run(&pool)
             .await
             .map_err(|error| failed(error.into()))?;
-        drop(lock);
-        Ok(Self {
+        let state = Self {
             pool,
             path,
             changes: Changes::default(),
-        })
+        };
+        state.take_over_files(folder).await?;
+        drop(lock);
+        Ok(state)
     }
 
     /// Opens a state that is there, and changes nothing in it: for commands that look something up. A state of another

@@ -1,5 +1,7 @@
 //! Tests what the gateway keeps of its own: secrets, recorded shapes, builds of plugins.
 
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
 use weir_state::{RecordedShape, SecretPurpose, State};
 
 async fn state() -> (tempfile::TempDir, State) {
@@ -70,4 +72,67 @@ async fn a_shape_takes_the_place_of_the_one_before_it_and_moves_the_feed_where_i
     assert_eq!(state.generation().await.expect("read"), first + 1);
     assert_eq!(state.shapes("desk").await.expect("read"), [shape]);
     assert!(state.shapes("other").await.expect("read").is_empty());
+}
+
+/// Keys that an earlier version kept in files: they are what is used from then on, whoever starts first.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_in_files_are_taken_over_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cursors, arguments) = ([1; 32], [2; 32]);
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("its mode");
+        path
+    };
+    let files = [
+        write("cursor.key", &cursors),
+        write("audit.key", &arguments),
+    ];
+    let open = || {
+        let folder = folder.path().to_owned();
+        tokio::spawn(async move { State::open(&folder).await.expect("opened") })
+    };
+    let (one, two) = tokio::join!(open(), open());
+    let (one, two) = (one.expect("no panic"), two.expect("no panic"));
+    for state in [&one, &two] {
+        let secret = state.secret(SecretPurpose::Cursors).await;
+        assert_eq!(secret.expect("read"), cursors);
+        let secret = state.secret(SecretPurpose::Arguments).await;
+        assert_eq!(secret.expect("read"), arguments);
+    }
+    assert!(files.iter().all(|file| !file.exists()));
+
+    // A process was stopped after the transaction and before the removal.
+    let same = write("cursor.key", &cursors);
+    let other = write("audit.key", &[3; 32]);
+    let again = State::open(folder.path()).await.expect("opened");
+    assert_eq!(
+        again.secret(SecretPurpose::Arguments).await.expect("read"),
+        arguments,
+        "the key in the state is the one that was used"
+    );
+    assert!(!same.exists() && other.exists(), "another key is not lost");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_taken_over_stops_the_start_and_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("audit.key");
+    let refused = async || {
+        let opened = State::open(folder.path()).await;
+        opened.err().expect("refused").to_string()
+    };
+    fs::write(&path, [1; 32]).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("its mode");
+    let error = refused().await;
+    assert!(
+        error.contains("audit.key") && error.contains("chmod 600"),
+        "{error}"
+    );
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("its mode");
+    fs::write(&path, "short").expect("written");
+    let error = refused().await;
+    assert!(error.contains("this is not a key"), "{error}");
+    assert!(path.exists());
 }

@@ -49,12 +49,12 @@ impl State {
     }
 }
 
-/// Keeps a secret where there is none for its purpose.
+/// Keeps a secret where there is none for its purpose. Returns `true` if it is the one that is kept now.
 pub(super) async fn keep(
     change: &mut Transaction<'static, Sqlite>,
     purpose: SecretPurpose,
     bytes: &[u8],
-) -> Result<(), StateError> {
+) -> Result<bool, StateError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_ms = now.map_or(0, |since| since.as_millis() as i64);
     sqlx::query(
@@ -65,5 +65,10 @@ pub(super) async fn keep(
     .bind(now_ms)
     .execute(&mut **change)
     .await?;
-    Ok(())
+    let query = "SELECT bytes = ? FROM secrets WHERE purpose = ?";
+    Ok(sqlx::query_scalar(query)
+        .bind(bytes)
+        .bind(purpose)
+        .fetch_one(&mut **change)
+        .await?)
 }

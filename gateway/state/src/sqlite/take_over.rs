@@ -1,0 +1,28 @@
+//! Takes over what earlier versions kept in files beside the database.
+
+use std::path::Path;
+
+use super::{State, secrets};
+use crate::{StateError, legacy::LegacyFiles};
+
+impl State {
+    /// Takes the files over in one transaction, and removes them after it. The caller holds the lock of the folder.
+    pub(super) async fn take_over_files(&self, folder: &Path) -> Result<(), StateError> {
+        let Some(mut files) = LegacyFiles::read(folder)? else {
+            return Ok(());
+        };
+        let mut change = self.change().await?;
+        let mut taken = Vec::new();
+        for secret in files.secrets {
+            match secrets::keep(&mut change, secret.purpose, &secret.bytes).await? {
+                true => taken.push(secret),
+                false => secret.warn_unused(),
+            }
+        }
+        files.secrets = taken;
+        change.commit().await?;
+        tracing::info!(folder = %folder.display(), "took files of an earlier version over into the state");
+        files.remove();
+        Ok(())
+    }
+}
