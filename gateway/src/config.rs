@@ -53,7 +53,7 @@ pub struct Folders {
     pub contracts: PathBuf,
     /// Plugins: `*.wasm`.
     pub plugins: PathBuf,
-    /// The folder of the state, with recorded shapes and the key that seals cursors.
+    /// The folder of the state: the database, builds, the audit trail and caches.
     pub state: PathBuf,
     /// The folder of compiled plugins; `plugins` in the state folder by default. Gateways of one user may share it.
     pub cache: Option<PathBuf>,

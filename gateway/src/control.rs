@@ -22,13 +22,13 @@ use tokio::sync::Mutex;
 use weir_state::State;
 use weir_watch::{Place, Watcher};
 
+pub(crate) use self::shapes::recorded_shapes;
 pub use self::{
     compiler::{FormCompiler, Uncompiled},
     describe::{Away, Describe, describe_all},
     drift::{Drift, SourceDrift},
     publisher::{SnapshotPublisher, in_use},
     report::FolderReport,
-    shapes::recorded_shape,
     sources::{
         files::{UnservedFile, contract_files},
         plugins::PluginSource,
@@ -66,9 +66,9 @@ pub struct Control {
 
 impl Control {
     pub fn new(gateway: Arc<Gateway>, state: Arc<State>) -> Self {
-        let gate = Gate::new(state, gateway.audit().clone());
+        let gate = Gate::new(state.clone(), gateway.audit().clone());
         let publisher = Arc::new(SnapshotPublisher::new(gateway.clone(), gate));
-        let compiler = Arc::new(FormCompiler::new(gateway.clone()));
+        let compiler = Arc::new(FormCompiler::new(gateway.clone(), state));
         Self {
             files: FileSource::new(publisher.clone(), compiler.clone()),
             plugins: Arc::new(PluginSource::new(gateway.clone(), publisher.clone())),

@@ -12,6 +12,7 @@ mod clients;
 mod code;
 mod conformance;
 mod door;
+mod earlier_state;
 mod extract;
 mod frameworks;
 mod framing;

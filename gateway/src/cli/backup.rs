@@ -23,14 +23,8 @@ pub(super) struct Backup {
 }
 
 /// The files and folders that are copied as they stand, beside the database: the first admin key, the accepted plugins, the builds
-/// that published tools run on, recorded shapes, the audit trail.
-const COPIED: [&str; 5] = [
-    "admin.token",
-    "plugins-accepted.json",
-    "builds",
-    "shapes",
-    "audit",
-];
+/// that published tools run on, the audit trail.
+const COPIED: [&str; 4] = ["admin.token", "plugins-accepted.json", "builds", "audit"];
 
 impl Backup {
     pub(super) fn run(self) -> Done {

@@ -157,13 +157,9 @@ impl Shapes {
         let mut shapes = self.shapes()?;
         if self.settings.present() {
             let state = self.settings.config()?.folders.state;
-            let contract = source.contract.as_deref().unwrap_or_default();
-            for collection in &source.collections {
-                if !shapes.contains_key(&collection.name)
-                    && let Some(shape) = control::recorded_shape(&state, contract, collection)
-                {
-                    shapes.insert(collection.name.clone(), shape);
-                }
+            let recorded = block_on(control::recorded_shapes(&state, &source))?;
+            for (collection, shape) in recorded {
+                shapes.entry(collection).or_insert(shape);
             }
             let missing: Vec<&form::Collection> = source
                 .collections

@@ -1,20 +1,21 @@
 //! Compiles forms with the shapes of their collections, which are recorded, or described anew where that does not suffice.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use weir_contracts::{Contract, Problem, Shape, compile, form};
+use weir_state::State;
 
 use super::{
     describe::{Away, describe_all},
     gate::GateError,
-    shapes::{Of, Recorded},
+    shapes::{self, Of},
 };
 use crate::gateway::Gateway;
 
 /// Compiles forms, and records the shapes of their collections.
 pub struct FormCompiler {
     gateway: Arc<Gateway>,
-    recorded: Recorded,
+    state: Arc<State>,
 }
 
 /// Why a contract text did not become a contract.
@@ -41,24 +42,21 @@ impl Uncompiled {
 }
 
 impl FormCompiler {
-    pub(super) fn new(gateway: Arc<Gateway>) -> Self {
-        let recorded = Recorded::new(gateway.config().folders.state.join("shapes"));
-        Self { gateway, recorded }
+    pub(super) fn new(gateway: Arc<Gateway>, state: Arc<State>) -> Self {
+        Self { gateway, state }
     }
 
     /// Compiles a form with the recorded shapes if they suffice; with new ones if they are missing or no longer carry
     /// the file.
     pub async fn compile(&self, source: &form::Source) -> Result<Contract, Uncompiled> {
         let contract = source.contract.as_deref().unwrap_or_default();
-        let mut shapes = BTreeMap::new();
-        let mut is_complete = true;
-        for collection in &source.collections {
-            match self.recorded.get(contract, collection.into()) {
-                Some(shape) => drop(shapes.insert(collection.name.clone(), shape)),
-                None => is_complete = false,
-            }
-        }
-        if is_complete && let Ok(compiled) = compile::compile(source, &shapes) {
+        // A state that cannot be read knows no shapes: the sources are asked.
+        let shapes = shapes::recorded(&self.state, source)
+            .await
+            .unwrap_or_default();
+        if shapes.len() == source.collections.len()
+            && let Ok(compiled) = compile::compile(source, &shapes)
+        {
             return Ok(compiled);
         }
         // The file is new or asks for more than was recorded: describe everything, and record it only if it compiles.
@@ -82,15 +80,14 @@ impl FormCompiler {
         }
         let compiled = compile::compile(source, &described).map_err(Uncompiled::Refused)?;
         for collection in &source.collections {
-            self.record(contract, collection.into(), &described[&collection.name]);
+            let shape = &described[&collection.name];
+            self.record(contract, collection.into(), shape).await;
         }
         Ok(compiled)
     }
 
     /// Records the shape of a collection: from now on, its contract is compiled with it.
-    pub(super) fn record(&self, contract: &str, collection: Of<'_>, shape: &Shape) {
-        if let Err(error) = self.recorded.put(contract, collection, shape) {
-            tracing::warn!(contract, collection = collection.name, %error, "the shape could not be recorded");
-        }
+    pub(super) async fn record(&self, contract: &str, collection: Of<'_>, shape: &Shape) {
+        shapes::record(&self.state, contract, collection, shape).await;
     }
 }

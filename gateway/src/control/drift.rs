@@ -143,7 +143,7 @@ impl SourceDrift {
         let Err(reasons) = collection.accepts(&shape) else {
             self.set_drift(contract, collection, None);
             if before.is_some() {
-                self.record(live, collection, &shape);
+                self.record(live, collection, &shape).await;
                 tracing::info!(
                     contract,
                     collection = collection.name,
@@ -220,7 +220,7 @@ impl SourceDrift {
             Ok(contract) => match self.propose(live, contract).await {
                 Ok(Some(draft)) => {
                     // From now on, compiling uses the source as it is.
-                    self.record(live, collection, shape);
+                    self.record(live, collection, shape).await;
                     (Some(draft), Vec::new())
                 }
                 Ok(None) => (None, Vec::new()),
@@ -236,14 +236,14 @@ impl SourceDrift {
         }
     }
 
-    fn record(&self, live: &LiveContract, collection: &Collection, shape: &Shape) {
-        let contract = &live.contract.name;
+    async fn record(&self, live: &LiveContract, collection: &Collection, shape: &Shape) {
         let of = Of {
             name: &collection.name,
             adapter: &collection.adapter,
             settings: &collection.settings,
         };
-        self.compiler.record(contract, of, shape);
+        let contract = &live.contract.name;
+        self.compiler.record(contract, of, shape).await;
     }
 
     /// Holds a draft like any change that someone has to look at. A draft that waits already is not put aside for it,

@@ -1,17 +1,10 @@
-//! Keeps recorded shapes in the state folder: `shapes/<contract>/<collection>.json`.
+//! Recorded shapes: what a source was described as, kept in the state.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weir_contracts::{Shape, form};
-
-pub(super) struct Recorded {
-    folder: PathBuf,
-}
+use weir_state::{RecordedShape, State, StateError};
 
 /// A collection, in a form or published.
 #[derive(Clone, Copy)]
@@ -31,65 +24,48 @@ impl<'a> From<&'a form::Collection> for Of<'a> {
     }
 }
 
-/// A shape counts only for the adapter and the settings it was described with.
-#[derive(Serialize, Deserialize)]
-struct Entry {
-    adapter: String,
-    settings: Value,
-    shape: Shape,
+/// Returns the shapes recorded for the collections of a form, by their names. A shape counts only for the adapter and the
+/// settings it was described with.
+pub(super) async fn recorded(
+    state: &State,
+    source: &form::Source,
+) -> Result<BTreeMap<String, Shape>, StateError> {
+    let contract = source.contract.as_deref().unwrap_or_default();
+    let recorded = state.shapes(contract).await?;
+    let counts = |row: RecordedShape| {
+        let named = |collection: &&form::Collection| collection.name == row.collection;
+        let collection = source.collections.iter().find(named)?;
+        let settings: Value = serde_json::from_str(&row.settings).ok()?;
+        let same = row.adapter == collection.adapter && settings == collection.settings;
+        let shape = same.then(|| serde_json::from_str(&row.shape).ok())??;
+        Some((row.collection, shape))
+    };
+    Ok(recorded.into_iter().filter_map(counts).collect())
 }
 
-impl Recorded {
-    pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder }
-    }
-
-    pub(super) fn get(&self, contract: &str, collection: Of<'_>) -> Option<Shape> {
-        let text = fs::read_to_string(self.path(contract, collection)?).ok()?;
-        let entry: Entry = serde_json::from_str(&text).ok()?;
-        (entry.adapter == collection.adapter && entry.settings == *collection.settings)
-            .then_some(entry.shape)
-    }
-
-    /// Writes a shape whole or not at all: a process that dies here leaves the old record.
-    pub(super) fn put(&self, contract: &str, collection: Of<'_>, shape: &Shape) -> io::Result<()> {
-        let Some(path) = self.path(contract, collection) else {
-            return Ok(());
-        };
-        let entry = Entry {
-            adapter: collection.adapter.to_owned(),
-            settings: collection.settings.clone(),
-            shape: shape.clone(),
-        };
-        weir_files::replace(
-            &path,
-            &serde_json::to_vec_pretty(&entry)?,
-            weir_files::Readers::Everyone,
-        )
-    }
-
-    /// Names come from a file that was read: they are checked again before they become a path.
-    fn path(&self, contract: &str, collection: Of<'_>) -> Option<PathBuf> {
-        let plain = |name: &str| {
-            (1..=64).contains(&name.len())
-                && name
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
-        };
-        (plain(contract) && plain(collection.name)).then(|| {
-            self.folder
-                .join(contract)
-                .join(format!("{}.json", collection.name))
-        })
-    }
+/// Returns the shapes that a gateway with this state folder recorded for the collections of a form. There are none where the
+/// state cannot be read.
+pub(crate) async fn recorded_shapes(
+    folder: &Path,
+    source: &form::Source,
+) -> BTreeMap<String, Shape> {
+    let read = async {
+        let state = State::open_to_read(folder).await?;
+        recorded(&state, source).await
+    };
+    read.await.unwrap_or_default()
 }
 
-/// Returns the shape that a gateway with this state recorded for a collection of a form; `None` if the collection is
-/// new or its settings have changed.
-pub fn recorded_shape(
-    state: &Path,
-    contract: &str,
-    collection: &form::Collection,
-) -> Option<Shape> {
-    Recorded::new(state.join("shapes")).get(contract, collection.into())
+/// Records a shape. One that cannot be recorded is described again at the next start.
+pub(super) async fn record(state: &State, contract: &str, collection: Of<'_>, shape: &Shape) {
+    let row = RecordedShape {
+        contract: contract.to_owned(),
+        collection: collection.name.to_owned(),
+        adapter: collection.adapter.to_owned(),
+        settings: collection.settings.to_string(),
+        shape: serde_json::to_string(shape).expect("plain data"),
+    };
+    if let Err(error) = state.record_shape(&row).await {
+        tracing::warn!(contract, collection = collection.name, %error, "the shape could not be recorded");
+    }
 }

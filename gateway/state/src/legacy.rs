@@ -8,21 +8,34 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{SecretPurpose, StateError};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{RecordedShape, SecretPurpose, StateError};
 
 const SECRETS: [(SecretPurpose, &str); 2] = [
     (SecretPurpose::Cursors, "cursor.key"),
     (SecretPurpose::Arguments, "audit.key"),
 ];
 
+/// The folder of recorded shapes: `shapes/CONTRACT/COLLECTION.json`.
+const SHAPES: &str = "shapes";
+
 /// Everything of a state folder that is to be taken over.
 pub(crate) struct LegacyFiles {
     pub(crate) secrets: Vec<LegacySecret>,
+    pub(crate) shapes: Vec<LegacyShape>,
+    folder: PathBuf,
 }
 
 pub(crate) struct LegacySecret {
     pub(crate) purpose: SecretPurpose,
     pub(crate) bytes: [u8; 32],
+    path: PathBuf,
+}
+
+pub(crate) struct LegacyShape {
+    pub(crate) row: RecordedShape,
     path: PathBuf,
 }
 
@@ -33,8 +46,13 @@ impl LegacyFiles {
         for (purpose, name) in SECRETS {
             secrets.extend(read_secret(purpose, folder.join(name))?);
         }
-        let found = Self { secrets };
-        Ok((!found.secrets.is_empty()).then_some(found))
+        let shapes = read_shapes(&folder.join(SHAPES))?;
+        let is_empty = secrets.is_empty() && shapes.is_empty();
+        Ok((!is_empty).then(|| Self {
+            secrets,
+            shapes,
+            folder: folder.to_owned(),
+        }))
     }
 
     /// Removes what was taken over. What cannot be removed is harmless, and tried again at the next start.
@@ -42,6 +60,10 @@ impl LegacyFiles {
         for secret in self.secrets {
             remove_file(&secret.path);
         }
+        for shape in &self.shapes {
+            remove_file(&shape.path);
+        }
+        remove_empty(&self.folder.join(SHAPES));
     }
 }
 
@@ -74,6 +96,63 @@ fn read_secret(purpose: SecretPurpose, path: PathBuf) -> Result<Option<LegacySec
     }))
 }
 
+fn read_shapes(folder: &Path) -> Result<Vec<LegacyShape>, StateError> {
+    let mut shapes = Vec::new();
+    for contract in entries(folder)? {
+        if !contract.is_dir() {
+            continue;
+        }
+        for path in entries(&contract)? {
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let Some(text) = found(fs::read(&path), &path)? else {
+                continue;
+            };
+            match read_shape(&contract, &path, &text) {
+                Some(row) => shapes.push(LegacyShape { row, path }),
+                None => tracing::warn!(
+                    path = %path.display(),
+                    "this is no recorded shape: its source is described again; remove the file"
+                ),
+            }
+        }
+    }
+    Ok(shapes)
+}
+
+fn read_shape(contract: &Path, path: &Path, text: &[u8]) -> Option<RecordedShape> {
+    #[derive(Deserialize)]
+    struct ShapeFile {
+        adapter: String,
+        settings: Value,
+        shape: Value,
+    }
+    let ShapeFile {
+        adapter,
+        settings,
+        shape,
+    } = serde_json::from_slice(text).ok()?;
+    Some(RecordedShape {
+        contract: contract.file_name()?.to_str()?.to_owned(),
+        collection: path.file_stem()?.to_str()?.to_owned(),
+        adapter,
+        settings: settings.to_string(),
+        shape: shape.to_string(),
+    })
+}
+
+/// Returns what is in a folder; nothing where there is no such folder.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, StateError> {
+    let Some(entries) = found(fs::read_dir(folder), folder)? else {
+        return Ok(Vec::new());
+    };
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    paths
+        .collect::<Result<_, _>>()
+        .map_err(|error| unusable(folder, error))
+}
+
 /// Returns `None` where there is no such file or folder.
 fn found<T>(read: std::io::Result<T>, path: &Path) -> Result<Option<T>, StateError> {
     match read {
@@ -96,4 +175,12 @@ fn remove_file(path: &Path) {
     {
         tracing::warn!(path = %path.display(), %error, "this file was taken over into the state and cannot be removed");
     }
+}
+
+/// Removes the folders in `folder`, and itself, that hold nothing any more.
+fn remove_empty(folder: &Path) {
+    for inner in entries(folder).unwrap_or_default() {
+        let _ = fs::remove_dir(inner); // one that holds something stays
+    }
+    let _ = fs::remove_dir(folder);
 }

@@ -1,6 +1,6 @@
 //! The rows: what the state keeps, as plain data. Times are milliseconds since the Unix epoch.
 
-use crate::words::{ChangeClass, DraftStatus, Origin, Role};
+use crate::words::{BuildKind, ChangeClass, DraftStatus, Origin, Role};
 
 /// The source of a version, and for one from a file the contracts folder that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,4 +199,43 @@ pub enum Begun {
     /// The first one has not ended, or its process was stopped; the digest of the request.
     Pending(String),
     Answered(ReplyRow),
+}
+
+/// A build of a plugin that may run without further approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptedBuildRow {
+    pub plugin: String,
+    /// sha256, hex.
+    pub digest: String,
+    pub accepted_ms: i64,
+    /// Who accepted it; null for what was in the plugins folder at a start.
+    pub accepted_by: Option<String>,
+    /// The number of its last change; the state gives it.
+    pub change: i64,
+}
+
+/// A build that a published contract was made from. The state has its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptBuildRow {
+    pub plugin: String,
+    /// The digest of the tools that it defines.
+    pub definitions: String,
+    /// sha256, hex.
+    pub digest: String,
+    pub kind: BuildKind,
+    /// Bytes.
+    pub size: i64,
+    pub used_ms: i64,
+}
+
+/// A build to be kept.
+#[derive(Clone, Debug)]
+pub struct NewBuild {
+    pub plugin: String,
+    pub definitions: String,
+    pub digest: String,
+    pub kind: BuildKind,
+    pub bytes: Vec<u8>,
+    pub signature: Option<String>,
+    pub at_ms: i64,
 }

@@ -107,6 +107,16 @@ pub enum SecretPurpose {
 
 words!(SecretPurpose { Cursors = "cursors", Arguments = "arguments" });
 
+/// What the file of a build is; the word is how its name ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuildKind {
+    Component,
+    /// Code of the machine.
+    Library,
+}
+
+words!(BuildKind { Component = "wasm", Library = "so" });
+
 impl Role {
     /// Returns the least role that may publish a change of that class.
     pub fn for_class(class: ChangeClass) -> Self {

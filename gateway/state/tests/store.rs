@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use weir_state::{RecordedShape, SecretPurpose, State};
+use weir_state::{BuildKind, NewBuild, RecordedShape, SecretPurpose, State};
 
 async fn state() -> (tempfile::TempDir, State) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -135,4 +135,121 @@ async fn a_file_that_cannot_be_taken_over_stops_the_start_and_stays() {
     let error = refused().await;
     assert!(error.contains("this is not a key"), "{error}");
     assert!(path.exists());
+}
+
+#[tokio::test]
+async fn shapes_in_files_are_taken_over_and_one_that_is_no_shape_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let of_contract = folder.path().join("shapes/desk");
+    fs::create_dir_all(&of_contract).expect("a folder");
+    let file = r#"{"adapter": "sheet", "settings": {}, "shape": {"columns": []}}"#;
+    fs::write(of_contract.join("rooms.json"), file).expect("written");
+    fs::write(of_contract.join("other.json"), "{").expect("written");
+    let state = State::open(folder.path()).await.expect("opened");
+    assert_eq!(state.shapes("desk").await.expect("read"), [shape()]);
+    assert!(!of_contract.join("rooms.json").exists() && of_contract.join("other.json").exists());
+    fs::remove_file(of_contract.join("other.json")).expect("removed");
+    fs::write(of_contract.join("rooms.json"), file).expect("written");
+    State::open(folder.path()).await.expect("opened again");
+    assert!(!folder.path().join("shapes").exists(), "nothing is left");
+}
+
+#[tokio::test]
+async fn the_last_accepted_builds_are_remembered_in_order() {
+    let (_folder, state) = state().await;
+    let digests = async |state: &State| -> Vec<String> {
+        let builds = state.accepted_builds("sql").await.expect("read");
+        builds.into_iter().map(|build| build.digest).collect()
+    };
+    let before = state.last_acceptance().await.expect("read");
+    for digest in ["one", "two", "one"] {
+        state
+            .accept_build("sql", digest, None, 1)
+            .await
+            .expect("accepted");
+    }
+    assert_eq!(
+        digests(&state).await,
+        ["two", "one"],
+        "the newest is the last"
+    );
+    let after = state.last_acceptance().await.expect("read");
+    assert!(after > before);
+    state
+        .accept_build("sql", "one", Some("ann"), 2)
+        .await
+        .expect("accepted");
+    assert_eq!(
+        state.last_acceptance().await.expect("read"),
+        after,
+        "it is the newest already"
+    );
+    for number in 0..40 {
+        let digest = format!("b{number}");
+        state
+            .accept_build("sql", &digest, Some("ann"), 3)
+            .await
+            .expect("accepted");
+    }
+    let known = digests(&state).await;
+    assert_eq!(
+        (known.len(), known.first(), known.last()),
+        (32, Some(&"b8".to_owned()), Some(&"b39".to_owned()))
+    );
+    let last = state.accepted_builds("sql").await.expect("read").pop();
+    assert_eq!(last.expect("one").accepted_by.as_deref(), Some("ann"));
+    assert!(
+        state
+            .accepted_builds("other")
+            .await
+            .expect("read")
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn the_last_used_builds_are_kept_and_a_shared_content_stays() {
+    let (_folder, state) = state().await;
+    let build = |plugin: &str, number: i64| NewBuild {
+        plugin: plugin.to_owned(),
+        definitions: format!("definitions{}", number % 2),
+        digest: format!("d{number}"),
+        kind: BuildKind::Component,
+        bytes: format!("build {number}").into_bytes(),
+        signature: (number == 0).then(|| "signature".to_owned()),
+        at_ms: number,
+    };
+    let is_there = |number: i64| {
+        state
+            .content(&format!("d{number}"), BuildKind::Component)
+            .exists()
+    };
+    for number in 0..8 {
+        state.keep_build(build("p", number)).await.expect("kept");
+    }
+    state.keep_build(build("q", 1)).await.expect("kept");
+    let first = state.kept_builds("p", "definitions0").await.expect("read");
+    let first = first.last().expect("the oldest").clone();
+    assert_eq!((first.digest.as_str(), first.size), ("d0", 7));
+    let signature = state.content("d0", BuildKind::Component);
+    let signature = signature.with_extension("wasm.minisig");
+    assert_eq!(
+        fs::read_to_string(&signature).expect("beside it"),
+        "signature"
+    );
+
+    state.use_build(&first, 100).await.expect("noted");
+    for number in 8..10 {
+        state.keep_build(build("p", number)).await.expect("kept");
+    }
+    assert!(is_there(0), "it was used");
+    assert!(is_there(1), "another plugin keeps it too");
+    assert!(!is_there(2), "nothing names it");
+    let digests = async |plugin| -> Vec<String> {
+        let builds = state.kept_builds(plugin, "definitions0").await;
+        let builds = builds.expect("read").into_iter();
+        builds.map(|build| build.digest).collect()
+    };
+    assert_eq!(digests("p").await, ["d0", "d8", "d6", "d4"]);
+    assert!(digests("q").await.is_empty());
 }

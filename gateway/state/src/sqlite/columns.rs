@@ -8,7 +8,7 @@ use sqlx::{
     sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef},
 };
 
-use crate::{ChangeClass, DraftStatus, Origin, Role, SecretPurpose};
+use crate::{BuildKind, ChangeClass, DraftStatus, Origin, Role, SecretPurpose};
 
 /// Reads each named column into the field of the same name, and with `..head` the rest of the row into the struct in that
 /// field.
@@ -60,6 +60,7 @@ macro_rules! word_column {
     };
 }
 
+word_column!(BuildKind);
 word_column!(ChangeClass);
 word_column!(DraftStatus);
 word_column!(Origin);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{State, secrets};
+use super::{State, secrets, shapes};
 use crate::{StateError, legacy::LegacyFiles};
 
 impl State {
@@ -20,6 +20,9 @@ impl State {
             }
         }
         files.secrets = taken;
+        for shape in &files.shapes {
+            shapes::record(&shape.row, &mut *change).await?;
+        }
         change.commit().await?;
         tracing::info!(folder = %folder.display(), "took files of an earlier version over into the state");
         files.remove();

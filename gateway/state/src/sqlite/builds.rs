@@ -1,0 +1,231 @@
+//! Builds of plugins: which were accepted, and those that are kept to be run again. The content of a kept build is a file
+//! beside the database, named by its digest.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use sqlx::{Sqlite, Transaction};
+
+use super::{State, columns::from_row};
+use crate::{AcceptedBuildRow, BuildKind, KeptBuildRow, NewBuild, StateError};
+
+/// Accepted builds of one plugin that are remembered. Going back to one of them needs no one's consent.
+const ACCEPTED_MAX: u32 = 32;
+/// Kept builds of one plugin; the one that was used longest ago goes.
+const KEPT_MAX: u32 = 8;
+/// The folder of the content of kept builds.
+const CONTENT: &str = "builds";
+/// What follows the name of a build in the name of its signature, as minisign has it.
+const SIGNATURE: &str = ".minisig";
+
+from_row!(AcceptedBuildRow {
+    plugin,
+    digest,
+    accepted_ms,
+    accepted_by,
+    change
+});
+
+from_row!(KeptBuildRow {
+    plugin,
+    definitions,
+    digest,
+    kind,
+    size,
+    used_ms
+});
+
+impl State {
+    /// Returns the accepted builds of one plugin, the newest last.
+    pub async fn accepted_builds(&self, plugin: &str) -> Result<Vec<AcceptedBuildRow>, StateError> {
+        let query = "SELECT * FROM accepted_builds WHERE plugin = ? ORDER BY change";
+        Ok(sqlx::query_as(query)
+            .bind(plugin)
+            .fetch_all(&self.pool)
+            .await?)
+    }
+
+    /// Returns the number of the last change of accepted builds: another number says that something was accepted.
+    pub async fn last_acceptance(&self) -> Result<i64, StateError> {
+        let query = "SELECT coalesce(max(change), 0) FROM accepted_builds";
+        Ok(sqlx::query_scalar(query).fetch_one(&self.pool).await?)
+    }
+
+    /// Makes a build the newest accepted one of its plugin. The one that is it already stays as it is.
+    pub async fn accept_build(
+        &self,
+        plugin: &str,
+        digest: &str,
+        by: Option<&str>,
+        at_ms: i64,
+    ) -> Result<(), StateError> {
+        let newest =
+            "SELECT digest FROM accepted_builds WHERE plugin = ? ORDER BY change DESC LIMIT 1";
+        let newest: Option<String> = sqlx::query_scalar(newest)
+            .bind(plugin)
+            .fetch_optional(&self.pool)
+            .await?;
+        if newest.is_some_and(|newest| newest == digest) {
+            return Ok(());
+        }
+        let mut change = self.change().await?;
+        sqlx::query(
+            "INSERT INTO accepted_builds (plugin, digest, accepted_ms, accepted_by) VALUES (?, ?, ?, ?) \
+             ON CONFLICT (plugin, digest) DO UPDATE \
+             SET accepted_ms = excluded.accepted_ms, accepted_by = coalesce(excluded.accepted_by, accepted_by)",
+        )
+        .bind(plugin)
+        .bind(digest)
+        .bind(at_ms)
+        .bind(by)
+        .execute(&mut *change)
+        .await?;
+        let beyond = "DELETE FROM accepted_builds WHERE plugin = ?1 AND digest IN (SELECT digest FROM accepted_builds \
+                      WHERE plugin = ?1 ORDER BY change DESC LIMIT -1 OFFSET ?2)";
+        sqlx::query(beyond)
+            .bind(plugin)
+            .bind(ACCEPTED_MAX)
+            .execute(&mut *change)
+            .await?;
+        change.commit().await?;
+        Ok(())
+    }
+
+    /// Keeps a build, its content first: a row always has its file, unless another process removed it meanwhile, which
+    /// is found out afterwards.
+    pub async fn keep_build(&self, build: NewBuild) -> Result<(), StateError> {
+        let path = self.content(&build.digest, build.kind);
+        let build = write_content(path.clone(), build).await?;
+        let mut change = self.change().await?;
+        let size = i64::try_from(build.bytes.len()).unwrap_or(i64::MAX);
+        let row = KeptBuildRow {
+            plugin: build.plugin.clone(),
+            definitions: build.definitions.clone(),
+            digest: build.digest.clone(),
+            kind: build.kind,
+            size,
+            used_ms: build.at_ms,
+        };
+        keep(&mut change, &row).await?;
+        self.drop_unused(&mut change, &build.plugin).await?;
+        change.commit().await?;
+        if !path.exists() {
+            write_content(path, build).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the kept builds of a plugin with these definitions, the last used first.
+    pub async fn kept_builds(
+        &self,
+        plugin: &str,
+        definitions: &str,
+    ) -> Result<Vec<KeptBuildRow>, StateError> {
+        let query = "SELECT * FROM kept_builds WHERE plugin = ? AND definitions = ? ORDER BY used_ms DESC, rowid DESC";
+        Ok(sqlx::query_as(query)
+            .bind(plugin)
+            .bind(definitions)
+            .fetch_all(&self.pool)
+            .await?)
+    }
+
+    /// Notes that a kept build is used, so that others go before it.
+    pub async fn use_build(&self, build: &KeptBuildRow, at_ms: i64) -> Result<(), StateError> {
+        let update = "UPDATE kept_builds SET used_ms = ? WHERE plugin = ? AND definitions = ? AND digest = ?";
+        sqlx::query(update)
+            .bind(at_ms)
+            .bind(&build.plugin)
+            .bind(&build.definitions)
+            .bind(&build.digest)
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    /// Returns the file with the content of a build. Its signature is beside it, if it has one.
+    pub fn content(&self, digest: &str, kind: BuildKind) -> PathBuf {
+        let folder = self.path.with_file_name(CONTENT);
+        folder.join(format!("{digest}.{kind}"))
+    }
+
+    /// Drops the builds of a plugin that were used longest ago. A file goes where no row names it; the lock of writers is
+    /// held, so that none is added meanwhile.
+    async fn drop_unused(
+        &self,
+        change: &mut Transaction<'static, Sqlite>,
+        plugin: &str,
+    ) -> Result<(), StateError> {
+        let beyond = "DELETE FROM kept_builds WHERE rowid IN (SELECT rowid FROM kept_builds WHERE plugin = ? \
+                      ORDER BY used_ms DESC, rowid DESC LIMIT -1 OFFSET ?) RETURNING digest, kind";
+        let dropped: Vec<(String, BuildKind)> = sqlx::query_as(beyond)
+            .bind(plugin)
+            .bind(KEPT_MAX)
+            .fetch_all(&mut **change)
+            .await?;
+        for (digest, kind) in dropped {
+            let query = "SELECT EXISTS (SELECT 1 FROM kept_builds WHERE digest = ? AND kind = ?)";
+            let named: bool = sqlx::query_scalar(query)
+                .bind(&digest)
+                .bind(kind)
+                .fetch_one(&mut **change)
+                .await?;
+            if !named {
+                let path = self.content(&digest, kind);
+                let _ = fs::remove_file(signature(&path)); // most have none
+                if let Err(error) = fs::remove_file(&path) {
+                    tracing::warn!(path = %path.display(), %error, "a build that is no longer kept stays");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds a row, or its newer use.
+pub(super) async fn keep(
+    change: &mut Transaction<'static, Sqlite>,
+    build: &KeptBuildRow,
+) -> Result<(), StateError> {
+    sqlx::query(
+        "INSERT INTO kept_builds (plugin, definitions, digest, kind, size, used_ms) VALUES (?, ?, ?, ?, ?, ?) \
+         ON CONFLICT DO UPDATE SET used_ms = max(used_ms, excluded.used_ms)",
+    )
+    .bind(&build.plugin)
+    .bind(&build.definitions)
+    .bind(&build.digest)
+    .bind(build.kind)
+    .bind(build.size)
+    .bind(build.used_ms)
+    .execute(&mut **change)
+    .await?;
+    Ok(())
+}
+
+/// Returns the file with the signature of a build.
+fn signature(content: &Path) -> PathBuf {
+    let mut path = content.as_os_str().to_owned();
+    path.push(SIGNATURE);
+    path.into()
+}
+
+async fn write_content(path: PathBuf, build: NewBuild) -> Result<NewBuild, StateError> {
+    let folder = path.with_file_name("");
+    let write = move || -> io::Result<NewBuild> {
+        weir_files::create_folder(&folder, 0o700)?;
+        let readers = weir_files::Readers::Owner;
+        if let Some(text) = &build.signature {
+            weir_files::replace(&signature(&path), text.as_bytes(), readers)?;
+        }
+        if !path.exists() {
+            weir_files::replace(&path, &build.bytes, readers)?;
+        }
+        Ok(build)
+    };
+    let written = tokio::task::spawn_blocking(write).await;
+    written
+        .map_err(io::Error::other)
+        .flatten()
+        .map_err(|error| StateError::Database(error.into()))
+}
