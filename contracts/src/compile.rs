@@ -6,8 +6,10 @@ mod binding;
 mod collection;
 mod fixed;
 mod inline;
+mod order;
 mod property;
 mod result;
+mod summary;
 mod tool;
 
 use std::{
@@ -16,16 +18,16 @@ use std::{
 };
 
 use crate::{
-    contract::{Collection, Contract, Format, Version},
+    contract::{Collection, Contract, Format, Tool, Version},
     form::{Problems, Source},
     name,
     problem::Problem,
-    shape::Shape,
+    shape::{Shape, Summaries},
 };
 
 pub(crate) use result::schema as output_schema;
 pub(crate) use result::{ERROR_MEMBERS, error_members};
-pub use result::{error_arm, result_arm};
+pub use result::{count_field, error_arm, result_arm};
 
 /// Compiles one file. `shapes` holds the described shape of each collection by name. The same input gives the same
 /// bytes, and all problems come at once.
@@ -80,19 +82,16 @@ fn compile_what(
         tools.push(Arc::new(tool));
     }
     // The collections stand in the author's order, which the map above has lost.
-    let collections: Vec<Collection> = source
+    let mut collections: Vec<Collection> = source
         .collections
         .iter()
         .filter_map(|entry| collections.get(entry.name.as_str())?.clone())
         .collect();
-    let has_cell_rules = collections
-        .iter()
-        .any(|collection| collection.shape.has_cell_rules());
+    for collection in &mut collections {
+        collection.shape.capabilities.summaries = needed_summaries(collection, &tools);
+    }
     let contract = Contract {
-        format: match has_cell_rules {
-            true => Format::CELLS,
-            false => Format::FIRST,
-        },
+        format: format(&collections, &tools),
         name: source.contract.clone().unwrap_or_default(),
         title: source.title.clone(),
         description: source.description.clone(),
@@ -108,6 +107,34 @@ fn compile_what(
         live_resources: false,
     };
     problems.finish(contract)
+}
+
+/// Returns the oldest format whose programs can read such a contract.
+fn format(collections: &[Collection], tools: &[Arc<Tool>]) -> Format {
+    let summarizes = tools.iter().any(|tool| {
+        tool.collection()
+            .is_some_and(|target| target.needed_summaries() != Summaries::None)
+    });
+    let has_cell_rules = || {
+        collections
+            .iter()
+            .any(|collection| collection.shape.has_cell_rules())
+    };
+    match summarizes {
+        true => Format::SUMMARIES,
+        false if has_cell_rules() => Format::CELLS,
+        false => Format::FIRST,
+    }
+}
+
+/// Returns what the tools of a collection need of its source, which is all that is recorded of what it could do.
+fn needed_summaries(collection: &Collection, tools: &[Arc<Tool>]) -> Summaries {
+    let targets = tools.iter().filter_map(|tool| tool.collection());
+    targets
+        .filter(|target| target.binding.collection == collection.name)
+        .map(|target| target.needed_summaries())
+        .max()
+        .unwrap_or_default()
 }
 
 fn check_names(source: &Source, problems: &mut Problems) {

@@ -1,11 +1,22 @@
 //! A compiled contract: what the gateway serves and follows, and what it keeps of a published version.
 
+mod verb;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{artifact::StoredTool, form::Override, name, schema::Schema, shape::Shape, values};
+use crate::{
+    artifact::StoredTool,
+    form::Override,
+    name,
+    schema::Schema,
+    shape::{Shape, Summaries},
+    values,
+};
+
+pub use verb::Verb;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,8 +71,10 @@ impl Format {
     pub const UPSTREAMS: Self = Self(3);
     /// The format with rules for cells that are no values of their column.
     pub const CELLS: Self = Self(4);
+    /// The format with counts and summaries.
+    pub const SUMMARIES: Self = Self(5);
     /// The last one that this program reads.
-    pub const NEWEST: Self = Self::CELLS;
+    pub const NEWEST: Self = Self::SUMMARIES;
 
     fn is_first(&self) -> bool {
         *self == Self::FIRST
@@ -243,43 +256,6 @@ pub enum Maker {
     Plugin(String),
     /// The name of an upstream server.
     Upstream(String),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verb {
-    Lookup,
-    List,
-    Create,
-    Update,
-    Delete,
-    Call,
-}
-
-impl Verb {
-    pub fn from_word(word: &str) -> Option<Self> {
-        let verb = match word {
-            "lookup" => Self::Lookup,
-            "list" => Self::List,
-            "create" => Self::Create,
-            "update" => Self::Update,
-            "delete" => Self::Delete,
-            "call" => Self::Call,
-            _ => return None,
-        };
-        Some(verb)
-    }
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Lookup => "lookup",
-            Self::List => "list",
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::Call => "call",
-        }
-    }
 }
 
 /// The effects of a tool, as a client is told of them. For a collection they are derived from the verb or the
@@ -552,6 +528,13 @@ impl Tool {
         self.offer()
             .and_then(|offer| offer.output.as_ref())
             .or(self.output_schema.as_ref())
+    }
+}
+
+impl CollectionTarget {
+    /// Returns what calls need of the source beside reading records.
+    pub fn needed_summaries(&self) -> Summaries {
+        self.verb.needed_summaries()
     }
 }
 

@@ -103,6 +103,25 @@ pub struct Field {
     pub items: Option<Box<Field>>,
 }
 
+impl Field {
+    /// Creates a field that is never null, with nothing but its name and type.
+    pub(crate) fn new(key: &str, kind: Type) -> Self {
+        Self {
+            key: key.to_owned(),
+            kind,
+            nullable: false,
+            description: None,
+            native: None,
+            generated: false,
+            read_only: false,
+            format: None,
+            readings: Vec::new(),
+            fields: Vec::new(),
+            items: None,
+        }
+    }
+}
+
 /// Columns of one shape, members of nested records included.
 const FIELDS_MAX: usize = 2_000;
 const NESTING_MAX: usize = 16;
@@ -307,6 +326,9 @@ pub struct Capabilities {
     /// Columns that a list may be ordered by; `["*"]` stands for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
+    /// What the source answers about many records at once. A contract records as much of it as its tools need.
+    #[serde(default, skip_serializing_if = "Summaries::is_none")]
+    pub summaries: Summaries,
     /// Extra inputs a field may be sent to with `param:`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<Param>,
@@ -316,6 +338,24 @@ pub struct Capabilities {
     /// Whether the source is an open outside world (rest, upstream): this becomes openWorldHint.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open_world: bool,
+}
+
+/// What a source answers about many records at once; each word includes those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Summaries {
+    #[default]
+    None,
+    /// How many records meet conditions.
+    Count,
+    /// All measures of groups.
+    All,
+}
+
+impl Summaries {
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,20 +4,25 @@
  * speaks and its own table, and gets the table of the library, or null where the library does not speak that version.
  * Both tables have the same form; each stays where it is as long as the process lives. A library is never unloaded.
  *
- * The functions have the names of the component interface (wit/0.1.1/weir-plugin.wit), `INTERFACE.FUNCTION`. A call has a
+ * The functions have the names of the component interface (wit/0.1.2/weir-plugin.wit), `INTERFACE.FUNCTION`. A call has a
  * head, which is a JSON object or `null`, and a body of bytes; so has its reply. Texts and contents that may be large are
  * the body. Where a message has several, they follow each other in the body, and the head has their lengths in the same
  * order. Members of a head that one side does not know are ignored by it.
  *
  * what the library answers (`?` marks what may be null)
  *   function                head of the call, body                           head of the reply, body
- *   about.about             null                                             interfaces: ["collections", "tools"]; the text
+ *   about.about             null                                             interfaces: ["collections", "tools", …]; the text
  *   collections.describe    adapter; the settings                            null; the shape
  *   collections.configure   collection, adapter, settings, shape             null
  *   collections.read        collection, conditions: [{column, comparison,    next?; the records
  *                           value}], order: [], columns: [], limit,
  *                           cursor?, options?
  *   collections.write       collection, verb, key?, record?, options?        null; the record
+ *   summaries.summarize     collection, conditions: [{column, comparison,    more; the records
+ *                           value}], groups: [[name, column, step?]],
+ *                           measures: [[name, function, column?]],
+ *                           having: [{column, comparison, value}],
+ *                           order: [], limit, options?
  *   tools.configure         null; the settings                               null
  *   tools.definitions       null                                             null; the definitions
  *   tools.call              tool, context, resumed?, options?; arguments     kind, content?, requests?, state?, options?;

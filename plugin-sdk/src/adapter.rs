@@ -7,6 +7,7 @@ use serde_json::Map;
 
 use crate::error::{Error, Result};
 use crate::shape::Shape;
+use crate::summary::{SummaryPage, SummaryQuery};
 
 /// Reaches collections of one kind. One value of the implementing type is one open collection.
 ///
@@ -29,6 +30,15 @@ pub trait Adapter: Sized + 'static {
 
     /// Answers a lookup or a list.
     fn read(&self, query: &Query) -> Result<Page>;
+
+    /// Answers a count or a summary. It is only asked where the shape's capabilities say
+    /// [`summaries`](crate::shape::Capabilities::summaries).
+    fn summarize(&self, _query: &SummaryQuery) -> Result<SummaryPage> {
+        Err(Error::unsupported(format!(
+            "{} cannot summarize.",
+            Self::NAME
+        )))
+    }
 
     /// Makes the change and returns, as JSON, what the source now holds: the created or updated record, or the deleted
     /// one as it was.

@@ -3,6 +3,7 @@
 pub mod calls;
 pub mod items;
 pub(crate) mod large;
+pub mod summaries;
 pub mod toolbox;
 
 #[allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]

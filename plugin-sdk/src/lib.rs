@@ -21,6 +21,7 @@ pub mod order;
 pub mod records;
 pub mod schema;
 pub mod shape;
+pub mod summary;
 pub mod tools;
 pub mod value;
 
@@ -50,6 +51,7 @@ pub use error::Error;
 pub use items::Items;
 pub use schema::ToolSchema;
 pub use shape::{Field, Shape, Type};
+pub use summary::{SummaryPage, SummaryQuery};
 pub use tools::{Answer, Content, Context, Elicited, Question, ToolError};
 pub use value::{Value, Zone};
 #[doc(hidden)]

@@ -9,6 +9,7 @@ use serde_json::{Map, json};
 use crate::adapter::{Adapter, Change, Comparison, Condition, Order, Page, Query, Verb};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
+use crate::summary::{SummaryPage, SummaryQuery, parse_conditions};
 
 /// A plugin: the adapters of one file. [`crate::export!`] implements it.
 pub trait Plugin {
@@ -56,6 +57,7 @@ pub fn kind<A: Adapter>() -> Kind {
 
 trait Open {
     fn read(&self, query: &Query) -> Result<Page>;
+    fn summarize(&self, query: &SummaryQuery) -> Result<SummaryPage>;
     fn write(&self, change: &Change) -> Result<String>;
     fn later(&self, work: &str) -> Result<bool>;
 }
@@ -63,6 +65,10 @@ trait Open {
 impl<A: Adapter> Open for A {
     fn read(&self, query: &Query) -> Result<Page> {
         Adapter::read(self, query)
+    }
+
+    fn summarize(&self, query: &SummaryQuery) -> Result<SummaryPage> {
+        Adapter::summarize(self, query)
     }
 
     fn write(&self, change: &Change) -> Result<String> {
@@ -136,6 +142,11 @@ pub fn read(collection: &str, query: &Query) -> Result<Page> {
     }
 }
 
+/// Summarizes an open collection.
+pub fn summarize(collection: &str, query: &SummaryQuery) -> Result<SummaryPage> {
+    opened(collection)?.summarize(query)
+}
+
 /// Changes an open collection.
 pub fn write(collection: &str, change: &Change) -> Result<String> {
     opened(collection)?.write(change)
@@ -169,22 +180,7 @@ pub fn parse_query(
     cursor: Option<String>,
     options: Option<&str>,
 ) -> Result<Query> {
-    let conditions = conditions
-        .into_iter()
-        .map(|(column, comparison, value)| {
-            let value = serde_json::from_str(&value).map_err(|_| {
-                Error::invalid(format!(
-                    "The value of the condition on {column:?} is not JSON."
-                ))
-                .field(&column)
-            })?;
-            Ok(Condition {
-                comparison: Comparison::parse(&comparison)?,
-                column,
-                value,
-            })
-        })
-        .collect::<Result<_>>()?;
+    let conditions = parse_conditions(conditions)?;
     let order = order.iter().map(|name| Order::parse(name)).collect();
     Ok(Query {
         conditions,
@@ -245,7 +241,7 @@ fn conditions(value: serde_json::Value) -> Result<Vec<Condition>> {
     parsed.collect()
 }
 
-fn object(json: Option<&str>, what: &str) -> Result<Map<String, serde_json::Value>> {
+pub(crate) fn object(json: Option<&str>, what: &str) -> Result<Map<String, serde_json::Value>> {
     match json {
         None => Ok(Map::new()),
         Some(json) => serde_json::from_str(json).map_err(|_| {
@@ -311,6 +307,7 @@ macro_rules! export {
         mod weir_plugin_exports {
             use super::WeirPlugin;
             $crate::bindings::export_component!(WeirPlugin with_types_in $crate::bindings);
+            $crate::bindings::summaries::export_summaries!(WeirPlugin with_types_in $crate::bindings::summaries);
         }
 
         #[cfg(target_arch = "wasm32")]
@@ -329,6 +326,7 @@ macro_rules! export {
         mod weir_plugin_exports {
             use super::WeirPlugin;
             $crate::bindings::export_component!(WeirPlugin with_types_in $crate::bindings);
+            $crate::bindings::summaries::export_summaries!(WeirPlugin with_types_in $crate::bindings::summaries);
         }
     };
     (@plugin $version:expr, [$($adapter:ty),*], [$($tool:path),*], [$($items:ty)?]) => {

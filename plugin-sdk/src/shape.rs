@@ -175,6 +175,9 @@ pub struct Capabilities {
     /// Columns that a list may be ordered by; `["*"]` stands for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
+    /// What [`crate::Adapter::summarize`] answers.
+    #[serde(default, skip_serializing_if = "Summaries::is_none")]
+    pub summaries: Summaries,
     /// Extra inputs a field may be sent to with `param:`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<Param>,
@@ -184,6 +187,25 @@ pub struct Capabilities {
     /// Whether the source is an open outside world (rest, upstream): this becomes openWorldHint.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open_world: bool,
+}
+
+/// What a source answers about many records at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Summaries {
+    /// Nothing.
+    #[default]
+    None,
+    /// How many records meet conditions.
+    Count,
+    /// That, and all measures of groups.
+    All,
+}
+
+impl Summaries {
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 /// An extra input of a collection or an operation.
@@ -331,6 +353,7 @@ mod tests {
             guarded_write,
             matches,
             order,
+            summaries,
             params,
             operations,
             open_world,
@@ -362,7 +385,7 @@ mod tests {
         assert!(!name.is_empty() && !key.is_empty() && timezone.is_some() && !left_out.is_empty());
         assert!(misfits == Misfits::Empty && !null_words.is_empty());
         assert!(read && guarded_write && open_world && read_only.is_some() && *required);
-        assert!(*generated && *is_read_only);
+        assert!(*generated && *is_read_only && summaries == Summaries::All);
         assert!(
             !write.is_empty()
                 && !matches.is_empty()

@@ -84,6 +84,7 @@ async fn all_the_same(sources: Vec<Source>) {
         compare(&all, tool, &arguments).await;
         count += 1;
     }
+    count += same_counts(&all).await;
     for limit in [1, 7, 100] {
         let arguments = json!({ "limit": limit });
         let walks = walk(&all, arguments, async |_| ()).await;
@@ -108,6 +109,29 @@ async fn all_the_same(sources: Vec<Source>) {
         let log = source.gateway.log();
         assert!(!log.contains("panicked"), "{}: {log}", source.name);
     }
+}
+
+/// Counts what every list of `reads` finds. A source answers as many records as it counts.
+async fn same_counts(all: &[&Source]) -> usize {
+    let counting: Vec<&Source> = all
+        .iter()
+        .copied()
+        .filter(|source| !source.name.contains("json-server"))
+        .collect();
+    let lists = reads()
+        .into_iter()
+        .filter(|(tool, _)| *tool == "list_items");
+    let mut count = 0;
+    for (_, mut arguments) in lists {
+        let paging = arguments.as_object_mut().expect("arguments");
+        paging.retain(|name, _| name != "limit" && name != "cursor");
+        compare(&counting, "count_items", &arguments).await;
+        count += 1;
+    }
+    let (everything, _) = answer(all[0], "count_items", &json!({})).await;
+    let expected = format!("error=false {{\"count\":{}}}", nasty::rows().len());
+    assert_eq!(everything, expected);
+    count
 }
 
 /// Hits, misses, ambiguity, every match, every kind of refused argument.
@@ -240,11 +264,28 @@ tools:
         columns = columns.join(", "),
         shape = shape.join(", "),
     );
+    // A web service cannot be asked how many records there are.
+    if adapter != "rest" {
+        let fields = READING
+            .split_once("limits: { rows_max: 100 }")
+            .expect("a list")
+            .1;
+        let fields = fields.split_once("  - tool:").expect("another tool").0;
+        text.push_str(COUNTING);
+        text.push_str(fields);
+    }
     if writable {
         text.push_str(WRITING);
     }
     text
 }
+
+/// The count, without its fields, which are those of the list.
+const COUNTING: &str = "
+  - tool: count_items
+    description: How many items there are.
+    verb: count
+    collection: items";
 
 const READING: &str = r#"
   - tool: get_item

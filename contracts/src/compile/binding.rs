@@ -221,7 +221,7 @@ impl<'s> Target<'s> {
         };
         let is_key = shape.key.iter().any(|key| key == wanted);
         match self.verb {
-            Verb::Lookup | Verb::List => {
+            verb if verb.is_query() => {
                 self.check_published(field, column, problems);
                 self.condition(field, column, problems)
             }

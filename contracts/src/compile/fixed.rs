@@ -31,9 +31,7 @@ impl<'s> Target<'s> {
         };
         let bound = match self.column_of(entry) {
             Some(column) if self.guards(&column.key) => self.guard(&field, column, problems)?,
-            Some(column) if matches!(self.verb, Verb::Lookup | Verb::List) => {
-                self.condition(&field, column, problems)?
-            }
+            Some(column) if self.verb.is_query() => self.condition(&field, column, problems)?,
             _ => self.bind(&field, problems)?,
         };
         if entry.kind.is_some() {

@@ -28,15 +28,17 @@ pub(crate) const ERROR_MEMBERS: &[&str] = &[
 pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String], misfits: Misfits) -> Value {
     let (properties, required) = match verb {
         Verb::Lookup => record_members(fields, columns),
+        Verb::Count => {
+            let mut members = Map::from_iter([(COUNT.to_owned(), value(&count_field()))]);
+            add_skipped(&mut members, misfits);
+            (members, vec![COUNT.into()])
+        }
         Verb::List => {
             let records = json!({ "type": "array", "items": record(fields, columns) });
             let next = json!({ "type": ["string", "null"] });
             let mut members =
                 Map::from_iter([("records".to_owned(), records), ("next".to_owned(), next)]);
-            if misfits == Misfits::Empty {
-                let skipped = json!({ "type": "integer", "description": "Records left out because a filter could not compare their value." });
-                members.insert("skipped".to_owned(), skipped);
-            }
+            add_skipped(&mut members, misfits);
             (members, vec!["records".into(), "next".into()])
         }
         Verb::Create | Verb::Update | Verb::Delete | Verb::Call => {
@@ -59,6 +61,21 @@ pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String], misfits: 
     }
     arm.insert("required".into(), Value::Array(required));
     json!({ "type": "object", "properties": in_root, "anyOf": [arm, error_members()] })
+}
+
+/// The one member of a count.
+pub(crate) const COUNT: &str = "count";
+
+/// Returns the field of the one record that a count answers.
+pub fn count_field() -> Field {
+    Field::new(COUNT, Type::Integer)
+}
+
+fn add_skipped(members: &mut Map<String, Value>, misfits: Misfits) {
+    if misfits == Misfits::Empty {
+        let skipped = json!({ "type": "integer", "description": "Records left out because a filter could not compare their value." });
+        members.insert("skipped".to_owned(), skipped);
+    }
 }
 
 /// Returns the result arm of an output schema alone, which successes are checked against.
@@ -97,7 +114,7 @@ pub(super) fn status(verb: Verb) -> &'static str {
         Verb::Create => "created",
         Verb::Update => "updated",
         Verb::Delete => "deleted",
-        Verb::Lookup | Verb::List | Verb::Call => "done",
+        Verb::Lookup | Verb::List | Verb::Count | Verb::Call => "done",
     }
 }
 

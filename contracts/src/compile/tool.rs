@@ -7,8 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Problems,
     binding::{Bound, Target},
-    collection::no_column,
-    inline, property, result,
+    inline, order, property, result, summary,
 };
 use crate::{
     contract::{
@@ -19,7 +18,7 @@ use crate::{
     name,
     schema::{DIALECT, inside::each_inside},
     secret,
-    shape::{Effect, Field, Type},
+    shape::{Effect, Field},
 };
 
 const ROWS_MAX_DEFAULT: u32 = 100;
@@ -81,7 +80,7 @@ pub(super) fn compile(
         collection: target.collection.name.clone(),
         inputs: inputs(form, bound),
         bound: fixed.into_iter().filter_map(|(_, field)| field).collect(),
-        order: order(form, &target, problems),
+        order: order::compile(form, &target, problems),
         columns: columns.clone(),
         limit_default: LIMIT_DEFAULT.min(rows_max(form)),
         limit_max: rows_max(form),
@@ -158,7 +157,7 @@ fn unbound(name: String, form: &form::Tool, input_schema: Value) -> Tool {
 /// Returns what may be said of a tool whose source is not known: lookups and lists read, and anything else may do
 /// anything.
 fn cautious(verb: Option<Verb>) -> Annotations {
-    let reads = matches!(verb, Some(Verb::Lookup | Verb::List));
+    let reads = verb.is_some_and(Verb::is_query);
     Annotations::of(reads, !reads, reads, false)
 }
 
@@ -183,9 +182,11 @@ fn target<'c>(
     let capabilities = &collection.shape.capabilities;
     let place = format!("{}/verb", form.place);
     match verb {
-        Verb::Lookup | Verb::List => {
+        Verb::Lookup | Verb::List | Verb::Count => {
             if !capabilities.read {
                 problems.add(place, format!("collection '{wanted}' cannot be read"));
+            } else if verb.needed_summaries() > capabilities.summaries {
+                summary::check_source(collection, verb, place, problems);
             }
             Some(Target {
                 collection,
@@ -304,6 +305,7 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
             "list",
         ),
     ];
+    summary::check_keys(form, verb, problems);
     for (key, given, fits, right) in only {
         if given && !fits {
             problems.add_hint(
@@ -553,6 +555,9 @@ fn answered_fields<'c>(target: &Target<'c>) -> &'c [Field] {
 }
 
 fn columns(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> Vec<String> {
+    if target.verb == Verb::Count {
+        return vec![result::COUNT.to_owned()];
+    }
     let fields = answered_fields(target);
     let published: Vec<String> = match target.operation {
         Some(_) => fields.iter().map(|field| field.key.clone()).collect(),
@@ -593,58 +598,6 @@ fn columns(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> V
     returns.clone()
 }
 
-/// Returns the order asked for, followed by the key, so that paging meets each record once.
-fn order(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> Vec<String> {
-    if !matches!(target.verb, Verb::List | Verb::Lookup) {
-        return Vec::new();
-    }
-    let shape = &target.collection.shape;
-    let mut order: Vec<String> = Vec::new();
-    for (index, entry) in form.order.iter().flatten().enumerate() {
-        let place = format!("{}/order/{index}", form.place);
-        let column = match shape.field(entry) {
-            Some(_) => entry.as_str(),
-            None => entry.strip_prefix('-').unwrap_or(entry),
-        };
-        let Some(field) = shape.field(column) else {
-            no_column(place, column, shape, problems);
-            continue;
-        };
-        if matches!(field.kind, Type::Json | Type::Record | Type::List) {
-            problems.add(
-                place,
-                format!("a {} column has no order", field.kind.word()),
-            );
-        } else if !shape.capabilities.orders(column) {
-            let can = &shape.capabilities.order;
-            let hint = match can.is_empty() {
-                true => "the source has its own order; drop `order`".to_owned(),
-                false => format!("it can order by {}", can.join(", ")),
-            };
-            problems.add_hint(
-                place,
-                format!("the source cannot order by '{column}'"),
-                hint,
-            );
-        } else if names_column(&order, column) {
-            problems.add(place, format!("{} occurs twice", name::quoted(column)));
-        }
-        order.push(entry.clone());
-    }
-    for column in &shape.key {
-        if !names_column(&order, column) && shape.capabilities.orders(column) {
-            order.push(column.clone());
-        }
-    }
-    order
-}
-
-fn names_column(order: &[String], column: &str) -> bool {
-    order
-        .iter()
-        .any(|entry| entry == column || entry.strip_prefix('-') == Some(column))
-}
-
 /// Placeholders of `say:` are columns of the answer; a typo would leave a hole in every sentence.
 fn check_say(form: &form::Tool, columns: &[String], problems: &mut Problems) {
     let mut rest = form.say.as_deref().unwrap_or_default();
@@ -664,7 +617,7 @@ fn check_say(form: &form::Tool, columns: &[String], problems: &mut Problems) {
 fn annotations(target: &Target<'_>) -> Annotations {
     let (read_only_hint, destructive_hint, idempotent_hint) = match (target.verb, target.operation)
     {
-        (Verb::Lookup | Verb::List, _) => (true, false, true),
+        (Verb::Lookup | Verb::List | Verb::Count, _) => (true, false, true),
         (Verb::Create, _) => (false, false, false),
         (Verb::Update | Verb::Delete, _) => (false, true, true),
         (Verb::Call, operation) => match operation.map(|operation| operation.effect) {

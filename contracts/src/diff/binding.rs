@@ -340,6 +340,8 @@ fn collections(
     recorded.timezone.clone_from(&new.shape.timezone);
     recorded.misfits = new.shape.misfits;
     recorded.null_words.clone_from(&new.shape.null_words);
+    // It follows the tools, which are compared themselves.
+    recorded.capabilities.summaries = new.shape.capabilities.summaries;
     if recorded != new.shape || old.overrides != new.overrides {
         changed(
             ToolRule::ShapeRecorded,

@@ -159,7 +159,9 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
 }
 
 fn verb(table: &Table<'_>, problems: &mut Problems) -> Option<Verb> {
-    const VERBS: &[&str] = &["lookup", "list", "create", "update", "delete", "call"];
+    const VERBS: &[&str] = &[
+        "lookup", "list", "count", "create", "update", "delete", "call",
+    ];
     let word = table.required_text("verb", problems)?;
     let verb = Verb::from_word(&word);
     if verb.is_none() {

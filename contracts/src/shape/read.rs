@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer};
 
-use super::{Capabilities, Shape};
+use super::{Capabilities, Shape, Summaries};
 use crate::json;
 
 /// Every comparison there is, in the order messages tell them.
@@ -49,6 +49,7 @@ impl Capabilities {
             )]
             .into(),
             order: vec!["*".to_owned()],
+            summaries: Summaries::All,
             ..Self::default()
         }
     }

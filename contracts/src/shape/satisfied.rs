@@ -5,7 +5,7 @@ use crate::name;
 
 impl Shape {
     /// Checks that a live shape satisfies the recorded one (`self`): every recorded field is there with the same or a
-    /// narrower type, and writes can be guarded as before. Further fields do not matter. The error has one reason for
+    /// narrower type, and what tools ask beside it can be asked as before. Further fields do not matter. The error has one reason for
     /// each fault.
     pub fn satisfied_by(&self, live: &Shape) -> Result<(), Vec<String>> {
         let mut reasons = Vec::new();
@@ -21,6 +21,9 @@ impl Shape {
             reasons.push(
                 "updates and deletes can no longer be held to conditions beside the key".to_owned(),
             );
+        }
+        if self.capabilities.summaries > live.capabilities.summaries {
+            reasons.push("records can no longer be counted or summarized".to_owned());
         }
         match reasons.is_empty() {
             true => Ok(()),

@@ -67,6 +67,69 @@ pub struct Condition {
     pub value: String,
 }
 
+/// A count, or measures of groups of records, as `summaries.query` of the plugin interface.
+#[derive(Clone, Debug, Default)]
+pub struct SummaryQuery {
+    pub conditions: Vec<Condition>,
+    pub groups: Vec<SummaryGroup>,
+    pub measures: Vec<SummaryMeasure>,
+    /// Conditions on measures, by their names.
+    pub having: Vec<Condition>,
+    pub order: Vec<String>,
+    pub limit: u32,
+    /// JSON.
+    pub options: Option<String>,
+}
+
+impl Condition {
+    /// Returns the bytes handed to the guest.
+    pub(crate) fn size(&self) -> usize {
+        self.column.len() + self.comparison.len() + self.value.len()
+    }
+}
+
+impl SummaryQuery {
+    /// Returns the bytes handed to the guest.
+    pub(crate) fn size(&self) -> usize {
+        let conditions = self.conditions.iter().chain(&self.having);
+        let groups = self.groups.iter();
+        let measures = self.measures.iter();
+        let column = |column: &Option<String>| column.as_ref().map_or(0, String::len);
+        conditions.map(Condition::size).sum::<usize>()
+            + groups
+                .map(|group| group.name.len() + group.column.len())
+                .sum::<usize>()
+            + measures
+                .map(|measure| measure.name.len() + column(&measure.column))
+                .sum::<usize>()
+            + self.order.iter().map(String::len).sum::<usize>()
+            + column(&self.options)
+    }
+}
+
+/// A column that records are put together by.
+#[derive(Clone, Debug)]
+pub struct SummaryGroup {
+    pub name: String,
+    pub column: String,
+    pub step: Option<&'static str>,
+}
+
+#[derive(Clone, Debug)]
+pub struct SummaryMeasure {
+    pub name: String,
+    pub function: &'static str,
+    pub column: Option<String>,
+}
+
+/// The groups of a summary.
+#[derive(Clone, Debug)]
+pub struct SummaryPage {
+    /// JSON array of objects, as the guest wrote it: not to be trusted.
+    pub records: String,
+    pub more: bool,
+}
+
 #[derive(Clone, Debug)]
 pub struct Page {
     /// JSON array of objects, as the guest wrote it: not to be trusted.
@@ -94,6 +157,19 @@ pub struct GuestError {
     pub field: Option<String>,
     pub retry_after_ms: Option<u32>,
     pub details: Option<String>,
+}
+
+impl GuestError {
+    /// Returns the error of a plugin that was built against an interface without summaries.
+    pub(crate) fn no_summaries() -> Self {
+        Self {
+            code: "unsupported".into(),
+            message: "The adapter can neither count nor summarize records.".into(),
+            field: None,
+            retry_after_ms: None,
+            details: None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, thiserror::Error)]

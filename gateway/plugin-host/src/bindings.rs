@@ -1,13 +1,13 @@
 //! The generated half of the plugin interface. One module per version of it: a new major stands beside the old one.
 
-/// `weir:plugin@0.1.1`, which a component of 0.1.0 links against as well. The world is the host's own and not published:
+/// `weir:plugin@0.1.2`, which components of 0.1.0 and 0.1.1 link against as well. The world is the host's own and not published:
 /// it links every import, and exported interfaces are looked up one by one, so that a plugin may leave out what it does
 /// not do.
 #[allow(unsafe_code, unreachable_pub, clippy::all)]
 pub(crate) mod v0_1 {
     wasmtime::component::bindgen!({
-        path: "../../plugin-sdk/wit/0.1.1",
-        inline: "package weir:host; world gateway { include weir:plugin/adapter@0.1.1; include weir:plugin/toolbox@0.1.1; export weir:plugin/items@0.1.1; import weir:plugin/events@0.1.1; import weir:plugin/parts@0.1.1; import weir:plugin/index@0.1.1; }",
+        path: "../../plugin-sdk/wit/0.1.2",
+        inline: "package weir:host; world gateway { include weir:plugin/summarizing-adapter@0.1.2; include weir:plugin/toolbox@0.1.2; export weir:plugin/items@0.1.2; import weir:plugin/events@0.1.2; import weir:plugin/parts@0.1.2; import weir:plugin/index@0.1.2; }",
         world: "weir:host/gateway",
         imports: { default: async | trappable },
         exports: { default: async },

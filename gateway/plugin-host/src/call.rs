@@ -13,8 +13,8 @@ use wasmtime::{PoolConcurrencyLimitError, Trap};
 use weir_admission::Overloaded;
 
 use crate::{
-    AdapterFailure, Change, CollectionRef, GuestError, Invocation, Page, Query, ToolAnswer,
-    ToolRef, background,
+    AdapterFailure, Change, CollectionRef, Condition, GuestError, Invocation, Page, Query,
+    SummaryPage, SummaryQuery, ToolAnswer, ToolRef, background,
     bindings::v0_1::weir::plugin::{answers, types},
     config::DESCRIBE_TIMES,
     engine::Size,
@@ -36,6 +36,10 @@ pub(crate) enum Ask {
         collection: CollectionRef,
         query: Arc<Query>,
     },
+    Summarize {
+        collection: CollectionRef,
+        query: Arc<SummaryQuery>,
+    },
     Write {
         collection: CollectionRef,
         change: Arc<Change>,
@@ -52,6 +56,7 @@ pub(crate) enum Ask {
 pub(crate) enum GuestReply {
     Text(String),
     Page(Page),
+    Summary(SummaryPage),
     Answer(ToolAnswer),
 }
 
@@ -164,6 +169,10 @@ async fn ask_guest(
                 .read(collection, query)
                 .await
                 .map(|told| told.map(GuestReply::Page)),
+            Ask::Summarize { collection, query } => instance
+                .summarize(collection, query)
+                .await
+                .map(|told| told.map(GuestReply::Summary)),
             Ask::Write { collection, change } => instance.write(collection, change).await.map(text),
             Ask::Call {
                 tool,
@@ -218,6 +227,7 @@ pub(crate) fn result_fits(told: GuestReply, max: usize) -> Result<GuestReply, Ad
     let size = match &told {
         GuestReply::Text(text) => text.len(),
         GuestReply::Page(page) => page.records.len() + page.next.as_ref().map_or(0, String::len),
+        GuestReply::Summary(page) => page.records.len(),
         GuestReply::Answer(answer) => answer.size(),
     };
     if size > max {
@@ -234,6 +244,10 @@ fn masked(told: GuestReply, profile: &Profile) -> GuestReply {
     match told {
         GuestReply::Text(text) => GuestReply::Text(mask(text)),
         GuestReply::Page(page) => GuestReply::Page(Page {
+            records: mask(page.records),
+            ..page
+        }),
+        GuestReply::Summary(page) => GuestReply::Summary(SummaryPage {
             records: mask(page.records),
             ..page
         }),
@@ -307,7 +321,9 @@ impl Ask {
     pub(crate) fn key(&self) -> Option<&Arc<str>> {
         match self {
             Self::Describe { .. } => None,
-            Self::Read { collection, .. } | Self::Write { collection, .. } => Some(&collection.key),
+            Self::Read { collection, .. }
+            | Self::Summarize { collection, .. }
+            | Self::Write { collection, .. } => Some(&collection.key),
             Self::Call { tool, .. } => Some(&tool.tool),
         }
     }
@@ -322,10 +338,7 @@ impl Ask {
         match self {
             Self::Describe { adapter, settings } => adapter.len() + settings.len(),
             Self::Read { query, .. } => {
-                let conditions = query
-                    .conditions
-                    .iter()
-                    .map(|c| c.column.len() + c.comparison.len() + c.value.len());
+                let conditions = query.conditions.iter().map(Condition::size);
                 let names = query
                     .order
                     .iter()
@@ -335,6 +348,7 @@ impl Ask {
                     + optional(&query.cursor)
                     + optional(&query.options)
             }
+            Self::Summarize { query, .. } => query.size(),
             Self::Write { change, .. } => {
                 change.verb.len()
                     + optional(&change.key)

@@ -16,7 +16,8 @@ use weir_watch::Watcher;
 
 use crate::{
     AdapterFailure, CallContext, Change, CollectionRef, Definitions, GuestError, HostConfig,
-    Invocation, Isolation, Page, PluginConfig, Query, ToolAnswer, ToolGate, ToolRef, WriteFailure,
+    Invocation, Isolation, Page, PluginConfig, Query, SummaryPage, SummaryQuery, ToolAnswer,
+    ToolGate, ToolRef, WriteFailure,
     call::{self, Ask, GuestReply},
     engine::Engines,
     guest::{Call, Purpose, Writes},
@@ -313,9 +314,7 @@ impl Host {
             .await?
         {
             GuestReply::Text(shape) => Ok(shape),
-            GuestReply::Page(_) | GuestReply::Answer(_) => {
-                Err(AdapterFailure::Failed("it answered no shape".into()))
-            }
+            _ => Err(AdapterFailure::Failed("it answered no shape".into())),
         }
     }
 
@@ -336,9 +335,29 @@ impl Host {
         self.later.take(&left, context, collection);
         match told? {
             GuestReply::Page(page) => Ok(page),
-            GuestReply::Text(_) | GuestReply::Answer(_) => {
-                Err(AdapterFailure::Failed("it answered no page".into()))
-            }
+            _ => Err(AdapterFailure::Failed("it answered no page".into())),
+        }
+    }
+
+    /// Counts or summarizes records.
+    pub async fn summarize(
+        &self,
+        context: &CallContext,
+        collection: &CollectionRef,
+        query: &Arc<SummaryQuery>,
+    ) -> Result<SummaryPage, AdapterFailure> {
+        let ask = Ask::Summarize {
+            collection: collection.clone(),
+            query: Arc::clone(query),
+        };
+        let left = Arc::<Writes>::default();
+        let told = self
+            .run(context, &collection.adapter, Purpose::Read, ask, &left)
+            .await;
+        self.later.take(&left, context, collection);
+        match told? {
+            GuestReply::Summary(page) => Ok(page),
+            _ => Err(AdapterFailure::Failed("it answered no summary".into())),
         }
     }
 
@@ -362,9 +381,7 @@ impl Host {
         self.later.take(&writes, context, collection);
         let failure = match told {
             Ok(GuestReply::Text(record)) => return Ok(record),
-            Ok(GuestReply::Page(_) | GuestReply::Answer(_)) => {
-                AdapterFailure::Failed("it answered no record".into())
-            }
+            Ok(_) => AdapterFailure::Failed("it answered no record".into()),
             Err(failure) => failure,
         };
         Err(WriteFailure {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    Change, CollectionRef, Invocation, Page, Query, ToolRef,
+    Change, CollectionRef, Invocation, Page, Query, SummaryPage, SummaryQuery, ToolRef,
     bindings::v0_1::weir::plugin::{answers, types},
     engine::Size,
     guest::{Call, Profile},
@@ -83,6 +83,17 @@ impl Instance {
         match self {
             Self::Component(instance) => instance.read(collection, query).await,
             Self::Library(instance) => instance.read(collection, query).await,
+        }
+    }
+
+    pub(crate) async fn summarize(
+        &mut self,
+        collection: &CollectionRef,
+        query: &SummaryQuery,
+    ) -> Answer<SummaryPage> {
+        match self {
+            Self::Component(instance) => instance.summarize(collection, query).await,
+            Self::Library(instance) => instance.summarize(collection, query).await,
         }
     }
 

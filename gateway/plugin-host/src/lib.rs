@@ -25,7 +25,7 @@ mod pool;
 
 pub use adapter::{
     AdapterFailure, CallContext, CallEvents, Change, CollectionRef, Condition, GuestError, Page,
-    Query, WriteFailure,
+    Query, SummaryGroup, SummaryMeasure, SummaryPage, SummaryQuery, WriteFailure,
 };
 pub use config::{
     BuiltIn, Grant, HostConfig, Isolation, Libraries, PluginConfig, ToolAudit, ToolLimits,

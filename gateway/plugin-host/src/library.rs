@@ -71,6 +71,7 @@ impl LibraryCode {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interfaces {
     pub(crate) collections: bool,
+    pub(crate) summaries: bool,
     pub(crate) tools: bool,
     pub(crate) items: bool,
 }

@@ -14,6 +14,7 @@ use weir_admission::Turns;
 
 use crate::{
     AdapterFailure, CallContext, Change, CollectionRef, GuestError, HostConfig, Page, Query,
+    SummaryPage, SummaryQuery,
     call::{Ask, GuestReply, result_fits},
     config::Limits,
     engine::Size,
@@ -37,6 +38,16 @@ pub trait NativeAdapter: Send + Sync {
         collection: &'a CollectionRef,
         query: &'a Query,
     ) -> Answered<'a, Page>;
+
+    /// Counts or summarizes records. It is only asked if its shapes say `summaries`.
+    fn summarize<'a>(
+        &'a self,
+        _context: &'a CallContext,
+        _collection: &'a CollectionRef,
+        _query: &'a SummaryQuery,
+    ) -> Answered<'a, SummaryPage> {
+        Box::pin(async { Err(GuestError::no_summaries()) })
+    }
 
     /// Returns the record that the source now holds, as JSON. It is dropped at the deadline, but not when the caller
     /// goes.
@@ -142,6 +153,11 @@ impl Native {
                 .read(context, collection, query)
                 .await
                 .map(GuestReply::Page),
+            Ask::Summarize { collection, query } => self
+                .adapter
+                .summarize(context, collection, query)
+                .await
+                .map(GuestReply::Summary),
             Ask::Write { collection, change } => self
                 .adapter
                 .write(context, collection, change)

@@ -14,7 +14,7 @@ use weir_admission::{Backoff, Turns};
 
 use crate::{
     AdapterFailure, Definitions, Ends, PluginStatus, Runs,
-    bindings::v0_1::exports::weir::plugin::{about, collections, items, tools},
+    bindings::v0_1::exports::weir::plugin::{about, collections, items, summaries, tools},
     engine::Size,
     guest::{Guest, Profile},
     instance::Instance,
@@ -73,6 +73,7 @@ pub(crate) struct ComponentCode {
     pub(crate) component: InstancePre<Guest>,
     pub(crate) about: about::GuestIndices,
     pub(crate) collections: Option<collections::GuestIndices>,
+    pub(crate) summaries: Option<summaries::GuestIndices>,
     pub(crate) tools: Option<tools::GuestIndices>,
     pub(crate) items: Option<items::GuestIndices>,
 }

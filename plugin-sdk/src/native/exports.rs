@@ -1,11 +1,14 @@
 //! The functions that a native library answers, by the names of the component interface.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::abi::{Answer, DONE, FAILED, UNKNOWN};
 use super::wire;
 use crate::error::{Error, Result};
 use crate::plugin::{self, Plugin};
+use crate::summary::WiredQuery;
 use crate::{items, tools};
 
 /// Answers one call. A function that the library has no use for is unknown to it.
@@ -19,6 +22,7 @@ pub(super) fn answer<P: Plugin>(function: &[u8], head: &[u8], body: &[u8]) -> An
         b"collections.configure" if has_collections => configure::<P>(head),
         b"collections.read" if has_collections => read(head),
         b"collections.write" if has_collections => write(head),
+        b"summaries.summarize" if has_collections => summarize(head),
         b"tools.configure" if has_tools => text(body)
             .and_then(tools::configure)
             .map(|()| done(&(), Vec::new())),
@@ -41,6 +45,7 @@ pub(super) fn answer<P: Plugin>(function: &[u8], head: &[u8], body: &[u8]) -> An
 fn about<P: Plugin>(has_collections: bool, has_tools: bool, has_items: bool) -> Result<Answer> {
     let abilities = [
         ("collections", has_collections),
+        ("summaries", has_collections),
         ("tools", has_tools),
         ("items", has_items),
     ];
@@ -82,17 +87,10 @@ fn read(head: &[u8]) -> Result<Answer> {
         cursor,
         options,
     } = parsed(head)?;
-    let conditions = conditions.into_iter().map(|condition| {
-        (
-            condition.column.into_owned(),
-            condition.comparison.into_owned(),
-            condition.value.into_owned(),
-        )
-    });
-    let names = |names: Vec<std::borrow::Cow<'_, str>>| names.into_iter().map(Into::into).collect();
+    let names = |names: Vec<Cow<'_, str>>| names.into_iter().map(Into::into).collect();
     let cursor = cursor.map(Into::into);
     let query = plugin::parse_query(
-        conditions.collect(),
+        owned_conditions(conditions),
         names(order),
         names(columns),
         limit,
@@ -106,6 +104,53 @@ fn read(head: &[u8]) -> Result<Answer> {
         },
         page.records.into_bytes(),
     ))
+}
+
+fn summarize(head: &[u8]) -> Result<Answer> {
+    let wire::Summarize {
+        collection,
+        conditions,
+        groups,
+        measures,
+        having,
+        order,
+        limit,
+        options,
+    } = parsed(head)?;
+    let query = WiredQuery {
+        conditions: owned_conditions(conditions),
+        groups: owned_parts(groups),
+        measures: owned_parts(measures),
+        having: owned_conditions(having),
+        order: order.into_iter().map(Into::into).collect(),
+        limit,
+        options: options.map(Into::into),
+    };
+    let page = plugin::summarize(&collection, &query.parse()?)?;
+    Ok(done(
+        &wire::Summarized { more: page.more },
+        page.records.into_bytes(),
+    ))
+}
+
+fn owned_conditions(conditions: Vec<wire::Condition<'_>>) -> Vec<(String, String, String)> {
+    let parts = |condition: wire::Condition<'_>| {
+        (
+            condition.column.into_owned(),
+            condition.comparison.into_owned(),
+            condition.value.into_owned(),
+        )
+    };
+    conditions.into_iter().map(parts).collect()
+}
+
+fn owned_parts(
+    parts: Vec<(Cow<'_, str>, Cow<'_, str>, Option<Cow<'_, str>>)>,
+) -> Vec<(String, String, Option<String>)> {
+    let owned = |(name, other, last): (Cow<'_, str>, Cow<'_, str>, Option<Cow<'_, str>>)| {
+        (name.into_owned(), other.into_owned(), last.map(Into::into))
+    };
+    parts.into_iter().map(owned).collect()
 }
 
 fn write(head: &[u8]) -> Result<Answer> {

@@ -71,6 +71,27 @@ pub(crate) struct Next<'a> {
     pub(crate) next: Option<Text<'a>>,
 }
 
+/// `summaries.summarize`; the body of the answer is the records.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Summarize<'a> {
+    pub(crate) collection: Text<'a>,
+    pub(crate) conditions: Vec<Condition<'a>>,
+    /// Name, column and step.
+    pub(crate) groups: Vec<(Text<'a>, Text<'a>, Option<Text<'a>>)>,
+    /// Name, function and column.
+    pub(crate) measures: Vec<(Text<'a>, Text<'a>, Option<Text<'a>>)>,
+    pub(crate) having: Vec<Condition<'a>>,
+    pub(crate) order: Vec<Text<'a>>,
+    pub(crate) limit: u32,
+    pub(crate) options: Option<Text<'a>>,
+}
+
+/// The answer of `summaries.summarize`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Summarized {
+    pub(crate) more: bool,
+}
+
 /// `collections.write`; the body of the answer is the record.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Write<'a> {

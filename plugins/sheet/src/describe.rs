@@ -1,7 +1,7 @@
 //! The shape of a file: names from its header, types, nulls and the key from all its rows.
 
 use weir_plugin_sdk::files::Info;
-use weir_plugin_sdk::shape::Capabilities;
+use weir_plugin_sdk::shape::{Capabilities, Summaries};
 use weir_plugin_sdk::{Comparison, Error, Field, Shape, Type};
 
 use crate::header::{names, unnamed};
@@ -216,6 +216,7 @@ fn capabilities(settings: &Settings, fields: &[Field]) -> Capabilities {
     let mut capabilities = Capabilities {
         read: true,
         order: vec!["*".to_owned()],
+        summaries: Summaries::Count,
         ..Capabilities::default()
     };
     match settings.format {

@@ -18,6 +18,7 @@ mod select;
 mod settings;
 mod sort_key;
 mod stream;
+mod summarize;
 mod table;
 mod workbook;
 mod write;
@@ -26,7 +27,9 @@ mod write;
 mod tests;
 
 use weir_plugin_sdk::serde_json::{self, json};
-use weir_plugin_sdk::{Adapter, Change, Error, Page, Query, Shape, Zone};
+use weir_plugin_sdk::{
+    Adapter, Change, Error, Page, Query, Shape, SummaryPage, SummaryQuery, Zone,
+};
 
 use indexed::Source;
 use settings::Settings;
@@ -72,6 +75,10 @@ impl Adapter for Sheet {
 
     fn read(&self, query: &Query) -> Result<Page, Error> {
         scan::read(&self.settings, &self.shape, &self.zone, query)
+    }
+
+    fn summarize(&self, query: &SummaryQuery) -> Result<SummaryPage, Error> {
+        summarize::summarize(&self.settings, &self.shape, &self.zone, query)
     }
 
     fn write(&self, change: &Change) -> Result<String, Error> {

@@ -27,29 +27,60 @@ pub(crate) fn read(
     query: &Query,
 ) -> Result<Page, Error> {
     let select = Select::new(shape, zone, query)?;
+    let scan = Scan {
+        settings,
+        shape,
+        select: &select,
+        begin: |columns: &Columns| select.over(columns),
+    };
+    settled(settings, |info, table| {
+        if let Some(table) = table {
+            return Ok(scan.table(&table)?.finish());
+        }
+        if matches!(settings.format, Format::Delimited(_))
+            && let Some(page) = from_index(settings, info, &select, shape, zone, query)?
+        {
+            return Ok(page);
+        }
+        Ok(scan.rows(info)?.finish())
+    })
+}
+
+/// Reads the file until it did not change meanwhile. `read` gets its table, if there is one in memory.
+pub(crate) fn settled<T>(
+    settings: &Settings,
+    read: impl Fn(&Info, Option<Rc<Table>>) -> Result<T, Error>,
+) -> Result<T, Error> {
     for _ in 0..ATTEMPTS {
         let info = stat(settings)?;
-        if let Some(table) = cache::get(settings, &info.version) {
-            return from_table(&select, shape, &table);
-        }
-        let page = match settings.format {
-            Format::Delimited(delimiter) => {
-                match from_index(settings, &info, &select, shape, zone, query)? {
-                    Some(page) => page,
-                    None => from_file(settings, &info, delimiter, &select, shape)?,
-                }
-            }
-            Format::Workbook(_) => {
-                let table = workbook::load(settings, &info)?;
-                from_table(&select, shape, &keep(settings, &info, table))?
-            }
-        };
-        if stat(settings)?.version == info.version {
-            return Ok(page);
+        let table = cache::get(settings, &info.version);
+        let is_kept = table.is_some();
+        let answer = read(&info, table)?;
+        if is_kept || stat(settings)?.version == info.version {
+            return Ok(answer);
         }
         cache::forget(settings);
     }
     Err(Error::unavailable("The file changes faster than it can be read.").retry_after_ms(1_000))
+}
+
+/// Takes the rows of a file as they go by.
+pub(crate) trait RowSink {
+    fn take(&mut self, row: Row<'_>) -> Result<(), Error>;
+
+    /// Returns `true` once no later row matters.
+    fn is_done(&self) -> bool;
+}
+
+impl RowSink for Collector<'_> {
+    fn take(&mut self, row: Row<'_>) -> Result<(), Error> {
+        self.consider(row);
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        Collector::is_done(self)
+    }
 }
 
 /// Returns the version and size of the file.
@@ -83,28 +114,6 @@ pub(crate) fn no_header() -> Error {
     Error::source_changed("The file has no header row.")
 }
 
-fn from_table(select: &Select<'_>, shape: &Shape, table: &Table) -> Result<Page, Error> {
-    let columns = Columns::locate(&table.names, shape);
-    let recorded = as_recorded(table, shape, &columns);
-    let table = recorded.as_ref().unwrap_or(table);
-    let mut collector = select.over(&columns)?;
-    if let Some(candidates) = select.candidates(table, &columns) {
-        candidates
-            .into_iter()
-            .for_each(|row| collector.consider(row));
-        return Ok(collector.finish());
-    }
-    let mut progress = Progress::new(Some(table.len() as u64));
-    for (index, row) in table.rows().enumerate() {
-        collector.consider(row);
-        if collector.is_done() {
-            break;
-        }
-        progress.row(index as u64 + 1)?;
-    }
-    Ok(collector.finish())
-}
-
 /// Returns a workbook's table for a shape that has recorded times of day as points in time, or durations as numbers.
 fn as_recorded(table: &Table, shape: &Shape, columns: &Columns) -> Option<Table> {
     let mut kinds: HashMap<usize, Type> = HashMap::new();
@@ -136,65 +145,100 @@ fn as_recorded(table: &Table, shape: &Shape, columns: &Columns) -> Option<Table>
     Some(changed)
 }
 
-fn from_file(
-    settings: &Settings,
-    info: &Info,
-    delimiter: Option<u8>,
-    select: &Select<'_>,
-    shape: &Shape,
-) -> Result<Page, Error> {
-    let mut pass = Pass {
-        settings,
-        select,
-        shape,
-        table: None,
-        collector: None,
-        progress: Progress::new(None),
-        rows: 0,
-    };
-    if info.size <= cache::BYTES_MAX as u64 && !indexed::applies(settings, info) {
-        cache::make_room(info.size as usize);
-        pass.table = Some(Table::default());
-    }
-    let mut parser = None;
-    read_pieces(settings, info.size, |piece| {
-        if parser.is_none() {
-            parser = Some(Parser::new(Layout::find(piece, delimiter)?).with_closed_quotes());
+/// One look at all rows of a file, wherever they are.
+pub(crate) struct Scan<'s, B> {
+    pub(crate) settings: &'s Settings,
+    pub(crate) shape: &'s Shape,
+    pub(crate) select: &'s Select<'s>,
+    /// Makes what takes the rows of a file with these columns.
+    pub(crate) begin: B,
+}
+
+impl<S: RowSink, B: Fn(&Columns) -> Result<S, Error>> Scan<'_, B> {
+    /// Takes the rows of a file.
+    pub(crate) fn rows(&self, info: &Info) -> Result<S, Error> {
+        match self.settings.format {
+            Format::Delimited(delimiter) => self.file(info, delimiter),
+            Format::Workbook(_) => {
+                let table = workbook::load(self.settings, info)?;
+                self.table(&keep(self.settings, info, table))
+            }
         }
-        let parser = parser.as_mut().expect("it was just made");
-        parser.feed(piece, &mut |number, row, _| pass.row(number, row))
-    })?;
-    if let Some(mut parser) = parser {
-        parser.finish(&mut |number, row, _| pass.row(number, row))?;
     }
-    let Pass {
-        table, collector, ..
-    } = pass;
-    let page = collector.ok_or_else(no_header)?.finish();
-    if let Some(table) = table {
-        keep(settings, info, table);
+
+    /// Takes the rows of a table.
+    pub(crate) fn table(&self, table: &Table) -> Result<S, Error> {
+        let columns = Columns::locate(&table.names, self.shape);
+        let recorded = as_recorded(table, self.shape, &columns);
+        let table = recorded.as_ref().unwrap_or(table);
+        let mut sink = (self.begin)(&columns)?;
+        if let Some(candidates) = self.select.candidates(table, &columns) {
+            for row in candidates {
+                sink.take(row)?;
+            }
+            return Ok(sink);
+        }
+        let mut progress = Progress::new(Some(table.len() as u64));
+        for (index, row) in table.rows().enumerate() {
+            sink.take(row)?;
+            if sink.is_done() {
+                break;
+            }
+            progress.row(index as u64 + 1)?;
+        }
+        Ok(sink)
     }
-    Ok(page)
+
+    fn file(&self, info: &Info, delimiter: Option<u8>) -> Result<S, Error> {
+        let settings = self.settings;
+        let mut pass = Pass {
+            scan: self,
+            table: None,
+            sink: None,
+            progress: Progress::new(None),
+            rows: 0,
+        };
+        if info.size <= cache::BYTES_MAX as u64 && !indexed::applies(settings, info) {
+            cache::make_room(info.size as usize);
+            pass.table = Some(Table::default());
+        }
+        let mut parser = None;
+        read_pieces(settings, info.size, |piece| {
+            if parser.is_none() {
+                parser = Some(Parser::new(Layout::find(piece, delimiter)?).with_closed_quotes());
+            }
+            let parser = parser.as_mut().expect("it was just made");
+            parser.feed(piece, &mut |number, row, _| pass.row(number, row))
+        })?;
+        if let Some(mut parser) = parser {
+            parser.finish(&mut |number, row, _| pass.row(number, row))?;
+        }
+        let Pass { table, sink, .. } = pass;
+        let sink = sink.ok_or_else(no_header)?;
+        if let Some(table) = table {
+            keep(settings, info, table);
+        }
+        Ok(sink)
+    }
 }
 
 /// One pass over the rows of a file: they are judged, and kept while they fit.
-struct Pass<'p> {
-    settings: &'p Settings,
-    select: &'p Select<'p>,
-    shape: &'p Shape,
+struct Pass<'p, S, B> {
+    scan: &'p Scan<'p, B>,
     table: Option<Table>,
-    /// The collector, which exists from the header on.
-    collector: Option<Collector<'p>>,
+    /// What takes the rows, which exists from the header on.
+    sink: Option<S>,
     progress: Progress,
     rows: u64,
 }
 
-impl Pass<'_> {
+impl<S: RowSink, B: Fn(&Columns) -> Result<S, Error>> Pass<'_, S, B> {
     fn row(&mut self, number: u64, row: Row<'_>) -> Result<Flow, Error> {
-        let Some(collector) = &mut self.collector else {
-            if is_header(self.settings, number, row) {
+        let Some(sink) = &mut self.sink else {
+            if is_header(self.scan.settings, number, row) {
                 let names = names(row.cells());
-                self.collector = Some(self.select.over(&Columns::locate(&names, self.shape))?);
+                let columns = Columns::locate(&names, self.scan.shape);
+                self.sink = Some((self.scan.begin)(&columns)?);
                 if let Some(table) = &mut self.table {
                     table.names = names;
                 }
@@ -204,7 +248,7 @@ impl Pass<'_> {
         if row.is_blank() {
             return Ok(Flow::Continue);
         }
-        collector.consider(row);
+        sink.take(row)?;
         self.rows += 1;
         self.progress.row(self.rows)?;
         if let Some(table) = &mut self.table {
@@ -214,7 +258,7 @@ impl Pass<'_> {
             }
         }
         // A table must be whole to be kept, so reading goes on while there is one.
-        Ok(if self.table.is_none() && collector.is_done() {
+        Ok(if self.table.is_none() && sink.is_done() {
             Flow::Stop
         } else {
             Flow::Continue

@@ -249,6 +249,11 @@ impl Collector<'_> {
         self.skipped = skipped;
     }
 
+    /// Counts a record that these fields keep from being judged.
+    pub(crate) fn skip(&mut self, fields: Vec<usize>) {
+        self.skipped.add(fields);
+    }
+
     pub(crate) fn consider(&mut self, row: Row<'_>) {
         let zone = self.select.zone;
         match self.judge(row) {
@@ -334,7 +339,7 @@ impl Collector<'_> {
     }
 
     /// Returns the records with the number of those that could not be judged, if there are any.
-    fn reported(&self, records: String) -> String {
+    pub(crate) fn reported(&self, records: String) -> String {
         if self.skipped.count == 0 {
             return records;
         }

@@ -4,9 +4,26 @@ use weir_plugin_sdk::matches::{self, Matcher};
 use weir_plugin_sdk::serde_json;
 use weir_plugin_sdk::{Comparison, Condition, Error, Value, Zone};
 
+use crate::Sql;
 use crate::column::Column;
 use crate::dialect::Dialect;
 use crate::statement::Builder;
+
+/// Returns ` WHERE …` for conditions that all must hold, or nothing.
+pub(crate) fn all(
+    collection: &Sql,
+    conditions: &[Condition],
+    builder: &mut Builder,
+) -> Result<String, Error> {
+    let Sql { shape, zone, .. } = collection;
+    let mut text = String::new();
+    for (at, given) in conditions.iter().enumerate() {
+        let column = Column::find(shape, builder.dialect, &given.column)?;
+        text.push_str(if at == 0 { " WHERE " } else { " AND " });
+        text.push_str(&condition(given, &column, zone, builder)?);
+    }
+    Ok(text)
+}
 
 pub(crate) fn condition(
     condition: &Condition,

@@ -4,6 +4,7 @@ mod postgresql;
 mod sqlite;
 
 use weir_plugin_sdk::serde_json;
+use weir_plugin_sdk::shape::Summaries;
 use weir_plugin_sdk::{Error, Field, Shape, Type, log, matches, sql};
 
 use crate::dialect::Dialect;
@@ -53,6 +54,7 @@ pub(crate) fn describe(settings: &Settings, dialect: Dialect) -> Result<Shape, E
     }
     let capabilities = &mut shape.capabilities;
     capabilities.read = true;
+    capabilities.summaries = Summaries::Count;
     capabilities.read_only = described.read_only.map(str::to_owned);
     if described.read_only.is_none() {
         let verbs: &[&str] = if shape.key.is_empty() {

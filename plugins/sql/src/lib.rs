@@ -14,12 +14,15 @@ mod native;
 mod select;
 mod settings;
 mod statement;
+mod summarize;
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use weir_plugin_sdk::serde_json::{self, json};
-use weir_plugin_sdk::{Adapter, Change, Error, Page, Query, Shape, Zone};
+use weir_plugin_sdk::{
+    Adapter, Change, Error, Page, Query, Shape, SummaryPage, SummaryQuery, Zone,
+};
 
 use dialect::Dialect;
 use select::Selected;
@@ -93,6 +96,10 @@ impl Adapter for Sql {
 
     fn read(&self, query: &Query) -> Result<Page, Error> {
         select::read(self, self.dialect()?, query)
+    }
+
+    fn summarize(&self, query: &SummaryQuery) -> Result<SummaryPage, Error> {
+        summarize::summarize(self, self.dialect()?, query)
     }
 
     fn write(&self, change: &Change) -> Result<String, Error> {

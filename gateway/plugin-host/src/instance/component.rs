@@ -6,10 +6,11 @@ use wasmtime::Store;
 
 use super::Answer;
 use crate::{
-    Change, CollectionRef, Invocation, Page, Query, ToolRef,
+    Change, CollectionRef, Condition, GuestError, Invocation, Page, Query, SummaryPage,
+    SummaryQuery, ToolRef,
     bindings::v0_1::{
-        exports::weir::plugin::{about, collections, items, tools},
-        weir::plugin::answers,
+        exports::weir::plugin::{about, collections, items, summaries, tools},
+        weir::plugin::{answers, types},
     },
     engine::Size,
     guest::{Call, Guest, Profile},
@@ -20,6 +21,7 @@ pub(crate) struct ComponentInstance {
     store: Store<Guest>,
     about: about::Guest,
     collections: Option<collections::Guest>,
+    summaries: Option<summaries::Guest>,
     tools: Option<tools::Guest>,
     items: Option<items::Guest>,
     /// Keys of the collections it has been told of.
@@ -53,6 +55,11 @@ impl ComponentInstance {
             .as_ref()
             .map(|indices| indices.load(&mut store, &instance))
             .transpose()?;
+        let summaries = code
+            .summaries
+            .as_ref()
+            .map(|indices| indices.load(&mut store, &instance))
+            .transpose()?;
         let tools = code
             .tools
             .as_ref()
@@ -67,6 +74,7 @@ impl ComponentInstance {
             store,
             about,
             collections,
+            summaries,
             tools,
             items,
             configured: HashSet::new(),
@@ -122,6 +130,47 @@ impl ComponentInstance {
         Ok(page.map(|page| Page {
             records: page.records,
             next: page.next,
+        }))
+    }
+
+    pub(crate) async fn summarize(
+        &mut self,
+        collection: &CollectionRef,
+        query: &SummaryQuery,
+    ) -> Answer<SummaryPage> {
+        if self.summaries.is_none() {
+            return Ok(Err(error_record(GuestError::no_summaries())));
+        }
+        if let Err(error) = self.configure(collection).await? {
+            return Ok(Err(error));
+        }
+        let (conditions, having) = (conditions(&query.conditions), conditions(&query.having));
+        let groups = query.groups.iter().map(|group| summaries::Group {
+            name: &group.name,
+            column: &group.column,
+            step: group.step,
+        });
+        let measures = query.measures.iter().map(|measure| summaries::Measure {
+            name: &measure.name,
+            function: measure.function,
+            column: measure.column.as_deref(),
+        });
+        let query = summaries::Query {
+            conditions: &conditions,
+            groups: &groups.collect::<Vec<_>>(),
+            measures: &measures.collect::<Vec<_>>(),
+            having: &having,
+            order: &names(&query.order),
+            limit: query.limit,
+            options: query.options.as_deref(),
+        };
+        let summaries = self.summaries.as_ref().ok_or_else(no_collections)?;
+        let told = summaries
+            .call_summarize(&mut self.store, &collection.key, query)
+            .await?;
+        Ok(told.map(|summary| SummaryPage {
+            records: summary.records,
+            more: summary.more,
         }))
     }
 
@@ -257,6 +306,27 @@ impl ComponentInstance {
             self.configured.insert(Arc::clone(&collection.key));
         }
         Ok(told)
+    }
+}
+
+fn conditions(conditions: &[Condition]) -> Vec<summaries::Condition<'_>> {
+    conditions
+        .iter()
+        .map(|condition| summaries::Condition {
+            column: &condition.column,
+            comparison: &condition.comparison,
+            value: &condition.value,
+        })
+        .collect()
+}
+
+fn error_record(error: GuestError) -> types::Error {
+    types::Error {
+        code: error.code,
+        message: error.message,
+        field: error.field,
+        retry_after_ms: error.retry_after_ms,
+        details: error.details,
     }
 }
 

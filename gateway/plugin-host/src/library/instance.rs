@@ -14,7 +14,7 @@ use super::{
     wire,
 };
 use crate::{
-    Change, CollectionRef, Invocation, Page, Query, ToolRef,
+    Change, CollectionRef, GuestError, Invocation, Page, Query, SummaryPage, SummaryQuery, ToolRef,
     bindings::v0_1::weir::plugin::{answers, types},
     guest::{Call, Guest, Profile},
     instance::Answer,
@@ -88,6 +88,7 @@ impl LibraryInstance {
         let has = |name: &str| interfaces.iter().any(|interface| interface == name);
         let interfaces = Interfaces {
             collections: has("collections"),
+            summaries: has("summaries"),
             tools: has("tools"),
             items: has("items"),
         };
@@ -113,14 +114,9 @@ impl LibraryInstance {
             return Ok(Err(error));
         }
         let names = |names: &'_ [String]| names.iter().map(|name| name.clone().into()).collect();
-        let condition = |condition: &'_ crate::Condition| wire::Condition {
-            column: condition.column.clone().into(),
-            comparison: condition.comparison.clone().into(),
-            value: condition.value.clone().into(),
-        };
         let asked = wire::Read {
             collection: (&*collection.key).into(),
-            conditions: query.conditions.iter().map(condition).collect(),
+            conditions: conditions(&query.conditions),
             order: names(&query.order),
             columns: names(&query.columns),
             limit: query.limit,
@@ -136,6 +132,64 @@ impl LibraryInstance {
         Ok(Ok(Page {
             records: text("collections.read", told.body)?,
             next,
+        }))
+    }
+
+    pub(crate) async fn summarize(
+        &mut self,
+        collection: &CollectionRef,
+        query: &SummaryQuery,
+    ) -> Answer<SummaryPage> {
+        let interfaces = self.code.interfaces.get();
+        if !interfaces.is_some_and(|interfaces| interfaces.summaries) {
+            let error = GuestError::no_summaries();
+            return Ok(Err(types::Error {
+                code: error.code,
+                message: error.message,
+                field: error.field,
+                retry_after_ms: error.retry_after_ms,
+                details: error.details,
+            }));
+        }
+        if let Err(error) = self.configure(collection).await? {
+            return Ok(Err(error));
+        }
+        let groups = query.groups.iter();
+        let measures = query.measures.iter();
+        let asked = wire::Summarize {
+            collection: (&*collection.key).into(),
+            conditions: conditions(&query.conditions),
+            groups: groups
+                .map(|group| {
+                    (
+                        (&*group.name).into(),
+                        (&*group.column).into(),
+                        group.step.map(Into::into),
+                    )
+                })
+                .collect(),
+            measures: measures
+                .map(|measure| {
+                    (
+                        (&*measure.name).into(),
+                        measure.function.into(),
+                        measure.column.as_deref().map(Into::into),
+                    )
+                })
+                .collect(),
+            having: conditions(&query.having),
+            order: query.order.iter().map(|name| (&**name).into()).collect(),
+            limit: query.limit,
+            options: query.options.as_deref().map(Into::into),
+        };
+        let told = match self.ask("summaries.summarize", &asked, Vec::new()).await? {
+            Ok(told) => told,
+            Err(error) => return Ok(Err(error)),
+        };
+        let wire::Summarized { more } = head("summaries.summarize", &told.head)?;
+        Ok(Ok(SummaryPage {
+            records: text("summaries.summarize", told.body)?,
+            more,
         }))
     }
 
@@ -331,6 +385,17 @@ impl Line {
             Self::Thread(thread) => thread.receive().await.map_err(wasmtime::Error::msg),
         }
     }
+}
+
+fn conditions(conditions: &[crate::Condition]) -> Vec<wire::Condition<'_>> {
+    conditions
+        .iter()
+        .map(|condition| wire::Condition {
+            column: (&*condition.column).into(),
+            comparison: (&*condition.comparison).into(),
+            value: (&*condition.value).into(),
+        })
+        .collect()
 }
 
 fn judged(function: &str, told: Told) -> Answer<Told> {

@@ -9,7 +9,7 @@ use wasmtime::{
 };
 
 use crate::{
-    bindings::v0_1::exports::weir::plugin::{about, collections, items, tools},
+    bindings::v0_1::exports::weir::plugin::{about, collections, items, summaries, tools},
     engine::{Engines, Size},
     guest::Guest,
     imports,
@@ -22,6 +22,7 @@ pub(super) use cache::Cache;
 
 const ABOUT: &str = "weir:plugin/about@0.1.0";
 const COLLECTIONS: &str = "weir:plugin/collections@0.1.0";
+const SUMMARIES: &str = "weir:plugin/summaries@0.1.2";
 const TOOLS: &str = "weir:plugin/tools@0.1.1";
 const ITEMS: &str = "weir:plugin/items@0.1.1";
 /// The line of interface versions this gateway speaks.
@@ -124,12 +125,14 @@ fn prepare(
     let about = about::GuestIndices::new(&linked).map_err(mismatch)?;
     let collections =
         exports(&component, COLLECTIONS).then(|| collections::GuestIndices::new(&linked));
+    let summaries = exports(&component, SUMMARIES).then(|| summaries::GuestIndices::new(&linked));
     let tools = exports(&component, TOOLS).then(|| tools::GuestIndices::new(&linked));
     let items = exports(&component, ITEMS).then(|| items::GuestIndices::new(&linked));
     let code = ComponentCode {
         component: linked,
         about,
         collections: collections.transpose().map_err(mismatch)?,
+        summaries: summaries.transpose().map_err(mismatch)?,
         tools: tools.transpose().map_err(mismatch)?,
         items: items.transpose().map_err(mismatch)?,
     };

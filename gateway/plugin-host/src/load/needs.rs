@@ -88,7 +88,7 @@ impl Loader {
         };
         match call::run(generation, &mut None, call, ask).await? {
             GuestReply::Text(shape) => Ok(shape),
-            GuestReply::Page(_) | GuestReply::Answer(_) => {
+            GuestReply::Page(_) | GuestReply::Summary(_) | GuestReply::Answer(_) => {
                 Err(AdapterFailure::Failed("it answered no shape".into()))
             }
         }

@@ -3,10 +3,11 @@
 mod bind;
 mod run;
 mod shape;
+mod summary;
 
 use std::sync::Arc;
 
-use weir_plugin_host::{Change, Page, Query};
+use weir_plugin_host::{Change, Page, Query, SummaryPage, SummaryQuery};
 
 pub(super) use self::{
     bind::bind,
@@ -19,6 +20,7 @@ use crate::cursor::Bound;
 pub(in crate::call) enum CollectionRequest {
     /// Records, and the list that the next page's cursor will be bound to.
     Read(Arc<Query>, Option<Bound>),
+    Summarize(Arc<SummaryQuery>),
     Write(Arc<Change>),
 }
 
@@ -29,6 +31,7 @@ pub(in crate::call) enum CollectionAnswer<'r> {
         bound: Option<&'r Bound>,
         page: Page,
     },
+    Summary(SummaryPage),
     /// JSON.
     Record(String),
 }
@@ -37,7 +40,7 @@ impl CollectionRequest {
     /// Returns `true` if the collection may be changed.
     pub(super) fn writes(&self) -> bool {
         match self {
-            Self::Read(..) => false,
+            Self::Read(..) | Self::Summarize(_) => false,
             Self::Write(_) => true,
         }
     }

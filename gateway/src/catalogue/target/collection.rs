@@ -4,7 +4,8 @@ use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 use sha2::{Digest, Sha256};
 use weir_contracts::{
-    Contract,
+    Contract, Verb,
+    compile::count_field,
     contract::{Binding, CollectionTarget},
     output::RecordChecker,
     shape::Misfits,
@@ -32,7 +33,10 @@ impl CollectionTool {
         sources: &Sources,
     ) -> Option<Self> {
         let binding = &published.binding;
-        let (columns, records) = sources.projection(contract, binding)?;
+        let (columns, records) = match published.verb {
+            Verb::Count => sources.counted(contract, binding)?,
+            _ => sources.projection(contract, binding)?,
+        };
         let shape = &contract.collection(&binding.collection)?.shape;
         Some(Self {
             published: published.clone(),
@@ -91,6 +95,13 @@ impl Sources {
 
     pub(in crate::catalogue) fn find(&self, collection: &str) -> Option<&CollectionRef> {
         self.collections.get(collection)
+    }
+
+    /// Returns the check of a count. The columns are those that may be named to its caller.
+    fn counted(&self, contract: &Contract, binding: &Binding) -> Option<Projection> {
+        let collection = contract.collection(&binding.collection)?;
+        let records = RecordChecker::for_fields(&[count_field()], &binding.columns);
+        Some((collection.published.as_slice().into(), Arc::new(records)))
     }
 
     fn projection(&self, contract: &Contract, binding: &Binding) -> Option<Projection> {

@@ -9,7 +9,7 @@ use weir_contracts::{
 };
 use weir_plugin_host::{Change, Condition, Query};
 
-use super::CollectionRequest;
+use super::{CollectionRequest, summary};
 use crate::{
     call::CallError,
     catalogue::{CatalogueTool, CollectionTool},
@@ -28,6 +28,10 @@ pub(in crate::call::target) fn bind(
     Ok(match target.published.verb {
         Verb::Lookup => CollectionRequest::Read(query(caller, target, &arguments, 2).into(), None),
         Verb::List => list(cursors, caller, tool, target, arguments)?,
+        Verb::Count => {
+            let query = summary::count(query(caller, target, &arguments, 1));
+            CollectionRequest::Summarize(query.into())
+        }
         Verb::Create | Verb::Update | Verb::Delete | Verb::Call => {
             CollectionRequest::Write(change(caller, target, &arguments).into())
         }

@@ -31,6 +31,12 @@ pub(in crate::call::target) async fn run<'r>(
                 page: page?,
             })
         }
+        CollectionRequest::Summarize(query) => {
+            let page = host.summarize(&context, &target.source, query).await;
+            drop(slot);
+            record.answered();
+            Ok(CollectionAnswer::Summary(page?))
+        }
         CollectionRequest::Write(change) => {
             let (host, source) = (host.clone(), target.source.clone());
             let write = write(host, slot, context, source, change.clone());

@@ -10,7 +10,7 @@ use weir_contracts::{
 };
 use weir_plugin_host::Query;
 
-use super::CollectionAnswer;
+use super::{CollectionAnswer, summary};
 use crate::{
     call::{CallError, ToolResult, asking, error::WriteOutcome, target::ToolCall},
     catalogue::CollectionTool,
@@ -38,6 +38,7 @@ pub(in crate::call::target) fn shape(
                 .transpose()?;
             list(target, query, &page.records, next)
         }
+        CollectionAnswer::Summary(page) => summary::shape_count(target, &page),
         CollectionAnswer::Record(record) => written(target, &record),
     }
 }
@@ -138,7 +139,10 @@ fn list(
 }
 
 /// Checks the records of a page. Only an adapter that was asked to may say more than records.
-fn check_page(target: &CollectionTool, records: &str) -> Result<CheckedPage, OutputMismatch> {
+pub(super) fn check_page(
+    target: &CollectionTool,
+    records: &str,
+) -> Result<CheckedPage, OutputMismatch> {
     match target.counts_skipped {
         true => target.records.page(records),
         false => target.records.records(records).map(CheckedPage::from),
@@ -147,7 +151,7 @@ fn check_page(target: &CollectionTool, records: &str) -> Result<CheckedPage, Out
 
 /// Says which records are missing from an answer because a condition could not judge them. Columns that may not leave are not
 /// named.
-fn explain_skipped(target: &CollectionTool, skipped: &SkippedRecords) -> String {
+pub(super) fn explain_skipped(target: &CollectionTool, skipped: &SkippedRecords) -> String {
     let named: Vec<String> = skipped
         .columns
         .iter()
@@ -177,7 +181,7 @@ fn written(target: &CollectionTool, record: &str) -> Result<ToolResult, CallErro
         Verb::Create => ("created", "Created one record."),
         Verb::Update => ("updated", "Updated one record."),
         Verb::Delete => ("deleted", "Deleted one record."),
-        Verb::Lookup | Verb::List | Verb::Call => ("done", "Done."),
+        Verb::Lookup | Verb::List | Verb::Count | Verb::Call => ("done", "Done."),
     };
     let mut sentence = sentence(target, &record).unwrap_or_else(|| said.to_owned());
     if !checked.odd.is_empty() {
@@ -229,7 +233,7 @@ fn key_of(target: &CollectionTool, records: &str, record: usize) -> Option<Strin
 }
 
 /// `key`: of the record, as text.
-fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError {
+pub(super) fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError {
     let error = match found.source_changed {
         true => match &found.column {
             Some(column) => CallError::new(
@@ -277,7 +281,7 @@ pub(in crate::call::target) async fn explain(
     }
 }
 
-fn result(target: &CollectionTool, sentence: String, structured: String) -> ToolResult {
+pub(super) fn result(target: &CollectionTool, sentence: String, structured: String) -> ToolResult {
     let text = match target.published.text {
         TextMode::Sentence => sentence,
         TextMode::Json => structured.clone(),
@@ -287,7 +291,7 @@ fn result(target: &CollectionTool, sentence: String, structured: String) -> Tool
 }
 
 /// Fills in the contract's `say:` template from the record: `Found {name} in {city}.`
-fn sentence(target: &CollectionTool, record: &str) -> Option<String> {
+pub(super) fn sentence(target: &CollectionTool, record: &str) -> Option<String> {
     let template = target.published.say.as_deref()?;
     let record: Map<String, Value> = serde_json::from_str(record).ok()?;
     let mut said = String::with_capacity(template.len() + 32);

@@ -1,0 +1,58 @@
+//! Names what a tool does with a collection.
+
+use serde::{Deserialize, Serialize};
+
+use crate::shape::Summaries;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verb {
+    Lookup,
+    List,
+    Count,
+    Create,
+    Update,
+    Delete,
+    Call,
+}
+
+impl Verb {
+    pub fn from_word(word: &str) -> Option<Self> {
+        let verb = match word {
+            "lookup" => Self::Lookup,
+            "list" => Self::List,
+            "count" => Self::Count,
+            "create" => Self::Create,
+            "update" => Self::Update,
+            "delete" => Self::Delete,
+            "call" => Self::Call,
+            _ => return None,
+        };
+        Some(verb)
+    }
+
+    /// Returns `true` if the verb only reads, and its inputs are conditions.
+    pub fn is_query(self) -> bool {
+        matches!(self, Self::Lookup | Self::List | Self::Count)
+    }
+
+    /// Returns what the verb needs of a source beside reading.
+    pub fn needed_summaries(self) -> Summaries {
+        match self {
+            Self::Count => Summaries::Count,
+            _ => Summaries::None,
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Lookup => "lookup",
+            Self::List => "list",
+            Self::Count => "count",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Call => "call",
+        }
+    }
+}

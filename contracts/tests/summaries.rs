@@ -1,0 +1,146 @@
+//! Counts and summaries: from the form to schemas, artifact and diff.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use weir_contracts::{
+    Contract, Problem, Shape, compile,
+    contract::Format,
+    diff::{self, Class},
+    form,
+};
+
+fn shape(summaries: &str) -> Shape {
+    Shape::read(
+        &json!({
+            "name": "orders", "key": ["id"],
+            "fields": [
+                { "key": "id", "type": "integer" },
+                { "key": "city", "type": "string", "nullable": true },
+                { "key": "total", "type": "decimal", "nullable": true },
+                { "key": "weight", "type": "number" },
+                { "key": "placed", "type": "date" },
+                { "key": "paid", "type": "boolean" },
+                { "key": "tags", "type": "json" },
+            ],
+            "capabilities": { "read": true, "matches": { "*": ["equals", "at-least"] }, "order": ["*"], "summaries": summaries },
+        })
+        .to_string(),
+    )
+    .expect("a shape")
+}
+
+const LIST: &str = "  - { tool: list_orders, verb: list, collection: orders, fields: [{ name: city, type: text }] }\n";
+const COUNT: &str = "  - { tool: count_orders, verb: count, collection: orders, fields: [{ name: city, type: text }] }\n";
+
+fn compiled(collection: &str, tools: &str, shape: Shape) -> Result<Contract, Vec<Problem>> {
+    let form = format!(
+        "contract: orders\ncollections:\n  orders: {{ adapter: sheet, settings: {{}}{collection} }}\ntools:\n{tools}"
+    );
+    let source = form::read("orders.yaml", &form).unwrap_or_else(|problems| panic!("{problems:?}"));
+    compile(&source, &BTreeMap::from([("orders".to_owned(), shape)]))
+}
+
+fn problem(collection: &str, tools: &str, shape: Shape) -> String {
+    let problems = compiled(collection, tools, shape).expect_err("refused");
+    let [problem] = &problems[..] else {
+        panic!("{problems:?}");
+    };
+    format!("{}: {}", problem.place, problem.message)
+}
+
+#[test]
+fn a_count_takes_the_filters_and_answers_a_number() {
+    let contract = compiled("", COUNT, shape("count")).expect("it compiles");
+    let tool = &contract.tools[0];
+    let input = tool.input_schema.value();
+    let inputs: Vec<&String> = input["properties"]
+        .as_object()
+        .expect("inputs")
+        .keys()
+        .collect();
+    assert_eq!(inputs, ["city"]);
+    let output = tool.output_schema.as_ref().expect("an output").value();
+    assert_eq!(
+        output["properties"],
+        json!({ "count": { "type": "integer" } })
+    );
+    assert_eq!(output["anyOf"][0], json!({ "required": ["count"] }));
+    assert_eq!(tool.annotations.read_only_hint, Some(true));
+
+    let counting = compiled(", misfits: empty", COUNT, shape("count")).expect("it compiles");
+    let output = counting.tools[0].output_schema.as_ref().expect("an output");
+    assert_eq!(output.value()["properties"]["skipped"]["type"], "integer");
+}
+
+#[test]
+fn files_without_counts_compile_to_the_bytes_of_before() {
+    let able = compiled("", LIST, shape("all")).expect("it compiles");
+    let unable = compiled("", LIST, shape("none")).expect("it compiles");
+    assert_eq!(
+        able.to_artifact().to_string(),
+        unable.to_artifact().to_string()
+    );
+    assert!(!able.to_artifact().to_string().contains("summaries"));
+    assert_eq!(able.format, Format::FIRST);
+}
+
+#[test]
+fn a_count_has_a_format_of_its_own_and_reads_back() {
+    let contract = compiled("", COUNT, shape("all")).expect("it compiles");
+    let artifact = contract.to_artifact();
+    assert_eq!(artifact["format"], 5);
+    let recorded = &artifact["collections"][0]["shape"]["capabilities"]["summaries"];
+    assert_eq!(recorded, "count", "no more than its tools need");
+    assert_eq!(
+        Contract::from_artifact(&artifact).expect("it reads"),
+        contract
+    );
+}
+
+#[test]
+fn what_no_source_or_verb_can_is_refused() {
+    assert_eq!(
+        problem("", COUNT, shape("none")),
+        "/tools/0/verb: collection 'orders' has no count: the source cannot count records"
+    );
+    for (key, place, message) in [
+        ("order: [id]", "order", "only a list has it"),
+        ("returns: [id]", "returns", "a count answers no columns"),
+        (
+            "limits: { rows_max: 5 }",
+            "limits/rows_max",
+            "only a list has it",
+        ),
+        (
+            "say: '{total}'",
+            "say",
+            "there is no column 'total' in the answer",
+        ),
+    ] {
+        let tool = COUNT.replace("verb:", &format!("{key}, verb:"));
+        let expected = format!("/tools/0/{place}: {message}");
+        assert_eq!(problem("", &tool, shape("all")), expected);
+    }
+    let said = COUNT.replace("verb:", "say: 'There are {count} orders.', verb:");
+    compiled("", &said, shape("all")).expect("it compiles");
+}
+
+#[test]
+fn a_count_beside_a_list_is_a_compatible_change() {
+    let before = compiled("", LIST, shape("all")).expect("it compiles");
+    let after = compiled("", &format!("{LIST}{COUNT}"), shape("all")).expect("it compiles");
+    let report = diff::diff(&before, &after);
+    assert_eq!(report.class, Class::Compatible, "{report:?}");
+    let back = diff::diff(&after, &before);
+    assert_eq!(back.class, Class::Breaking);
+}
+
+#[test]
+fn a_source_that_can_no_longer_count_has_drifted() {
+    let contract = compiled("", COUNT, shape("count")).expect("it compiles");
+    let collection = &contract.collections[0];
+    assert!(collection.accepts(&shape("all")).is_ok());
+    let reasons = collection.accepts(&shape("none")).expect_err("refused");
+    assert_eq!(reasons, ["records can no longer be counted or summarized"]);
+}
