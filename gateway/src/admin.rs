@@ -150,7 +150,27 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(settings::reload))
         .split_for_parts();
     name_problems(&mut document);
+    name_operations(&mut document);
     (router, document)
+}
+
+/// Gives each operation an id of its own, such as `get_contracts_name`: handlers of several files share their names.
+fn name_operations(document: &mut utoipa::openapi::OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let words = path.trim_start_matches("/v1/").replace('/', "_");
+        let words = words.replace(['{', '}'], "");
+        let operations = [
+            ("get", &mut item.get),
+            ("put", &mut item.put),
+            ("post", &mut item.post),
+            ("delete", &mut item.delete),
+        ];
+        for (method, operation) in operations {
+            if let Some(operation) = operation {
+                operation.operation_id = Some(format!("{method}_{words}"));
+            }
+        }
+    }
 }
 
 /// Names the refusals, which are problem documents, whichever route they come from.

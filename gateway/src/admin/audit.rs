@@ -13,6 +13,7 @@ use crate::control::gate::Role;
 const RECORDS_MAX: usize = 1000;
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
     /// RFC 3339, a date, or 90s, 15m, 2h, 7d ago; those of that time are among the records.

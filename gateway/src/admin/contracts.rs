@@ -203,6 +203,7 @@ pub(super) struct Back {
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Between {
     /// A version; by default the live one, or the last one that was live of a contract that was retired.
@@ -212,6 +213,7 @@ pub(super) struct Between {
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Of {
     /// Of one contract alone.

@@ -72,6 +72,7 @@ pub(super) struct PluginsView {
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = RefusedPlugin)]
 pub(super) struct RefusedFile {
     file: String,
     /// `held` or `refused`.
