@@ -1,0 +1,65 @@
+// The pages, by address.
+import { lazy, Suspense, type ComponentType } from "react";
+import { Link, Route, Switch } from "wouter";
+import { OverviewPage } from "./pages/overview";
+import { ContractPage } from "./pages/contract";
+import { ContractsPage } from "./pages/contracts";
+import { DraftsPage } from "./pages/drafts";
+import { SignInPage } from "./pages/sign-in";
+import { ToolsPage } from "./pages/tools";
+import { PageHead } from "./parts/page";
+import { Empty, Skeleton } from "./parts/states";
+import { useSession } from "./session";
+import { Shell } from "./shell";
+
+/** A page that is loaded when it is opened first. */
+function later<Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) {
+  return lazy(async () => ({ default: (await load())[name] }));
+}
+
+const BuilderPage = later(() => import("./pages/builder"), "BuilderPage");
+const TryPage = later(() => import("./pages/try"), "TryPage");
+const KeysPage = later(() => import("./pages/keys"), "KeysPage");
+const AuditPage = later(() => import("./pages/audit"), "AuditPage");
+const ServersPage = later(() => import("./pages/servers"), "ServersPage");
+const PluginsPage = later(() => import("./pages/plugins"), "PluginsPage");
+const SettingsPage = later(() => import("./pages/settings"), "SettingsPage");
+
+function Unknown() {
+  return (
+    <>
+      <PageHead title="No such page" />
+      <Empty title="Nothing has this address">
+        <p>
+          <Link href="/contracts">See the contracts</Link>, or choose a page at the side.
+        </p>
+      </Empty>
+    </>
+  );
+}
+
+export function App() {
+  const session = useSession();
+  if (!session) return <SignInPage />;
+  return (
+    <Shell>
+      <Suspense fallback={<Skeleton lines={8} />}>
+        <Switch>
+          <Route path="/" component={OverviewPage} />
+          <Route path="/contracts" component={ContractsPage} />
+          <Route path="/contracts/:name">{({ name }) => <ContractPage key={name} name={decodeURIComponent(name)} />}</Route>
+          <Route path="/tools" component={ToolsPage} />
+          <Route path="/drafts" component={DraftsPage} />
+          <Route path="/builder" component={BuilderPage} />
+          <Route path="/try" component={TryPage} />
+          <Route path="/keys" component={KeysPage} />
+          <Route path="/audit" component={AuditPage} />
+          <Route path="/servers" component={ServersPage} />
+          <Route path="/plugins" component={PluginsPage} />
+          <Route path="/settings" component={SettingsPage} />
+          <Route component={Unknown} />
+        </Switch>
+      </Suspense>
+    </Shell>
+  );
+}

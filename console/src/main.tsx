@@ -1,0 +1,35 @@
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { Router } from "wouter";
+import { App } from "./app";
+import { asProblem } from "./api/problem";
+import { useHashPath, useHashSearch } from "./location";
+import { resumeSession } from "./session";
+import "./styles/index.css";
+import { applyTheme } from "./theme";
+
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // What the gateway refuses it refuses again; only a gateway that does not answer is asked once more.
+      retry: (failures, error) => failures < 1 && asProblem(error).status === 0,
+      staleTime: 2_000,
+    },
+  },
+});
+
+applyTheme();
+await resumeSession();
+const root = document.getElementById("root");
+if (root) {
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={queries}>
+        <Router hook={useHashPath} searchHook={useHashSearch}>
+          <App />
+        </Router>
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+}

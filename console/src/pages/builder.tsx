@@ -1,0 +1,167 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { Link } from "wouter";
+import { api, unwrap } from "../api/client";
+import { asProblem, ProblemError } from "../api/problem";
+import { useContract, useContracts } from "../api/queries";
+import type { DiffReport, Submitted } from "../api/shapes";
+import { useAddressValue } from "../location";
+import { Action, GuardedAction } from "../parts/action";
+import { CheckField, ChoiceField } from "../parts/fields";
+import { PageHead } from "../parts/page";
+import { FaultList, Loaded, ProblemNote, Skeleton } from "../parts/states";
+import { Badge, ClassBadge, CopyAction } from "../parts/words";
+import { Difference } from "./contract/difference";
+import { draftAddress } from "./drafts";
+
+const Editor = lazy(() => import("../parts/editor"));
+
+const START = `contract: prices
+title: Prices
+collections:
+  prices:
+    adapter: sheet
+    settings: { connection: files, path: prices.csv }
+    columns: [product, price]
+tools:
+  - tool: list_prices
+    description: Lists products with their price.
+    verb: list
+    collection: prices
+    fields:
+      - { name: product, type: text, match: contains, help: "Part of the product's name." }
+`;
+
+/** Work that was not submitted survives a reload, in this tab alone. */
+const keptUnder = (name: string) => `weir.work.${name}`;
+
+export function BuilderPage() {
+  const contracts = useContracts();
+  const [name, setName] = useAddressValue("contract");
+  return (
+    <>
+      <PageHead title="Builder">Write a contract and submit it. What breaks callers is held as a draft; nothing is published behind anyone's back.</PageHead>
+      <Loaded query={contracts}>
+        {({ contracts: all }) => {
+          const chosen = all.find((contract) => contract.name === name);
+          return (
+            <div className="stack">
+              <div className="filters">
+                <ChoiceField label="Contract" value={name} onChange={setName} none="A new one" options={all.filter(({ origin }) => origin === "api" || origin === "file").map((contract) => contract.name)} />
+              </div>
+              {chosen?.origin === "file" && (
+                <div className="note warn">
+                  <p>
+                    This contract comes from a file in <code>{chosen.owner}</code>, and is changed there. The text can be edited here, then copied into that
+                    file; a submission is refused.
+                  </p>
+                </div>
+              )}
+              {name === "" ? <Work key="new" name="" text={START} etag="" isFile={false} /> : <OfContract key={name} name={name} isFile={chosen?.origin === "file"} />}
+            </div>
+          );
+        }}
+      </Loaded>
+    </>
+  );
+}
+
+function OfContract({ name, isFile }: { name: string; isFile: boolean }) {
+  const contract = useContract(name);
+  // What was read when the work began is what it is compared with, however often the page is read again.
+  const begun = useRef<{ text: string; etag: string } | null>(null);
+  if (contract.data && !begun.current) begun.current = { text: contract.data.source ?? "", etag: contract.data.etag };
+  return (
+    <Loaded query={contract}>
+      {() => <Work name={name} text={begun.current?.text ?? ""} etag={begun.current?.etag ?? ""} isFile={isFile} />}
+    </Loaded>
+  );
+}
+
+function Work({ name, text: original, etag, isFile }: { name: string; text: string; etag: string; isFile: boolean }) {
+  const client = useQueryClient();
+  const [text, setText] = useState(() => sessionStorage.getItem(keptUnder(name)) ?? original);
+  const [hold, setHold] = useState(false);
+  const [submitted, setSubmitted] = useState<Submitted | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isPending, setPending] = useState(false);
+  const [version, setVersion] = useState(0);
+  useEffect(() => {
+    if (text === original) sessionStorage.removeItem(keptUnder(name));
+    else sessionStorage.setItem(keptUnder(name), text);
+  }, [text, original, name]);
+  const submit = async () => {
+    setPending(true);
+    setError(null);
+    setSubmitted(null);
+    try {
+      const header = etag ? { "If-Match": etag } : {};
+      setSubmitted(await unwrap(api.POST("/v1/contracts", { params: { header }, body: { source: text, hold } })));
+      sessionStorage.removeItem(keptUnder(name));
+      await client.invalidateQueries();
+    } catch (caught) {
+      setError(caught);
+    }
+    setPending(false);
+  };
+  const restore = () => {
+    setText(original);
+    setVersion(version + 1);
+  };
+  const faults = error instanceof ProblemError ? error.problem.problems : [];
+  return (
+    <div className="columns">
+      <section className="stack tight" aria-label="Text">
+        <Suspense fallback={<Skeleton lines={12} />}>
+          <Editor key={version} text={text} onChange={setText} faults={faults} label="Contract as YAML" />
+        </Suspense>
+        <div className="row">
+          <GuardedAction needs="editor" kind="main" onPress={() => void submit()} isPending={isPending} isDisabled={isFile}>
+            Submit
+          </GuardedAction>
+          <CheckField label="Hold it for review in any case" value={hold} onChange={setHold} />
+          {text !== original && <Action onPress={restore}>Undo all</Action>}
+          <CopyAction text={text} label="Copy the text" />
+        </div>
+        {text !== original && <p className="soft small">Not submitted yet. This tab keeps it.</p>}
+      </section>
+      <section className="stack" aria-label="Outcome" aria-live="polite">
+        {error != null && faults.length === 0 && <ProblemNote error={error} />}
+        {faults.length > 0 && (
+          <div className="note bad stack tight" role="alert">
+            <strong>{asProblem(error).detail}</strong>
+            <FaultList faults={faults} />
+          </div>
+        )}
+        {submitted && <Outcome submitted={submitted} />}
+      </section>
+    </div>
+  );
+}
+
+function Outcome({ submitted }: { submitted: Submitted }) {
+  const report = submitted.report as unknown as DiffReport | null;
+  return (
+    <div className="stack">
+      <div className={`note ${submitted.verdict === "held" ? "warn" : "good"} stack tight`}>
+        <div className="row">
+          <Badge tone={submitted.verdict === "held" ? "warn" : "good"}>{submitted.verdict}</Badge>
+          {report && <ClassBadge name={report.class} />}
+        </div>
+        {submitted.draft ? (
+          <p>
+            It waits for an {submitted.needs}: <Link href={draftAddress({ contract: submitted.contract, id: submitted.draft })}>look at the draft</Link>.
+          </p>
+        ) : (
+          <p>
+            <Link href={`/contracts/${encodeURIComponent(submitted.contract)}`}>
+              {submitted.contract}@{submitted.version}
+            </Link>{" "}
+            is live.
+          </p>
+        )}
+      </div>
+      {report && <Difference report={report} />}
+    </div>
+  );
+}

@@ -1,0 +1,170 @@
+// A difference of two versions, by tool: what changed, how bad it is, why, and a value that shows it.
+import type { DiffItem, DiffReport, Finding, Impact, Json } from "../../api/shapes";
+import { Empty } from "../../parts/states";
+import { DataTable } from "../../parts/table";
+import { Badge, ClassBadge, CodeBlock, count, pretty, toneOfClass } from "../../parts/words";
+
+const ORDER = ["breaking", "undecided", "review", "compatible", "first", "cosmetic", "identical"];
+/** A value of more lines is folded. */
+const LINES_MAX = 12;
+
+export function byTool(items: DiffItem[]): [string, DiffItem[]][] {
+  const groups = new Map<string, DiffItem[]>();
+  for (const item of items) {
+    const group = groups.get(item.tool ?? "") ?? [];
+    group.push(item);
+    groups.set(item.tool ?? "", group);
+  }
+  for (const group of groups.values()) group.sort((a, b) => ORDER.indexOf(a.class) - ORDER.indexOf(b.class));
+  return [...groups].sort(([, a], [, b]) => ORDER.indexOf(a[0]?.class ?? "") - ORDER.indexOf(b[0]?.class ?? ""));
+}
+
+export function Difference({ report }: { report: DiffReport }) {
+  if (report.items.length === 0) return <Empty title="The two are the same" />;
+  return (
+    <div className="stack">
+      {byTool(report.items).map(([tool, items]) => (
+        <section key={tool} className="stack tight" aria-label={tool || "The contract"}>
+          <h3 className="row">
+            {tool ? <code>{tool}</code> : "The contract as a whole"}
+            <span className="soft small">{count(items.length, "change")}</span>
+          </h3>
+          {items.map((item, index) => (
+            <Change key={index} item={item} />
+          ))}
+        </section>
+      ))}
+    </div>
+  );
+}
+
+const SIDES = { input: "arguments", output: "result" };
+
+function Change({ item }: { item: DiffItem }) {
+  return (
+    <article className={`change ${toneOfClass(item.class)}`}>
+      <div className="row">
+        <ClassBadge name={item.class} />
+        {item.side && <span className="soft small">{SIDES[item.side]}</span>}
+        <code className="small">{item.path || "/"}</code>
+      </div>
+      {/* The reason quotes the words of whoever wrote the change; long ones are in the values below. */}
+      <p className="reason">{item.reason}</p>
+      <Values item={item} />
+      {item.witness !== undefined && (
+        <div className="stack tight">
+          <span className="small">
+            {item.side === "output" ? "This result may come now, and could not before:" : "This call was valid, and would be refused:"}
+          </span>
+          <CodeBlock text={pretty(item.witness)} wraps label="Witness" />
+        </div>
+      )}
+      <div className="soft small">
+        rule <code>{item.rule}</code>
+      </div>
+    </article>
+  );
+}
+
+/** Values of at most this many characters stand on one line. */
+const SHORT_MAX = 60;
+
+function Values({ item }: { item: DiffItem }) {
+  if (item.old === null && item.new === null) return null;
+  const texts = [item.old, item.new].map((value) => (value === null ? "nothing" : JSON.stringify(value)));
+  if (texts.every((text) => text.length <= SHORT_MAX)) {
+    return (
+      <div className="short-values">
+        <span>
+          <span className="soft">before</span> <code>{texts[0]}</code>
+        </span>
+        <span>
+          <span className="soft">after</span> <code>{texts[1]}</code>
+        </span>
+      </div>
+    );
+  }
+  if (item.old === null) return <ValueText text={pretty(item.new)} label="After" />;
+  return (
+    <div className="before-after">
+      <Value label="Before" value={item.old} />
+      <Value label="After" value={item.new} />
+    </div>
+  );
+}
+
+function Value({ label, value }: { label: string; value: Json }) {
+  const text = typeof value === "string" ? value : pretty(value);
+  const shown = value === null ? <p className="soft">nothing</p> : <ValueText text={text} label={label} />;
+  return (
+    <div className="stack tight">
+      <span className="soft">{label}</span>
+      {shown}
+    </div>
+  );
+}
+
+function ValueText({ text, label }: { text: string; label: string }) {
+  const block = (
+    <div className="code wraps">
+      <pre tabIndex={0} role="group" aria-label={label}>{text}</pre>
+    </div>
+  );
+  if (text.split("\n").length <= LINES_MAX) return block;
+  return (
+    <details>
+      <summary className="small">{count(text.split("\n").length, "line")}</summary>
+      {block}
+    </details>
+  );
+}
+
+/** Whose calls of the past would fail. */
+export function Callers({ impact }: { impact: Impact | null | undefined }) {
+  if (!impact) {
+    return (
+      <p className="soft">
+        Calls of the past are not kept, so nobody can be named. Set <code>impact_days</code> under <code>[contracts]</code> to keep them.
+      </p>
+    );
+  }
+  if (impact.calls === 0) return <p className="soft">No call of the last {count(impact.days, "day")} to judge by.</p>;
+  const kept = `${count(impact.calls, "call")} of the last ${count(impact.days, "day")}`;
+  if (impact.agents.length === 0) return <p>{kept}: all of them would pass.</p>;
+  return (
+    <div className="stack tight">
+      <p className="soft">Judged by {kept}.</p>
+      <DataTable
+        label="Callers"
+        rows={impact.agents}
+        rowKey={({ agent, tool }) => `${agent} ${tool}`}
+        columns={[
+          { head: "Agent", lead: true, cell: ({ agent }) => agent },
+          { head: "Tool", cell: ({ tool }) => <code>{tool}</code> },
+          { head: "Would fail", number: true, cell: ({ fail, calls }) => `${fail.toLocaleString("en")} of ${calls.toLocaleString("en")}` },
+          { head: "Cannot tell", number: true, cell: ({ cannot_tell }) => cannot_tell || null },
+          { head: "Why", cell: ({ reasons }) => reasons.map((reason) => <div key={reason}>{reason}</div>) },
+        ]}
+      />
+    </div>
+  );
+}
+
+export function Findings({ findings }: { findings: Finding[] }) {
+  if (findings.length === 0) return <p className="soft">Lint finds nothing that the live version does not have.</p>;
+  const tones = { error: "bad", warning: "warn", info: "" } as const;
+  return (
+    <ul className="stack tight">
+      {findings.map((finding, index) => (
+        <li key={index} className="change">
+          <div className="row">
+            <Badge tone={tones[finding.level]}>{finding.level}</Badge>
+            <code>{[finding.tool, finding.field].filter(Boolean).join(" / ")}</code>
+          </div>
+          <p>{finding.message}</p>
+          {finding.hint && <p className="soft small">{finding.hint}</p>}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,194 @@
+// The gate: a queue of drafts, the chosen one with what it does to callers, and the decision.
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import { api, unwrap } from "../../api/client";
+import { ProblemError } from "../../api/problem";
+import { useDraft } from "../../api/queries";
+import type { ContractDocument, DiffReport, DraftView, Finding } from "../../api/shapes";
+import { useAddressValue } from "../../location";
+import { Action, GuardedAction } from "../../parts/action";
+import { TextField } from "../../parts/fields";
+import { Overlay } from "../../parts/overlay";
+import { Empty, Loaded, ProblemNote } from "../../parts/states";
+import { Badge, ClassBadge, CodeBlock, CopyAction, Digest, Time, count, pretty } from "../../parts/words";
+import type { Role } from "../../session";
+import type { TaggedContract } from "../contract";
+import { draftAddress, VersionStep } from "../drafts";
+import { Callers, Difference, Findings } from "./difference";
+
+export function DraftsTab({ detail }: { detail: TaggedContract }) {
+  const [chosen] = useAddressValue("draft");
+  const { drafts } = detail;
+  const id = chosen || drafts[0]?.id || "";
+  if (drafts.length === 0 && !chosen) {
+    return (
+      <Empty title="No draft">
+        <p>When its file is edited, or it is submitted again, a change that needs a second look appears here.</p>
+      </Empty>
+    );
+  }
+  return (
+    <div className="gate">
+      <nav aria-label="Drafts">
+        {drafts.map((draft) => (
+          <Link key={draft.id} href={draftAddress(draft)} aria-current={draft.id === id ? "true" : undefined}>
+            <span className="row">
+              <ClassBadge name={draft.class} />
+              {draft.status !== "pending" && <span className="soft small">{draft.status}</span>}
+            </span>
+            <VersionStep draft={draft} />
+            <span className="soft small">
+              <Time ms={draft.created_ms} />
+            </span>
+          </Link>
+        ))}
+      </nav>
+      <Draft key={id} id={id} />
+    </div>
+  );
+}
+
+function Draft({ id }: { id: string }) {
+  const draft = useDraft(id);
+  return <Loaded query={draft}>{(view) => <DraftDetail draft={view} />}</Loaded>;
+}
+
+function DraftDetail({ draft }: { draft: DraftView }) {
+  const report = draft.report as unknown as DiffReport;
+  const document = draft.document as unknown as ContractDocument | null;
+  const worst = report.items.filter((item) => item.class === "breaking" || item.class === "undecided").length;
+  return (
+    <div className="stack wide">
+      <section className="stack tight">
+        <h2 className="row">
+          <VersionStep draft={draft} />
+          <ClassBadge name={draft.class} />
+        </h2>
+        <p>{summary(draft, worst, report.items.length)}</p>
+        <dl className="facts small">
+          <dt>Submitted</dt>
+          <dd>
+            <Time ms={draft.created_ms} /> by <code>{draft.created_by}</code>
+          </dd>
+          <dt>Fingerprint</dt>
+          <dd className="row">
+            <Digest text={draft.fingerprint} />
+            <CopyAction text={draft.fingerprint} />
+          </dd>
+          {draft.decided_ms != null && (
+            <>
+              <dt>{draft.status}</dt>
+              <dd>
+                <Time ms={draft.decided_ms} /> by <code>{draft.decided_by}</code>
+              </dd>
+            </>
+          )}
+        </dl>
+      </section>
+      <section className="stack tight">
+        <h2>Whose calls would fail</h2>
+        <Callers impact={draft.impact} />
+      </section>
+      <section className="stack tight">
+        <h2>What changes</h2>
+        <Difference report={report} />
+      </section>
+      <section className="stack tight">
+        <h2>What a model may misread</h2>
+        <Findings findings={(draft.findings ?? []) as unknown as Finding[]} />
+      </section>
+      {document && (
+        <details>
+          <summary>The compiled document</summary>
+          <CodeBlock text={pretty(document as never)} label="Compiled document" />
+        </details>
+      )}
+      {draft.status === "pending" && <Decision draft={draft} />}
+    </div>
+  );
+}
+
+function summary(draft: DraftView, worst: number, all: number): string {
+  if (draft.version == null) return "The contract would be retired: none of its tools would be served.";
+  if (draft.class === "first") return "Nothing of it was published before. Read what its tools say before agents do.";
+  if (worst > 0) return `${count(worst, "change")} of ${all} may break callers. Agents are served ${draft.base} until someone agrees.`;
+  return `${count(all, "change")}, none of which breaks a call that was valid.`;
+}
+
+function Decision({ draft }: { draft: DraftView }) {
+  const client = useQueryClient();
+  const [asking, setAsking] = useState<"approve" | "reject" | null>(null);
+  const [typed, setTyped] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const [isPending, setPending] = useState(false);
+  const needs = (draft.needs ?? "editor") as Role;
+  const isBreaking = draft.class === "breaking" || draft.class === "undecided" || draft.version == null;
+  const decide = async (approve: boolean) => {
+    setPending(true);
+    setError(null);
+    const params = { path: { id: draft.id } };
+    try {
+      if (approve) await unwrap(api.POST("/v1/drafts/{id}/publish", { params, body: { fingerprint: draft.fingerprint } }));
+      else await unwrap(api.POST("/v1/drafts/{id}/discard", { params }));
+      setAsking(null);
+    } catch (caught) {
+      setError(caught);
+      setAsking(null);
+    }
+    setPending(false);
+    await client.invalidateQueries();
+  };
+  const approve = () => (isBreaking ? setAsking("approve") : void decide(true));
+  return (
+    <div className="decision" role="group" aria-label="Decision">
+      {error != null && <Moved error={error} draft={draft} />}
+      <div className="row">
+        <GuardedAction needs={needs} kind={isBreaking ? "danger" : "main"} onPress={approve} isPending={isPending}>
+          {isBreaking ? "Approve the breaking change" : "Approve"}
+        </GuardedAction>
+        <GuardedAction needs="editor" onPress={() => setAsking("reject")} isDisabled={isPending}>
+          Reject
+        </GuardedAction>
+        <span className="soft small">
+          of <Digest text={draft.fingerprint} />: what is published is what is shown here
+        </span>
+      </div>
+      <Overlay title={`Break callers of ${draft.contract}?`} kind="dialog" isOpen={asking === "approve"} onClose={() => setAsking(null)}>
+        <p>
+          <VersionStep draft={draft} /> goes live at once. Calls that were valid will be refused.
+        </p>
+        <TextField label={<>Type <code>{draft.contract}</code> to confirm</>} value={typed} onChange={setTyped} />
+        <div className="row">
+          <GuardedAction needs={needs} kind="danger" isDisabled={typed !== draft.contract} isPending={isPending} onPress={() => void decide(true)}>
+            Publish
+          </GuardedAction>
+          <Action onPress={() => setAsking(null)}>Keep the draft</Action>
+        </div>
+      </Overlay>
+      <Overlay title="Reject this draft?" kind="dialog" isOpen={asking === "reject"} onClose={() => setAsking(null)}>
+        <p>Agents are served {draft.base ?? "nothing of it"}, as now. The draft is kept in the history.</p>
+        <div className="row">
+          <GuardedAction needs="editor" kind="danger" isPending={isPending} onPress={() => void decide(false)}>
+            Reject
+          </GuardedAction>
+          <Action onPress={() => setAsking(null)}>Keep it</Action>
+        </div>
+      </Overlay>
+    </div>
+  );
+}
+
+/** What was decided on is no longer there: the page was read again and says what it is now. */
+function Moved({ error, draft }: { error: unknown; draft: DraftView }) {
+  if (!(error instanceof ProblemError && error.isMoved)) return <ProblemNote error={error} />;
+  return (
+    <div className="stack tight">
+      <ProblemNote error={error} />
+      <p>
+        Nothing was published. This page was read again: the draft {draft.status === "pending" ? "still waits" : `is ${draft.status}`}, compared with{" "}
+        <Badge>{draft.base ?? "nothing"}</Badge>, and its fingerprint is <Digest text={draft.fingerprint} />.
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,262 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState, type FormEvent } from "react";
+import { Link } from "wouter";
+import { api, unwrap } from "../api/client";
+import { useConfiguration, useContracts, useKeys } from "../api/queries";
+import type { KeyView, MadeKey } from "../api/shapes";
+import { useAddressValue } from "../location";
+import { Action, GuardedAction } from "../parts/action";
+import { CheckField, ChoiceField, TextField } from "../parts/fields";
+import { Overlay } from "../parts/overlay";
+import { PageHead } from "../parts/page";
+import { Snippets } from "../parts/snippets";
+import { Empty, Loaded, ProblemNote } from "../parts/states";
+import { DataTable, type Column } from "../parts/table";
+import { Badge, CodeBlock, Time } from "../parts/words";
+
+export const statusOf = (key: Pick<KeyView, "revoked_ms" | "expires_ms">, now: number): "valid" | "revoked" | "expired" => {
+  if (key.revoked_ms != null) return "revoked";
+  return key.expires_ms != null && key.expires_ms <= now ? "expired" : "valid";
+};
+
+export function KeysPage() {
+  const keys = useKeys();
+  const [status, setStatus] = useAddressValue("status");
+  const [text, setText] = useAddressValue("q");
+  const [making, setMaking] = useAddressValue("make");
+  const [revoking, setRevoking] = useState<KeyView | null>(null);
+  const columns: Column<KeyView>[] = [
+    { head: "Agent", lead: true, cell: (key) => <strong>{key.agent}</strong> },
+    { head: "Tenant", cell: (key) => (key.tenant === key.agent ? null : key.tenant) },
+    { head: "May use", cell: (key) => <AccessWords view={key} /> },
+    { head: "Limits", cell: (key) => <LimitWords view={key} /> },
+    {
+      head: "Made",
+      cell: (key) => (
+        <>
+          <Time ms={key.created_ms} /> <div className="soft">{key.created_by}</div>
+        </>
+      ),
+    },
+    { head: "Expires", cell: (key) => <Time ms={key.expires_ms} /> },
+    {
+      head: "Status",
+      cell: (key) => {
+        const now = statusOf(key, Date.now());
+        return <Badge tone={now === "valid" ? "good" : ""}>{now}</Badge>;
+      },
+    },
+    {
+      head: "",
+      cell: (key) =>
+        statusOf(key, Date.now()) === "valid" ? (
+          <div className="row">
+            <Link className="button compact" href={`/try?agent=${encodeURIComponent(key.agent)}`}>
+              Try as
+            </Link>
+            <Action kind="compact" label={`Revoke the key of ${key.agent}`} onPress={() => setRevoking(key)}>
+              Revoke
+            </Action>
+          </div>
+        ) : null,
+    },
+  ];
+  return (
+    <>
+      <PageHead
+        title="Agents and keys"
+        actions={
+          <GuardedAction needs="operator" kind="main" onPress={() => setMaking("yes")}>
+            Make a key
+          </GuardedAction>
+        }
+      >
+        An agent proves itself with a key. Keys are made and revoked, never changed.
+      </PageHead>
+      <Loaded query={keys}>
+        {(all) => {
+          const rows = all
+            .filter((key) => status === "all" || statusOf(key, Date.now()) === (status || "valid"))
+            .filter((key) => `${key.agent} ${key.tenant}`.toLowerCase().includes(text.toLowerCase()))
+            .sort((a, b) => b.created_ms - a.created_ms);
+          return (
+            <div className="stack">
+              {all.length > 0 && (
+                <div className="filters">
+                  <TextField type="search" label="Find" value={text} onChange={setText} placeholder="Agent or tenant" />
+                  <ChoiceField
+                    label="Status"
+                    value={status || "valid"}
+                    onChange={(value) => setStatus(value === "valid" ? "" : value)}
+                    options={["valid", "expired", "revoked", "all"]}
+                  />
+                </div>
+              )}
+              {rows.length > 0 ? (
+                <DataTable label="Keys" columns={columns} rows={rows} rowKey={({ id }) => id} />
+              ) : all.length > 0 ? (
+                <Empty title="No key fits the filters" />
+              ) : (
+                <Empty title="No key was made yet">
+                  <p>
+                    While there is none, and <code>[identity] required</code> is not set, clients on this machine call as <code>local</code>.
+                    Make a key for each agent; it is shown once, with what connects a client.
+                  </p>
+                </Empty>
+              )}
+            </div>
+          );
+        }}
+      </Loaded>
+      <Overlay title="Make a key" isOpen={making !== ""} onClose={() => setMaking("")}>
+        <KeyForm />
+      </Overlay>
+      {revoking && <Revoke view={revoking} onClose={() => setRevoking(null)} />}
+    </>
+  );
+}
+
+function AccessWords({ view }: { view: KeyView }) {
+  if (view.access == null) return <span>everything</span>;
+  const names = [...view.access.contracts, ...view.access.tools];
+  return (
+    <span className="small">
+      {names.length === 0 ? "nothing" : names.slice(0, 4).join(", ")}
+      {names.length > 4 && <span title={names.join(", ")}> and {names.length - 4} more</span>}
+      {view.view && <div className="soft">view {view.view}</div>}
+    </span>
+  );
+}
+
+function LimitWords({ view }: { view: KeyView }) {
+  const { rate, tools } = view.limits as { rate?: string; tools?: Record<string, string> };
+  const lines = [...(rate ? [rate] : []), ...Object.entries(tools ?? {}).map(([tool, limit]) => `${tool} ${limit}`)];
+  return lines.length === 0 ? null : lines.map((line) => <div key={line}>{line}</div>);
+}
+
+function Revoke({ view, onClose }: { view: KeyView; onClose: () => void }) {
+  const client = useQueryClient();
+  const [error, setError] = useState<unknown>(null);
+  const [isPending, setPending] = useState(false);
+  const revoke = async () => {
+    setPending(true);
+    try {
+      await unwrap(api.DELETE("/v1/keys/{id}", { params: { path: { id: view.id } } }));
+      await client.invalidateQueries({ queryKey: ["keys"] });
+      onClose();
+    } catch (caught) {
+      setError(caught);
+      setPending(false);
+    }
+  };
+  return (
+    <Overlay title={`Revoke the key of ${view.agent}?`} kind="dialog" isOpen onClose={onClose}>
+      <p>The next call with it is refused, and what it has open ends. This cannot be undone; make another key instead.</p>
+      {error != null && <ProblemNote error={error} />}
+      <div className="row">
+        <GuardedAction needs="operator" kind="danger" isPending={isPending} onPress={() => void revoke()}>
+          Revoke
+        </GuardedAction>
+        <Action onPress={onClose}>Keep it</Action>
+      </div>
+    </Overlay>
+  );
+}
+
+const DAYS: { value: string; text: string }[] = [
+  { value: "7", text: "in 7 days" },
+  { value: "30", text: "in 30 days" },
+  { value: "90", text: "in 90 days" },
+  { value: "365", text: "in a year" },
+];
+
+function KeyForm() {
+  const client = useQueryClient();
+  const contracts = useContracts();
+  const [agent, setAgent] = useState("");
+  const [tenant, setTenant] = useState("");
+  const [rate, setRate] = useState("");
+  const [days, setDays] = useState("90");
+  const [isNarrow, setNarrow] = useState(true);
+  const [chosen, setChosen] = useState<string[]>([]);
+  const [made, setMade] = useState<MadeKey | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isPending, setPending] = useState(false);
+  const live = contracts.data?.contracts.filter(({ version }) => version).map(({ name }) => name) ?? [];
+  const make = async (event: FormEvent) => {
+    event.preventDefault();
+    setPending(true);
+    setError(null);
+    try {
+      const body = {
+        agent,
+        ...(tenant && { tenant }),
+        ...(isNarrow && { access: { contracts: chosen, tools: [] } }),
+        ...(days && { expires_in_s: Number(days) * 86_400 }),
+        limits: rate ? { rate } : {},
+      };
+      setMade(await unwrap(api.POST("/v1/keys", { body: body as never })));
+      await client.invalidateQueries({ queryKey: ["keys"] });
+    } catch (caught) {
+      setError(caught);
+    }
+    setPending(false);
+  };
+  if (made) return <Made made={made} />;
+  return (
+    <form className="stack" onSubmit={(event) => void make(event)}>
+      <TextField label="Agent" value={agent} onChange={setAgent} required help="Who holds it; it stands in the trail. Letters, digits and - _ . @ :" />
+      <TextField label="Tenant" value={tenant} onChange={setTenant} placeholder={agent || "the agent itself"} help="Whom the agent belongs to. Left empty: the agent itself." />
+      <fieldset className="stack tight">
+        <legend>What it may use</legend>
+        <label className="check">
+          <input type="radio" name="access" checked={isNarrow} onChange={() => setNarrow(true)} /> These contracts alone
+        </label>
+        {isNarrow && (
+          <div className="nested">
+            {live.map((name) => (
+              <CheckField
+                key={name}
+                label={name}
+                value={chosen.includes(name)}
+                onChange={(yes) => setChosen(yes ? [...chosen, name] : chosen.filter((other) => other !== name))}
+              />
+            ))}
+            {live.length === 0 && <p className="soft">No contract is served.</p>}
+          </div>
+        )}
+        <label className="check">
+          <input type="radio" name="access" checked={!isNarrow} onChange={() => setNarrow(false)} /> Everything, and what is published later
+        </label>
+      </fieldset>
+      <ChoiceField label="Expires" value={days} onChange={setDays} none="never" options={DAYS} />
+      <TextField label="Rate" value={rate} onChange={setRate} placeholder="the gateway's own" help="Of all its requests, such as 60/min or 10/s." />
+      {error != null && <ProblemNote error={error} />}
+      <div className="row">
+        <GuardedAction needs="operator" kind="main" type="submit" isPending={isPending} isDisabled={agent === "" || (isNarrow && chosen.length === 0)}>
+          Make the key
+        </GuardedAction>
+        {isNarrow && chosen.length === 0 && <span className="soft small">choose at least one contract</span>}
+      </div>
+    </form>
+  );
+}
+
+function Made({ made }: { made: MadeKey }) {
+  const configuration = useConfiguration();
+  return (
+    <div className="stack">
+      <div className="note warn">
+        <strong>Copy it now.</strong> It is shown this once; only its hash is kept.
+      </div>
+      <CodeBlock text={made.key} wraps label="The key" />
+      {made.warnings.map((warning) => (
+        <p key={warning} className="note">
+          {warning}
+        </p>
+      ))}
+      <h3>Connect {made.agent}</h3>
+      {configuration.data && <Snippets configuration={configuration.data} apiKey={made.key} />}
+    </div>
+  );
+}

@@ -1,0 +1,168 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import { api, unwrap } from "../api/client";
+import { useUpstreams } from "../api/queries";
+import type { UpstreamView } from "../api/shapes";
+import { useAddressValue } from "../location";
+import { GuardedAction } from "../parts/action";
+import { Overlay } from "../parts/overlay";
+import { PageHead } from "../parts/page";
+import { Empty, Loaded, ProblemNote } from "../parts/states";
+import { DataTable, type Column } from "../parts/table";
+import { Badge, CodeBlock, count, pretty, Time, type Tone } from "../parts/words";
+import { draftAddress } from "./drafts";
+
+const TONES: Record<string, Tone> = { up: "good", down: "bad" };
+
+export function ServersPage() {
+  const upstreams = useUpstreams();
+  const [open, setOpen] = useAddressValue("server");
+  const columns: Column<UpstreamView>[] = [
+    {
+      head: "Server",
+      lead: true,
+      cell: (server) => (
+        <button type="button" className="open" onClick={() => setOpen(server.name, { push: true })}>
+          {server.name}
+        </button>
+      ),
+    },
+    {
+      head: "State",
+      cell: (server) => (
+        <>
+          <Badge tone={TONES[server.state] ?? ""}>{server.state}</Badge>
+          {server.backing_off > 0 && <div className="soft">{count(server.backing_off, "tool")} left alone</div>}
+        </>
+      ),
+    },
+    {
+      head: "Published as",
+      cell: (server) =>
+        server.version ? (
+          <Link href={`/contracts/${encodeURIComponent(server.contract)}`}>
+            {server.contract}@{server.version}
+          </Link>
+        ) : (
+          <span className="soft">nothing yet</span>
+        ),
+    },
+    { head: "Tools", number: true, cell: (server) => server.tools },
+    { head: "Calls", number: true, cell: (server) => server.calls.toLocaleString("en") },
+    { head: "Not answered", number: true, cell: (server) => (server.failures > 0 ? server.failures.toLocaleString("en") : null) },
+    { head: "Looked at", cell: (server) => <Time ms={server.looked_ms} /> },
+    {
+      head: "Waiting",
+      cell: (server) => (server.draft ? <Link href={draftAddress({ contract: server.contract, id: server.draft })}>a change</Link> : null),
+    },
+  ];
+  return (
+    <>
+      <PageHead title="Servers">Other MCP servers behind this gateway. Agents see the lists that someone agreed to.</PageHead>
+      <Loaded query={upstreams}>
+        {({ upstreams: all }) => {
+          const chosen = all.find((server) => server.name === open);
+          return (
+            <>
+              {all.length === 0 ? (
+                <Empty title="No other server">
+                  <p>
+                    Put one behind this gateway with <code>weir upstream add NAME URL</code>, or <code>weir upstream add NAME -- COMMAND</code>:
+                    it shows what the server offers before anything is added. Commands are named in the configuration alone.
+                  </p>
+                </Empty>
+              ) : (
+                <DataTable label="Servers" columns={columns} rows={all} rowKey={({ name }) => name} current={open} />
+              )}
+              <Overlay title={open} isOpen={chosen !== undefined} onClose={() => setOpen("")} aside={chosen && <Badge tone={TONES[chosen.state] ?? ""}>{chosen.state}</Badge>}>
+                {chosen && <ServerDetail server={chosen} />}
+              </Overlay>
+            </>
+          );
+        }}
+      </Loaded>
+    </>
+  );
+}
+
+function ServerDetail({ server }: { server: UpstreamView }) {
+  const client = useQueryClient();
+  const [error, setError] = useState<unknown>(null);
+  const [isPending, setPending] = useState(false);
+  const look = async () => {
+    setPending(true);
+    setError(null);
+    try {
+      await unwrap(api.POST("/v1/upstreams/{name}/look", { params: { path: { name: server.name } } }));
+    } catch (caught) {
+      setError(caught);
+    }
+    setPending(false);
+    await client.invalidateQueries();
+  };
+  return (
+    <div className="stack">
+      {server.reason && (
+        <div className="note bad">
+          <p className="small">{server.reason}</p>
+        </div>
+      )}
+      {error != null && <ProblemNote error={error} retry={() => void look()} />}
+      <div className="row">
+        <GuardedAction needs="editor" onPress={() => void look()} isPending={isPending}>
+          Look at its lists now
+        </GuardedAction>
+        {server.draft && (
+          <Link className="button main" href={draftAddress({ contract: server.contract, id: server.draft })}>
+            Review what waits
+          </Link>
+        )}
+      </div>
+      <dl className="facts">
+        <dt>Looked at</dt>
+        <dd>
+          <Time ms={server.looked_ms} />
+        </dd>
+        <dt>Sessions</dt>
+        <dd>
+          {server.sessions} open, {count(server.restarts, "restart")}
+        </dd>
+        <dt>Calls</dt>
+        <dd>
+          {server.calls.toLocaleString("en")}, of them {server.failures.toLocaleString("en")} not answered
+        </dd>
+      </dl>
+      <Lines title="Left out" lines={server.left_out} />
+      <Lines title="Published otherwise than it wrote it" lines={server.notes} />
+      {server.stderr && (
+        <section className="stack tight">
+          <h3>What it wrote to stderr last</h3>
+          <CodeBlock text={server.stderr} wraps label="stderr" />
+        </section>
+      )}
+      {server.server && (
+        <section className="stack tight">
+          <h3>What it says it is</h3>
+          <CodeBlock text={pretty(server.server as never)} label="Server" />
+        </section>
+      )}
+    </div>
+  );
+}
+
+function Lines({ title, lines }: { title: string; lines: string[] }) {
+  if (lines.length === 0) return null;
+  return (
+    <section className="stack tight">
+      <h3>{title}</h3>
+      <ul className="stack tight">
+        {lines.map((line) => (
+          <li key={line} className="small">
+            {line}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

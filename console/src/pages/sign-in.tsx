@@ -1,0 +1,54 @@
+import { useState, type FormEvent } from "react";
+import icon from "../icon.svg";
+import { Action } from "../parts/action";
+import { TextField } from "../parts/fields";
+import { ProblemNote } from "../parts/states";
+import { signIn, useEnding } from "../session";
+
+export function SignInPage() {
+  const ending = useEnding();
+  const [key, setKey] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const [isPending, setPending] = useState(false);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setPending(true);
+    setError(null);
+    try {
+      await signIn(key);
+    } catch (caught) {
+      setError(caught);
+      setPending(false);
+    }
+  };
+  return (
+    <main className="sign-in">
+      <form className="card" onSubmit={(event) => void submit(event)}>
+        <div className="brand">
+          <img src={icon} alt="" />
+          <h1>Weir</h1>
+        </div>
+        <p className="soft">Sign in to {location.host} with an admin key.</p>
+        {ending && !error && <div className="note warn">{ending}</div>}
+        {error != null && <ProblemNote error={error} />}
+        <TextField
+          label="Admin key"
+          type="password"
+          value={key}
+          onChange={setKey}
+          placeholder="weiradm_…"
+          required
+          help={
+            <>
+              The first key is in <code>admin.token</code> of the state folder. Others are made with{" "}
+              <code>weir admins create</code>. This tab keeps the key until it is closed.
+            </>
+          }
+        />
+        <Action kind="main" type="submit" isPending={isPending} isDisabled={key.trim() === ""}>
+          Sign in
+        </Action>
+      </form>
+    </main>
+  );
+}

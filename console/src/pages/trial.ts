@@ -1,0 +1,76 @@
+// What a trial call shows, worked out apart from the page.
+import type { ArgumentError, CallError, Json, Tried } from "../api/shapes";
+import { faultText } from "../schema/model";
+import type { Fault } from "../schema/form";
+
+/** The faults by the place of the argument. The text of the result has a line for each, in the gateway's own words. */
+export function faultsOf(tried: Tried): Map<string, Fault> {
+  const faults = new Map<string, Fault>();
+  for (const error of callError(tried)?.errors ?? []) {
+    const line = tried.text.split("\n").find((text) => text.startsWith(`${error.path || "/"}: `));
+    const words = line?.slice((error.path || "/").length + 2) ?? faultText(error);
+    faults.set(error.path, { text: words, suggestion: suggestionOf(error) });
+  }
+  return faults;
+}
+
+/** A suggestion for an argument of another name is the name, which is no value. */
+function suggestionOf(error: ArgumentError): Json | undefined {
+  return error.reason === "unknown_argument" ? undefined : error.suggestion;
+}
+
+export function callError(tried: Tried): CallError | null {
+  const content = tried.structured_content as unknown as CallError | null;
+  return tried.is_error && content !== null && typeof content === "object" && "code" in content ? content : null;
+}
+
+export interface ResultTable {
+  columns: string[];
+  rows: { [name: string]: Json }[];
+}
+
+/** The records of a result: the list of objects in it, or the one object. */
+export function resultTable(content: Json): ResultTable | null {
+  const records = findRecords(content);
+  if (!records) return null;
+  const columns = [...new Set(records.flatMap((record) => Object.keys(record)))];
+  return { columns, rows: records };
+}
+
+function findRecords(content: Json): { [name: string]: Json }[] | null {
+  if (isRecordList(content)) return content;
+  if (typeof content !== "object" || content === null || Array.isArray(content)) return null;
+  const lists = Object.values(content).filter(isRecordList);
+  if (lists[0]) return lists[0];
+  const { record } = content;
+  return typeof record === "object" && record !== null && !Array.isArray(record) ? [record] : null;
+}
+
+function isRecordList(value: Json): value is { [name: string]: Json }[] {
+  return Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === "object" && item !== null && !Array.isArray(item));
+}
+
+/** The body of a trial. Raw arguments are sent as they were typed, so that no number loses a digit. */
+export function trialBody(tool: string, agent: string, isDry: boolean, rawArguments: string): string {
+  const head = JSON.stringify({ tool, ...(agent && { agent }), dry_run: isDry });
+  return `${head.slice(0, -1)},"arguments":${rawArguments}}`;
+}
+
+export function cellText(value: Json | undefined): string {
+  if (value === undefined) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** The same call from a terminal. */
+export function asCommand(url: string, tool: string, argumentsText: string): string {
+  const request = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":${JSON.stringify(tool)},"arguments":${argumentsText}}}`;
+  return [
+    `curl ${url}`,
+    `--header 'Content-Type: application/json'`,
+    `--header 'Accept: application/json, text/event-stream'`,
+    `--header "Authorization: Bearer $WEIR_KEY"`,
+    `--data ${shellQuoted(request)}`,
+  ].join(" \\\n  ");
+}

@@ -1,0 +1,230 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import { Link } from "wouter";
+import { api, unwrap } from "../api/client";
+import { useConfiguration, useKeys, useTools, type ServedTool } from "../api/queries";
+import type { Json, Tried } from "../api/shapes";
+import { setAddressValues, useAddressValue } from "../location";
+import { GuardedAction } from "../parts/action";
+import { ChoiceField, FieldFrame } from "../parts/fields";
+import { PageHead } from "../parts/page";
+import { Stages } from "../parts/stages";
+import { Empty, ProblemNote, Skeleton } from "../parts/states";
+import { Badge, CodeBlock, CopyAction, pretty } from "../parts/words";
+import { SchemaForm } from "../schema/form";
+import { mcpAddress } from "../snippets";
+import { asCommand, callError, cellText, faultsOf, resultTable, trialBody } from "./trial";
+import { ReachBadge, writes } from "./tools";
+
+export function TryPage() {
+  const { tools, isPending, error, refetch } = useTools();
+  const keys = useKeys();
+  const [name] = useAddressValue("tool");
+  const [agent, setAgent] = useAddressValue("agent");
+  const served = tools.find(({ tool }) => tool.name === name);
+  const agents = [...new Set((keys.data ?? []).filter((key) => key.revoked_ms == null).map((key) => key.agent))];
+  return (
+    <>
+      <PageHead title="Try it">
+        A call as an agent would make it: the same checks, limits and record. The trail also names who tried it.
+      </PageHead>
+      {error != null && <ProblemNote error={error} retry={refetch} />}
+      {isPending && tools.length === 0 ? (
+        <Skeleton />
+      ) : tools.length === 0 && !error ? (
+        <Empty title="No tool is served">
+          <p>
+            Publish a contract first: <Link href="/contracts">see what there is</Link>.
+          </p>
+        </Empty>
+      ) : (
+        <div className="stack">
+          <div className="filters">
+            <ChoiceField
+              label="Tool"
+              value={name}
+              none="Choose a tool"
+              onChange={(tool) => setAddressValues({ tool, arguments: "" })}
+              options={tools.map(({ tool, contract }) => ({ value: tool.name, text: `${tool.name} (${contract})` }))}
+            />
+            <ChoiceField label="As the agent" value={agent} none={agents.length === 0 ? "local" : "Choose an agent"} onChange={setAgent} options={agents} />
+          </div>
+          {served ? <Trial key={name} served={served} agent={agent || (agents.length === 0 ? "" : (agents[0] ?? ""))} /> : <Empty title={name ? `No tool is called ${name} now` : "Choose a tool"} />}
+        </div>
+      )}
+    </>
+  );
+}
+
+function initialArguments(): { [name: string]: Json } {
+  try {
+    const stored = new URLSearchParams(location.hash.split("?")[1] ?? "").get("arguments");
+    const value: unknown = stored ? JSON.parse(stored) : {};
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as { [name: string]: Json }) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Arguments longer than this stay out of the address. */
+const ADDRESS_MAX = 1500;
+
+function Trial({ served, agent }: { served: ServedTool; agent: string }) {
+  const client = useQueryClient();
+  const configuration = useConfiguration();
+  const { tool } = served;
+  const [value, setValue] = useState<Json>(initialArguments);
+  const [raw, setRaw] = useState<string | null>(null);
+  const [tried, setTried] = useState<Tried | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [running, setRunning] = useState<"check" | "call" | null>(null);
+  const text = raw ?? JSON.stringify(value);
+  const faults = useMemo(() => (tried ? faultsOf(tried) : new Map()), [tried]);
+  useEffect(() => {
+    const known = text === "{}" || text.length > ADDRESS_MAX ? "" : text;
+    setAddressValues({ arguments: known });
+  }, [text]);
+  const run = async (isDry: boolean) => {
+    setRunning(isDry ? "check" : "call");
+    setError(null);
+    try {
+      const body = trialBody(tool.name, agent, isDry, text);
+      setTried(await unwrap(api.POST("/v1/calls", { body: body as never, bodySerializer: (given) => given as unknown as string })));
+    } catch (caught) {
+      setTried(null);
+      setError(caught);
+    }
+    setRunning(null);
+    void client.invalidateQueries({ queryKey: ["audit"] });
+  };
+  const onKey = (event: React.KeyboardEvent) => {
+    if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) void run(false);
+  };
+  return (
+    <div className="columns trial" onKeyDown={onKey}>
+      <section className="card stack" aria-label="Arguments">
+        <div className="row ends">
+          <h2 className="row">
+            Arguments <ReachBadge tool={tool} />
+          </h2>
+          <InputKind raw={raw} value={value} setRaw={setRaw} setValue={setValue} />
+        </div>
+        <p className="soft">{tool.description}</p>
+        {raw === null ? (
+          <SchemaForm schema={tool.inputSchema} value={value} onChange={setValue} context={{ root: tool.inputSchema, faults }} />
+        ) : (
+          <FieldFrame label="Arguments as JSON" help="They are sent as they are typed.">
+            {(ids) => <textarea {...ids} rows={14} value={raw} spellCheck={false} onChange={(event) => setRaw(event.target.value)} />}
+          </FieldFrame>
+        )}
+        <div className="row">
+          <GuardedAction needs={writes(tool) ? "operator" : "editor"} kind={writes(tool) ? "danger" : "main"} isPending={running === "call"} isDisabled={running !== null} onPress={() => void run(false)}>
+            {writes(tool) ? `Call: it writes to ${served.contract}` : "Call"}
+          </GuardedAction>
+          <GuardedAction needs="editor" isPending={running === "check"} isDisabled={running !== null} onPress={() => void run(true)}>
+            Check
+          </GuardedAction>
+          {configuration.data && <CopyAction label="Copy as curl" text={asCommand(mcpAddress(configuration.data), tool.name, text)} />}
+        </div>
+        <p className="soft small">Ctrl + Enter calls. Check asks no source and changes nothing.</p>
+      </section>
+      <section className="stack" aria-label="Result" aria-live="polite">
+        {error != null && <ProblemNote error={error} />}
+        {tried ? <Result tried={tried} /> : !error && <Empty title="No result yet" />}
+      </section>
+    </div>
+  );
+}
+
+function InputKind({ raw, value, setRaw, setValue }: {
+  raw: string | null;
+  value: Json;
+  setRaw: (raw: string | null) => void;
+  setValue: (value: Json) => void;
+}) {
+  const [isBad, setBad] = useState(false);
+  const toForm = () => {
+    try {
+      setValue(JSON.parse(raw ?? "{}"));
+      setRaw(null);
+      setBad(false);
+    } catch {
+      setBad(true);
+    }
+  };
+  return (
+    <span className="row">
+      {isBad && <span className="fault small">not JSON</span>}
+      <button type="button" className="button plain compact" onClick={() => (raw === null ? setRaw(pretty(value)) : toForm())}>
+        {raw === null ? "As JSON" : "As a form"}
+      </button>
+    </span>
+  );
+}
+
+function Result({ tried }: { tried: Tried }) {
+  const content = tried.structured_content as unknown as Json;
+  const table = tried.is_error ? null : resultTable(content);
+  const [view, setView] = useAddressValue("view");
+  const views = [...(table ? ["table"] : []), "text", "structured"];
+  const shown = views.includes(view) ? view : views[0];
+  const error = callError(tried);
+  return (
+    <div className="stack">
+      <div className="row ends">
+        <h2 className="row">
+          {tried.ran ? "Result" : "Check"}
+          <Badge tone={tried.is_error ? "bad" : "good"}>{tried.is_error ? (error?.code ?? "error") : tried.ran ? "ok" : "valid"}</Badge>
+        </h2>
+        <div className="row" role="group" aria-label="How the result is shown">
+          {views.map((name) => (
+            <button key={name} type="button" className={`button compact ${shown === name ? "main" : ""}`} aria-pressed={shown === name} onClick={() => setView(name)}>
+              {name}
+            </button>
+          ))}
+        </div>
+      </div>
+      {shown === "table" && table && (
+        <div className="table-box" role="group" aria-label="Records" tabIndex={0}>
+          <table className="table values">
+            <thead>
+              <tr>
+                {table.columns.map((column) => (
+                  <th key={column} scope="col">
+                    {column}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {table.rows.map((row, index) => (
+                <tr key={index}>
+                  {table.columns.map((column) => (
+                    <td key={column} className={typeof row[column] === "number" ? "number" : ""} title={cellText(row[column])}>
+                      {row[column] === null ? <span className="soft">null</span> : cellText(row[column])}
+                    </td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {shown === "text" && <CodeBlock text={tried.text} wraps label="Text" />}
+      {shown === "structured" && <CodeBlock text={pretty(content)} label="Structured content" />}
+      <Stages stages={tried.stages_ms} total={tried.ms} />
+      {tried.receipt && (
+        <dl className="facts small">
+          <dt>Receipt</dt>
+          <dd className="row">
+            <code>{tried.receipt.split(":").slice(0, 2).join(":")}</code>
+            <CopyAction text={tried.receipt} />
+            <Link href={`/audit?tool=${encodeURIComponent(tried.tool)}`}>Its calls in the trail</Link>
+          </dd>
+          <dt>Agent</dt>
+          <dd>{tried.agent}</dd>
+        </dl>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,18 @@
+import { useState } from "react";
+import type { Configuration } from "../api/queries";
+import { mcpAddress, snippets } from "../snippets";
+import { CodeBlock } from "./words";
+import { ChoiceField } from "./fields";
+
+/** How a client is connected, with a key where one is known. */
+export function Snippets({ configuration, contract, apiKey = null }: { configuration: Configuration; contract?: string; apiKey?: string | null }) {
+  const all = snippets(mcpAddress(configuration, contract), apiKey ?? (configuration.identity.required ? "weir_…" : null));
+  const [client, setClient] = useState(all[0]?.client ?? "");
+  const chosen = all.find((snippet) => snippet.client === client);
+  return (
+    <div className="stack tight">
+      <ChoiceField label="Client" value={client} onChange={setClient} options={all.map((snippet) => snippet.client)} />
+      {chosen && <CodeBlock text={chosen.text} label={`For ${chosen.client}`} />}
+    </div>
+  );
+}

@@ -1,0 +1,366 @@
+// A form made from a JSON Schema. Its value is the JSON that is sent: an empty field is left out of it.
+import { useId, useState, type ReactNode } from "react";
+import type { ArgumentError, Json, JsonSchema } from "../api/shapes";
+import { Action } from "../parts/action";
+import { emptyValue, fieldModel, pointerPart, propertiesOf, requiredOf, typedNumber, typeText, placeholderOf, withMember, type FieldModel } from "./model";
+
+export interface FormContext {
+  root: JsonSchema;
+  /** The faults that the gateway found, by the place of the value. */
+  faults: Map<string, Fault>;
+}
+
+export interface Fault {
+  text: string;
+  suggestion?: ArgumentError["suggestion"];
+}
+
+interface FieldProps {
+  name: string;
+  schema: JsonSchema;
+  path: string;
+  value: Json | undefined;
+  onChange: (value: Json | undefined) => void;
+  isRequired: boolean;
+  context: FormContext;
+}
+
+const asRecord = (value: Json | undefined): { [name: string]: Json } =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+
+export function SchemaForm({ schema, value, onChange, context }: {
+  schema: JsonSchema;
+  value: Json | undefined;
+  onChange: (value: Json) => void;
+  context: FormContext;
+}) {
+  const model = fieldModel(schema, context.root);
+  if (propertiesOf(model.schema).length === 0) return <p className="soft">It takes no arguments.</p>;
+  return (
+    <div className="schema-form">
+      <Members schema={model.schema} path="" value={asRecord(value)} onChange={onChange} context={context} />
+    </div>
+  );
+}
+
+function Members({ schema, path, value, onChange, context }: {
+  schema: JsonSchema;
+  path: string;
+  value: { [name: string]: Json };
+  onChange: (value: Json) => void;
+  context: FormContext;
+}) {
+  const required = requiredOf(schema);
+  return propertiesOf(schema).map(([name, property]) => (
+    <Field
+      key={name}
+      name={name}
+      schema={property}
+      path={path + pointerPart(name)}
+      value={value[name]}
+      onChange={(next) => onChange(withMember(value, name, next))}
+      isRequired={required.includes(name)}
+      context={context}
+    />
+  ));
+}
+
+function Field(props: FieldProps) {
+  const { name, schema, path, value, onChange, isRequired, context } = props;
+  const id = useId();
+  const model = fieldModel(schema, context.root);
+  const fault = context.faults.get(path);
+  const help = typeof model.schema.description === "string" ? model.schema.description : "";
+  const isGroup = ["record", "list", "map", "union"].includes(model.kind);
+  const described = [help && `${id}-help`, fault && `${id}-fault`].filter(Boolean).join(" ") || undefined;
+  const label = (
+    <div className="label-row">
+      {isGroup ? <span className="label mono">{name}</span> : <label className="mono" htmlFor={id}>{name}</label>}
+      {isRequired && <span className="soft">required</span>}
+      <span className="soft">{typeText(schema, context.root)}</span>
+      {model.isNullable && (
+        <label className="check soft small">
+          <input
+            type="checkbox"
+            checked={value === null}
+            onChange={(event) => onChange(event.target.checked ? null : undefined)}
+            aria-label={`${name} is null`}
+          />
+          null
+        </label>
+      )}
+    </div>
+  );
+  const body =
+    value === null && model.isNullable ? (
+      <p className="soft small">null is sent</p>
+    ) : (
+      <FieldBody {...props} model={model} id={id} described={described} isInvalid={fault !== undefined} />
+    );
+  const below = (
+    <>
+      {help && (
+        <div className="help" id={`${id}-help`}>
+          {help}
+        </div>
+      )}
+      {fault && (
+        <div className="fault row" id={`${id}-fault`}>
+          {fault.text}
+          {fault.suggestion !== undefined && (
+            <Action kind="compact" onPress={() => onChange(fault.suggestion)}>
+              Use {JSON.stringify(fault.suggestion)}
+            </Action>
+          )}
+        </div>
+      )}
+    </>
+  );
+  if (isGroup) {
+    return (
+      <div className="field" role="group" aria-label={name} aria-describedby={described}>
+        {label}
+        {below}
+        {body}
+      </div>
+    );
+  }
+  return (
+    <div className="field">
+      {label}
+      {body}
+      {below}
+    </div>
+  );
+}
+
+interface BodyProps extends FieldProps {
+  model: FieldModel;
+  id: string;
+  described: string | undefined;
+  isInvalid: boolean;
+}
+
+function FieldBody(props: BodyProps): ReactNode {
+  const { model, id, described, isInvalid, value, onChange, isRequired } = props;
+  const common = { id, "aria-describedby": described, "aria-invalid": isInvalid || undefined, "aria-required": isRequired || undefined };
+  const text = value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
+  const placeholder = placeholderOf(model.schema);
+  switch (model.kind) {
+    case "choice":
+      return <Choice {...props} common={common} choices={model.choices} />;
+    case "boolean":
+      return <Choice {...props} common={common} choices={[true, false]} />;
+    case "number":
+      return (
+        <input {...common} inputMode="decimal" value={text} placeholder={placeholder} autoComplete="off" onChange={(event) => onChange(typedNumber(event.target.value))} />
+      );
+    case "long":
+      return <textarea {...common} rows={4} value={text} placeholder={placeholder} onChange={(event) => onChange(event.target.value || undefined)} />;
+    case "date":
+      return <input {...common} type="date" value={text} onChange={(event) => onChange(event.target.value || undefined)} />;
+    case "text":
+    case "date-time":
+      return (
+        <input
+          {...common}
+          value={text}
+          placeholder={placeholder || (model.kind === "date-time" ? "2026-01-31T12:00:00Z" : "")}
+          autoComplete="off"
+          spellCheck={false}
+          onChange={(event) => onChange(event.target.value || undefined)}
+        />
+      );
+    case "record":
+      return <RecordBody {...props} />;
+    case "list":
+      return <ListBody {...props} />;
+    case "map":
+      return <MapBody {...props} />;
+    case "union":
+      return <UnionBody {...props} />;
+    default:
+      return <AnyBody {...props} common={common} />;
+  }
+}
+
+function Choice({ value, onChange, choices, common, model }: BodyProps & { choices: Json[]; common: object }) {
+  const preset = model.schema.default;
+  const at = choices.findIndex((choice) => JSON.stringify(choice) === JSON.stringify(value));
+  const isOther = at < 0 && value !== undefined;
+  const choose = (text: string) => text !== "-1" && onChange(text === "" ? undefined : choices[Number(text)]);
+  return (
+    <select {...common} value={isOther ? -1 : at < 0 ? "" : at} onChange={(event) => choose(event.target.value)}>
+      <option value="">{preset === undefined ? "not set" : `not set (${JSON.stringify(preset)})`}</option>
+      {isOther && <option value={-1}>{JSON.stringify(value)} (none of the values)</option>}
+      {choices.map((choice, index) => (
+        <option key={index} value={index}>
+          {typeof choice === "string" ? choice : JSON.stringify(choice)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function RecordBody({ name, model, path, value, onChange, isRequired, context }: BodyProps) {
+  if (value === undefined && !isRequired) {
+    return (
+      <div>
+        <Action kind="compact" label={`Add ${name}`} onPress={() => onChange({})}>
+          Add
+        </Action>
+      </div>
+    );
+  }
+  return (
+    <div className="nested">
+      <Members schema={model.schema} path={path} value={asRecord(value)} onChange={onChange} context={context} />
+      {!isRequired && (
+        <div>
+          <Action kind="plain compact" label={`Remove ${name}`} onPress={() => onChange(undefined)}>
+            Remove
+          </Action>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function ListBody({ name, model, path, value, onChange, context }: BodyProps) {
+  const items = Array.isArray(value) ? value : [];
+  const schema = (model.schema.items as JsonSchema | undefined) ?? {};
+  const replace = (next: Json[]) => onChange(next.length > 0 || model.schema.minItems !== undefined ? next : undefined);
+  const swap = (at: number, other: number) => {
+    const next = [...items];
+    [next[at], next[other]] = [next[other] as Json, next[at] as Json];
+    replace(next);
+  };
+  return (
+    <div className="nested">
+      {items.map((item, at) => (
+        <div className="list-item" key={at}>
+          <Field
+            name={`${name} ${at + 1}`}
+            schema={schema}
+            path={path + pointerPart(at)}
+            value={item}
+            onChange={(next) => replace(items.map((old, other) => (other === at ? (next ?? emptyValue(fieldModel(schema, context.root))) : old)))}
+            isRequired
+            context={context}
+          />
+          <div className="row">
+            <Action kind="plain compact" label={`Move ${name} ${at + 1} up`} isDisabled={at === 0} onPress={() => swap(at, at - 1)}>
+              ↑
+            </Action>
+            <Action kind="plain compact" label={`Move ${name} ${at + 1} down`} isDisabled={at === items.length - 1} onPress={() => swap(at, at + 1)}>
+              ↓
+            </Action>
+            <Action kind="plain compact" label={`Remove ${name} ${at + 1}`} onPress={() => replace(items.filter((_, other) => other !== at))}>
+              Remove
+            </Action>
+          </div>
+        </div>
+      ))}
+      <div>
+        <Action kind="compact" label={`Add to ${name}`} onPress={() => onChange([...items, emptyValue(fieldModel(schema, context.root))])}>
+          Add
+        </Action>
+      </div>
+    </div>
+  );
+}
+
+function MapBody({ name, model, path, value, onChange, context }: BodyProps) {
+  const [key, setKey] = useState("");
+  const record = asRecord(value);
+  const schema = (model.schema.additionalProperties as JsonSchema | undefined) ?? {};
+  const replace = (next: { [name: string]: Json }) => onChange(Object.keys(next).length > 0 ? next : undefined);
+  return (
+    <div className="nested">
+      {Object.entries(record).map(([member, inner]) => (
+        <div className="list-item" key={member}>
+          <Field
+            name={member}
+            schema={schema}
+            path={path + pointerPart(member)}
+            value={inner}
+            onChange={(next) => replace({ ...record, [member]: next ?? emptyValue(fieldModel(schema, context.root)) })}
+            isRequired
+            context={context}
+          />
+          <Action kind="plain compact" label={`Remove ${member}`} onPress={() => replace(withMember(record, member, undefined))}>
+            Remove
+          </Action>
+        </div>
+      ))}
+      <div className="row">
+        <input aria-label={`A new name in ${name}`} placeholder="name" value={key} onChange={(event) => setKey(event.target.value)} />
+        <Action
+          kind="compact"
+          isDisabled={key === "" || key in record}
+          onPress={() => {
+            replace({ ...record, [key]: emptyValue(fieldModel(schema, context.root)) });
+            setKey("");
+          }}
+        >
+          Add
+        </Action>
+      </div>
+    </div>
+  );
+}
+
+function UnionBody({ name, model, path, value, onChange, isRequired, context }: BodyProps) {
+  const [chosen, setChosen] = useState(() => armOf(value, model.arms));
+  const arm = model.arms[chosen];
+  return (
+    <div className="nested">
+      <select
+        aria-label={`Kind of ${name}`}
+        value={chosen}
+        onChange={(event) => {
+          const next = Number(event.target.value);
+          const schema = model.arms[next];
+          setChosen(next);
+          onChange(schema && next >= 0 ? emptyValue(fieldModel(schema, context.root)) : undefined);
+        }}
+      >
+        {!isRequired && <option value={-1}>not set</option>}
+        {model.arms.map((schema, index) => (
+          <option key={index} value={index}>
+            {typeof schema.title === "string" ? schema.title : typeText(schema, context.root)}
+          </option>
+        ))}
+      </select>
+      {arm && <Field name={name} schema={arm} path={path} value={value} onChange={onChange} isRequired context={{ ...context, faults: new Map() }} />}
+    </div>
+  );
+}
+
+/** The alternative that a value is of, by its type. */
+function armOf(value: Json | undefined, arms: JsonSchema[]): number {
+  if (value === undefined) return -1;
+  const type = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+  const fits = (schema: JsonSchema) => schema.type === type || (type === "number" && schema.type === "integer");
+  return arms.findIndex(fits);
+}
+
+function AnyBody({ value, onChange, common }: BodyProps & { common: object }) {
+  const [text, setText] = useState(() => (value === undefined ? "" : JSON.stringify(value, null, 2)));
+  const [isBad, setBad] = useState(false);
+  const change = (next: string) => {
+    setText(next);
+    try {
+      onChange(next.trim() === "" ? undefined : JSON.parse(next));
+      setBad(false);
+    } catch {
+      setBad(true);
+    }
+  };
+  return (
+    <>
+      <textarea {...common} rows={3} value={text} placeholder="JSON" spellCheck={false} onChange={(event) => change(event.target.value)} />
+      {isBad && <div className="fault">This is not JSON yet; the last JSON that was typed is sent.</div>}
+    </>
+  );
+}

@@ -1,0 +1,91 @@
+import { ask, breakDesk, desk, expect, publishDesk, signIn, test } from "./gateway";
+
+test("a breaking draft shows what breaks, a witness and the callers, and an operator publishes it", async ({ page, request }) => {
+  await publishDesk(request, "gatea");
+  await ask(request, "POST", "/v1/calls", { tool: "gatea_list", arguments: { status: "closed" }, agent: "caller" });
+  await breakDesk(request, "gatea");
+  await signIn(page, "operator", "/drafts");
+  await page.getByRole("link", { name: "gatea" }).click();
+  const change = page.getByRole("region", { name: "gatea_list" });
+  await expect(change.getByText("/properties/status/enum")).toBeVisible();
+  await expect(change.getByText('no longer one of the values: "closed"')).toBeVisible();
+  await expect(change.getByText('"status": "closed"')).toBeVisible();
+  await expect(page.getByRole("table", { name: "Callers" }).getByRole("row", { name: /caller/ })).toContainText("1 of 1");
+  await page.getByRole("button", { name: "Approve the breaking change" }).click();
+  const publish = page.getByRole("dialog").getByRole("button", { name: "Publish" });
+  await expect(publish).toBeDisabled();
+  await page.getByRole("dialog").getByRole("textbox").fill("gatea");
+  await publish.click();
+  await expect(page.getByRole("group", { name: "Decision" })).toBeHidden();
+  const { body } = await ask(request, "GET", "/v1/contracts/gatea");
+  expect(body.version).toBe("2.0.0");
+});
+
+test("an editor sees who may publish what breaks, and may reject it", async ({ page, request }) => {
+  await publishDesk(request, "gateb");
+  const { draft } = await breakDesk(request, "gateb");
+  await signIn(page, "editor", `/contracts/gateb?tab=drafts&draft=${draft}`);
+  await expect(page.getByRole("button", { name: "Approve the breaking change" })).toBeDisabled();
+  await expect(page.getByText("an operator may do this; you are editor")).toBeVisible();
+  await page.getByRole("button", { name: "Reject" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
+  await expect(page.getByRole("group", { name: "Decision" })).toBeHidden();
+  const { body } = await ask(request, "GET", `/v1/drafts/${draft}`);
+  expect(body.status).toBe("discarded");
+});
+
+test("a viewer decides nothing", async ({ page, request }) => {
+  await publishDesk(request, "gatec");
+  const { draft } = await breakDesk(request, "gatec");
+  await signIn(page, "viewer", `/contracts/gatec?tab=drafts&draft=${draft}`);
+  await expect(page.getByRole("button", { name: "Approve the breaking change" })).toBeDisabled();
+  await expect(page.getByRole("button", { name: "Reject" })).toBeDisabled();
+});
+
+test("what was decided meanwhile is said, and nothing is published", async ({ page, request }) => {
+  await publishDesk(request, "gated");
+  const { draft } = await breakDesk(request, "gated");
+  await signIn(page, "operator", `/contracts/gated?tab=drafts&draft=${draft}`);
+  await page.getByRole("button", { name: "Approve the breaking change" }).click();
+  await page.getByRole("dialog").getByRole("textbox").fill("gated");
+  await ask(request, "POST", `/v1/drafts/${draft}/discard`);
+  await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();
+  await expect(page.getByText("Nothing was published.")).toBeVisible();
+  await expect(page.getByRole("alert")).toContainText("409");
+  const { body } = await ask(request, "GET", "/v1/contracts/gated");
+  expect(body.version).toBe("1.0.0");
+});
+
+test("two versions are compared by meaning and by text, and the way back is open", async ({ page, request }) => {
+  await publishDesk(request, "gatee");
+  const { draft, fingerprint } = await breakDesk(request, "gatee");
+  await ask(request, "POST", `/v1/drafts/${draft}/publish`, { fingerprint });
+  await signIn(page, "operator", "/contracts/gatee?tab=versions");
+  await page.getByRole("button", { name: "Compare with live" }).click();
+  await expect(page).toHaveURL(/from=1.0.0&to=2.0.0/);
+  await expect(page.getByText("choices: [open, pending], help").first()).toBeVisible();
+  await page.getByRole("button", { name: "What going back would change" }).click();
+  await page.getByRole("button", { name: "Go back to 1.0.0" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Go back" }).click();
+  await expect(page.getByRole("row", { name: /1\.0\.0 live/ })).toBeVisible();
+});
+
+test("the builder says which line is wrong, and submits what is right with its comments", async ({ page, request }) => {
+  await signIn(page, "editor", "/builder");
+  const editor = page.getByRole("textbox", { name: "Contract as YAML" });
+  const write = async (text: string) => {
+    await editor.click();
+    await page.keyboard.press("Control+a");
+    await page.keyboard.insertText(text);
+  };
+  await write(desk("gatef").replace("verb: list", "verb: lst"));
+  await page.getByRole("button", { name: "Submit" }).click();
+  await expect(page.getByRole("alert")).toContainText("/tools/0/verb");
+  await page.reload();
+  await expect(editor).toContainText("verb: lst");
+  await write(desk("gatef"));
+  await page.getByRole("button", { name: "Submit" }).click();
+  await expect(page.getByRole("link", { name: "gatef@1.0.0" })).toBeVisible();
+  const { body } = await ask(request, "GET", "/v1/contracts/gatef");
+  expect(body.source).toContain("# The desk of one test.");
+});

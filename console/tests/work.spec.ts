@@ -1,0 +1,107 @@
+import { ask, expect, keyOf, publishDesk, signIn, test } from "./gateway";
+
+test("a link signs in and leaves the address at once", async ({ page }) => {
+  await page.goto(`/#token=${keyOf("operator")}`);
+  await expect(page.getByText("operator", { exact: true }).first()).toBeVisible();
+  expect(page.url()).not.toContain("token");
+  expect(await page.evaluate(() => document.documentElement.outerHTML)).not.toContain(keyOf("operator"));
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await expect(page.getByRole("button", { name: "Sign in" })).toBeVisible();
+  expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+});
+
+test("a key that the gateway does not take is said", async ({ page }) => {
+  await page.goto("/");
+  await page.getByLabel("Admin key").fill("weiradm_no_such");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("alert")).toContainText("the admin key is not valid");
+});
+
+test("another tab has the session too", async ({ page, context }) => {
+  await signIn(page, "viewer");
+  const other = await context.newPage();
+  await other.goto("/");
+  await expect(other.getByRole("navigation", { name: "Pages" })).toBeVisible();
+});
+
+test("errors are repaired on their fields, and a hostile record stays text", async ({ page, request }) => {
+  await publishDesk(request, "worka");
+  await signIn(page, "operator", "/try?tool=worka_create&agent=caller");
+  await page.getByLabel("subject").fill("Printer <img src=x onerror=document.title='owned'>");
+  await page.getByRole("button", { name: "Check" }).click();
+  await expect(page.getByText("must be one of open, pending, closed").or(page.getByText("is required")).first()).toBeVisible();
+  await expect(page.getByLabel("status")).toHaveAttribute("aria-invalid", "true");
+  await page.getByLabel("status").selectOption("open");
+  await page.getByRole("button", { name: "Call: it writes to worka" }).click();
+  const records = page.getByRole("group", { name: "Records" });
+  await expect(records).toContainText("<img src=x onerror=");
+  expect(await records.locator("img").count()).toBe(0);
+  expect(await page.title()).not.toBe("owned");
+});
+
+test("a suggestion is one click away", async ({ page, request }) => {
+  await publishDesk(request, "workb");
+  const wrong = encodeURIComponent(JSON.stringify({ status: "opn" }));
+  await signIn(page, "editor", `/try?tool=workb_list&agent=caller&arguments=${wrong}`);
+  await page.getByRole("button", { name: "Check" }).click();
+  await page.getByRole("button", { name: 'Use "open"' }).click();
+  await expect(page.getByLabel("status")).toHaveValue("0");
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  await expect(page.getByRole("group", { name: "Records" })).toBeVisible();
+});
+
+test("an editor may not call what writes, and reads who may", async ({ page, request }) => {
+  await publishDesk(request, "workc");
+  await signIn(page, "editor", "/try?tool=workc_create&agent=caller");
+  await expect(page.getByRole("button", { name: "Call: it writes to workc" })).toBeDisabled();
+  await expect(page.getByText("an operator may do this; you are editor")).toBeVisible();
+});
+
+test("a key is shown once, works, and is revoked", async ({ page, request }) => {
+  await publishDesk(request, "workd");
+  await signIn(page, "operator", "/keys");
+  await page.getByRole("button", { name: "Make a key" }).click();
+  await page.getByLabel("Agent").fill("robot");
+  await page.getByLabel("workd", { exact: true }).check();
+  await page.getByRole("button", { name: "Make the key" }).click();
+  const key = (await page.getByRole("group", { name: "The key" }).textContent()) ?? "";
+  expect(key).toMatch(/^weir_/);
+  await expect(page.getByRole("group", { name: "For Claude Code" })).toContainText(key);
+  await page.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("button", { name: "Revoke the key of robot" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+  await expect(page.getByRole("row", { name: /robot/ })).toBeHidden();
+  const { body } = await ask(request, "GET", "/v1/keys");
+  expect(body.find((view: { agent: string }) => view.agent === "robot").revoked_ms).not.toBeNull();
+});
+
+test("a call is found in the trail, with its neighbours, and the trail is whole", async ({ page, request }) => {
+  await publishDesk(request, "worke");
+  await ask(request, "POST", "/v1/calls", { tool: "worke_list", arguments: {}, agent: "caller" });
+  await signIn(page, "viewer", "/audit");
+  await page.getByLabel("Tool").fill("worke_list");
+  await page.getByLabel("Kind").selectOption("call");
+  await page.getByRole("table", { name: "Records" }).getByRole("button").first().click();
+  await expect(page.getByRole("dialog")).toContainText("call worke_list");
+  await expect(page.getByRole("group", { name: "Record" })).toContainText('"outcome": "ok"');
+  await page.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("button", { name: "Verify the trail" }).click();
+  await expect(page.getByRole("status").filter({ hasText: "No record was changed" })).toBeVisible();
+});
+
+test("everything is reached by keyboard", async ({ page, request }) => {
+  await publishDesk(request, "workf");
+  await signIn(page, "viewer", "/contracts");
+  await expect(page.getByRole("link", { name: "workf" })).toBeVisible();
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("workf_create");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("dialog", { name: "workf_create" })).toBeVisible();
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("dialog")).toBeHidden();
+  await page.reload();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await expect(page.locator("main")).toBeFocused();
+});

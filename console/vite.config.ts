@@ -1,0 +1,43 @@
+import { brotliCompressSync, constants } from "node:zlib";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
+import { defineConfig } from "vitest/config";
+
+// The gateway serves these files as they are and compresses nothing.
+function compressed(): Plugin {
+  const quality = { [constants.BROTLI_PARAM_QUALITY]: 11 };
+  return {
+    name: "brotli",
+    apply: "build",
+    // The folder stays, since cargo watches it.
+    buildStart() {
+      for (const name of ["assets", "index.html", "index.html.br"]) rmSync(join("dist", name), { recursive: true, force: true });
+    },
+    closeBundle() {
+      for (const folder of ["dist", "dist/assets"]) {
+        for (const entry of readdirSync(folder, { withFileTypes: true })) {
+          if (!entry.isFile() || entry.name.endsWith(".br")) continue;
+          const path = join(folder, entry.name);
+          writeFileSync(`${path}.br`, brotliCompressSync(readFileSync(path), { params: quality }));
+        }
+      }
+    },
+  };
+}
+
+const gateway = process.env.WEIR_ADMIN_URL ?? "http://127.0.0.1:8485";
+
+export default defineConfig({
+  plugins: [react(), compressed()],
+  build: {
+    target: "es2022",
+    // An inlined file would need `data:` in the content security policy.
+    assetsInlineLimit: 0,
+    emptyOutDir: false,
+    modulePreload: { polyfill: false },
+  },
+  test: { include: ["src/**/*.test.ts"] },
+  server: { proxy: { "/v1": gateway, "/metrics": gateway } },
+});
