@@ -101,7 +101,9 @@ test("everything is reached by keyboard", async ({ page, request }) => {
   await page.keyboard.press("Escape");
   await expect(page.getByRole("dialog")).toBeHidden();
   await page.reload();
+  await expect(page.getByRole("heading", { name: "Tools", level: 1 })).toBeVisible();
   await page.keyboard.press("Tab");
+  await expect(page.getByRole("link", { name: "To the content" })).toBeFocused();
   await page.keyboard.press("Enter");
   await expect(page.locator("main")).toBeFocused();
 });

@@ -55,6 +55,8 @@ function Draft({ id }: { id: string }) {
 }
 
 function DraftDetail({ draft }: { draft: DraftView }) {
+  // It outlives the decision: a draft that someone else decided meanwhile has none any more.
+  const [error, setError] = useState<unknown>(null);
   const report = draft.report as unknown as DiffReport;
   const document = draft.document as unknown as ContractDocument | null;
   const worst = report.items.filter((item) => item.class === "breaking" || item.class === "undecided").length;
@@ -104,7 +106,11 @@ function DraftDetail({ draft }: { draft: DraftView }) {
           <CodeBlock text={pretty(document as never)} label="Compiled document" />
         </details>
       )}
-      {draft.status === "pending" && <Decision draft={draft} />}
+      {draft.status === "pending" ? (
+        <Decision draft={draft} error={error} setError={setError} />
+      ) : (
+        error != null && <Moved error={error} draft={draft} />
+      )}
     </div>
   );
 }
@@ -116,11 +122,10 @@ function summary(draft: DraftView, worst: number, all: number): string {
   return `${count(all, "change")}, none of which breaks a call that was valid.`;
 }
 
-function Decision({ draft }: { draft: DraftView }) {
+function Decision({ draft, error, setError }: { draft: DraftView; error: unknown; setError: (error: unknown) => void }) {
   const client = useQueryClient();
   const [asking, setAsking] = useState<"approve" | "reject" | null>(null);
   const [typed, setTyped] = useState("");
-  const [error, setError] = useState<unknown>(null);
   const [isPending, setPending] = useState(false);
   const needs = (draft.needs ?? "editor") as Role;
   const isBreaking = draft.class === "breaking" || draft.class === "undecided" || draft.version == null;
