@@ -1,4 +1,4 @@
-//! Puts the adapters that are built in `plugins/` into the program, and the sources that `weir plugin new` begins with. A crate of its own, so that another build of an
+//! Puts the adapters that are built in `plugins/` and the console that is built in `console/dist/` into the program, and the sources that `weir plugin new` begins with. A crate of its own, so that another build of an
 //! adapter links the program again and compiles nothing of the gateway.
 
 use std::{
@@ -57,6 +57,39 @@ fn main() {
         sources(&Path::new(&manifest).join("../..")),
     )
     .expect("as above");
+    fs::write(
+        Path::new(&out).join("console.rs"),
+        console(&Path::new(&manifest).join("../../console/dist")),
+    )
+    .expect("as above");
+}
+
+/// Returns the files of the console, each beside its compressed form; none where it was not built. The folder is always
+/// there, so that a later build of the console is seen.
+fn console(dist: &Path) -> String {
+    println!("cargo::rerun-if-changed={}", dist.display());
+    let mut list = String::from("&[\n");
+    let Ok(dist) = dist.canonicalize() else {
+        return list + "]";
+    };
+    let mut files = Vec::new();
+    collect(&dist, &mut files);
+    files.sort();
+    for compressed in files
+        .iter()
+        .filter(|file| file.extension().is_some_and(|end| end == "br"))
+    {
+        let file = compressed.with_extension("");
+        let path = file.strip_prefix(&dist).expect("it lies there");
+        let digest = hex::encode(Sha256::digest(
+            fs::read(&file).expect("it lies beside its compressed form"),
+        ));
+        list.push_str(&format!(
+            "    weir::admin::ConsoleFile {{ path: {path:?}, digest: {digest:?}, content: include_bytes!({file:?}), \
+             compressed: include_bytes!({compressed:?}) }},\n"
+        ));
+    }
+    list + "]"
 }
 
 /// Returns `(path, content)` of each file, in the order of their paths.

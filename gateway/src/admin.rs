@@ -5,6 +5,7 @@ mod admins;
 mod audit;
 mod calls;
 mod collections;
+mod console;
 mod contracts;
 mod keys;
 mod plugins;
@@ -43,6 +44,7 @@ use weir_state::{AdminRow, State};
 
 pub use self::{
     address::{announce, found},
+    console::{ConsoleFile, embed_console},
     problem::Refusal,
 };
 use crate::{
@@ -215,6 +217,7 @@ pub async fn serve(
     let registered = admin.gateway.metrics().clone();
     let (router, _) = routes();
     let router = router
+        .merge(console::router())
         // The document is seldom asked for, and made then: it takes more memory than the routes.
         .route("/openapi.json", get(async || Json(document())))
         .route("/healthz", get(async || "ok\n"))

@@ -11,6 +11,7 @@ mod calls;
 mod clients;
 mod code;
 mod conformance;
+mod console;
 mod door;
 mod earlier_state;
 mod extract;

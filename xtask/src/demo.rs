@@ -10,12 +10,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{plugins, step::Failure, workshop::Workshop};
+use crate::{console, plugins, step::Failure, workshop::Workshop};
 
 pub(crate) const PORT_DEFAULT: u16 = 8484;
 const CONFIG: &str = "contracts/samples/weir.toml";
 /// Data that calls may change, and what is built from the tracked files: never the tracked files themselves.
 const LIVE_DATA: &str = ".weir/demo";
+/// The state folder that the configuration names.
+const STATE: &str = ".weir/state";
 
 pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
     // This is said now, not after minutes of building.
@@ -27,11 +29,15 @@ pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
     // The end of the program's build is one crate, which leaves a core to the plugins.
     thread::scope(|scope| {
         let plugins = scope.spawn(|| plugins::build(workshop));
+        let page = scope.spawn(|| console::build(workshop));
         let build = steps.command("build", &mut workshop.cargo(plugins::PROGRAM));
         let plugins = plugins
             .join()
             .unwrap_or_else(|_| Err("building the plugins panicked".into()));
-        build.and(plugins)
+        let page = page
+            .join()
+            .unwrap_or_else(|_| Err("building the console panicked".into()));
+        build.and(plugins).and(page)
     })?;
     plugins::link(workshop, plugins::PROGRAM)?;
     lay_out_data(workshop)?;
@@ -54,6 +60,9 @@ pub(crate) fn announce(port: u16, target: &str) -> Result<(), Failure> {
     }
     let url = format!("http://127.0.0.1:{port}/mcp");
     let weir = format!("{target}/debug/weir");
+    let state = repository().join(STATE);
+    let console = fs::read_to_string(state.join("admin.url"))
+        .map_err(|error| format!("cannot read admin.url in {}: {error}", state.display()))?;
     println!(
         r#"
 Weir serves two contracts over public data, and one that you can write to:
@@ -62,6 +71,10 @@ Weir serves two contracts over public data, and one that you can write to:
   {url}/airports   7,884 airports, from a CSV file
   {url}/weather    four years of Seattle weather, from SQLite
   {url}/desk       a small support desk, written to a CSV file
+
+See it in a browser, signed in with the key in {key}:
+
+  {console}/
 
 Add it to a client:
 
@@ -77,13 +90,17 @@ Try it from another terminal:
   {weir} call --url {url} create_ticket --subject "Printer is out of paper" --priority 2 --status open
 
 Ctrl-C stops it."#,
-        config = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .expect("xtask/ lies in the repository")
-            .join(CONFIG)
-            .display(),
+        config = repository().join(CONFIG).display(),
+        key = state.join("admin.token").display(),
+        console = console.trim(),
     );
     Ok(())
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask/ lies in the repository")
 }
 
 /// Copies and builds what the sample contracts read and write, where it is not there yet.

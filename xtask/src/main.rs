@@ -1,4 +1,4 @@
-//! `cargo xtask demo | test | plugins | package | instructions | bench | beginner | figures | fuzz`: sets up what a machine lacks, then does the one thing asked.
+//! `cargo xtask demo | test | console | plugins | package | instructions | bench | beginner | figures | fuzz`: sets up what a machine lacks, then does the one thing asked.
 //!
 //! Needs nothing but Rust, git, a shell and apt. No dependencies, so that it starts at once on a fresh machine.
 #![allow(
@@ -9,6 +9,7 @@
 mod beginner;
 mod bench;
 mod clients;
+mod console;
 mod debian;
 mod demo;
 mod dist;
@@ -29,6 +30,7 @@ Usage: cargo xtask COMMAND
   demo [--port N]   build everything, then serve the sample contracts (default port 8484)
   test              everything .ci/run runs: format, lints, plugins, clients, tests; with --frameworks the agent frameworks
                     alone, those too that are too large for every run
+  console           build the console into console/dist, which the program takes in
   plugins           build the adapters into plugins/*.wasm; with --guests also those that the tests load
   package           the release: one program with the adapters inside, and what it is run with, in dist/
   instructions      the instructions of a request against bench/instructions.json; WEIR_BLESS=1 accepts what is counted
@@ -66,6 +68,7 @@ fn run(words: &[&str]) -> Result<(), step::Failure> {
         ["announce", port, target] => demo::announce(demo::parse_port(port)?, target),
         ["test"] => test::run(&Workshop::open()?),
         ["test", "--frameworks"] => test::frameworks(&Workshop::open()?),
+        ["console"] => console::build(&Workshop::open()?),
         ["plugins"] => plugins::run(&Workshop::open()?, false),
         ["plugins", "--guests"] => plugins::run(&Workshop::open()?, true),
         ["package"] => package::run(&Workshop::open()?),

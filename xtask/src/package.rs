@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    dist, plugins,
+    console, dist, plugins,
     step::{Failure, said},
     workshop::Workshop,
 };
@@ -27,6 +27,7 @@ const FILES: [(&str, &str); 5] = [
 
 pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     plugins::build(workshop)?;
+    console::build(workshop)?;
     let binary = dist::build(workshop, dist::GATEWAY)?.join("weir");
     let version = version(&binary)?;
     let archive = archive(workshop, &binary, &version)?;

@@ -1,4 +1,4 @@
-//! The program: the gateway, the adapters that were built when it was, and what the author of a plugin begins with.
+//! The program: the gateway, the adapters and the console that were built when it was, and what the author of a plugin begins with.
 
 use std::process::ExitCode;
 
@@ -8,6 +8,10 @@ const ADAPTERS: &[(&str, &str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/ada
 /// Path in the repository and content, from `build.rs`.
 const SOURCES: weir::cli::Sources = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
+/// The files of the console, from `build.rs`; none where it was not built.
+const CONSOLE: &[weir::admin::ConsoleFile] = include!(concat!(env!("OUT_DIR"), "/console.rs"));
+
 fn main() -> ExitCode {
+    weir::admin::embed_console(CONSOLE);
     weir::cli::main(ADAPTERS, SOURCES)
 }

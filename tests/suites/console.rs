@@ -1,0 +1,167 @@
+//! The console: how its files are served, and its pages in a browser against a real gateway.
+
+use std::{fs, process::Command, time::Duration};
+
+use serde_json::Value;
+use weir_tests::{Admin, House, foreign, http, place};
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+                      form-action 'none'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; \
+                      trusted-types 'none'";
+
+fn house() -> House {
+    House::new()
+        .sheets()
+        .config("[contracts]\nimpact_days = 7\n")
+        .file(
+            "data/tickets.csv",
+            "id,subject,status\n1,Printer is out of paper,open\n2,Lights flicker,closed\n",
+        )
+}
+
+/// Returns the address of the first script that the page names.
+fn script(page: &str) -> &str {
+    let at = page
+        .find("/assets/index-")
+        .expect("the console was built: cargo xtask console");
+    let rest = &page[at..];
+    &rest[..rest.find('"').expect("an attribute ends")]
+}
+
+#[tokio::test]
+async fn files_are_served_without_a_key_under_a_strict_policy() {
+    let house = house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let get = |path: &str| http().get(format!("{}{path}", admin.url));
+
+    let page = get("/").send().await.expect("an answer");
+    assert_eq!(page.status(), 200);
+    let headers = page.headers().clone();
+    assert_eq!(headers["content-security-policy"], POLICY);
+    assert_eq!(headers["x-content-type-options"], "nosniff");
+    assert_eq!(headers["cache-control"], "no-cache");
+    let page = page.text().await.expect("text");
+    assert!(!page.contains("<style") && !page.contains("http"), "{page}");
+    let known = get("/")
+        .header("if-none-match", &headers["etag"])
+        .send()
+        .await;
+    assert_eq!(known.expect("an answer").status(), 304);
+
+    let plain = get(script(&page)).send().await.expect("an answer");
+    assert_eq!(
+        plain.headers()["content-type"],
+        "text/javascript; charset=utf-8"
+    );
+    assert_eq!(
+        plain.headers()["cache-control"],
+        "public, max-age=31536000, immutable"
+    );
+    let plain_tag = plain.headers()["etag"].clone();
+    let plain = plain.bytes().await.expect("bytes").len();
+    let small = get(script(&page))
+        .header("accept-encoding", "gzip, br;q=0.5")
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(small.headers()["content-encoding"], "br");
+    assert_eq!(small.headers()["vary"], "Accept-Encoding");
+    assert_ne!(small.headers()["etag"], plain_tag);
+    assert!(small.bytes().await.expect("bytes").len() * 2 < plain);
+    let refused = get(script(&page))
+        .header("accept-encoding", "br;q=0")
+        .send()
+        .await
+        .expect("an answer");
+    assert!(!refused.headers().contains_key("content-encoding"));
+
+    for path in [
+        "/assets/index.js",
+        "/assets/..%2findex.html",
+        "/index.html",
+        "/console",
+    ] {
+        assert_eq!(
+            get(path).send().await.expect("an answer").status(),
+            404,
+            "{path}"
+        );
+    }
+    for path in ["/", script(&page)] {
+        let foreign = get(path).header("host", "rebound.example").send().await;
+        assert_eq!(foreign.expect("an answer").status(), 403, "{path}");
+        let posted = http().post(format!("{}{path}", admin.url)).send().await;
+        assert_eq!(posted.expect("an answer").status(), 405, "{path}");
+    }
+    let config = get("/v1/config").send().await.expect("an answer");
+    assert_eq!(config.status(), 401);
+}
+
+/// The types of the console are made from `console/openapi.json`.
+#[tokio::test]
+async fn the_console_is_typed_from_the_document_that_is_served() {
+    let house = house();
+    let _gateway = house.serve();
+    let (status, served) = Admin::of(&house).ask("GET", "/openapi.json", "").await;
+    assert_eq!(status, 200);
+    let file = place::repository().join("console/openapi.json");
+    if std::env::var_os("WEIR_BLESS").is_some() {
+        let text = serde_json::to_string_pretty(&served).expect("plain data") + "\n";
+        fs::write(&file, text).expect("the repository can be written");
+    }
+    let kept: Value =
+        serde_json::from_str(&fs::read_to_string(&file).expect("it is there")).expect("JSON");
+    assert!(
+        kept == served,
+        "console/openapi.json is not what is served; WEIR_BLESS=1 writes it"
+    );
+
+    let mut ids = Vec::new();
+    for (path, item) in served["paths"].as_object().expect("an object") {
+        for operation in item.as_object().expect("an object").values() {
+            ids.push(operation["operationId"].as_str().expect("an id").to_owned());
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let name = parameter["name"].as_str().expect("a name");
+                let is_in_path = path.contains(&format!("{{{name}}}"));
+                assert_eq!(is_in_path, parameter["in"] == "path", "{path}: {name}");
+            }
+        }
+    }
+    let all = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), all, "operations share an id");
+}
+
+#[test]
+fn pages_work_in_a_browser() {
+    let house = house();
+    let _gateway = house.serve();
+    house.key(&["--agent", "caller"]);
+    let admin = Admin::of(&house);
+    let key = |role: &str| {
+        let (code, key, err) = house.run(&["admins", "create", "--name", role, "--role", role]);
+        assert_eq!(code, 0, "{err}");
+        key
+    };
+    let runner = foreign::node_module_in("console", "@playwright/test/cli.js");
+    let folder = place::cache().join("clients/console");
+    let mut command: Command = foreign::node();
+    command
+        .current_dir(folder)
+        .arg(runner)
+        .arg("test")
+        .env("WEIR_CONSOLE_URL", &admin.url)
+        .env("WEIR_CONSOLE_OPERATOR", admin.key.trim())
+        .env("WEIR_CONSOLE_EDITOR", key("editor"))
+        .env("WEIR_CONSOLE_VIEWER", key("viewer"))
+        .env("WEIR_CONSOLE_OUTPUT", house.path().join("playwright"));
+    let output = foreign::run(command, Duration::from_secs(300));
+    assert!(
+        output.status.success(),
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

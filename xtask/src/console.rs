@@ -1,0 +1,151 @@
+//! `cargo xtask console`: builds the console into `console/dist/`, which the program takes in when it is linked.
+//!
+//! It is built in the cache, beside its packages, so that the repository holds neither these nor half a build.
+
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    clients,
+    step::Failure,
+    workshop::{Workshop, write},
+};
+
+/// The sources, from `console/`.
+const SOURCES: [&str; 7] = [
+    "index.html",
+    "openapi.json",
+    "playwright.config.ts",
+    "src",
+    "tests",
+    "tsconfig.json",
+    "vite.config.ts",
+];
+const BUILT: &str = "built.txt";
+
+/// Checks the types and builds the page, unless nothing has changed since.
+pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
+    let source = workshop.repository.join("console");
+    let folder = clients::npm(workshop, &source, "console")?;
+    let dist = source.join("dist");
+    let digest = digest(&source)?;
+    let stamp = dist.join(BUILT);
+    if fs::read_to_string(&stamp).is_ok_and(|built| built == digest) {
+        return Ok(());
+    }
+    for name in SOURCES {
+        let target = folder.join(name);
+        let _ = fs::remove_dir_all(&target);
+        copy(&source.join(name), &target)?;
+    }
+    node(
+        workshop,
+        &folder,
+        "console types",
+        &[
+            "openapi-typescript/bin/cli.js",
+            "openapi.json",
+            "playwright.config.ts",
+            "--output",
+            "src/api/schema.d.ts",
+        ],
+    )?;
+    node(
+        workshop,
+        &folder,
+        "console check",
+        &["typescript/bin/tsc", "--noEmit"],
+    )?;
+    let _ = fs::remove_dir_all(folder.join("dist"));
+    node(
+        workshop,
+        &folder,
+        "console build",
+        &["vite/bin/vite.js", "build", "--logLevel", "warn"],
+    )?;
+    for name in ["assets", "index.html", "index.html.br"] {
+        let target = dist.join(name);
+        let _ = fs::remove_dir_all(&target);
+        copy(&folder.join("dist").join(name), &target)?;
+    }
+    write(&stamp, &digest)
+}
+
+/// Builds it, and runs the tests of what it computes.
+pub(crate) fn check(workshop: &Workshop) -> Result<(), Failure> {
+    build(workshop)?;
+    let folder = workshop.cache.join("clients/console");
+    node(
+        workshop,
+        &folder,
+        "console tests",
+        &["vitest/vitest.mjs", "run"],
+    )
+}
+
+/// Runs a script of the packages in the folder of the build.
+fn node(workshop: &Workshop, folder: &Path, step: &str, words: &[&str]) -> Result<(), Failure> {
+    let bin = clients::node(workshop)?;
+    let script = folder.join("node_modules").join(words[0]);
+    let mut command = workshop.command(bin.join("node"));
+    command
+        .current_dir(folder)
+        .env("PATH", clients::with_first(&bin))
+        .arg(script)
+        .args(&words[1..]);
+    workshop.steps.command(step, &mut command)
+}
+
+/// Copies a file, or a folder with all that is in it.
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    for file in files(from)? {
+        let below = file.strip_prefix(from).unwrap_or(&file);
+        let target = if below.as_os_str().is_empty() || below == file {
+            to.to_owned()
+        } else {
+            to.join(below)
+        };
+        let folder = target.parent().expect("a file lies in a folder");
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::copy(&file, &target).map(drop))
+            .map_err(|error| format!("cannot write {}: {error}", target.display()))?;
+    }
+    Ok(())
+}
+
+/// Returns a file, or those in a folder and below, in the order of their paths.
+fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if path.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let failed = |error| format!("cannot read {}: {error}", path.display());
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        entries.push(entry.map_err(failed)?.path());
+    }
+    entries.sort();
+    let mut found = Vec::new();
+    for entry in entries {
+        found.extend(files(&entry)?);
+    }
+    Ok(found)
+}
+
+/// Returns a number that changes with every source and every package.
+fn digest(source: &Path) -> Result<String, Failure> {
+    let mut hasher = DefaultHasher::new();
+    for name in SOURCES
+        .into_iter()
+        .chain(["package.json", "package-lock.json"])
+    {
+        for file in files(&source.join(name))? {
+            let content = fs::read(&file)
+                .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+            (file.strip_prefix(source).unwrap_or(&file), content).hash(&mut hasher);
+        }
+    }
+    Ok(format!("{:016x}\n", hasher.finish()))
+}
