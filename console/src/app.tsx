@@ -1,12 +1,13 @@
 // The pages, by address.
 import { lazy, Suspense, type ComponentType } from "react";
-import { Link, Route, Switch } from "wouter";
+import { Link, Route, Switch, useLocation } from "wouter";
 import { OverviewPage } from "./pages/overview";
 import { ContractPage } from "./pages/contract";
 import { ContractsPage } from "./pages/contracts";
 import { DraftsPage } from "./pages/drafts";
 import { SignInPage } from "./pages/sign-in";
 import { ToolsPage } from "./pages/tools";
+import { PageBoundary } from "./parts/boundary";
 import { PageHead } from "./parts/page";
 import { Empty, Skeleton } from "./parts/states";
 import { useSession } from "./session";
@@ -40,26 +41,29 @@ function Unknown() {
 
 export function App() {
   const session = useSession();
+  const [path] = useLocation();
   if (!session) return <SignInPage />;
   return (
     <Shell>
-      <Suspense fallback={<Skeleton lines={8} />}>
-        <Switch>
-          <Route path="/" component={OverviewPage} />
-          <Route path="/contracts" component={ContractsPage} />
-          <Route path="/contracts/:name">{({ name }) => <ContractPage key={name} name={decodeURIComponent(name)} />}</Route>
-          <Route path="/tools" component={ToolsPage} />
-          <Route path="/drafts" component={DraftsPage} />
-          <Route path="/builder" component={BuilderPage} />
-          <Route path="/try" component={TryPage} />
-          <Route path="/keys" component={KeysPage} />
-          <Route path="/audit" component={AuditPage} />
-          <Route path="/servers" component={ServersPage} />
-          <Route path="/plugins" component={PluginsPage} />
-          <Route path="/settings" component={SettingsPage} />
-          <Route component={Unknown} />
-        </Switch>
-      </Suspense>
+      <PageBoundary key={path}>
+        <Suspense fallback={<Skeleton lines={8} />}>
+          <Switch>
+            <Route path="/" component={OverviewPage} />
+            <Route path="/contracts" component={ContractsPage} />
+            <Route path="/contracts/:name">{({ name }) => <ContractPage key={name} name={decodeURIComponent(name)} />}</Route>
+            <Route path="/tools" component={ToolsPage} />
+            <Route path="/drafts" component={DraftsPage} />
+            <Route path="/builder" component={BuilderPage} />
+            <Route path="/try" component={TryPage} />
+            <Route path="/keys" component={KeysPage} />
+            <Route path="/audit" component={AuditPage} />
+            <Route path="/servers" component={ServersPage} />
+            <Route path="/plugins" component={PluginsPage} />
+            <Route path="/settings" component={SettingsPage} />
+            <Route component={Unknown} />
+          </Switch>
+        </Suspense>
+      </PageBoundary>
     </Shell>
   );
 }

@@ -26,7 +26,7 @@ test("an editor sees who may publish what breaks, and may reject it", async ({ p
   const { draft } = await breakDesk(request, "gateb");
   await signIn(page, "editor", `/contracts/gateb?tab=drafts&draft=${draft}`);
   await expect(page.getByRole("button", { name: "Approve the breaking change" })).toBeDisabled();
-  await expect(page.getByText("an operator may do this; you are editor")).toBeVisible();
+  await expect(page.getByText("an operator may do this; your role is editor")).toBeVisible();
   await page.getByRole("button", { name: "Reject" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
   await expect(page.getByRole("group", { name: "Decision" })).toBeHidden();

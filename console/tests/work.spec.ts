@@ -54,7 +54,7 @@ test("an editor may not call what writes, and reads who may", async ({ page, req
   await publishDesk(request, "workc");
   await signIn(page, "editor", "/try?tool=workc_create&agent=caller");
   await expect(page.getByRole("button", { name: "Call: it writes to workc" })).toBeDisabled();
-  await expect(page.getByText("an operator may do this; you are editor")).toBeVisible();
+  await expect(page.getByText("an operator may do this; your role is editor")).toBeVisible();
 });
 
 test("a key is shown once, works, and is revoked", async ({ page, request }) => {
@@ -87,6 +87,14 @@ test("a call is found in the trail, with its neighbours, and the trail is whole"
   await page.getByRole("button", { name: "Close" }).click();
   await page.getByRole("button", { name: "Verify the trail" }).click();
   await expect(page.getByRole("status").filter({ hasText: "No record was changed" })).toBeVisible();
+});
+
+test("a page that fails leaves the way to the others", async ({ page }) => {
+  await page.route("**/assets/keys-*.js", (route) => route.fulfill({ status: 404 }));
+  await signIn(page, "viewer", "/keys");
+  await expect(page.getByRole("alert")).toBeVisible();
+  await page.getByRole("link", { name: "Tools" }).click();
+  await expect(page.getByRole("heading", { name: "Tools", level: 1 })).toBeVisible();
 });
 
 test("everything is reached by keyboard", async ({ page, request }) => {

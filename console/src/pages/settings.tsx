@@ -56,7 +56,7 @@ function SectionFacts({ values }: { values: unknown }) {
   const entries: [string, unknown][] = Array.isArray(values)
     ? values.map((value) => [String(value), ""])
     : Object.entries((values ?? {}) as Values);
-  if (entries.length === 0) return <p className="soft">nothing</p>;
+  if (entries.length === 0) return <p className="soft small">nothing</p>;
   return (
     <dl className="facts small">
       {entries.map(([key, value]) => (

@@ -48,7 +48,7 @@ export function RoleNote({ needs }: { needs: Role }) {
   const article = /^[aeo]/.test(needs) ? "an" : "a";
   return (
     <span className="soft small">
-      {article} {needs} may do this; you are {session?.role}
+      {article} {needs} may do this; your role is {session?.role}
     </span>
   );
 }
