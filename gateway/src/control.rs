@@ -10,6 +10,7 @@ mod describe;
 mod drift;
 pub mod gate;
 pub mod impact;
+pub(crate) mod operations;
 mod publisher;
 pub mod refused;
 mod report;
@@ -85,6 +86,16 @@ impl Control {
     /// Returns what judges submissions.
     pub fn gate(&self) -> &Gate {
         self.publisher.gate()
+    }
+
+    /// Returns what requests share.
+    pub fn gateway(&self) -> &Arc<Gateway> {
+        &self.gateway
+    }
+
+    /// Returns what every process of this gateway shares.
+    pub fn state(&self) -> &Arc<State> {
+        self.gate().state()
     }
 
     /// Returns what swaps snapshots.

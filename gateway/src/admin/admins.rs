@@ -1,33 +1,18 @@
 //! Keys of those who use this API.
 
 use axum::{Json, extract::State as Shared, http::StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
-use weir_audit::AdminAct;
-use weir_state::AdminRow;
 
 use super::{
     Answer, Ask, Refusal,
-    keys::name,
     problem::{At, Body},
     staff::Staff,
 };
-use crate::{
-    control::gate::Role,
-    identity::{Kind, Minted, now_ms},
+use crate::control::{
+    gate::Role,
+    operations::admins::{self, AdminView, MadeAdmin},
 };
-
-/// An admin key, without its secret.
-#[derive(Serialize, ToSchema)]
-pub(super) struct AdminView {
-    id: String,
-    name: String,
-    role: Role,
-    /// Milliseconds since 1970, as all times.
-    created_ms: i64,
-    created_by: String,
-    revoked_ms: Option<i64>,
-}
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -38,50 +23,12 @@ pub(super) struct NewAdmin {
     role: Role,
 }
 
-#[derive(Serialize, ToSchema)]
-pub(super) struct MadeAdmin {
-    #[serde(flatten)]
-    view: AdminView,
-    /// The key. It is shown now and never again.
-    key: String,
-}
-
-impl From<AdminRow> for AdminView {
-    fn from(row: AdminRow) -> Self {
-        let AdminRow {
-            id,
-            name,
-            role,
-            created_ms,
-            created_by,
-            revoked_ms,
-            ..
-        } = row;
-        Self {
-            id,
-            name,
-            role,
-            created_ms,
-            created_by,
-            revoked_ms,
-        }
-    }
-}
-
 /// All admin keys that ever were. Role: operator.
 #[utoipa::path(get, path = "/v1/admins", responses(
     (status = 200, body = Vec<AdminView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<AdminView>>> {
     staff.needs(Role::Operator)?;
-    Ok(Json(
-        admin
-            .state
-            .admins()
-            .await?
-            .into_iter()
-            .map(AdminView::from)
-            .collect(),
-    ))
+    Ok(Json(admins::list(&admin.control).await?))
 }
 
 /// Makes an admin key. Role: operator.
@@ -95,34 +42,8 @@ pub(super) async fn create(
     Body(new): Body<NewAdmin>,
 ) -> Answer<(StatusCode, Json<MadeAdmin>)> {
     staff.needs(Role::Operator)?;
-    name("name", &new.name)?;
-    let minted = Minted::new(Kind::Admin)
-        .map_err(|_| Refusal::unavailable("no random number could be had"))?;
-    let row = AdminRow {
-        id: minted.id,
-        secret_hash: minted.hash.to_vec(),
-        name: new.name,
-        role: new.role,
-        created_ms: now_ms(),
-        created_by: staff.by(),
-        revoked_ms: None,
-    };
-    let detail = serde_json::Map::from_iter([("admin".to_owned(), row.name.clone().into())]);
-    admin.gateway.audit().admin(
-        AdminAct::KeyCreate,
-        &row.id,
-        None,
-        &staff.by(),
-        Some(&detail),
-    )?;
-    admin.state.add_admin(&row).await?;
-    Ok((
-        StatusCode::CREATED,
-        Json(MadeAdmin {
-            view: row.into(),
-            key: minted.text,
-        }),
-    ))
+    let made = admins::create(&admin.control, new.name, new.role, &staff.by()).await?;
+    Ok((StatusCode::CREATED, Json(made)))
 }
 
 /// Revokes an admin key: the next request with it is refused. Role: operator.
@@ -134,17 +55,6 @@ pub(super) async fn revoke(
     At(id): At<String>,
 ) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
-    let admins = admin.state.admins().await?;
-    let key = admins.iter().find(|key| key.id == id).ok_or_else(|| {
-        Refusal::not_found("admin key", &id).see("an id is wanted, as GET /v1/admins shows it")
-    })?;
-    if key.revoked_ms.is_some() {
-        return Ok(StatusCode::NO_CONTENT);
-    }
-    admin
-        .gateway
-        .audit()
-        .admin(AdminAct::KeyRevoke, &id, None, &staff.by(), None)?;
-    admin.state.revoke_admin(&id, now_ms()).await?;
+    admins::revoke(&admin.control, &id, &staff.by()).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -7,10 +7,7 @@ use utoipa::IntoParams;
 use weir_audit::{Filter, parse_time};
 
 use super::{Answer, Ask, Refusal, problem::Asked, staff::Staff};
-use crate::control::gate::Role;
-
-/// Records in one answer; older ones are asked for with `until`, which is the time of the first record of this answer.
-const RECORDS_MAX: usize = 1000;
+use crate::control::{gate::Role, operations::audit};
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -48,12 +45,6 @@ pub(super) async fn query(
         let parsed = text.as_deref().map(parse_time).transpose();
         parsed.map_err(|error| Refusal::invalid(error.to_string()))
     };
-    let limit = wanted.limit.unwrap_or(100);
-    if !(1..=RECORDS_MAX).contains(&limit) {
-        return Err(Refusal::invalid(format!(
-            "`limit` must be 1 to {RECORDS_MAX}"
-        )));
-    }
     let filter = Filter {
         since: time(wanted.since)?,
         until: time(wanted.until)?,
@@ -67,15 +58,9 @@ pub(super) async fn query(
         text: None,
         limit: None,
     };
-    let folder = admin.gateway.config().folders.state.join("audit");
-    let read = move || -> std::io::Result<Vec<Value>> {
-        let (newest, _) = weir_audit::tail(&folder, filter, limit)?;
-        Ok(newest
-            .into_iter()
-            .map(|record| Value::Object(record.members))
-            .collect())
-    };
-    blocking(read).await.map(Json)
+    Ok(Json(
+        audit::query(&admin.control, filter, wanted.limit).await?,
+    ))
 }
 
 /// Whether any record was changed, deleted, moved or cut. Role: viewer.
@@ -84,22 +69,5 @@ pub(super) async fn query(
     (status = 503, body = Refusal)))]
 pub(super) async fn verify(Shared(admin): Ask, staff: Staff) -> Answer<Json<Value>> {
     staff.needs(Role::Viewer)?;
-    let folder = admin.gateway.config().folders.state.join("audit");
-    let verify = move || weir_audit::verify(&folder, &[]).map_err(std::io::Error::other);
-    let report = blocking(verify).await?;
-    Ok(Json(serde_json::to_value(report).expect("plain data")))
-}
-
-/// Reads files beside the runtime.
-async fn blocking<T: Send + 'static>(
-    read: impl FnOnce() -> std::io::Result<T> + Send + 'static,
-) -> Result<T, Refusal> {
-    let done = tokio::task::spawn_blocking(read)
-        .await
-        .map_err(std::io::Error::other)
-        .and_then(|done| done);
-    done.map_err(|error| {
-        tracing::error!(%error, "an admin request failed");
-        Refusal::unavailable("the audit trail cannot be read now")
-    })
+    Ok(Json(audit::verify(&admin.control).await?))
 }

@@ -13,10 +13,9 @@ use axum::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use weir_contracts::Problem;
 use weir_state::StateError;
 
-use crate::{control::gate::GateError, telemetry::Unrecorded};
+use crate::control::operations::{FailureKind, OperationError};
 
 /// The bound on a name in a refusal.
 const NAME_MAX_CHARS: usize = 64;
@@ -58,14 +57,6 @@ impl Refusal {
         )
     }
 
-    /// Refuses what the gate refuses. What is not there is called by its name, and `next` is what to do then.
-    pub fn of(error: GateError, name: &str, next: &str) -> Self {
-        match error {
-            GateError::State(StateError::Unknown(what)) => Self::not_found(what, name).see(next),
-            error => error.into(),
-        }
-    }
-
     /// Adds what to do next.
     pub fn see(mut self, next: &str) -> Self {
         self.detail = format!("{}: {next}", self.detail);
@@ -85,17 +76,6 @@ impl Refusal {
 
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
-    }
-
-    pub fn problems(detail: &str, problems: &[Problem]) -> Self {
-        let problems = problems
-            .iter()
-            .map(|problem| serde_json::to_value(problem).expect("plain data"))
-            .collect();
-        Self {
-            problems,
-            ..Self::invalid(detail)
-        }
     }
 }
 
@@ -118,44 +98,32 @@ impl IntoResponse for Refusal {
     }
 }
 
+impl From<OperationError> for Refusal {
+    fn from(error: OperationError) -> Self {
+        let status = match error.kind {
+            FailureKind::Malformed => StatusCode::BAD_REQUEST,
+            FailureKind::Forbidden => StatusCode::FORBIDDEN,
+            FailureKind::NotFound => StatusCode::NOT_FOUND,
+            FailureKind::Conflict => StatusCode::CONFLICT,
+            FailureKind::Outdated => StatusCode::PRECONDITION_FAILED,
+            FailureKind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+            FailureKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let problems = error
+            .problems
+            .iter()
+            .map(|problem| serde_json::to_value(problem).expect("plain data"))
+            .collect();
+        Self {
+            problems,
+            ..Self::new(status, error.detail)
+        }
+    }
+}
+
 impl From<StateError> for Refusal {
     fn from(error: StateError) -> Self {
-        match error {
-            StateError::Moved(_) => {
-                Self::new(StatusCode::CONFLICT, format!("{error}: read it again"))
-            }
-            StateError::Unknown(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
-            StateError::Open { .. } | StateError::Database(_) => {
-                tracing::error!(%error, "an admin request failed");
-                Self::unavailable("the state cannot be used now")
-            }
-        }
-    }
-}
-
-impl From<Unrecorded> for Refusal {
-    fn from(error: Unrecorded) -> Self {
-        Self::unavailable(format!("{error}: nothing was done"))
-    }
-}
-
-impl From<GateError> for Refusal {
-    fn from(error: GateError) -> Self {
-        match error {
-            GateError::Refused(problems) => Self::problems("the contract is refused", &problems),
-            GateError::Role { .. } => Self::new(StatusCode::FORBIDDEN, error.to_string()),
-            GateError::Fingerprint(_)
-            | GateError::Decided(_)
-            | GateError::Outdated { .. }
-            | GateError::Owned { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
-            GateError::Changed(_) => Self::new(StatusCode::PRECONDITION_FAILED, error.to_string()),
-            GateError::Artifact(_) => {
-                tracing::error!(%error, "an admin request failed");
-                Self::unavailable("a stored version cannot be read")
-            }
-            GateError::State(error) => error.into(),
-            GateError::Unrecorded(error) => error.into(),
-        }
+        OperationError::from(error).into()
     }
 }
 

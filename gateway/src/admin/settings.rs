@@ -1,14 +1,15 @@
 //! The configuration as it is in effect. What may hold a secret is named, not shown.
 
-use std::collections::BTreeMap;
-
 use axum::{Json, extract::State as Shared};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{Answer, Ask, Refusal, staff::Staff};
-use crate::control::gate::Role;
+use crate::control::{
+    gate::Role,
+    operations::{OperationError, settings},
+};
 
 /// The effective configuration, without secrets: of connections their names and what plugins may do with them. Role:
 /// viewer.
@@ -16,32 +17,7 @@ use crate::control::gate::Role;
     (status = 200, body = Object), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn show(Shared(admin): Ask, staff: Staff) -> Answer<Json<Value>> {
     staff.needs(Role::Viewer)?;
-    let config = admin.gateway.config();
-    let grants = |settings: &weir_plugin_host::PluginConfig| {
-        let word = |grant: &weir_plugin_host::Grant| grant.word().to_owned();
-        settings
-            .grants
-            .iter()
-            .map(|(name, grant)| (name.clone(), word(grant)))
-            .collect::<BTreeMap<_, _>>()
-    };
-    let plugins: BTreeMap<&str, Value> = config
-        .plugins
-        .iter()
-        .map(|(name, settings)| (name.as_str(), json!({ "grants": grants(settings) })))
-        .collect();
-    let mut shown = config.sections();
-    shown.insert(
-        "connections".to_owned(),
-        json!(config.connections.keys().collect::<Vec<_>>()),
-    );
-    shown.insert("plugins".to_owned(), json!(plugins));
-    shown.insert("views".to_owned(), json!(config.views));
-    shown.insert(
-        "upstreams".to_owned(),
-        json!(config.upstreams.keys().collect::<Vec<_>>()),
-    );
-    Ok(Json(shown.into()))
+    Ok(Json(settings::show(&admin.control)))
 }
 
 /// What a reload did.
@@ -63,9 +39,9 @@ pub(super) struct Reloaded {
 pub(super) async fn reload(Shared(admin): Ask, staff: Staff) -> Answer<Json<Reloaded>> {
     staff.needs(Role::Operator)?;
     let taken = admin.reload.run(&staff.by()).await.map_err(|problems| {
-        Refusal::problems(
+        OperationError::problems(
             "the configuration is refused, and nothing was changed",
-            &problems,
+            problems,
         )
     })?;
     let plugin = |report: &weir_plugin_host::LoadReport| match &report.result {

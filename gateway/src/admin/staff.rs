@@ -9,7 +9,7 @@ use axum::{
 
 use super::{Admin, Refusal};
 use crate::{
-    control::gate::Role,
+    control::{gate::Role, operations::ActingAdmin},
     identity::{Credential, admin_matches},
     transport::{front_door::credential, http::connections},
 };
@@ -24,11 +24,15 @@ pub(super) struct Staff {
 
 impl Staff {
     pub(super) fn needs(&self, role: Role) -> Result<(), Refusal> {
-        if self.role >= role {
-            return Ok(());
+        Ok(self.acting("").needs(role)?)
+    }
+
+    /// Returns the holder as operations know one; `by` is [`by`](Self::by).
+    pub(super) fn acting<'a>(&self, by: &'a str) -> ActingAdmin<'a> {
+        ActingAdmin {
+            by,
+            role: self.role,
         }
-        let detail = format!("this needs the role {}, and yours is {}", role, self.role);
-        Err(Refusal::new(StatusCode::FORBIDDEN, detail))
     }
 
     /// Returns the name that the trail has for the author of a change.

@@ -1,0 +1,109 @@
+//! Keys of those who look after the gateway.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use weir_audit::AdminAct;
+use weir_state::AdminRow;
+
+use super::{OperationError, OperationResult, keys::check_name};
+use crate::{
+    control::{Control, gate::Role},
+    identity::{Kind, Minted, now_ms},
+};
+
+/// An admin key, without its secret.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AdminView {
+    pub id: String,
+    pub name: String,
+    pub role: Role,
+    /// Milliseconds since 1970, as all times.
+    pub created_ms: i64,
+    pub created_by: String,
+    pub revoked_ms: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MadeAdmin {
+    #[serde(flatten)]
+    pub view: AdminView,
+    /// The key. It is shown now and never again.
+    pub key: String,
+}
+
+impl From<AdminRow> for AdminView {
+    fn from(row: AdminRow) -> Self {
+        let AdminRow {
+            id,
+            name,
+            role,
+            created_ms,
+            created_by,
+            revoked_ms,
+            ..
+        } = row;
+        Self {
+            id,
+            name,
+            role,
+            created_ms,
+            created_by,
+            revoked_ms,
+        }
+    }
+}
+
+/// Returns all admin keys that ever were.
+pub(crate) async fn list(control: &Control) -> OperationResult<Vec<AdminView>> {
+    let admins = control.state().admins().await?;
+    Ok(admins.into_iter().map(AdminView::from).collect())
+}
+
+/// Makes an admin key.
+pub(crate) async fn create(
+    control: &Control,
+    name: String,
+    role: Role,
+    by: &str,
+) -> OperationResult<MadeAdmin> {
+    check_name("name", &name)?;
+    let minted = Minted::new(Kind::Admin)
+        .map_err(|_| OperationError::unavailable("no random number could be had"))?;
+    let row = AdminRow {
+        id: minted.id,
+        secret_hash: minted.hash.to_vec(),
+        name,
+        role,
+        created_ms: now_ms(),
+        created_by: by.to_owned(),
+        revoked_ms: None,
+    };
+    let detail = serde_json::Map::from_iter([("admin".to_owned(), row.name.clone().into())]);
+    control
+        .gateway()
+        .audit()
+        .admin(AdminAct::KeyCreate, &row.id, None, by, Some(&detail))?;
+    control.state().add_admin(&row).await?;
+    Ok(MadeAdmin {
+        view: row.into(),
+        key: minted.text,
+    })
+}
+
+/// Revokes an admin key: the next request with it is refused.
+pub(crate) async fn revoke(control: &Control, id: &str, by: &str) -> OperationResult<()> {
+    let admins = control.state().admins().await?;
+    let key = admins.iter().find(|key| key.id == id).ok_or_else(|| {
+        OperationError::not_found("admin key", id)
+            .see("an id is wanted, as GET /v1/admins shows it")
+    })?;
+    if key.revoked_ms.is_some() {
+        return Ok(());
+    }
+    control
+        .gateway()
+        .audit()
+        .admin(AdminAct::KeyRevoke, id, None, by, None)?;
+    control.state().revoke_admin(id, now_ms()).await?;
+    Ok(())
+}

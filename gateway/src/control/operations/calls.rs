@@ -1,0 +1,118 @@
+//! Trying a call: as any agent, with what was checked and what came back.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+use weir_audit::AdminAct;
+
+use super::{ActingAdmin, OperationError, OperationResult};
+use crate::{
+    call::{self, CallRequest, Endpoint, Unasked},
+    control::{Control, gate::Role},
+    telemetry::metrics::STAGES,
+};
+
+/// A call to be tried.
+pub(crate) struct TrialCall {
+    pub tool: String,
+    pub arguments: Map<String, Value>,
+    /// Whose call it is.
+    pub agent: String,
+    /// Access, limits and arguments are checked, and no adapter is asked.
+    pub dry_run: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Tried {
+    pub tool: String,
+    pub agent: String,
+    /// False: no adapter was asked.
+    pub ran: bool,
+    /// Milliseconds, all stages.
+    pub ms: f64,
+    /// Of them, by stage, as far as it came: `lookup`, `arguments`, `intent`, `adapter`, `output`, `record`.
+    pub stages_ms: BTreeMap<&'static str, f64>,
+    pub is_error: bool,
+    pub text: String,
+    /// As a client gets it under `structuredContent`; of a dry run that is valid, `{"valid": true}`. Weir's own errors stand
+    /// here also where a client gets them under `_meta`.
+    #[schema(value_type = Object)]
+    pub structured_content: Value,
+    pub receipt: Option<String>,
+}
+
+const ASKS: &str = "the tool asks its caller before it goes on, and a trial cannot answer: call it with an MCP client";
+
+/// Runs one call, or checks it, as an agent would make it. It is recorded like any other. What may change something needs
+/// the role operator.
+pub(crate) async fn try_call(
+    control: &Control,
+    trial: TrialCall,
+    admin: ActingAdmin<'_>,
+) -> OperationResult<Tried> {
+    let caller = control
+        .gateway()
+        .identities()
+        .agent(&trial.agent)
+        .ok_or_else(|| OperationError::not_found("agent", &trial.agent))?;
+    let snapshot = control.gateway().snapshot();
+    let tool = snapshot
+        .catalogue
+        .tool(&Endpoint::All, &trial.tool, caller.access())
+        .ok_or_else(|| OperationError::not_found("tool", &trial.tool))?;
+    if tool.tool.writes() && !trial.dry_run {
+        admin.needs(Role::Operator)?;
+    }
+    if !trial.dry_run {
+        // The call is recorded as the agent's, since it counts for it; who made it stands here.
+        let detail = Map::from_iter([("agent".to_owned(), Value::from(trial.agent.as_str()))]);
+        control.gateway().audit().admin(
+            AdminAct::TryCall,
+            &trial.tool,
+            None,
+            admin.by,
+            Some(&detail),
+        )?;
+    }
+    let arguments = Value::Object(trial.arguments).to_string();
+    let started = Instant::now();
+    let result = if trial.dry_run {
+        call::check(control.gateway(), &caller, tool, &arguments).await
+    } else {
+        let cancel = CancellationToken::new();
+        let request = CallRequest {
+            arguments: Some(&arguments),
+            ..CallRequest::new(&snapshot, &Endpoint::All, &trial.tool, "admin", &cancel)
+        };
+        match call::call_tool(control.gateway(), &caller, &request)
+            .await
+            .unasked()
+        {
+            Ok(result) => result,
+            Err(Unasked::Asks) => return Err(OperationError::invalid(ASKS)),
+            Err(Unasked::NotThere) => return Err(OperationError::not_found("tool", &trial.tool)),
+        }
+    };
+    Ok(Tried {
+        tool: trial.tool,
+        agent: trial.agent,
+        ran: !trial.dry_run,
+        ms: started.elapsed().as_secs_f64() * 1000.0,
+        stages_ms: STAGES
+            .into_iter()
+            .zip(result.stages)
+            .filter_map(|(stage, took)| Some((stage, took?.as_secs_f64() * 1000.0)))
+            .collect(),
+        is_error: result.is_error,
+        text: result.content.text().into_owned(),
+        structured_content: result
+            .error()
+            .or(result.structured.as_deref())
+            .and_then(|structured| serde_json::from_str(structured).ok())
+            .unwrap_or_default(),
+        receipt: result.receipt.map(|receipt| receipt.to_string()),
+    })
+}

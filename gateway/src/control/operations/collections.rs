@@ -1,0 +1,106 @@
+//! Collections: what each live contract reaches, and whether its source still is what was published.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{OperationError, OperationResult};
+use crate::control::{Control, Describe, Drift};
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CollectionView {
+    pub contract: String,
+    pub collection: String,
+    pub adapter: String,
+    /// The columns that may ever leave the source.
+    pub published: Vec<String>,
+    pub write: bool,
+    #[serde(flatten)]
+    pub drift: DriftView,
+}
+
+/// How the source was found to differ from the recorded shape, at the last look.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DriftView {
+    /// One sentence for each column; empty: it serves.
+    pub drift: Vec<String>,
+    /// What agents would get of it, as a difference of results: `{class, breaking, fingerprint, items}`. They get
+    /// `source_changed`.
+    #[schema(value_type = Option<Object>)]
+    pub difference: Option<Value>,
+    /// The draft that would publish the contract over the source as it is now, where its form fits that unchanged.
+    pub draft: Option<String>,
+    /// Otherwise what to edit in the form, one sentence for each place.
+    pub edits: Vec<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Described {
+    /// As the source describes itself now.
+    #[schema(value_type = Object)]
+    pub shape: Value,
+    #[serde(flatten)]
+    pub drift: DriftView,
+}
+
+impl From<Option<Arc<Drift>>> for DriftView {
+    fn from(drift: Option<Arc<Drift>>) -> Self {
+        let drift = drift.as_ref();
+        Self {
+            drift: drift.map_or_else(Vec::new, |drift| drift.reasons.clone()),
+            difference: drift
+                .map(|drift| serde_json::to_value(&drift.difference).expect("plain data")),
+            draft: drift.and_then(|drift| drift.draft.clone()),
+            edits: drift.map_or_else(Vec::new, |drift| drift.edits.clone()),
+        }
+    }
+}
+
+/// Returns the collections of all live contracts.
+pub(crate) async fn list(control: &Control) -> OperationResult<Vec<CollectionView>> {
+    control.gate().refresh().await?;
+    let mut views = Vec::new();
+    for (name, live) in control.gate().live() {
+        for collection in &live.contract.collections {
+            views.push(CollectionView {
+                contract: name.clone(),
+                collection: collection.name.clone(),
+                adapter: collection.adapter.clone(),
+                published: collection.published.clone(),
+                write: collection.write,
+                drift: control.drift().known(&live, &collection.name).into(),
+            });
+        }
+    }
+    Ok(views)
+}
+
+/// Asks the source now.
+pub(crate) async fn describe(
+    control: &Control,
+    contract: &str,
+    collection: &str,
+) -> OperationResult<Described> {
+    control.gate().refresh().await?;
+    let live = control.gate().live().get(contract).cloned();
+    let live = live.ok_or_else(|| OperationError::not_found("live contract", contract))?;
+    let found = live.contract.collection(collection);
+    let collection = found.ok_or_else(|| OperationError::not_found("collection", collection))?;
+    let (shape, drift) =
+        control
+            .drift()
+            .look(&live, collection)
+            .await
+            .map_err(|error| match error {
+                Describe::Later(away) => OperationError::unavailable(away.why),
+                Describe::Refused(problem) => {
+                    OperationError::problems("the source cannot be described", vec![problem])
+                }
+            })?;
+    Ok(Described {
+        shape: serde_json::to_value(shape).expect("plain data"),
+        drift: drift.into(),
+    })
+}

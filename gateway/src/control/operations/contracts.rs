@@ -1,0 +1,538 @@
+//! Contracts: list, show, versions, differences, submit, roll back, retire.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+use weir_contracts::{Contract, Problem, compiled_document, diff::diff, form};
+use weir_state::{DraftFilter, DraftHead, VersionHead, VersionRow};
+
+use super::{
+    ActingAdmin, FailureKind, OperationError, OperationResult,
+    drafts::{DRAFTS_MAX, DraftView},
+};
+use crate::control::{
+    Control, Uncompiled, UnservedFile,
+    gate::{Approval, ChangeClass, DraftStatus, Held, Origin, Role, Submission, Verdict, revision},
+    impact::{Impact, Inputs, impact, inputs},
+};
+
+/// What to do where no contract, or no draft, has a name.
+const CONTRACTS: &str = "GET /v1/contracts and `weir contracts list` name those that there are";
+
+const CHANGED: &str = "the contract has changed since it was read: read it again";
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ContractsView {
+    /// All that ever were.
+    pub contracts: Vec<ContractView>,
+    /// What is refused as it stands; what was published before is served on.
+    pub refused: Vec<RefusedFile>,
+    /// Contract files whose source cannot be described yet; they are tried again.
+    pub waiting: Vec<WaitingFile>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RefusedFile {
+    /// `contract` (a contract file or its lock), `version` (a published one), `plugin`, `connection` or `upstream`.
+    pub kind: &'static str,
+    /// The file, or the name of the connection or the upstream.
+    pub file: String,
+    /// Every problem: `{file, place, message, hint?}`.
+    #[schema(value_type = Vec<Object>)]
+    pub problems: Vec<Problem>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct WaitingFile {
+    pub file: String,
+    pub reason: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ContractView {
+    pub name: String,
+    /// `file`, `api`, `code` or `upstream`: where it is changed.
+    pub origin: &'static str,
+    /// The contracts folder that owns it, where it comes from a file.
+    pub owner: Option<String>,
+    /// Null: retired, or never published.
+    pub version: Option<String>,
+    /// Moves with every change of what is live, and of its text. Null: nothing of the contract was ever published.
+    pub revision: Option<i64>,
+    /// The version that someone went back from. Its file, plugin or server still says it, which is not taken over before it
+    /// says something else.
+    pub rolled_back: Option<String>,
+    pub tools: Vec<String>,
+    /// Drafts that wait for someone.
+    pub pending: Vec<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ContractDetail {
+    pub name: String,
+    /// Null: retired.
+    pub version: Option<String>,
+    /// The compiled document, as `weir compile` prints it.
+    #[schema(value_type = Option<Object>)]
+    pub document: Option<Value>,
+    /// The form it was compiled from.
+    pub source: Option<String>,
+    /// Oldest first.
+    pub versions: Vec<VersionView>,
+    /// Those that wait, then the newest 200 that no longer do.
+    pub drafts: Vec<DraftView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct VersionView {
+    pub version: String,
+    /// How it differed from the one before; `first` where there was none.
+    pub class: ChangeClass,
+    pub fingerprint: String,
+    pub published_ms: i64,
+    pub published_by: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct VersionDetail {
+    #[serde(flatten)]
+    pub view: VersionView,
+    /// The compiled document, as `weir compile` prints it.
+    #[schema(value_type = Object)]
+    pub document: Value,
+    /// All that was published, as in a lock file: the tools with what agents do not see of them.
+    #[schema(value_type = Object)]
+    pub artifact: Value,
+    pub source: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Submitted {
+    pub contract: String,
+    /// `unchanged`, `published` or `held`.
+    pub verdict: &'static str,
+    /// Now live.
+    pub version: Option<String>,
+    /// The draft that waits.
+    pub draft: Option<String>,
+    /// Who may publish it.
+    pub needs: Option<Role>,
+    pub fingerprint: Option<String>,
+    /// The difference: `{class, breaking, fingerprint, items}`.
+    #[schema(value_type = Option<Object>)]
+    pub report: Option<Value>,
+    /// Which agents' calls of the past it would refuse; null where no calls are kept.
+    pub impact: Option<Impact>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PlannedImpact {
+    /// Null where no calls are kept.
+    pub impact: Option<Impact>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct NowLive {
+    pub contract: String,
+    /// Null: retired.
+    pub version: Option<String>,
+}
+
+/// One contract, with the tag that a change of it may rest on.
+pub(crate) struct ContractAsRead {
+    pub tag: String,
+    pub contract: ContractDetail,
+}
+
+/// Returns all contracts that ever were, and what is refused or waits.
+pub(crate) async fn list(control: &Control) -> OperationResult<ContractsView> {
+    let gate = control.gate();
+    gate.refresh().await?;
+    let live = gate.live();
+    let mut pending: BTreeMap<String, Vec<DraftHead>> = BTreeMap::new();
+    for draft in control.state().pending(None).await? {
+        pending
+            .entry(draft.contract.clone())
+            .or_default()
+            .push(draft);
+    }
+    let ids = |drafts: Vec<DraftHead>| drafts.into_iter().map(|draft| draft.id).collect();
+    let heads = control.state().heads().await?.into_iter();
+    let mut views: Vec<ContractView> = heads
+        .map(|head| ContractView {
+            tools: live
+                .get(&head.name)
+                .map_or_else(Vec::new, |live| tools(&live.contract)),
+            pending: ids(pending.remove(&head.name).unwrap_or_default()),
+            origin: head.origin.as_str(),
+            owner: head.owner,
+            name: head.name,
+            version: head.live,
+            revision: Some(head.revision),
+            rolled_back: head.rolled_back,
+        })
+        .collect();
+    views.extend(pending.into_iter().map(|(name, drafts)| ContractView {
+        name,
+        origin: drafts[0].origin.as_str(),
+        owner: drafts[0].owner.clone(),
+        version: None,
+        revision: None,
+        rolled_back: None,
+        tools: Vec::new(),
+        pending: ids(drafts),
+    }));
+    views.sort_by(|a, b| a.name.cmp(&b.name));
+    let refused = control.refused().into_iter().map(|refused| RefusedFile {
+        kind: refused.kind.word(),
+        file: refused.name,
+        problems: refused.problems,
+    });
+    let waiting =
+        control
+            .unserved()
+            .into_iter()
+            .filter_map(|UnservedFile { file, waiting, .. }| {
+                Some(WaitingFile {
+                    file: file.display().to_string(),
+                    reason: waiting?,
+                })
+            });
+    Ok(ContractsView {
+        contracts: views,
+        refused: refused.collect(),
+        waiting: waiting.collect(),
+    })
+}
+
+/// Returns one contract with its history.
+pub(crate) async fn show(control: &Control, name: &str) -> OperationResult<ContractAsRead> {
+    let gate = control.gate();
+    gate.refresh().await?;
+    let versions = control.state().versions(name).await?;
+    let of = DraftFilter {
+        contract: Some(name),
+        ..DraftFilter::default()
+    };
+    let drafts = control.state().drafts(of, DRAFTS_MAX).await?;
+    let live = gate.live().get(name).cloned();
+    if versions.is_empty() && drafts.is_empty() {
+        return Err(OperationError::not_found("contract", name).see(CONTRACTS));
+    }
+    let heads = || drafts.iter().map(|draft| &draft.head);
+    let newest = heads().max_by_key(|head| (head.created_ms, &head.id));
+    let pending = heads().filter(|head| head.status == DraftStatus::Pending);
+    let tag = tag(
+        revision(live.as_ref()),
+        newest.map(|head| head.id.as_str()),
+        pending,
+    );
+    let contract = ContractDetail {
+        name: name.to_owned(),
+        version: live.as_ref().map(|live| live.contract.version.to_string()),
+        document: live.as_ref().map(|live| compiled_document(&live.contract)),
+        source: live.map(|live| live.source.clone()),
+        versions: versions.into_iter().map(VersionView::from).collect(),
+        drafts: drafts.into_iter().map(DraftView::from).collect(),
+    };
+    Ok(ContractAsRead { tag, contract })
+}
+
+/// Returns a tag that differs for every other answer about one contract: what is live moves the revision, each draft has an
+/// id of its own, and one that no longer waits never changes.
+fn tag<'a>(
+    revision: i64,
+    newest: Option<&str>,
+    pending: impl Iterator<Item = &'a DraftHead>,
+) -> String {
+    let pending: Vec<&str> = pending.map(|head| head.id.as_str()).collect();
+    let seen = serde_json::json!([revision, newest, pending]);
+    format!(
+        "\"{}\"",
+        hex::encode(&Sha256::digest(seen.to_string())[..16])
+    )
+}
+
+/// Returns the revision that a change may rest on, if one of the tags is that of the contract as it is now. `None` stands
+/// for any.
+async fn check_tags(
+    control: &Control,
+    name: &str,
+    tags: Option<&str>,
+) -> OperationResult<Option<i64>> {
+    let Some(tags) = tags else { return Ok(None) };
+    let changed = || OperationError::new(FailureKind::Outdated, CHANGED);
+    let gate = control.gate();
+    gate.refresh().await?;
+    // The revision is taken first: the gate refuses what moves between the two.
+    let revision = revision(gate.live().get(name));
+    let newest = control.state().newest_draft(name).await?;
+    if newest.is_none() && !gate.was_published(name).await? {
+        return Err(changed());
+    }
+    let now = tag(
+        revision,
+        newest.as_deref(),
+        control.state().pending(Some(name)).await?.iter(),
+    );
+    let is_now = |tag: &str| tag.trim() == "*" || tag.trim() == now;
+    if tags.split(',').any(is_now) {
+        Ok(Some(revision))
+    } else {
+        Err(changed())
+    }
+}
+
+/// Compiles a contract, compares it with the live version and makes it live or holds it. `tags`: what the change rests on,
+/// as [`show`] returned it; `None` stands for anything.
+pub(crate) async fn submit(
+    control: &Control,
+    text: &str,
+    hold: bool,
+    tags: Option<&str>,
+    by: &str,
+) -> OperationResult<Submitted> {
+    let refused =
+        |problems: Vec<Problem>| OperationError::problems("the contract is refused", problems);
+    let source = form::read("source", text).map_err(refused)?;
+    let Some(name) = source.contract.clone() else {
+        return Err(OperationError::invalid(
+            "a form without a contract compiles, but there is nothing to serve",
+        ));
+    };
+    let contract = control
+        .compiler()
+        .compile(&source)
+        .await
+        .map_err(|error| match error {
+            Uncompiled::Refused(problems) => refused(problems),
+            Uncompiled::Waiting(away) => OperationError::unavailable(away.why),
+        })?;
+    let on = check_tags(control, &name, tags).await?;
+    let submission = Submission {
+        contract,
+        source: text,
+        origin: Origin::Api,
+        owner: None,
+        by,
+        hold,
+        on,
+    };
+    Ok(match control.publisher().submit(submission).await? {
+        Verdict::Unchanged { version } => Submitted {
+            verdict: "unchanged",
+            version: Some(version.to_string()),
+            ..Submitted::new(name)
+        },
+        Verdict::Published { version, diff } => Submitted {
+            verdict: "published",
+            version: Some(version.to_string()),
+            report: diff.as_ref().map(value),
+            ..Submitted::new(name)
+        },
+        Verdict::Held(held) => Submitted::held(control, held).await?,
+    })
+}
+
+impl Submitted {
+    fn new(contract: String) -> Self {
+        Self {
+            contract,
+            verdict: "",
+            version: None,
+            draft: None,
+            needs: None,
+            fingerprint: None,
+            report: None,
+            impact: None,
+        }
+    }
+
+    /// Returns `true` if it waits for someone.
+    pub(crate) fn is_held(&self) -> bool {
+        self.draft.is_some()
+    }
+
+    async fn held(control: &Control, held: Held) -> OperationResult<Self> {
+        let impact = match control.state().draft(&held.draft).await? {
+            Some(draft) => super::drafts::impact_of(control, &draft).await?,
+            None => None,
+        };
+        Ok(Self {
+            impact,
+            verdict: "held",
+            draft: Some(held.draft),
+            needs: Some(held.needs),
+            fingerprint: Some(held.fingerprint),
+            report: held.diff.as_ref().map(value),
+            ..Self::new(held.contract)
+        })
+    }
+}
+
+/// Returns one version.
+pub(crate) async fn version(
+    control: &Control,
+    name: &str,
+    version: &str,
+) -> OperationResult<VersionDetail> {
+    let row = find(control, name, version).await?;
+    let contract = read_contract(&row.artifact)?;
+    let (document, artifact) = (compiled_document(&contract), contract.to_artifact());
+    let VersionRow {
+        version,
+        source,
+        class,
+        fingerprint,
+        published_ms,
+        published_by,
+        ..
+    } = row;
+    let view = VersionView {
+        version,
+        class,
+        fingerprint,
+        published_ms,
+        published_by,
+    };
+    Ok(VersionDetail {
+        view,
+        document,
+        artifact,
+        source,
+    })
+}
+
+/// Finds one version.
+async fn find(control: &Control, name: &str, version: &str) -> OperationResult<VersionRow> {
+    let row = control.state().version(name, version).await?;
+    row.ok_or_else(|| {
+        let next = format!(
+            "GET /v1/contracts/{name} and `weir contracts show {name}` show those that there are"
+        );
+        OperationError::not_found("version", &format!("{name}@{version}")).see(&next)
+    })
+}
+
+/// Returns the difference between two versions, and, where calls are kept, which of them the second would have refused
+/// (`impact`). A version that is not named is the live one, or the last one that was live of a contract that was retired.
+pub(crate) async fn compare(
+    control: &Control,
+    name: &str,
+    from: Option<String>,
+    to: Option<String>,
+) -> OperationResult<Value> {
+    let head = control.state().head(name).await?;
+    // A contract that was retired is compared with what was served last.
+    let served = head.and_then(|head| head.live.or(head.last));
+    let side = async |asked: Option<String>| {
+        let version = asked
+            .or_else(|| served.clone())
+            .ok_or_else(|| OperationError::not_found("live contract", name).see(CONTRACTS))?;
+        read_contract(&find(control, name, &version).await?.artifact)
+    };
+    let (from, to) = (side(from).await?, side(to).await?);
+    let mut report = value(&diff(&from, &to));
+    if let Some(impact) =
+        impact(control.gateway(), control.state(), name, &inputs(Some(&to))).await?
+    {
+        report["impact"] = value(&impact);
+    }
+    Ok(report)
+}
+
+/// Returns which agents' calls of the past other tools would refuse; nothing is stored.
+pub(crate) async fn plan(
+    control: &Control,
+    name: &str,
+    tools: &Inputs,
+) -> OperationResult<PlannedImpact> {
+    let gate = control.gate();
+    gate.refresh().await?;
+    if !gate.live().contains_key(name) {
+        return Err(OperationError::not_found("live contract", name).see(CONTRACTS));
+    }
+    let impact = impact(control.gateway(), control.state(), name, tools).await?;
+    Ok(PlannedImpact { impact })
+}
+
+/// Makes an earlier version live again; the fingerprint is that of the difference from live to it.
+pub(crate) async fn roll_back(
+    control: &Control,
+    name: &str,
+    to: &str,
+    fingerprint: &str,
+    tags: Option<&str>,
+    admin: ActingAdmin<'_>,
+) -> OperationResult<NowLive> {
+    let on = check_tags(control, name, tags).await?;
+    find(control, name, to).await?;
+    let approval = Approval {
+        by: admin.by,
+        role: admin.role,
+        fingerprint,
+    };
+    control
+        .publisher()
+        .roll_back(name, to, &approval, on)
+        .await?;
+    Ok(NowLive {
+        contract: name.to_owned(),
+        version: Some(to.to_owned()),
+    })
+}
+
+/// Asks for a contract to be retired: a draft that an operator approves.
+pub(crate) async fn retire(
+    control: &Control,
+    name: &str,
+    tags: Option<&str>,
+    by: &str,
+) -> OperationResult<Submitted> {
+    let on = check_tags(control, name, tags).await?;
+    let gate = control.gate();
+    gate.refresh().await?;
+    let held = gate.ask_to_retire(name, by, on).await;
+    let held = held.map_err(|error| OperationError::at_the_gate(error, name, CONTRACTS))?;
+    Submitted::held(control, held).await
+}
+
+impl From<VersionHead> for VersionView {
+    fn from(head: VersionHead) -> Self {
+        let VersionHead {
+            version,
+            class,
+            fingerprint,
+            published_ms,
+            published_by,
+        } = head;
+        Self {
+            version,
+            class,
+            fingerprint,
+            published_ms,
+            published_by,
+        }
+    }
+}
+
+/// Reads a stored version.
+pub(super) fn read_contract(artifact: &str) -> OperationResult<Contract> {
+    Contract::from_own_artifact(artifact)
+        .map_err(|_| OperationError::unavailable("the stored version cannot be read"))
+}
+
+fn tools(contract: &Contract) -> Vec<String> {
+    contract
+        .tools
+        .iter()
+        .map(|tool| tool.name.clone())
+        .collect()
+}
+
+pub(super) fn value(of: &impl Serialize) -> Value {
+    serde_json::to_value(of).expect("plain data")
+}

@@ -1,0 +1,162 @@
+//! Drafts: changes that wait for approval.
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use weir_contracts::{compiled_document, lint};
+use weir_state::{DraftFilter, DraftRow, ListedDraft};
+
+use super::{
+    ActingAdmin, OperationError, OperationResult,
+    contracts::{NowLive, read_contract, value},
+};
+use crate::control::{
+    Control,
+    gate::{Approval, ChangeClass, DraftStatus, Role},
+    impact::{Impact, impact, inputs},
+};
+
+const DRAFTS: &str = "GET /v1/drafts and `weir contracts list` name those that wait";
+
+/// Drafts in one answer that no longer wait; those that wait are always in it.
+pub(super) const DRAFTS_MAX: u32 = 200;
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DraftView {
+    pub id: String,
+    pub contract: String,
+    /// The live version it was compared with.
+    pub base: Option<String>,
+    /// What it would become; null: the contract would be retired.
+    pub version: Option<String>,
+    pub class: ChangeClass,
+    pub fingerprint: String,
+    /// Who may publish it; null where it is decided.
+    pub needs: Option<Role>,
+    pub status: DraftStatus,
+    pub created_ms: i64,
+    pub created_by: String,
+    pub decided_ms: Option<i64>,
+    pub decided_by: Option<String>,
+    /// The difference: `{class, breaking, fingerprint, items}`.
+    #[schema(value_type = Object)]
+    pub report: Value,
+    /// Which agents' calls of the past it would have refused; null where no calls are kept, and in lists.
+    pub impact: Option<Impact>,
+    /// The compiled document that it would become, as `weir compile` prints it; null in lists, and where the contract would
+    /// be retired.
+    #[schema(value_type = Option<Object>)]
+    pub document: Option<Value>,
+    /// The findings of lint that the live version does not have; null in lists.
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub findings: Option<Value>,
+}
+
+/// Returns all drafts that wait, then the newest 200 that no longer do, newest first.
+pub(crate) async fn list(
+    control: &Control,
+    of: DraftFilter<'_>,
+) -> OperationResult<Vec<DraftView>> {
+    let drafts = control.state().drafts(of, DRAFTS_MAX).await?;
+    Ok(drafts.into_iter().map(DraftView::from).collect())
+}
+
+/// Returns one draft.
+pub(crate) async fn show(control: &Control, id: &str) -> OperationResult<DraftView> {
+    let draft = control
+        .state()
+        .draft(id)
+        .await?
+        .ok_or_else(|| OperationError::not_found("draft", id).see(DRAFTS))?;
+    let new = draft.artifact.as_deref().map(read_contract).transpose()?;
+    let DraftRow { head, report, .. } = draft;
+    let impact = impact(
+        control.gateway(),
+        control.state(),
+        &head.contract,
+        &inputs(new.as_ref()),
+    )
+    .await?;
+    let gate = control.gate();
+    gate.refresh().await?;
+    let live = gate.live().get(&head.contract).cloned();
+    let known = live
+        .map(|live| lint::lint_contract(&live.contract))
+        .unwrap_or_default();
+    let found = new.as_ref().map(lint::lint_contract).unwrap_or_default();
+    let findings: Vec<_> = found
+        .into_iter()
+        .filter(|finding| !known.contains(finding))
+        .collect();
+    Ok(DraftView {
+        impact,
+        document: new.as_ref().map(compiled_document),
+        findings: Some(value(&findings)),
+        ..ListedDraft { head, report }.into()
+    })
+}
+
+/// Makes a draft live exactly as it was reported.
+pub(crate) async fn approve(
+    control: &Control,
+    id: &str,
+    fingerprint: &str,
+    admin: ActingAdmin<'_>,
+) -> OperationResult<NowLive> {
+    let approval = Approval {
+        by: admin.by,
+        role: admin.role,
+        fingerprint,
+    };
+    let approved = control.publisher().approve(id, &approval).await;
+    let (draft, version) =
+        approved.map_err(|error| OperationError::at_the_gate(error, id, DRAFTS))?;
+    Ok(NowLive {
+        contract: draft.contract,
+        version: version.map(|version| version.to_string()),
+    })
+}
+
+/// Discards a draft that waits.
+pub(crate) async fn reject(control: &Control, id: &str, by: &str) -> OperationResult<()> {
+    let discarded = control.gate().discard(id, by).await;
+    discarded.map_err(|error| OperationError::at_the_gate(error, id, DRAFTS))
+}
+
+impl From<ListedDraft> for DraftView {
+    fn from(ListedDraft { head, report }: ListedDraft) -> Self {
+        Self {
+            needs: (head.status == DraftStatus::Pending).then(|| Role::for_class(head.class)),
+            report: serde_json::from_str(&report).unwrap_or_default(),
+            impact: None,
+            document: None,
+            findings: None,
+            id: head.id,
+            contract: head.contract,
+            base: head.base,
+            version: head.version,
+            class: head.class,
+            fingerprint: head.fingerprint,
+            status: head.status,
+            created_ms: head.created_ms,
+            created_by: head.created_by,
+            decided_ms: head.decided_ms,
+            decided_by: head.decided_by,
+        }
+    }
+}
+
+/// Returns the impact of a draft that waits.
+pub(super) async fn impact_of(
+    control: &Control,
+    draft: &DraftRow,
+) -> OperationResult<Option<Impact>> {
+    let new = draft.artifact.as_deref().map(read_contract).transpose()?;
+    Ok(impact(
+        control.gateway(),
+        control.state(),
+        &draft.head.contract,
+        &inputs(new.as_ref()),
+    )
+    .await?)
+}

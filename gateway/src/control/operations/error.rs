@@ -1,0 +1,132 @@
+//! Why an operation was refused.
+
+use weir_contracts::Problem;
+use weir_state::StateError;
+
+use crate::{control::gate::GateError, telemetry::Unrecorded};
+
+/// The bound on a name in a message.
+const NAME_MAX_CHARS: usize = 64;
+
+/// The result of an operation.
+pub(crate) type OperationResult<T> = Result<T, OperationError>;
+
+/// An operation that was refused, or could not be done.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{detail}")]
+pub(crate) struct OperationError {
+    pub kind: FailureKind,
+    pub detail: String,
+    /// Of a contract or a configuration that is refused: every problem.
+    pub problems: Vec<Problem>,
+}
+
+/// Whose fault a refusal is, and what helps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// The request names what cannot be a name.
+    Malformed,
+    /// It needs another role.
+    Forbidden,
+    NotFound,
+    /// What is there does not allow it.
+    Conflict,
+    /// It rests on something that has changed since it was read.
+    Outdated,
+    Invalid,
+    /// It may succeed later.
+    Unavailable,
+}
+
+impl OperationError {
+    /// Makes a refusal without problems of files.
+    pub(crate) fn new(kind: FailureKind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Refuses a request for what is not there. The name is that of the request.
+    pub(crate) fn not_found(what: &str, name: &str) -> Self {
+        let shown: String = name.chars().take(NAME_MAX_CHARS).collect();
+        Self::new(
+            FailureKind::NotFound,
+            format!("there is no {what} `{shown}`"),
+        )
+    }
+
+    /// Refuses what the gate refuses. What is not there is called by its name, and `next` is what to do then.
+    pub(super) fn at_the_gate(error: GateError, name: &str, next: &str) -> Self {
+        match error {
+            GateError::State(StateError::Unknown(what)) => Self::not_found(what, name).see(next),
+            error => error.into(),
+        }
+    }
+
+    /// Adds what to do next.
+    pub(crate) fn see(mut self, next: &str) -> Self {
+        self.detail = format!("{}: {next}", self.detail);
+        self
+    }
+
+    /// Refuses what may succeed later.
+    pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(FailureKind::Unavailable, detail)
+    }
+
+    /// Refuses what is not valid.
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(FailureKind::Invalid, detail)
+    }
+
+    /// Refuses a file, with every problem of it.
+    pub(crate) fn problems(detail: &str, problems: Vec<Problem>) -> Self {
+        Self {
+            problems,
+            ..Self::invalid(detail)
+        }
+    }
+}
+
+impl From<StateError> for OperationError {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::Moved(_) => {
+                Self::new(FailureKind::Conflict, format!("{error}: read it again"))
+            }
+            StateError::Unknown(_) => Self::new(FailureKind::NotFound, error.to_string()),
+            StateError::Open { .. } | StateError::Database(_) => {
+                tracing::error!(%error, "an admin request failed");
+                Self::unavailable("the state cannot be used now")
+            }
+        }
+    }
+}
+
+impl From<Unrecorded> for OperationError {
+    fn from(error: Unrecorded) -> Self {
+        Self::unavailable(format!("{error}: nothing was done"))
+    }
+}
+
+impl From<GateError> for OperationError {
+    fn from(error: GateError) -> Self {
+        match error {
+            GateError::Refused(problems) => Self::problems("the contract is refused", problems),
+            GateError::Role { .. } => Self::new(FailureKind::Forbidden, error.to_string()),
+            GateError::Fingerprint(_)
+            | GateError::Decided(_)
+            | GateError::Outdated { .. }
+            | GateError::Owned { .. } => Self::new(FailureKind::Conflict, error.to_string()),
+            GateError::Changed(_) => Self::new(FailureKind::Outdated, error.to_string()),
+            GateError::Artifact(_) => {
+                tracing::error!(%error, "an admin request failed");
+                Self::unavailable("a stored version cannot be read")
+            }
+            GateError::State(error) => error.into(),
+            GateError::Unrecorded(error) => error.into(),
+        }
+    }
+}

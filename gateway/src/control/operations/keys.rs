@@ -1,0 +1,249 @@
+//! Keys of agents: made once, shown once, revoked for good.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use weir_audit::AdminAct;
+use weir_state::KeyRow;
+
+use super::{OperationError, OperationResult};
+use crate::{
+    control::Control,
+    identity::{AccessList, KeyLimits, Kind, Minted, now_ms},
+};
+
+const NAME_MAX_CHARS: usize = 64;
+
+/// What to do where no key has an id.
+const IDS: &str = "an id is wanted, as GET /v1/keys and `weir keys list` show it";
+
+/// A key, without its secret.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct KeyView {
+    pub id: String,
+    pub agent: String,
+    pub tenant: String,
+    /// What it may see and call; null: everything.
+    pub access: Option<AccessList>,
+    /// The view that it is shown at `/mcp`; null: everything.
+    pub view: Option<String>,
+    pub limits: KeyLimits,
+    /// Milliseconds since 1970, as all times.
+    pub created_ms: i64,
+    pub created_by: String,
+    pub expires_ms: Option<i64>,
+    pub revoked_ms: Option<i64>,
+}
+
+/// What a new key is to be.
+pub(crate) struct KeyRequest {
+    /// Who holds it.
+    pub agent: String,
+    /// Whom the agent belongs to; by default the agent itself.
+    pub tenant: Option<String>,
+    /// `None`: every contract.
+    pub access: Option<AccessList>,
+    /// The view that it is shown at `/mcp`; `None`: everything that it may use.
+    pub view: Option<String>,
+    pub limits: KeyLimits,
+    /// `None`: it does not expire.
+    pub expires_in_s: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MadeKey {
+    #[serde(flatten)]
+    pub view: KeyView,
+    /// The key. It is shown now and never again.
+    pub key: String,
+    /// What it names that is not there now, one sentence each: contracts and tools may come later.
+    pub warnings: Vec<String>,
+}
+
+impl From<KeyRow> for KeyView {
+    fn from(row: KeyRow) -> Self {
+        Self {
+            access: row
+                .access
+                .as_deref()
+                .map(|text| serde_json::from_str(text).unwrap_or_default()),
+            limits: row
+                .limits
+                .as_deref()
+                .and_then(|text| serde_json::from_str(text).ok())
+                .unwrap_or_default(),
+            view: row.view,
+            id: row.id,
+            agent: row.agent,
+            tenant: row.tenant,
+            created_ms: row.created_ms,
+            created_by: row.created_by,
+            expires_ms: row.expires_ms,
+            revoked_ms: row.revoked_ms,
+        }
+    }
+}
+
+/// Returns all keys that ever were, revoked ones too.
+pub(crate) async fn list(control: &Control) -> OperationResult<Vec<KeyView>> {
+    let keys = control.state().keys().await?;
+    Ok(keys.into_iter().map(KeyView::from).collect())
+}
+
+/// Makes a key for an agent, also where it names contracts or tools that are still to come.
+pub(crate) async fn create(
+    control: &Control,
+    new: KeyRequest,
+    by: &str,
+) -> OperationResult<MadeKey> {
+    new.check()?;
+    let warnings = new.warnings(control).await?;
+    let minted = Minted::new(Kind::Agent)
+        .map_err(|_| OperationError::unavailable("no random number could be had"))?;
+    let now = now_ms();
+    let row = KeyRow {
+        id: minted.id,
+        secret_hash: minted.hash.to_vec(),
+        tenant: new.tenant.unwrap_or_else(|| new.agent.clone()),
+        agent: new.agent,
+        access: new
+            .access
+            .map(|access| serde_json::to_string(&access).expect("plain data")),
+        view: new.view,
+        limits: Some(serde_json::to_string(&new.limits).expect("plain data")),
+        created_ms: now,
+        created_by: by.to_owned(),
+        expires_ms: new
+            .expires_in_s
+            .map(|seconds| now.saturating_add(seconds.saturating_mul(1000))),
+        revoked_ms: None,
+        change: 0,
+    };
+    let detail = serde_json::Map::from_iter([("agent".to_owned(), row.agent.clone().into())]);
+    control
+        .gateway()
+        .audit()
+        .admin(AdminAct::KeyCreate, &row.id, None, by, Some(&detail))?;
+    control.state().add_key(&row).await?;
+    control
+        .gateway()
+        .identities()
+        .take_over(control.state())
+        .await?;
+    Ok(MadeKey {
+        view: row.into(),
+        key: minted.text,
+        warnings,
+    })
+}
+
+/// Revokes one key: the next call with it is refused, and what it has open ends.
+pub(crate) async fn revoke(control: &Control, id: &str, by: &str) -> OperationResult<()> {
+    let key = control
+        .state()
+        .key(id)
+        .await?
+        .ok_or_else(|| OperationError::not_found("key", id).see(IDS))?;
+    if key.revoked_ms.is_some() {
+        return Ok(());
+    }
+    control
+        .gateway()
+        .audit()
+        .admin(AdminAct::KeyRevoke, id, None, by, None)?;
+    control.state().revoke_key(id, now_ms()).await?;
+    control
+        .gateway()
+        .identities()
+        .take_over(control.state())
+        .await?;
+    Ok(())
+}
+
+impl KeyRequest {
+    fn check(&self) -> OperationResult<()> {
+        check_name("agent", &self.agent)?;
+        self.tenant
+            .as_deref()
+            .map_or(Ok(()), |tenant| check_name("tenant", tenant))?;
+        if self
+            .view
+            .as_deref()
+            .is_some_and(|view| weir_contracts::name::check_contract(view).is_err())
+        {
+            return Err(OperationError::invalid(
+                "`view` must be a lowercase letter and then up to 31 of a-z, 0-9 and `-`",
+            ));
+        }
+        if self
+            .expires_in_s
+            .is_some_and(|seconds| !(1..=315_360_000).contains(&seconds))
+        {
+            return Err(OperationError::invalid(
+                "`expires_in_s` must be 1 to 315360000 seconds",
+            ));
+        }
+        let rates = self.limits.rate.iter().chain(self.limits.tools.values());
+        for rate in rates {
+            if weir_contracts::form::rate(rate).is_none() {
+                let shown: String = rate.chars().take(32).collect();
+                return Err(OperationError::invalid(format!(
+                    "`limits`: `{shown}` is not a rate such as 60/min"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what the access names although nothing live is called so.
+    async fn warnings(&self, control: &Control) -> OperationResult<Vec<String>> {
+        let gate = control.gate();
+        gate.refresh().await?;
+        let live = gate.live();
+        let contracts: Vec<&str> = live.keys().map(String::as_str).collect();
+        let tools = live.values().flat_map(|live| &live.contract.tools);
+        let tools: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+        let access = self.access.as_ref();
+        let named = access.into_iter().flat_map(|list| &list.contracts);
+        let mut warnings = absent("contract", named, &contracts);
+        let named: BTreeSet<&String> = access
+            .into_iter()
+            .flat_map(|list| &list.tools)
+            .chain(self.limits.tools.keys())
+            .collect();
+        warnings.extend(absent("tool", named, &tools));
+        let config = control.gateway().config();
+        let views: Vec<&str> = config.views.keys().map(String::as_str).collect();
+        warnings.extend(absent("view", &self.view, &views));
+        Ok(warnings)
+    }
+}
+
+fn absent<'a>(
+    what: &str,
+    named: impl IntoIterator<Item = &'a String>,
+    there: &[&str],
+) -> Vec<String> {
+    let named = named
+        .into_iter()
+        .filter(|name| !there.contains(&name.as_str()));
+    let sentence = |name: &String| {
+        let near = weir_contracts::name::nearest(name, there.iter().copied());
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let shown: String = name.chars().take(NAME_MAX_CHARS).collect();
+        format!("there is no {what} `{shown}` now{near}")
+    };
+    named.map(sentence).collect()
+}
+
+/// Names stand in logs, metrics and the trail.
+pub(super) fn check_name(field: &str, name: &str) -> OperationResult<()> {
+    let fits = |char: char| char.is_ascii_alphanumeric() || "-_.@:".contains(char);
+    if (1..=NAME_MAX_CHARS).contains(&name.len()) && name.chars().all(fits) {
+        return Ok(());
+    }
+    Err(OperationError::invalid(format!(
+        "`{field}` must be 1 to 64 letters, digits, `-`, `_`, `.`, `@` or `:`"
+    )))
+}

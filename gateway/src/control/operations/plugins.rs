@@ -1,0 +1,502 @@
+//! Plugins: what runs, what was refused and why; a new file, an old one away.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+use weir_audit::AdminAct;
+use weir_plugin_host::{LoadReport, PluginStatus, Recent};
+
+use super::{FailureKind, OperationError, OperationResult};
+use crate::{
+    control::Control,
+    plugin_files::{Changing, Refused},
+};
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PluginView {
+    pub name: String,
+    pub version: String,
+    /// sha256 of the file, hex.
+    pub digest: String,
+    /// What its collections name under `adapter:`.
+    pub adapters: Vec<String>,
+    /// `built-in`: it came with the gateway; `folder`: from a file of the plugins folder; `native` and
+    /// `native-in-process`: from a library that the configuration names.
+    pub origin: &'static str,
+    /// Moves with every new build that went live.
+    pub generation: u64,
+    pub calls: u64,
+    /// Calls that ended in a trap, a bound or a timeout.
+    pub failures: u64,
+    pub swaps: u64,
+    pub health: Health,
+    /// What is wrong with it, where it is not `ok`.
+    pub reason: Option<String>,
+    /// Connection → `read` or `write`, as `weir.toml` grants it.
+    pub grants: BTreeMap<String, String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Health {
+    Ok,
+    /// It serves, but too many of its last calls ended in a trap, at a bound or in a timeout.
+    Failing,
+    /// It waits until someone lets it in.
+    Held,
+    Refused,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PluginsView {
+    pub plugins: Vec<PluginView>,
+    /// Files that were refused, and why; what ran before runs on.
+    pub refused: Vec<RefusedFile>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = RefusedPlugin)]
+pub(crate) struct RefusedFile {
+    pub file: String,
+    /// `held` or `refused`.
+    pub health: Health,
+    pub reason: String,
+    /// sha256 of the file, where nothing is wrong with it but that nobody has let it in: see `accept`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
+}
+
+/// What became of one file of the folder, or of one plugin that is built in.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct FileOutcome {
+    /// The file's name; of what is built in, the plugin's.
+    pub file: String,
+    pub plugin: Option<String>,
+    pub version: Option<String>,
+    /// sha256 of the file, hex.
+    pub digest: Option<String>,
+    /// `loaded`, `unchanged`, `removed`, `held` or `refused`.
+    pub result: &'static str,
+    /// Why it is held or refused, or what its removal leaves without an adapter.
+    pub reason: Option<String>,
+}
+
+/// Returns what runs, and what was refused.
+pub(crate) fn list(control: &Control) -> PluginsView {
+    let refused = control.gateway().plugin_files().refused().into_iter();
+    let refused = refused.map(|refused| RefusedFile {
+        file: refused.file,
+        health: if refused.held.is_some() {
+            Health::Held
+        } else {
+            Health::Refused
+        },
+        reason: refused.reason,
+        held: refused.held,
+    });
+    PluginsView {
+        plugins: views(control),
+        refused: refused.collect(),
+    }
+}
+
+/// Puts a component into the plugins folder and waits until it runs or is refused; a refused one is taken away again, one
+/// that waits for someone's consent stays, and what ran before runs on.
+pub(crate) async fn upload(
+    control: Arc<Control>,
+    plugin: PluginFile,
+    bytes: impl AsRef<[u8]> + Send + 'static,
+    by: String,
+) -> OperationResult<PluginView> {
+    let PluginFile { name, file } = plugin;
+    to_its_end(async move { put_in(&control, &name, file, bytes, &by).await }).await
+}
+
+/// Puts a file in the place of the one that is there, which is put back unless the new one is taken or held.
+async fn put_in(
+    control: &Control,
+    name: &str,
+    file: String,
+    bytes: impl AsRef<[u8]> + Send + 'static,
+    by: &str,
+) -> OperationResult<PluginView> {
+    let digest = hex::encode(Sha256::digest(bytes.as_ref()));
+    let _turn = control.gateway().plugin_files().turn().await;
+    control
+        .gateway()
+        .audit()
+        .admin(AdminAct::PluginLoad, name, Some(&digest), by, None)?;
+    // Uploading a build also accepts it.
+    control.gateway().host().approve(&digest).await;
+    let folder = control.gateway().config().folders.plugins.clone();
+    let (placed, new) = (file.clone(), digest.clone());
+    let changing = on_disk(move || {
+        let changing = Changing::begin(&folder)?;
+        changing
+            .replace(&placed, bytes.as_ref(), &new)
+            .map(|()| changing)
+    });
+    let changing = changing.await?;
+    let verdict = verdict(control, &file, &digest).await;
+    // Someone may agree to a file that is held: what ran before runs on meanwhile, and this build as soon as they have.
+    if matches!(verdict, Ok(BuildVerdict::Runs(_) | BuildVerdict::Held(_))) {
+        on_disk(move || changing.accept(&file, &digest)).await?;
+        return verdict?.into_result();
+    }
+    control.gateway().plugin_files().forget(&file);
+    let refused = digest.clone();
+    on_disk(move || changing.put_back(&file, &refused)).await?;
+    control
+        .gateway()
+        .audit()
+        .admin(AdminAct::PluginRefuse, name, Some(&digest), by, None)?;
+    verdict?.into_result()
+}
+
+/// Lets a file in that is held because its plugin may write, and waits until it runs or is refused.
+pub(crate) async fn accept(
+    control: Arc<Control>,
+    plugin: PluginFile,
+    sha256: &str,
+    by: String,
+) -> OperationResult<PluginView> {
+    let PluginFile { name, file } = plugin;
+    let digest = sha256.to_ascii_lowercase();
+    to_its_end(async move { let_in(&control, &name, &file, &digest, &by).await }).await
+}
+
+async fn let_in(
+    control: &Control,
+    name: &str,
+    file: &str,
+    digest: &str,
+    by: &str,
+) -> OperationResult<PluginView> {
+    let _turn = control.gateway().plugin_files().turn().await;
+    if !is_held(control, file, digest) {
+        return Err(OperationError::not_found("held file of the digest", digest));
+    }
+    control
+        .gateway()
+        .audit()
+        .admin(AdminAct::PluginLoad, name, Some(digest), by, None)?;
+    control.gateway().host().approve(digest).await;
+    let verdict = verdict(control, file, digest).await?;
+    if !matches!(verdict, BuildVerdict::Runs(_)) {
+        control
+            .gateway()
+            .audit()
+            .admin(AdminAct::PluginRefuse, name, Some(digest), by, None)?;
+    }
+    verdict.into_result()
+}
+
+/// Returns `true` if this build waits for someone.
+fn is_held(control: &Control, file: &str, digest: &str) -> bool {
+    let waits = |refused: &Refused| refused.file == file && refused.held.as_deref() == Some(digest);
+    control.gateway().plugin_files().refused().iter().any(waits)
+}
+
+/// What became of one build.
+enum BuildVerdict {
+    Runs(PluginView),
+    /// Why it waits for someone.
+    Held(String),
+    /// Why it was refused.
+    Refused(String),
+}
+
+impl BuildVerdict {
+    fn into_result(self) -> OperationResult<PluginView> {
+        match self {
+            Self::Runs(view) => Ok(view),
+            Self::Held(reason) | Self::Refused(reason) => Err(OperationError::invalid(reason)),
+        }
+    }
+}
+
+/// Loads what the folder holds, and returns what became of this build. Nobody else loads anything meanwhile, so a refusal
+/// is that of the file as it lies there, and of none before it.
+async fn verdict(control: &Control, file: &str, digest: &str) -> OperationResult<BuildVerdict> {
+    // If the watch was quicker and refused the file, it is tried again.
+    for again in [false, true] {
+        let reports = load(control, again).await;
+        let report = reports
+            .into_iter()
+            .rfind(|report| report.file == file && !report.removed);
+        if let Some(LoadReport {
+            result: Err(reason),
+            held,
+            ..
+        }) = report
+        {
+            return Ok(if held.is_some() {
+                BuildVerdict::Held(reason)
+            } else {
+                BuildVerdict::Refused(reason)
+            });
+        }
+        let runs = |view: &PluginView| view.digest == digest && view.origin == "folder";
+        if let Some(view) = views(control).into_iter().find(runs) {
+            return Ok(BuildVerdict::Runs(view));
+        }
+    }
+    Err(OperationError::unavailable(
+        "the file neither runs nor was refused: the plugins folder cannot be read, or somebody has put another file there. \
+         Look what it holds, and try again",
+    ))
+}
+
+/// Takes a plugin's file away: what is built in serves instead, or its tools answer `unavailable`.
+pub(crate) async fn remove(
+    control: Arc<Control>,
+    name: String,
+    by: String,
+) -> OperationResult<Vec<FileOutcome>> {
+    to_its_end(async move { take_away(&control, &name, &by).await }).await
+}
+
+async fn take_away(control: &Control, name: &str, by: &str) -> OperationResult<Vec<FileOutcome>> {
+    let _turn = control.gateway().plugin_files().turn().await;
+    let file = file_of(control, name).await?;
+    let folder = control.gateway().config().folders.plugins.clone();
+    let subject = file.strip_suffix(".wasm").unwrap_or(&file);
+    control
+        .gateway()
+        .audit()
+        .admin(AdminAct::PluginRemove, subject, None, by, None)?;
+    let gone = file.clone();
+    on_disk(move || Changing::begin(&folder)?.remove(&gone)).await?;
+    let mut outcomes = settled(control, false).await;
+    outcomes
+        .entry(file.clone())
+        .or_insert_with(|| FileOutcome::of(file, "removed", None));
+    Ok(outcomes.into_values().collect())
+}
+
+/// Takes up what the folder holds, and tries files again that were refused or are held.
+pub(crate) async fn reload(control: &Control) -> Vec<FileOutcome> {
+    let mut outcomes = settled(control, true).await;
+    for refused in control.gateway().plugin_files().refused() {
+        let result = if refused.held.is_some() {
+            "held"
+        } else {
+            "refused"
+        };
+        let outcome = FileOutcome {
+            reason: Some(refused.reason),
+            digest: refused.held,
+            ..FileOutcome::of(refused.file, result, None)
+        };
+        outcomes.entry(outcome.file.clone()).or_insert(outcome);
+    }
+    let files = control.gateway().host().files().await;
+    for status in control.gateway().host().plugins() {
+        let file = files.get(&status.name).unwrap_or(&status.name).clone();
+        outcomes
+            .entry(file.clone())
+            .or_insert_with(|| FileOutcome::of(file, "unchanged", Some(&status)));
+    }
+    outcomes.into_values().collect()
+}
+
+/// Loads what changed in the folder, and returns the outcome by file.
+async fn settled(control: &Control, again: bool) -> BTreeMap<String, FileOutcome> {
+    let reports = load(control, again).await;
+    let outcome = |report: &LoadReport| {
+        let status = report.result.as_ref().ok();
+        let result = match &report.result {
+            _ if report.removed => "removed",
+            Ok(_) => "loaded",
+            Err(_) if report.held.is_some() => "held",
+            Err(_) => "refused",
+        };
+        let reason = match (report.removed, status) {
+            (true, Some(removed)) => unprovided(control, removed),
+            (true, None) => None,
+            (false, _) => report.result.as_ref().err().cloned(),
+        };
+        let mut outcome = FileOutcome {
+            reason,
+            ..FileOutcome::of(report.file.clone(), result, status)
+        };
+        outcome.digest = outcome.digest.or_else(|| report.held.clone());
+        outcome
+    };
+    reports
+        .iter()
+        .map(|report| (report.file.clone(), outcome(report)))
+        .collect()
+}
+
+/// Loads what changed in the folder, and notes the outcome.
+async fn load(control: &Control, again: bool) -> Vec<LoadReport> {
+    let reports = control.gateway().host().settle_all(again).await;
+    reports
+        .iter()
+        .for_each(|report| control.gateway().note_plugin(report));
+    reports
+}
+
+/// Returns what the plugin leaves without an adapter.
+fn unprovided(control: &Control, removed: &PluginStatus) -> Option<String> {
+    let serving = control.gateway().host().plugins();
+    let provided = |adapter: &&String| {
+        !serving
+            .iter()
+            .any(|plugin| plugin.adapters.contains(adapter))
+    };
+    let gone: Vec<String> = removed
+        .adapters
+        .iter()
+        .filter(provided)
+        .map(|adapter| format!("`{adapter}`"))
+        .collect();
+    let gone = (!gone.is_empty()).then(|| gone.join(", "));
+    gone.map(|gone| {
+        format!("nothing else provides the adapter {gone}: its tools answer `unavailable`")
+    })
+}
+
+/// Returns the file of the folder with this name, or the one with the plugin of this name.
+async fn file_of(control: &Control, name: &str) -> OperationResult<String> {
+    let folder = control.gateway().config().folders.plugins.clone();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let found = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut files: Vec<String> = found
+        .filter(|file| file.ends_with("wasm") && !file.starts_with('.'))
+        .collect();
+    files.sort();
+    let with_end = format!("{name}.wasm");
+    if let Some(file) = files
+        .iter()
+        .find(|file| *file == name || **file == with_end)
+    {
+        return Ok(file.clone());
+    }
+    if let Some(file) = control.gateway().host().files().await.remove(name) {
+        return Ok(file);
+    }
+    let shown: String = name.chars().take(64).collect();
+    let plugins = control.gateway().host().plugins();
+    if plugins.iter().any(|plugin| plugin.name == name) {
+        let message =
+            format!("`{shown}` is built into this gateway: there is no file to take away");
+        return Err(OperationError::new(FailureKind::Conflict, message));
+    }
+    let plugins: Vec<&str> = plugins.iter().map(|plugin| plugin.name.as_str()).collect();
+    let message = format!(
+        "there is no plugin and no file `{shown}`; the plugins are [{}], the files [{}]",
+        plugins.join(", "),
+        files.join(", ")
+    );
+    Err(OperationError::new(FailureKind::NotFound, message))
+}
+
+impl FileOutcome {
+    fn of(file: String, result: &'static str, status: Option<&PluginStatus>) -> Self {
+        Self {
+            file,
+            plugin: status.map(|status| status.name.clone()),
+            version: status.map(|status| status.version.clone()),
+            digest: status.map(|status| status.digest.clone()),
+            result,
+            reason: None,
+        }
+    }
+}
+
+fn views(control: &Control) -> Vec<PluginView> {
+    let granted = |plugin: &str| {
+        let config = control.gateway().config();
+        let settings = config.plugins.get(plugin);
+        let grants = settings.into_iter().flat_map(|settings| &settings.grants);
+        grants
+            .map(|(connection, grant)| (connection.clone(), grant.word().to_owned()))
+            .collect()
+    };
+    let view = |status: PluginStatus| PluginView {
+        grants: granted(&status.name),
+        origin: status.origin(),
+        health: if is_failing(status.recent) {
+            Health::Failing
+        } else {
+            Health::Ok
+        },
+        reason: is_failing(status.recent).then(|| failing(status.recent)),
+        name: status.name,
+        version: status.version,
+        digest: status.digest,
+        adapters: status.adapters,
+        generation: status.generation,
+        calls: status.calls,
+        failures: status.failures,
+        swaps: status.swaps,
+    };
+    control
+        .gateway()
+        .host()
+        .plugins()
+        .into_iter()
+        .map(view)
+        .collect()
+}
+
+/// Returns `true` for more than a stray failure: three of the last calls, and a tenth of them.
+fn is_failing(recent: Recent) -> bool {
+    recent.failed >= 3 && recent.failed * 10 >= recent.calls
+}
+
+fn failing(recent: Recent) -> String {
+    format!(
+        "{} of its last {} calls ended in a trap, at a bound or in a timeout",
+        recent.failed, recent.calls
+    )
+}
+
+/// A name, and the file of the plugins folder that it stands for.
+pub(crate) struct PluginFile {
+    name: String,
+    file: String,
+}
+
+impl PluginFile {
+    /// Checks that a name is that of a file in the folder and nothing else.
+    pub(crate) fn named(name: String) -> OperationResult<Self> {
+        let fits = |byte: u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_'
+        };
+        if !(1..=64).contains(&name.len()) || !name.bytes().all(fits) {
+            return Err(OperationError::new(
+                FailureKind::Malformed,
+                "a plugin's name is 1 to 64 of a-z, 0-9, `-` and `_`",
+            ));
+        }
+        let file = format!("{name}.wasm");
+        Ok(Self { name, file })
+    }
+}
+
+/// Runs the work to its end, also if whoever asked for it does not wait: a file that nobody has judged would stay.
+async fn to_its_end<T: Send + 'static>(
+    work: impl Future<Output = OperationResult<T>> + Send + 'static,
+) -> OperationResult<T> {
+    let ended = tokio::spawn(work).await;
+    ended.unwrap_or_else(|error| {
+        Err(OperationError::unavailable(format!(
+            "the change was cut off: {error}"
+        )))
+    })
+}
+
+/// Takes what waits for the disk off the threads that answer requests.
+async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> OperationResult<T> {
+    let done = tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    done.map_err(|error| OperationError::unavailable(format!("the plugins folder: {error}")))
+}
