@@ -137,7 +137,6 @@ impl App {
         for problem in &opened.left_out {
             tracing::error!("refused: {problem}");
         }
-        gateway.set_refused_connections(opened.left_out);
         let weak = Arc::downgrade(&gateway); // the gateway owns the host
         let in_use = move |adapter: &str| {
             weak.upgrade()
@@ -145,14 +144,15 @@ impl App {
         };
         host.set_in_use(Arc::new(in_use));
         let control = Arc::new(Control::new(gateway.clone(), state.clone()));
+        control.set_refused_connections(opened.left_out);
         if setup.process.is_some() {
             host.set_tool_gate(Arc::new(CodeGate::new(control.plugins())));
         }
-        gateway
+        control
             .plugin_files()
             .recover(&gateway.config().folders.plugins);
         for report in host.load_all().await {
-            gateway.note_plugin(&report);
+            control.note_plugin(&report);
         }
         count_control(&gateway, &control);
         Ok(Self {
@@ -186,7 +186,7 @@ impl App {
             || !report.held.is_empty()
             || !self.gateway.config().upstreams.is_empty();
         let empty = nothing && !later;
-        let because = !report.problems.is_empty() || !self.gateway.refused_connections().is_empty();
+        let because = !report.problems.is_empty() || !self.control.refused_connections().is_empty();
         if strict {
             let away = report.waiting.iter().filter(|(_, away)| away.of_source);
             problems.extend(away.map(|(path, away)| away.problem(&path.display().to_string())));
@@ -241,7 +241,7 @@ impl App {
         tokio::spawn(async move { host.work_later().await });
         if files {
             let control = self.control.clone();
-            tokio::spawn(async move { control.drift().watch().await });
+            tokio::spawn(async move { control.drift().watch(control.background_changes()).await });
             let upstreams = gateway.upstreams().clone();
             tokio::spawn(async move { upstreams.sweep().await });
         }
@@ -253,10 +253,15 @@ impl App {
                 tokio::spawn(async move { control.watch(&watcher).await });
             }
             if files {
-                tokio::spawn(control.upstreams().clone().watch(watcher.clone()));
+                tokio::spawn(
+                    control
+                        .upstreams()
+                        .clone()
+                        .watch(watcher.clone(), control.background_changes()),
+                );
             }
             let host = gateway.host().clone();
-            let report = move |report| gateway.note_plugin(&report);
+            let report = move |report| control.note_plugin(&report);
             tokio::spawn(host.watch(watcher.clone(), report));
             state.follow(&watcher).await;
         });

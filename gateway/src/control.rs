@@ -5,6 +5,7 @@
 //! holds, leaves the live version as it is. A contract whose source cannot be described yet waits and is tried again;
 //! one that was published before starts from the state, without touching the source.
 
+mod background;
 mod compiler;
 mod describe;
 mod drift;
@@ -19,7 +20,9 @@ pub mod sources;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::Mutex;
+use arc_swap::ArcSwap;
+use tokio::sync::{Mutex, watch};
+use weir_contracts::Problem;
 use weir_state::State;
 use weir_watch::{Place, Watcher};
 
@@ -44,7 +47,7 @@ use self::{
         locks,
     },
 };
-use crate::{config::Config, gateway::Gateway};
+use crate::{config::Config, gateway::Gateway, plugin_files::PluginFiles};
 
 /// The time between two looks at the folder while something changes there.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
@@ -63,6 +66,10 @@ pub struct Control {
     /// The configuration that the sources were read under. The lock allows one look at a time.
     read_under: Mutex<Option<Arc<Config>>>,
     log: ReportLog,
+    plugin_files: PluginFiles,
+    refused_connections: ArcSwap<Vec<Problem>>,
+    /// Counts what the background loops take over beside changes of the state and of files.
+    background: watch::Sender<u64>,
 }
 
 impl Control {
@@ -80,6 +87,9 @@ impl Control {
             compiler,
             read_under: Mutex::default(),
             log: ReportLog::default(),
+            plugin_files: PluginFiles::default(),
+            refused_connections: ArcSwap::default(),
+            background: watch::Sender::new(0),
         }
     }
 
@@ -164,7 +174,7 @@ impl Control {
         let folder = Place::folder(&self.gateway.config().folders.contracts);
         let mut pace = watcher.pace(WATCH_INTERVAL, vec![folder]);
         let mut live = self.gate().state().changes();
-        let mut background = self.gateway.background_changes();
+        let mut background = self.background_changes();
         loop {
             tokio::select! {
                 () = pace.next_look() => {}

@@ -4,9 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::watch;
-use weir_audit::AdminAct;
-use weir_contracts::Problem;
-use weir_plugin_host::{Host, LoadReport, PluginStatus};
+use weir_plugin_host::Host;
 use weir_upstream::Upstreams;
 
 use crate::{
@@ -17,7 +15,6 @@ use crate::{
     identity::Identities,
     limits::{Buckets, InFlight},
     live_resources::LiveResources,
-    plugin_files::PluginFiles,
     snapshot::Snapshot,
     source_checks::SourceChecks,
     tasks::Tasks,
@@ -33,8 +30,6 @@ pub struct Gateway {
     listing: watch::Sender<u64>,
     identities: Identities,
     audit: Arc<Audit>,
-    plugin_files: PluginFiles,
-    refused_connections: ArcSwap<Vec<Problem>>,
     metrics: Arc<Metrics>,
     buckets: Buckets,
     in_flight: InFlight,
@@ -44,8 +39,6 @@ pub struct Gateway {
     live_resources: LiveResources,
     announcements: Arc<Announcements>,
     tasks: Tasks,
-    /// Counts what the background loops take over beside changes of the state and of files.
-    background: watch::Sender<u64>,
 }
 
 impl Gateway {
@@ -61,8 +54,6 @@ impl Gateway {
         Self {
             identities,
             audit: Arc::new(audit),
-            plugin_files: PluginFiles::default(),
-            refused_connections: ArcSwap::default(),
             metrics: Arc::new(metrics),
             buckets: Buckets::new(config.limits.agent_rate.0),
             in_flight: InFlight::new(config.limits.in_flight_max),
@@ -77,7 +68,6 @@ impl Gateway {
             source_checks: SourceChecks::default(),
             live_resources: LiveResources::default(),
             announcements: Arc::default(),
-            background: watch::Sender::new(0),
         }
     }
 
@@ -92,16 +82,6 @@ impl Gateway {
         self.tasks.set_most(config.limits.tasks_max);
         self.identities.require(config.identity.required);
         self.config.store(Arc::new(config));
-        self.wake_background();
-    }
-
-    /// Wakes whenever the configuration or a plugin is another one.
-    pub fn background_changes(&self) -> watch::Receiver<u64> {
-        self.background.subscribe()
-    }
-
-    fn wake_background(&self) {
-        self.background.send_modify(|count| *count += 1);
     }
 
     pub fn host(&self) -> &Arc<Host> {
@@ -124,21 +104,6 @@ impl Gateway {
 
     pub fn audit(&self) -> &Arc<Audit> {
         &self.audit
-    }
-
-    /// Returns the outcomes of the files in the plugins folder.
-    pub fn plugin_files(&self) -> &PluginFiles {
-        &self.plugin_files
-    }
-
-    /// Returns why connections and upstreams of the configuration could not be opened; calls that need one are
-    /// `unavailable`.
-    pub fn refused_connections(&self) -> Arc<Vec<Problem>> {
-        self.refused_connections.load_full()
-    }
-
-    pub fn set_refused_connections(&self, problems: Vec<Problem>) {
-        self.refused_connections.store(Arc::new(problems));
     }
 
     pub fn metrics(&self) -> &Arc<Metrics> {
@@ -199,40 +164,5 @@ impl Gateway {
         self.snapshot.store(Arc::new(snapshot));
         self.listing
             .send_if_modified(|seen| std::mem::replace(seen, listing) != listing);
-    }
-
-    /// Notes the outcome of one file: it is kept, counted, logged, and in the audit trail if it changed what runs.
-    pub fn note_plugin(&self, report: &LoadReport) {
-        self.plugin_files.note(report);
-        self.wake_background();
-        let origin = report
-            .result
-            .as_ref()
-            .map_or("folder", PluginStatus::origin);
-        if let Ok(plugin) = &report.result {
-            let act = if report.removed {
-                AdminAct::PluginRemove
-            } else {
-                AdminAct::PluginLoad
-            };
-            let _ = self
-                .audit
-                .admin(act, &plugin.name, Some(&plugin.digest), origin, None);
-        }
-        self.metrics.plugin_load(report);
-        match &report.result {
-            _ if report.removed => tracing::info!(file = report.file, "plugin removed"),
-            Ok(plugin) => tracing::info!(
-                file = report.file,
-                origin,
-                plugin = plugin.name,
-                version = plugin.version,
-                digest = plugin.digest.get(..12).unwrap_or(&plugin.digest),
-                generation = plugin.generation,
-                "plugin loaded"
-            ),
-            Err(why) if report.held.is_some() => tracing::warn!(file = report.file, "plugin {why}"),
-            Err(why) => tracing::error!(file = report.file, "plugin refused: {why}"),
-        }
     }
 }

@@ -15,7 +15,7 @@ use weir_upstream::{Resolved, Upstreams};
 
 use crate::{
     config::{self, Admin, Config, Contracts, Http, Identity, Limits, Log, Metrics},
-    gateway::Gateway,
+    control::Control,
     telemetry,
     transport::front_door::AccessRules,
 };
@@ -29,7 +29,7 @@ const SECRET: &str =
 pub type Read = Box<dyn Fn() -> Result<Config, Vec<Problem>> + Send + Sync>;
 
 pub struct Reload {
-    gateway: Arc<Gateway>,
+    control: Arc<Control>,
     read: Read,
     /// The connections in effect. The lock allows one reload at a time.
     connections: Mutex<Arc<Connections>>,
@@ -115,9 +115,9 @@ pub fn open(
 }
 
 impl Reload {
-    pub fn new(gateway: Arc<Gateway>, connections: Arc<Connections>, read: Read) -> Self {
+    pub fn new(control: Arc<Control>, connections: Arc<Connections>, read: Read) -> Self {
         Self {
-            gateway,
+            control,
             read,
             connections: Mutex::new(connections),
         }
@@ -126,16 +126,19 @@ impl Reload {
     /// Reloads. `by` is who asked, for the audit trail.
     pub async fn run(&self, by: &str) -> Result<Taken, Vec<Problem>> {
         let taken = self.take(by).await;
-        self.gateway.metrics().config_reload(taken.is_ok());
+        self.control
+            .gateway()
+            .metrics()
+            .config_reload(taken.is_ok());
         taken
     }
 
     async fn take(&self, by: &str) -> Result<Taken, Vec<Problem>> {
         let mut connections = self.connections.lock().await;
         let read = (self.read)()?;
-        let old = Arc::clone(&self.gateway.config());
+        let old = Arc::clone(&self.control.gateway().config());
         let new = with_what_must_stay(&old, read.clone())?;
-        let opened = open(&new, &connections, self.gateway.upstreams())?;
+        let opened = open(&new, &connections, self.control.gateway().upstreams())?;
         if !opened.left_out.is_empty() {
             return Err(opened.left_out);
         }
@@ -144,21 +147,23 @@ impl Reload {
         self.record(&old, &new, &changed, by)?;
         *connections = Arc::new(opened.connections);
         telemetry::set_filter(&new.log);
-        self.gateway
+        self.control
+            .gateway()
             .metrics()
             .set_token(opened.metrics_token.as_deref());
         let settings = new.plugins.clone();
-        self.gateway.upstreams().take(opened.upstreams);
-        self.gateway.reconfigure(new);
-        self.gateway.set_refused_connections(Vec::new());
+        self.control.gateway().upstreams().take(opened.upstreams);
+        self.control.reconfigure(new);
+        self.control.set_refused_connections(Vec::new());
         let plugins = self
-            .gateway
+            .control
+            .gateway()
             .host()
             .reconfigure(settings, Arc::clone(&connections))
             .await;
         plugins
             .iter()
-            .for_each(|report| self.gateway.note_plugin(report));
+            .for_each(|report| self.control.note_plugin(report));
         Ok(Taken {
             changed,
             needs_restart,
@@ -174,7 +179,7 @@ impl Reload {
         changed: &[String],
         by: &str,
     ) -> Result<(), Vec<Problem>> {
-        let audit = self.gateway.audit();
+        let audit = self.control.gateway().audit();
         let places = |places: &[String]| Map::from_iter([("changed".to_owned(), json!(places))]);
         let mut recorded = audit.admin(
             AdminAct::ConfigReload,
@@ -374,14 +379,14 @@ mod tests {
         let app = App::open(read(folder.path(), "."), Setup::default())
             .await
             .expect("it starts");
-        assert_eq!(places(&app.gateway.refused_connections()), [""; 0]);
+        assert_eq!(places(&app.control.refused_connections()), [""; 0]);
         for (path, refused) in [
             (".", &[][..]),
             ("st", &["/connections/data", "/connections/source"]),
         ] {
             let again = read(folder.path(), path);
             let reload = Reload::new(
-                app.gateway.clone(),
+                app.control.clone(),
                 app.connections.clone(),
                 Box::new(move || Ok(again.clone())),
             );
@@ -393,7 +398,7 @@ mod tests {
             .await
             .expect("the rest is served");
         assert_eq!(
-            places(&app.gateway.refused_connections()),
+            places(&app.control.refused_connections()),
             ["/connections/data", "/connections/source"]
         );
         assert!(app.connections.get("source").is_none());

@@ -212,7 +212,7 @@ async fn start(
     }
     started.watch(file.is_none());
     let reload = Arc::new(Reload::new(
-        started.gateway.clone(),
+        started.control.clone(),
         started.connections.clone(),
         read,
     ));

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
 use weir_contracts::{
     Contract, Shape, Version, compile,
     contract::Collection,
@@ -73,14 +76,13 @@ impl SourceDrift {
     }
 
     /// Describes the sources of all live contracts again and again, and at once those that a call asks about, until the task
-    /// ends.
-    pub async fn watch(&self) {
+    /// ends. `background` wakes when the configuration is another one.
+    pub async fn watch(&self, mut background: watch::Receiver<u64>) {
         // A start touches no source; soon after it they are looked at.
         let mut next = Instant::now() + FIRST_LOOK;
         let Some(mut checks) = self.gateway.source_checks().listen() else {
             return;
         };
-        let mut background = self.gateway.background_changes();
         loop {
             let interval = Duration::from_secs(self.gateway.config().contracts.drift_interval_s);
             let due = async {

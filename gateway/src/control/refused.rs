@@ -80,7 +80,6 @@ impl Control {
                 problems: vec![Problem::new(&contract, "", skipped.why)],
             });
         let plugins = self
-            .gateway
             .plugin_files()
             .refused()
             .into_iter()
@@ -89,7 +88,7 @@ impl Control {
                 problems: vec![Problem::new(&plugin.file, "", plugin.reason)],
                 name: plugin.file,
             });
-        let connections = self.gateway.refused_connections();
+        let connections = self.refused_connections();
         let connections = connections.iter().map(|problem| Refused {
             kind: if problem.place.starts_with("/upstreams/") {
                 Kind::Upstream

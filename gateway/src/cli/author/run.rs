@@ -138,7 +138,7 @@ impl Drop for Trial {
 /// Returns why the component does not load.
 pub(super) fn refusal(started: &App) -> Option<String> {
     started
-        .gateway
+        .control
         .plugin_files()
         .refused()
         .into_iter()

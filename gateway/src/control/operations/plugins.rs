@@ -85,7 +85,7 @@ pub(crate) struct FileOutcome {
 
 /// Returns what runs, and what was refused.
 pub(crate) fn list(control: &Control) -> PluginsView {
-    let refused = control.gateway().plugin_files().refused().into_iter();
+    let refused = control.plugin_files().refused().into_iter();
     let refused = refused.map(|refused| RefusedFile {
         file: refused.file,
         health: if refused.held.is_some() {
@@ -123,7 +123,7 @@ async fn put_in(
     by: &str,
 ) -> OperationResult<PluginView> {
     let digest = hex::encode(Sha256::digest(bytes.as_ref()));
-    let _turn = control.gateway().plugin_files().turn().await;
+    let _turn = control.plugin_files().turn().await;
     control
         .gateway()
         .audit()
@@ -145,7 +145,7 @@ async fn put_in(
         on_disk(move || changing.accept(&file, &digest)).await?;
         return verdict?.into_result();
     }
-    control.gateway().plugin_files().forget(&file);
+    control.plugin_files().forget(&file);
     let refused = digest.clone();
     on_disk(move || changing.put_back(&file, &refused)).await?;
     control
@@ -174,7 +174,7 @@ async fn let_in(
     digest: &str,
     by: &str,
 ) -> OperationResult<PluginView> {
-    let _turn = control.gateway().plugin_files().turn().await;
+    let _turn = control.plugin_files().turn().await;
     if !is_held(control, file, digest) {
         return Err(OperationError::not_found("held file of the digest", digest));
     }
@@ -196,7 +196,7 @@ async fn let_in(
 /// Returns `true` if this build waits for someone.
 fn is_held(control: &Control, file: &str, digest: &str) -> bool {
     let waits = |refused: &Refused| refused.file == file && refused.held.as_deref() == Some(digest);
-    control.gateway().plugin_files().refused().iter().any(waits)
+    control.plugin_files().refused().iter().any(waits)
 }
 
 /// What became of one build.
@@ -259,7 +259,7 @@ pub(crate) async fn remove(
 }
 
 async fn take_away(control: &Control, name: &str, by: &str) -> OperationResult<Vec<FileOutcome>> {
-    let _turn = control.gateway().plugin_files().turn().await;
+    let _turn = control.plugin_files().turn().await;
     let file = file_of(control, name).await?;
     let folder = control.gateway().config().folders.plugins.clone();
     let subject = file.strip_suffix(".wasm").unwrap_or(&file);
@@ -279,7 +279,7 @@ async fn take_away(control: &Control, name: &str, by: &str) -> OperationResult<V
 /// Takes up what the folder holds, and tries files again that were refused or are held.
 pub(crate) async fn reload(control: &Control) -> Vec<FileOutcome> {
     let mut outcomes = settled(control, true).await;
-    for refused in control.gateway().plugin_files().refused() {
+    for refused in control.plugin_files().refused() {
         let result = if refused.held.is_some() {
             "held"
         } else {
@@ -336,7 +336,7 @@ async fn load(control: &Control, again: bool) -> Vec<LoadReport> {
     let reports = control.gateway().host().settle_all(again).await;
     reports
         .iter()
-        .for_each(|report| control.gateway().note_plugin(report));
+        .for_each(|report| control.note_plugin(report));
     reports
 }
 

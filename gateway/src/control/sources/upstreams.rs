@@ -15,7 +15,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast::error::RecvError, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::task::AbortOnDropHandle;
 use weir_contracts::{Contract, Problem, Version, uri};
@@ -78,10 +78,10 @@ impl UpstreamSource {
         self.publisher.gate()
     }
 
-    /// Looks at every server of the configuration, as it is at any time, until the task ends.
-    pub async fn watch(self: Arc<Self>, watcher: Watcher) {
+    /// Looks at every server of the configuration, as it is at any time, until the task ends. `background` wakes when the
+    /// configuration is another one.
+    pub async fn watch(self: Arc<Self>, watcher: Watcher, mut background: watch::Receiver<u64>) {
         let mut published = self.gate().state().changes();
-        let mut background = self.gateway.background_changes();
         let mut lookouts: BTreeMap<Arc<str>, (Arc<Upstream>, AbortOnDropHandle<()>)> =
             BTreeMap::new();
         let mut gone = BTreeSet::new();

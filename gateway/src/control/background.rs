@@ -1,0 +1,80 @@
+//! What happens in the background beside the sources: plugins that come and go, and other configurations.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use weir_audit::AdminAct;
+use weir_contracts::Problem;
+use weir_plugin_host::{LoadReport, PluginStatus};
+
+use super::Control;
+use crate::{config::Config, plugin_files::PluginFiles};
+
+impl Control {
+    /// Takes over what may change while serving.
+    pub fn reconfigure(&self, config: Config) {
+        self.gateway.reconfigure(config);
+        self.wake_background();
+    }
+
+    /// Wakes whenever the configuration or a plugin is another one.
+    pub fn background_changes(&self) -> watch::Receiver<u64> {
+        self.background.subscribe()
+    }
+
+    fn wake_background(&self) {
+        self.background.send_modify(|count| *count += 1);
+    }
+
+    /// Returns the outcomes of the files in the plugins folder.
+    pub fn plugin_files(&self) -> &PluginFiles {
+        &self.plugin_files
+    }
+
+    /// Returns why connections and upstreams of the configuration could not be opened; calls that need one are
+    /// `unavailable`.
+    pub fn refused_connections(&self) -> Arc<Vec<Problem>> {
+        self.refused_connections.load_full()
+    }
+
+    /// Takes over why connections and upstreams could not be opened.
+    pub fn set_refused_connections(&self, problems: Vec<Problem>) {
+        self.refused_connections.store(Arc::new(problems));
+    }
+
+    /// Notes the outcome of one file: it is kept, counted, logged, and in the audit trail if it changed what runs.
+    pub fn note_plugin(&self, report: &LoadReport) {
+        self.plugin_files.note(report);
+        self.wake_background();
+        let origin = report
+            .result
+            .as_ref()
+            .map_or("folder", PluginStatus::origin);
+        if let Ok(plugin) = &report.result {
+            let act = if report.removed {
+                AdminAct::PluginRemove
+            } else {
+                AdminAct::PluginLoad
+            };
+            let _ =
+                self.gateway
+                    .audit()
+                    .admin(act, &plugin.name, Some(&plugin.digest), origin, None);
+        }
+        self.gateway.metrics().plugin_load(report);
+        match &report.result {
+            _ if report.removed => tracing::info!(file = report.file, "plugin removed"),
+            Ok(plugin) => tracing::info!(
+                file = report.file,
+                origin,
+                plugin = plugin.name,
+                version = plugin.version,
+                digest = plugin.digest.get(..12).unwrap_or(&plugin.digest),
+                generation = plugin.generation,
+                "plugin loaded"
+            ),
+            Err(why) if report.held.is_some() => tracing::warn!(file = report.file, "plugin {why}"),
+            Err(why) => tracing::error!(file = report.file, "plugin refused: {why}"),
+        }
+    }
+}
