@@ -33,6 +33,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "weir-connections",
             "weir-contracts",
             "weir-files",
+            "weir-state",
             "weir-watch",
         ],
     ),

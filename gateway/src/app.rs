@@ -94,8 +94,8 @@ impl App {
                     .clone()
                     .unwrap_or_else(|| folder.join("plugins")),
                 plugin: config.plugins.clone(),
-                builds: Some(folder.join("builds")),
-                accepted: Some(folder.join("plugins-accepted.json")),
+                state: Some(state.clone()),
+                holds_builds: true,
                 indexes: Some(folder.join("indexes")),
                 libraries: Some(Libraries {
                     folder: folder.join("native"),

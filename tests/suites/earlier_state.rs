@@ -1,6 +1,10 @@
 //! A state that an earlier version wrote: what it holds goes on under this one, and what it kept in files is taken over.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 use weir_tests::{House, Modern, http, place};
@@ -94,7 +98,13 @@ async fn contracts_keys_cursors_and_the_trail_of_an_earlier_state_go_on() {
         "the call before and the call now: {out}"
     );
 
-    for gone in ["cursor.key", "audit.key", "shapes"] {
+    for gone in [
+        "cursor.key",
+        "audit.key",
+        "shapes",
+        "plugins-accepted.json",
+        "builds/weir-bench-function",
+    ] {
         let path = house.path().join("state").join(gone);
         assert!(!path.exists(), "{gone} is in the state now");
     }
@@ -105,4 +115,50 @@ async fn contracts_keys_cursors_and_the_trail_of_an_earlier_state_go_on() {
         .query_row(shapes, [], |row| row.get(0))
         .expect("a number");
     assert_eq!(shapes, 1);
+}
+
+#[tokio::test]
+async fn builds_that_were_accepted_or_kept_stay_so() {
+    let house = house();
+    // Another pattern of its argument makes it another tool.
+    let mut other = lookup(house.path());
+    let pattern = b"[0-9]{1,9}";
+    let at = other
+        .windows(pattern.len())
+        .position(|bytes| bytes == pattern)
+        .expect("the pattern is in the file");
+    other[at..at + pattern.len()].copy_from_slice(b"[0-9]{2,9}");
+    house.write("plugins/lookup.wasm", other);
+    let gateway = house.serve();
+    let client = Modern::with_key(gateway.url(), KEY);
+    let ticket = client
+        .call("lookup_ticket", json!({"ticket_id": "T-1"}))
+        .await;
+    assert_eq!(
+        ticket["structuredContent"]["status"],
+        "open",
+        "the kept build answers: {ticket}\n{}",
+        gateway.log()
+    );
+
+    // The build before the one that serves was accepted once; a third one never was.
+    for (build, is_accepted) in [(None, true), (Some(3), false)] {
+        house.write("plugins/tiny-c.wasm", tiny_c(build));
+        let digest = weir_tests::gateway::digest(&house.path().join("plugins/tiny-c.wasm"));
+        let serves = || {
+            let plugins = house.json(&["plugin", "list"]);
+            let held = plugins["refused"].to_string().contains(&digest);
+            let serving = plugins["plugins"].to_string().contains(&digest);
+            (held || serving).then_some(serving)
+        };
+        let started = Instant::now();
+        let serving = loop {
+            if let Some(serving) = serves() {
+                break serving;
+            }
+            assert!(started.elapsed() < Duration::from_secs(20), "{digest}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        };
+        assert_eq!(serving, is_accepted, "{build:?}");
+    }
 }

@@ -48,6 +48,15 @@ pub fn create_once(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bo
     }
 }
 
+/// Makes the file `old` the file `new` as well, where nothing is there yet: a link, or a copy where the file system has none.
+pub fn link_once(old: &Path, new: &Path) -> io::Result<()> {
+    match fs::hard_link(old, new) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(_) => create_once(new, &fs::read(old)?, Readers::Owner).map(drop),
+        Ok(()) => sync_folder(new),
+    }
+}
+
 /// Like [`replace`], and holds the file: [`read_held`] knows by that, until the returned file is closed, that the process
 /// lives which wrote it.
 pub fn replace_held(path: &Path, bytes: &[u8]) -> io::Result<File> {

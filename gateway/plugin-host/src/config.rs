@@ -1,8 +1,9 @@
 //! Holds what an operator writes under `[plugins.NAME]` of `weir.toml`, and the host's own bounds.
 
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, de::Error as _};
+use weir_state::State;
 
 use crate::engine::{LARGE_INSTANCES_MAX, MEMORY_MAX, Size};
 
@@ -20,10 +21,10 @@ pub struct HostConfig {
     pub cache: PathBuf,
     /// The configuration of each plugin, by its name.
     pub plugin: BTreeMap<String, PluginConfig>,
-    /// The folder in which builds of plugins with tools are kept, so that they can run again.
-    pub builds: Option<PathBuf>,
-    /// The file that says which builds of plugins that may write were accepted; without it no build is held.
-    pub accepted: Option<PathBuf>,
+    /// The state, with the record of builds: those that were accepted, and those that are kept so that they can run again.
+    pub state: Option<Arc<State>>,
+    /// Whether another build of a plugin that may write waits until it is accepted.
+    pub holds_builds: bool,
     /// The folder for indexes of large sources; without it no plugin has any.
     pub indexes: Option<PathBuf>,
     /// How native libraries are run; `None` means that native plugins are refused.

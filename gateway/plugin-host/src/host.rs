@@ -7,7 +7,7 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use weir_admission::End;
 use weir_connections::Connections;
@@ -223,7 +223,10 @@ impl Host {
         watcher: Watcher,
         report: impl Fn(LoadReport) + Send + 'static,
     ) {
-        let mut pace = self.loader.lock().await.pace(&watcher);
+        let (mut pace, mut changes) = {
+            let loader = self.loader.lock().await;
+            (loader.pace(&watcher), loader.changes())
+        };
         loop {
             for change in self.loader.lock().await.look().await {
                 report(change);
@@ -233,7 +236,10 @@ impl Host {
                 () = pace.next_look() => {}
                 // Two looks in a row need time between them, since they tell whether a file is whole or gone.
                 () = async {
-                    self.look_due.notified().await;
+                    tokio::select! {
+                        () = self.look_due.notified() => {}
+                        () = next_change(&mut changes) => {}
+                    }
                     tokio::time::sleep(crate::load::LOOK_INTERVAL).await;
                 } => {}
             }
@@ -256,9 +262,9 @@ impl Host {
         self.loader.lock().await.files()
     }
 
-    /// Lets a build in, whether it waits or is still to come: by its sha256, hex.
-    pub async fn approve(&self, digest: &str) {
-        self.loader.lock().await.approve(digest);
+    /// Lets a build in, whether it waits or is still to come: by its sha256, hex. `by` is who accepted it.
+    pub async fn approve(&self, digest: &str, by: &str) {
+        self.loader.lock().await.approve(digest, by);
         self.look_due.notify_one();
     }
 
@@ -580,4 +586,14 @@ fn wrote_while_reading() -> GuestError {
         retry_after_ms: None,
         details: None,
     }
+}
+
+/// Returns when the state has changed; never where there is none.
+async fn next_change(changes: &mut Option<watch::Receiver<i64>>) {
+    if let Some(feed) = changes
+        && feed.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use weir_connections::{Connections, index::Indexes};
 use weir_watch::{LookPace, Place, Watcher};
 
@@ -105,7 +105,7 @@ impl Loader {
         // Busy guests leave one core to everybody else, where there is more than one.
         let host_turn = Arc::new(Semaphore::new(cores().saturating_sub(1).max(1)));
         let files = BTreeMap::new();
-        let builds = BuildStore::new(config.accepted.clone(), config.builds.clone());
+        let builds = BuildStore::new(config.state.clone(), config.holds_builds);
         let indexes = config
             .indexes
             .clone()
@@ -136,6 +136,7 @@ impl Loader {
     /// Loads the libraries that the configuration names; then every file there is now, in the order of their names;
     /// then the kept builds that published contracts still need; then the built-in plugins that nothing else replaces.
     pub(crate) async fn load_all(&mut self) -> Vec<LoadReport> {
+        self.acceptance.has_changed().await; // what is accepted from now on is new
         let mut reports = self.load_libraries(Occasion::Start).await;
         reports.extend(self.load_files().await);
         reports.extend(self.keep_promises().await);
@@ -174,12 +175,14 @@ impl Loader {
         reports
     }
 
-    /// Returns the times at which to look: at changes in the folder, and of the file by which other processes say what they
-    /// have accepted.
+    /// Returns the feed by which other processes say what they have accepted.
+    pub(crate) fn changes(&self) -> Option<watch::Receiver<i64>> {
+        self.builds.changes()
+    }
+
+    /// Returns the times at which to look at the folder.
     pub(crate) fn pace(&self, watcher: &Watcher) -> LookPace {
-        let accepted = self.config.accepted.as_deref().map(Place::file);
-        let places = std::iter::once(Place::folder(&self.config.plugins)).chain(accepted);
-        watcher.pace(LOOK_INTERVAL, places.collect())
+        watcher.pace(LOOK_INTERVAL, vec![Place::folder(&self.config.plugins)])
     }
 
     /// Loads what has changed since the last look and then stayed still, and unloads what is gone.
@@ -189,7 +192,7 @@ impl Loader {
             return Vec::new();
         };
         let mut reports = self.unload_missing(&seen).await;
-        if self.acceptance.has_changed() {
+        if self.acceptance.has_changed().await {
             self.files
                 .values_mut()
                 .filter(|file| file.slot.held.is_some())
@@ -269,8 +272,8 @@ impl Loader {
     }
 
     /// Lets a build in, whether it waits or is still to come.
-    pub(crate) fn approve(&mut self, digest: &str) {
-        self.acceptance.approve(digest);
+    pub(crate) fn approve(&mut self, digest: &str, by: &str) {
+        self.acceptance.approve(digest, by);
         let waits = |file: &&mut File| file.slot.held.as_deref() == Some(digest);
         self.files
             .values_mut()
@@ -374,7 +377,7 @@ impl Loader {
         let build = self.candidate(source, place, current, about, prepared);
         let build = self.judge(build).await?;
         self.keep_build(&build.generation, &path, stamp).await?;
-        self.note_accepted(&build)?;
+        self.note_accepted(&build).await?;
         let plugin = self.take_over(build.current, build.generation);
         self.files.entry(name.to_owned()).or_default().slot.plugin = Some(Arc::clone(&plugin));
         self.publish();
@@ -386,10 +389,11 @@ impl Loader {
     }
 
     /// Notes that a build serves, for the next one.
-    fn note_accepted(&mut self, build: &BuildCandidate) -> Result<(), String> {
+    async fn note_accepted(&mut self, build: &BuildCandidate) -> Result<(), String> {
         let Generation { about, digest, .. } = &build.generation;
         self.acceptance
             .note(&about.name, digest, build.facts.needs_acceptance())
+            .await
     }
 
     /// Returns the configuration of a plugin, which may be empty.

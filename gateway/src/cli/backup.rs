@@ -22,9 +22,9 @@ pub(super) struct Backup {
     settings: Settings,
 }
 
-/// The files and folders that are copied as they stand, beside the database: the first admin key, the accepted plugins, the builds
-/// that published tools run on, the audit trail.
-const COPIED: [&str; 4] = ["admin.token", "plugins-accepted.json", "builds", "audit"];
+/// The files and folders that are copied as they stand, beside the database: the first admin key, the builds that
+/// published tools run on, the audit trail.
+const COPIED: [&str; 3] = ["admin.token", "builds", "audit"];
 
 impl Backup {
     pub(super) fn run(self) -> Done {

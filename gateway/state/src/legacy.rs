@@ -2,16 +2,18 @@
 //! removed after it: a process that is stopped between the two finds them again, and takes them over again.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::ErrorKind,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{RecordedShape, SecretPurpose, StateError};
+use crate::{BuildKind, KeptBuildRow, RecordedShape, SecretPurpose, StateError};
 
 const SECRETS: [(SecretPurpose, &str); 2] = [
     (SecretPurpose::Cursors, "cursor.key"),
@@ -20,11 +22,19 @@ const SECRETS: [(SecretPurpose, &str); 2] = [
 
 /// The folder of recorded shapes: `shapes/CONTRACT/COLLECTION.json`.
 const SHAPES: &str = "shapes";
+/// The digests of accepted builds by plugin, the newest last.
+const ACCEPTED: &str = "plugins-accepted.json";
+/// The folder of kept builds: `builds/PLUGIN/DEFINITIONS-DIGEST.wasm` or `.so`. Today's content is directly in it.
+const BUILDS: &str = "builds";
+/// What follows the name of a build in the name of its signature.
+const SIGNATURE: &str = ".minisig";
 
 /// Everything of a state folder that is to be taken over.
 pub(crate) struct LegacyFiles {
     pub(crate) secrets: Vec<LegacySecret>,
     pub(crate) shapes: Vec<LegacyShape>,
+    pub(crate) accepted: Option<LegacyAccepted>,
+    pub(crate) kept: Vec<LegacyBuild>,
     folder: PathBuf,
 }
 
@@ -39,6 +49,17 @@ pub(crate) struct LegacyShape {
     path: PathBuf,
 }
 
+pub(crate) struct LegacyAccepted {
+    pub(crate) builds: BTreeMap<String, Vec<String>>,
+    pub(crate) at_ms: i64,
+    path: PathBuf,
+}
+
+pub(crate) struct LegacyBuild {
+    pub(crate) row: KeptBuildRow,
+    path: PathBuf,
+}
+
 impl LegacyFiles {
     /// Reads them; `None` if there are none.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>, StateError> {
@@ -47,10 +68,15 @@ impl LegacyFiles {
             secrets.extend(read_secret(purpose, folder.join(name))?);
         }
         let shapes = read_shapes(&folder.join(SHAPES))?;
-        let is_empty = secrets.is_empty() && shapes.is_empty();
+        let accepted = read_accepted(folder.join(ACCEPTED))?;
+        let kept = read_builds(&folder.join(BUILDS))?;
+        let is_empty =
+            secrets.is_empty() && shapes.is_empty() && accepted.is_none() && kept.is_empty();
         Ok((!is_empty).then(|| Self {
             secrets,
             shapes,
+            accepted,
+            kept,
             folder: folder.to_owned(),
         }))
     }
@@ -64,6 +90,14 @@ impl LegacyFiles {
             remove_file(&shape.path);
         }
         remove_empty(&self.folder.join(SHAPES));
+        if let Some(accepted) = &self.accepted {
+            remove_file(&accepted.path);
+        }
+        for build in &self.kept {
+            remove_file(&signature(&build.path));
+            remove_file(&build.path);
+        }
+        remove_empty(&self.folder.join(BUILDS));
     }
 }
 
@@ -94,6 +128,84 @@ fn read_secret(purpose: SecretPurpose, path: PathBuf) -> Result<Option<LegacySec
         bytes,
         path,
     }))
+}
+
+impl LegacyBuild {
+    /// Makes the content and its signature the file `to` as well; the old ones stay until they are removed.
+    pub(crate) fn link(&self, to: &Path) -> Result<(), StateError> {
+        let pairs = [
+            (signature(&self.path), signature(to)),
+            (self.path.clone(), to.to_owned()),
+        ];
+        for (old, new) in pairs {
+            if old.exists() {
+                weir_files::link_once(&old, &new).map_err(|error| unusable(&old, error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_accepted(path: PathBuf) -> Result<Option<LegacyAccepted>, StateError> {
+    let Some(text) = found(fs::read(&path), &path)? else {
+        return Ok(None);
+    };
+    let builds = serde_json::from_slice(&text).map_err(|error| {
+        let why = format!(
+            "which builds were accepted cannot be read: {error}. Put the file back from a backup, or move it away, after \
+             which the first build of each plugin is accepted"
+        );
+        unusable(&path, why)
+    })?;
+    let at_ms = modified_ms(&path);
+    Ok(Some(LegacyAccepted {
+        builds,
+        at_ms,
+        path,
+    }))
+}
+
+fn read_builds(folder: &Path) -> Result<Vec<LegacyBuild>, StateError> {
+    let mut builds = Vec::new();
+    for plugin in entries(folder)? {
+        if plugin.is_dir() {
+            let rows = entries(&plugin)?;
+            builds.extend(rows.into_iter().filter_map(|path| {
+                let row = read_build(&plugin, &path)?;
+                Some(LegacyBuild { row, path })
+            }));
+        }
+    }
+    Ok(builds)
+}
+
+/// Returns what the name of a build says of it; `None` for other files.
+fn read_build(plugin: &Path, path: &Path) -> Option<KeptBuildRow> {
+    let kind = BuildKind::from_word(path.extension()?.to_str()?)?;
+    let (definitions, digest) = path.file_stem()?.to_str()?.split_once('-')?;
+    let size = fs::metadata(path).ok()?.len();
+    Some(KeptBuildRow {
+        plugin: plugin.file_name()?.to_str()?.to_owned(),
+        definitions: definitions.to_owned(),
+        digest: digest.to_owned(),
+        kind,
+        size: i64::try_from(size).ok()?,
+        used_ms: modified_ms(path),
+    })
+}
+
+fn signature(build: &Path) -> PathBuf {
+    let mut path = build.as_os_str().to_owned();
+    path.push(SIGNATURE);
+    path.into()
+}
+
+fn modified_ms(path: &Path) -> i64 {
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+    let since = modified
+        .ok()
+        .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| since.as_millis() as i64)
 }
 
 fn read_shapes(folder: &Path) -> Result<Vec<LegacyShape>, StateError> {

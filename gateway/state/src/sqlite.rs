@@ -159,3 +159,11 @@ impl From<sqlx::Error> for StateError {
         Self::Database(Box::new(error))
     }
 }
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("State")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}

@@ -253,3 +253,44 @@ async fn the_last_used_builds_are_kept_and_a_shared_content_stays() {
     assert_eq!(digests("p").await, ["d0", "d8", "d6", "d4"]);
     assert!(digests("q").await.is_empty());
 }
+
+#[tokio::test]
+async fn builds_in_files_are_taken_over_with_their_order_and_content() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let accepted = folder.path().join("plugins-accepted.json");
+    fs::write(&accepted, r#"{"sql": ["zero", "one"], "a": ["two"]}"#).expect("written");
+    let kept = folder.path().join("builds/tools");
+    fs::create_dir_all(&kept).expect("a folder");
+    fs::write(kept.join("aa-bb.wasm"), "content").expect("written");
+    fs::write(kept.join("aa-bb.wasm.minisig"), "signature").expect("written");
+    // Another process was stopped after it had linked the content.
+    fs::hard_link(
+        kept.join("aa-bb.wasm"),
+        folder.path().join("builds/bb.wasm"),
+    )
+    .expect("linked");
+    for _ in 0..2 {
+        let state = State::open(folder.path()).await.expect("opened");
+        let known = state.accepted_builds("sql").await.expect("read");
+        let known: Vec<_> = known.iter().map(|build| build.digest.as_str()).collect();
+        assert_eq!(known, ["zero", "one"]);
+        let builds = state.kept_builds("tools", "aa").await.expect("read");
+        let path = state.content(&builds[0].digest, builds[0].kind);
+        assert_eq!(
+            (
+                builds.len(),
+                builds[0].size,
+                path.ends_with("builds/bb.wasm")
+            ),
+            (1, 7, true)
+        );
+        let read = |path| fs::read_to_string(path).expect("it is there");
+        assert_eq!(read(path.clone()), "content");
+        assert_eq!(read(path.with_extension("wasm.minisig")), "signature");
+        assert!(!accepted.exists() && !kept.exists());
+    }
+    fs::write(&accepted, "{").expect("written");
+    let error = State::open(folder.path()).await.err().expect("refused");
+    assert!(error.to_string().contains("move it away"), "{error}");
+    assert!(accepted.exists());
+}

@@ -1,178 +1,148 @@
 //! Keeps the record of builds: which were accepted, and the builds themselves that published contracts were made from.
 //!
-//! All processes on one state share it. Whoever may write there may do anything.
+//! It is in the state, which all processes of a gateway share.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs, io,
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    time::SystemTime,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
+use tokio::sync::watch;
+use weir_state::{BuildKind, KeptBuildRow, NewBuild, State, StateError};
+
 use super::{component, verdict::AcceptanceRecord};
-use crate::signature::signature_path;
-
-/// Accepted builds remembered of one plugin; going back to one of them needs no one's consent.
-const ACCEPTED_MAX: usize = 32;
-/// The bound on kept builds of each plugin; the one that was kept or used longest ago goes.
-const KEPT_MAX: usize = 8;
-
-/// What a component's file ends in, and a native library's.
-const COMPONENT: &str = "wasm";
-const LIBRARY: &str = "so";
 
 /// Where the record is kept. Everything that reads or writes it is a function of this type.
 #[derive(Clone)]
 pub(super) struct BuildStore {
-    /// The file with the digests of accepted builds; `None` means that no build is held.
-    accepted: Option<PathBuf>,
-    /// The folder of kept builds, `FOLDER/PLUGIN/DEFINITIONS-BUILD.wasm` or `.so`, two digests in hex: several processes
-    /// share it, and none keeps a list.
-    kept: Option<PathBuf>,
+    /// `None` means that nothing is recorded.
+    state: Option<Arc<State>>,
+    /// Whether builds of plugins that may write have to be accepted.
+    holds_builds: bool,
 }
 
-/// A file's time, inode and length: a time alone is too coarse for two writes in a row.
-type FileStamp = (SystemTime, u64, u64);
-
-/// sha256 of the accepted builds, by plugin, the newest last.
-type AcceptedDigests = BTreeMap<String, Vec<String>>;
-
 impl BuildStore {
-    pub(super) fn new(accepted: Option<PathBuf>, kept: Option<PathBuf>) -> Self {
-        Self { accepted, kept }
+    pub(super) fn new(state: Option<Arc<State>>, holds_builds: bool) -> Self {
+        Self {
+            state,
+            holds_builds,
+        }
     }
 
-    /// Returns the accepted builds of a plugin. The outer `None` means that no record is kept.
-    fn accepted_builds(&self, plugin: &str) -> Result<Option<Option<Vec<String>>>, String> {
-        let Some(path) = &self.accepted else {
+    /// Returns the feed of changes that say when to look at the record again.
+    pub(super) fn changes(&self) -> Option<watch::Receiver<i64>> {
+        self.state.as_ref().map(|state| state.changes())
+    }
+
+    fn acceptances(&self) -> Option<&State> {
+        self.state.as_deref().filter(|_| self.holds_builds)
+    }
+
+    /// Returns the accepted builds of a plugin, if a record of them is kept.
+    async fn accepted_builds(&self, plugin: &str) -> Result<Option<Vec<String>>, String> {
+        let Some(state) = self.acceptances() else {
             return Ok(None);
         };
-        let mut builds = read_accepted(path).map_err(|error| unusable(path, &error))?;
-        Ok(Some(builds.remove(plugin)))
+        let builds = state.accepted_builds(plugin).await.map_err(unusable)?;
+        Ok(Some(builds.into_iter().map(|build| build.digest).collect()))
     }
 
     /// Records an accepted build as the newest of its plugin.
-    fn accept(&self, plugin: &str, digest: &str) -> Result<(), String> {
-        let Some(path) = &self.accepted else {
+    async fn accept(&self, plugin: &str, digest: &str, by: Option<&str>) -> Result<(), String> {
+        let Some(state) = self.acceptances() else {
             return Ok(());
         };
-        let recorded = read_accepted(path).and_then(|mut builds| {
-            let known = builds.entry(plugin.to_owned()).or_default();
-            if known.last().is_some_and(|last| last == digest) {
-                return Ok(());
-            }
-            known.retain(|known| known != digest);
-            known.push(digest.to_owned());
-            known.drain(..known.len().saturating_sub(ACCEPTED_MAX));
-            let text = serde_json::to_vec_pretty(&builds).expect("plain data");
-            weir_files::replace(path, &text, weir_files::Readers::Everyone)
-        });
-        recorded.map_err(|error| unusable(path, &error))
+        state
+            .accept_build(plugin, digest, by, now_ms())
+            .await
+            .map_err(unusable)
     }
 
-    /// Tells one state of the accepted builds from the next.
-    fn stamp(&self) -> Option<FileStamp> {
-        let metadata = fs::metadata(self.accepted.as_deref()?).ok()?;
-        Some((metadata.modified().ok()?, metadata.ino(), metadata.len()))
+    /// Tells one state of the accepted builds from the next; `None` if it cannot be read now.
+    async fn last_acceptance(&self) -> Option<i64> {
+        self.acceptances()?.last_acceptance().await.ok()
     }
 
     /// Keeps a build, with its signature beside it if it has one.
-    pub(super) fn keep(
+    pub(super) async fn keep(&self, build: NewBuild) -> Result<(), String> {
+        let Some(state) = &self.state else {
+            return Ok(());
+        };
+        state.keep_build(build).await.map_err(unusable)
+    }
+
+    /// Returns the builds with these definitions and the files of their content, the last used first.
+    pub(super) async fn kept_builds(
         &self,
         plugin: &str,
         definitions: &str,
-        build: &KeptBuild<'_>,
-    ) -> Result<(), String> {
-        let Some(folder) = &self.kept else {
-            return Ok(());
-        };
-        let folder = folder.join(plugin);
-        let kind = if build.is_library { LIBRARY } else { COMPONENT };
-        let path = folder.join(format!("{definitions}-{}.{kind}", build.digest));
-        let kept = || {
-            weir_files::create_folder(&folder, 0o700)?;
-            if let Some(signature) = build.signature {
-                weir_files::replace(
-                    &signature_path(&path),
-                    signature.as_bytes(),
-                    weir_files::Readers::Owner,
-                )?;
-            }
-            if path.exists() {
-                return touch(&path);
-            }
-            weir_files::replace(&path, build.bytes, weir_files::Readers::Owner)?;
-            for (_, old) in by_age(&folder)?.into_iter().skip(KEPT_MAX) {
-                let _ = fs::remove_file(signature_path(&old)); // most have none
-                remove(&old)?;
-            }
-            Ok(())
-        };
-        kept().map_err(|error: io::Error| {
-            format!(
-                "builds that were let in are kept in {}: {error}. Give the gateway's user access to it and room on its \
-                 disk; then `weir plugin reload`",
-                folder.display()
-            )
-        })
-    }
-
-    /// Returns the builds with these definitions, the newest first.
-    pub(super) fn kept_builds(&self, plugin: &str, definitions: &str) -> Vec<PathBuf> {
-        let Some(folder) = &self.kept else {
+    ) -> Vec<(KeptBuildRow, PathBuf)> {
+        let Some(state) = &self.state else {
             return Vec::new();
         };
-        let begins = format!("{definitions}-");
-        let of_these = |path: &PathBuf| {
-            path.file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with(&begins))
-        };
-        let all = by_age(&folder.join(plugin)).unwrap_or_default();
-        all.into_iter()
-            .map(|(_, path)| path)
-            .filter(of_these)
+        let builds = state.kept_builds(plugin, definitions).await;
+        let builds = builds.unwrap_or_else(|error| {
+            tracing::error!(plugin, %error, "the kept builds cannot be read");
+            Vec::new()
+        });
+        builds
+            .into_iter()
+            .map(|build| {
+                let path = state.content(&build.digest, build.kind);
+                (build, path)
+            })
             .collect()
+    }
+
+    /// Notes that a kept build is used, so that others make room before it.
+    pub(super) async fn note_use(&self, build: &KeptBuildRow) {
+        if let Some(state) = &self.state
+            && let Err(error) = state.use_build(build, now_ms()).await
+        {
+            tracing::warn!(plugin = build.plugin, %error, "the use of a kept build is not noted");
+        }
     }
 }
 
 /// Which builds of the plugins that may write are accepted: another one waits until someone accepts it too.
 pub(super) struct BuildAcceptance {
     store: BuildStore,
-    /// Accepted by someone, and not loaded yet.
-    coming: BTreeSet<String>,
+    /// Accepted, and not loaded yet: the digests, and by whom.
+    coming: BTreeMap<String, String>,
     /// The record at the last look.
-    seen: Option<FileStamp>,
+    seen: Option<i64>,
 }
 
 impl BuildAcceptance {
     pub(super) fn new(store: BuildStore) -> Self {
-        let seen = store.stamp();
         Self {
             store,
-            coming: BTreeSet::new(),
-            seen,
+            coming: BTreeMap::new(),
+            seen: None,
         }
     }
 
     /// Returns what the record says of a build, and why it cannot be read. `serves` is the digest of the build that serves
     /// now.
-    pub(super) fn look_up(
+    pub(super) async fn look_up(
         &self,
         plugin: &str,
         digest: &str,
         serves: Option<&str>,
     ) -> (AcceptanceRecord, Option<String>) {
         // An unreadable record accepts nothing but the build that serves already.
-        if self.coming.contains(digest) || serves == Some(digest) {
+        if self.coming.contains_key(digest) || serves == Some(digest) {
             return (AcceptanceRecord::Accepted, None);
         }
-        let record = match self.store.accepted_builds(plugin) {
+        let record = match self.store.accepted_builds(plugin).await {
             Ok(None) => AcceptanceRecord::Accepted,
-            Ok(Some(Some(known))) if known.iter().any(|known| known == digest) => {
+            Ok(Some(known)) if known.iter().any(|known| known == digest) => {
                 AcceptanceRecord::Accepted
             }
-            Ok(Some(None)) if serves.is_none() => AcceptanceRecord::First,
+            Ok(Some(known)) if known.is_empty() && serves.is_none() => AcceptanceRecord::First,
             Ok(_) => AcceptanceRecord::Other,
             Err(why) => return (AcceptanceRecord::Unreadable, Some(why)),
         };
@@ -180,50 +150,43 @@ impl BuildAcceptance {
     }
 
     /// Notes that a build serves. It is recorded if another build of its plugin has to be accepted.
-    pub(super) fn note(
+    pub(super) async fn note(
         &mut self,
         plugin: &str,
         digest: &str,
         needs_acceptance: bool,
     ) -> Result<(), String> {
-        self.coming.remove(digest);
+        let by = self.coming.remove(digest);
         if !needs_acceptance {
             return Ok(());
         }
-        let recorded = self.store.accept(plugin, digest);
-        self.seen = self.store.stamp();
+        let recorded = self.store.accept(plugin, digest, by.as_deref()).await;
+        self.seen = self.store.last_acceptance().await;
         recorded
     }
 
     /// Allows this build to load from now on.
-    pub(super) fn approve(&mut self, digest: &str) {
-        self.coming.insert(digest.to_owned());
+    pub(super) fn approve(&mut self, digest: &str, by: &str) {
+        self.coming.insert(digest.to_owned(), by.to_owned());
     }
 
     /// Returns `true` if another process has accepted something since the last time this was asked.
-    pub(super) fn has_changed(&mut self) -> bool {
-        let now = self.store.stamp();
-        std::mem::replace(&mut self.seen, now) != now
+    pub(super) async fn has_changed(&mut self) -> bool {
+        let Some(now) = self.store.last_acceptance().await else {
+            return false;
+        };
+        self.seen.replace(now).is_some_and(|before| before != now)
     }
-}
-
-/// A build to be kept.
-pub(super) struct KeptBuild<'a> {
-    /// sha256, hex.
-    pub(super) digest: &'a str,
-    pub(super) bytes: &'a [u8],
-    pub(super) signature: Option<&'a str>,
-    pub(super) is_library: bool,
 }
 
 /// Returns the digest that a build was kept as.
 pub(super) fn kept_digest(path: &Path) -> Option<&str> {
-    Some(path.file_stem()?.to_str()?.rsplit_once('-')?.1)
+    path.file_stem()?.to_str()
 }
 
 pub(super) fn is_library(path: &Path) -> bool {
     path.extension()
-        .is_some_and(|extension| extension == LIBRARY)
+        .is_some_and(|extension| extension == BuildKind::Library.as_str())
 }
 
 /// Returns the build's digest and bytes, if they are still those that were kept.
@@ -234,7 +197,6 @@ pub(super) fn read_kept(path: &Path) -> Result<(String, Vec<u8>), String> {
     if kept_digest(path) != Some(&digest) {
         return Err("the kept build is not what it was kept as".to_owned());
     }
-    touch(path).map_err(|error| format!("the kept build: {error}"))?;
     Ok((digest, bytes))
 }
 
@@ -246,56 +208,17 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-fn touch(path: &Path) -> io::Result<()> {
-    fs::File::options()
-        .append(true)
-        .open(path)?
-        .set_modified(SystemTime::now())
+pub(super) fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |since| since.as_millis() as i64)
 }
 
-/// Returns the builds, the newest first.
-fn by_age(folder: &Path) -> io::Result<Vec<(SystemTime, PathBuf)>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == COMPONENT || extension == LIBRARY)
-        {
-            // Another process may be removing it.
-            found.extend(
-                fs::metadata(&path)
-                    .and_then(|metadata| metadata.modified())
-                    .map(|at| (at, path)),
-            );
-        }
-    }
-    found.sort_by(|a, b| b.cmp(a));
-    Ok(found)
-}
-
-/// Returns what is wrong with the file, and how to go on.
-fn unusable(path: &Path, error: &io::Error) -> String {
-    let path = path.display();
-    match error.kind() {
-        io::ErrorKind::InvalidData => format!(
-            "which builds were let in stands in {path}, which cannot be read: {error}. Put the file back from a backup, or \
-             move it away, after which the first build of each plugin is let in; then `weir plugin reload`"
-        ),
-        _ => format!(
-            "which builds were let in is kept in {path}: {error}. Give the gateway's user access to it and room on its \
-             disk; then `weir plugin reload`"
-        ),
-    }
-}
-
-fn read_accepted(path: &Path) -> io::Result<AcceptedDigests> {
-    match fs::read(path) {
-        Ok(text) => serde_json::from_slice(&text)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(AcceptedDigests::new()),
-        Err(error) => Err(error),
-    }
+/// Says what the state is needed for, and how to go on.
+fn unusable(error: StateError) -> String {
+    format!(
+        "builds that were let in are recorded in the state, and {error}. Give the gateway's user access to it and room on \
+         its disk; then `weir plugin reload`"
+    )
 }
 
 #[cfg(test)]
@@ -303,98 +226,71 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_eight_are_kept_and_one_that_was_changed_is_not_run() {
+    fn a_kept_build_that_was_changed_is_not_run() {
         let folder = tempfile::tempdir().expect("a folder");
-        let kept = BuildStore::new(None, Some(folder.path().join("builds")));
-        let build = |at: usize| format!("build {at}").into_bytes();
-        for at in 0..10 {
-            let bytes = build(at);
-            let digest = component::digest(&bytes);
-            let build = KeptBuild {
-                digest: &digest,
-                bytes: &bytes,
-                signature: None,
-                is_library: at >= 8,
-            };
-            kept.keep("p", &format!("definitions{}", at % 2), &build)
-                .expect("kept");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        let even = kept.kept_builds("p", "definitions0");
-        assert_eq!(
-            (
-                even.len(),
-                kept.kept_builds("p", "definitions1").len(),
-                kept.kept_builds("q", "definitions0").len()
-            ),
-            (4, 4, 0)
-        );
-        assert_eq!(
-            read_kept(&even[0]).expect("as it was").1,
-            build(8),
-            "the newest first"
-        );
-        fs::write(&even[0], "another").expect("written");
-        assert!(
-            read_kept(&even[0])
-                .expect_err("changed")
-                .contains("not what it was kept as")
-        );
-        remove(&even[0]).expect("it was there");
-        remove(&even[0]).expect("another process has removed it");
+        let digest = component::digest(b"build");
+        let path = folder.path().join(format!("{digest}.wasm"));
+        fs::write(&path, "build").expect("written");
+        assert_eq!(read_kept(&path).expect("as it was").1, b"build");
+        fs::write(&path, "another").expect("written");
+        let changed = read_kept(&path).expect_err("changed");
+        assert!(changed.contains("not what it was kept as"), "{changed}");
+        remove(&path).expect("it was there");
+        remove(&path).expect("another process has removed it");
     }
-    #[test]
-    fn another_build_waits_until_it_is_accepted() {
-        use AcceptanceRecord::{Accepted, First, Other, Unreadable};
+
+    #[tokio::test]
+    async fn another_build_waits_until_it_is_accepted() {
+        use AcceptanceRecord::{Accepted, First, Other};
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("accepted.json");
-        let open = || BuildAcceptance::new(BuildStore::new(Some(path.clone()), None));
+        let state = State::open(folder.path()).await.expect("a state");
+        let state = Arc::new(state);
+        let open = || BuildAcceptance::new(BuildStore::new(Some(state.clone()), true));
         let mut accepted = open();
         assert_eq!(
-            accepted.look_up("sql", "one", None),
+            accepted.look_up("sql", "one", None).await,
             (First, None),
             "it is what the operator put there"
         );
         assert_eq!(
-            accepted.look_up("sql", "one", Some("zero")),
+            accepted.look_up("sql", "one", Some("zero")).await,
             (Other, None),
             "one serves that was not recorded"
         );
-        accepted.note("sql", "one", true).expect("recorded");
-        accepted.note("reads", "one", false).expect("not recorded");
-        assert_eq!(accepted.look_up("reads", "one", None), (First, None));
-        assert_eq!(accepted.look_up("sql", "two", Some("one")), (Other, None));
+        accepted.note("sql", "one", true).await.expect("recorded");
+        accepted
+            .note("reads", "one", false)
+            .await
+            .expect("not recorded");
+        assert_eq!(accepted.look_up("reads", "one", None).await, (First, None));
         assert_eq!(
-            open().look_up("sql", "two", None),
+            accepted.look_up("sql", "two", Some("one")).await,
+            (Other, None)
+        );
+        let mut other = open();
+        assert_eq!(
+            other.look_up("sql", "two", None).await,
             (Other, None),
             "in every process"
         );
-        let mut other = open();
-        accepted.approve("two");
+        assert!(!other.has_changed().await, "the first look");
+        accepted.approve("two", "ann");
         assert_eq!(
-            accepted.look_up("sql", "two", Some("one")),
+            accepted.look_up("sql", "two", Some("one")).await,
             (Accepted, None)
         );
-        accepted.note("sql", "two", true).expect("recorded");
+        accepted.note("sql", "two", true).await.expect("recorded");
         assert!(
-            other.has_changed() && !other.has_changed(),
+            other.has_changed().await && !other.has_changed().await,
             "another process learns of it"
         );
+        assert!(!accepted.has_changed().await, "this one knows");
         assert_eq!(
-            other.look_up("sql", "one", Some("two")),
+            other.look_up("sql", "one", Some("two")).await,
             (Accepted, None),
             "a plugin may go back"
         );
-        fs::write(&path, "{").expect("written");
-        let (record, why) = other.look_up("sql", "three", Some("two"));
-        let why = why.expect("a reason");
-        assert_eq!(record, Unreadable);
-        assert!(
-            why.contains("accepted.json") && why.contains("move it away"),
-            "{why}"
-        );
-        assert_eq!(other.look_up("sql", "two", Some("two")), (Accepted, None));
-        let unkept = BuildAcceptance::new(BuildStore::new(None, None));
-        assert_eq!(unkept.look_up("sql", "two", Some("one")), (Accepted, None));
+        let builds = state.accepted_builds("sql").await.expect("read");
+        assert_eq!(builds[1].accepted_by.as_deref(), Some("ann"));
     }
 }

@@ -113,7 +113,7 @@ impl Loader {
     /// Makes a check, notes what came of it, and returns why the build did not pass.
     async fn make_check(&mut self, check: BuildCheck, build: &mut BuildCandidate) -> String {
         let checked = match check {
-            BuildCheck::Acceptance => return self.look_up_acceptance(build),
+            BuildCheck::Acceptance => return self.look_up_acceptance(build).await,
             BuildCheck::Gate => return self.ask_gate(build).await,
             BuildCheck::Identity => build.check_identity(),
             BuildCheck::Pin => {
@@ -129,7 +129,7 @@ impl Loader {
         checked.err().unwrap_or_default()
     }
 
-    fn look_up_acceptance(&self, build: &mut BuildCandidate) -> String {
+    async fn look_up_acceptance(&self, build: &mut BuildCandidate) -> String {
         let Generation { about, digest, .. } = &build.generation;
         let serves = build
             .current
@@ -137,7 +137,8 @@ impl Loader {
             .map(|plugin| Arc::clone(&plugin.generation.load().digest));
         let (record, why) = self
             .acceptance
-            .look_up(&about.name, digest, serves.as_deref());
+            .look_up(&about.name, digest, serves.as_deref())
+            .await;
         build.facts.record = Some(record);
         why.unwrap_or_else(|| {
             let file = match &build.place {

@@ -8,10 +8,11 @@ use std::{
 };
 
 use weir_connections::Connections;
+use weir_state::{BuildKind, NewBuild};
 
 use super::{
     BuildPlace, BuildSource, Loader, Prepared, Refused, Slot, Stamp,
-    builds::{self, KeptBuild},
+    builds::{self, now_ms},
     check_pin, component, folder,
     libraries::{Library, Named},
     report,
@@ -60,25 +61,31 @@ impl Loader {
         let Some(definitions) = new.definitions.clone() else {
             return Ok(());
         };
-        let is_library = matches!(&*new.code, Code::Library(_));
-        let builds = self.builds.clone();
-        let (name, digest) = (new.about.name.clone(), Arc::clone(&new.digest));
-        let keep = move || {
-            let (bytes, signature) = read()?;
-            if component::digest(&bytes) != *digest {
-                return Err("the file changed while it was being loaded".to_owned());
-            }
-            let build = KeptBuild {
-                digest: &digest,
-                bytes: &bytes,
-                signature: signature.as_deref(),
-                is_library,
-            };
-            builds.keep(&name, &definitions.digest, &build)
+        let kind = match &*new.code {
+            Code::Library(_) => BuildKind::Library,
+            Code::Component(_) | Code::Deferred(_) => BuildKind::Component,
         };
-        tokio::task::spawn_blocking(keep)
+        let digest = Arc::clone(&new.digest);
+        let checked = move || {
+            let (bytes, signature) = read()?;
+            match component::digest(&bytes) == *digest {
+                true => Ok((bytes, signature)),
+                false => Err("the file changed while it was being loaded".to_owned()),
+            }
+        };
+        let (bytes, signature) = tokio::task::spawn_blocking(checked)
             .await
-            .map_err(|error| format!("keeping its build failed: {error}"))?
+            .map_err(|error| format!("keeping its build failed: {error}"))??;
+        let build = NewBuild {
+            plugin: new.about.name.clone(),
+            definitions: definitions.digest.to_string(),
+            digest: new.digest.to_string(),
+            kind,
+            bytes,
+            signature,
+            at_ms: now_ms(),
+        };
+        self.builds.keep(build).await
     }
 
     /// Returns `true` if the file's build serves already, under the present settings.
@@ -228,9 +235,12 @@ impl Loader {
             "no kept build of `{name}` defines its tools as they are published: put such a build into the folder, or \
              publish what the folder's defines"
         );
-        for path in self.builds.kept_builds(name, definitions) {
+        for (kept, path) in self.builds.kept_builds(name, definitions).await {
             match self.load_build(name, definitions, path).await {
-                Ok(build) => return Ok(build),
+                Ok(build) => {
+                    self.builds.note_use(&kept).await;
+                    return Ok(build);
+                }
                 Err(reason) => why = reason,
             }
         }

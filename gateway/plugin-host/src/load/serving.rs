@@ -186,12 +186,12 @@ impl Loader {
         let plugin = match current.filter(same) {
             // The file that is gone held the same bytes.
             Some(same) => {
-                self.note_accepted(&build)?;
+                self.note_accepted(&build).await?;
                 same
             }
             None => {
                 build = self.judge(build).await.map_err(|refused| refused.reason)?;
-                self.note_accepted(&build)?;
+                self.note_accepted(&build).await?;
                 self.swap(build.current, build.generation)
             }
         };

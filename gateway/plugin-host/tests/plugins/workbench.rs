@@ -16,6 +16,7 @@ use weir_plugin_host::{
     AdapterFailure, BuiltIn, CallContext, Change, CollectionRef, Grant, Host, HostConfig,
     Libraries, LoadReport, Page, PluginConfig, Query, WriteFailure,
 };
+use weir_state::State;
 use weir_watch::Watcher;
 
 use crate::libraries;
@@ -34,6 +35,19 @@ impl Drop for Workbench {
             watch.abort();
         }
     }
+}
+
+/// Opens a state on a thread of its own, since a workbench is made in a function that does not wait.
+fn open_state(folder: &Path) -> Arc<State> {
+    let folder = folder.to_owned();
+    let open = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(State::open(&folder)).expect("a state")
+    };
+    Arc::new(std::thread::spawn(open).join().expect("a state"))
 }
 
 pub(crate) fn probe() -> Vec<u8> {
@@ -165,8 +179,8 @@ impl Workbench {
             built_in,
             cache: folder.path().join("cache"),
             plugin,
-            builds: Some(folder.path().join("builds")),
-            accepted: None,
+            state: Some(open_state(&folder.path().join("state"))),
+            holds_builds: false,
             indexes: Some(folder.path().join("indexes")),
             libraries: Some(Libraries {
                 folder: folder.path().join("native"),

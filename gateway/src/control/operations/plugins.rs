@@ -129,7 +129,7 @@ async fn put_in(
         .audit()
         .admin(AdminAct::PluginLoad, name, Some(&digest), by, None)?;
     // Uploading a build also accepts it.
-    control.gateway().host().approve(&digest).await;
+    control.gateway().host().approve(&digest, by).await;
     let folder = control.gateway().config().folders.plugins.clone();
     let (placed, new) = (file.clone(), digest.clone());
     let changing = on_disk(move || {
@@ -182,7 +182,7 @@ async fn let_in(
         .gateway()
         .audit()
         .admin(AdminAct::PluginLoad, name, Some(digest), by, None)?;
-    control.gateway().host().approve(digest).await;
+    control.gateway().host().approve(digest, by).await;
     let verdict = verdict(control, file, digest).await?;
     if !matches!(verdict, BuildVerdict::Runs(_)) {
         control

@@ -183,6 +183,25 @@ impl State {
     }
 }
 
+/// Accepts those that are not accepted yet, in this order.
+pub(super) async fn accept_all(
+    change: &mut Transaction<'static, Sqlite>,
+    plugin: &str,
+    digests: &[String],
+    at_ms: i64,
+) -> Result<(), StateError> {
+    for digest in digests {
+        let insert = "INSERT INTO accepted_builds (plugin, digest, accepted_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+        sqlx::query(insert)
+            .bind(plugin)
+            .bind(digest)
+            .bind(at_ms)
+            .execute(&mut **change)
+            .await?;
+    }
+    Ok(())
+}
+
 /// Adds a row, or its newer use.
 pub(super) async fn keep(
     change: &mut Transaction<'static, Sqlite>,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{State, secrets, shapes};
+use super::{State, builds, secrets, shapes};
 use crate::{StateError, legacy::LegacyFiles};
 
 impl State {
@@ -11,6 +11,9 @@ impl State {
         let Some(mut files) = LegacyFiles::read(folder)? else {
             return Ok(());
         };
+        for build in &files.kept {
+            build.link(&self.content(&build.row.digest, build.row.kind))?;
+        }
         let mut change = self.change().await?;
         let mut taken = Vec::new();
         for secret in files.secrets {
@@ -22,6 +25,14 @@ impl State {
         files.secrets = taken;
         for shape in &files.shapes {
             shapes::record(&shape.row, &mut *change).await?;
+        }
+        for build in &files.kept {
+            builds::keep(&mut change, &build.row).await?;
+        }
+        if let Some(accepted) = &files.accepted {
+            for (plugin, digests) in &accepted.builds {
+                builds::accept_all(&mut change, plugin, digests, accepted.at_ms).await?;
+            }
         }
         change.commit().await?;
         tracing::info!(folder = %folder.display(), "took files of an earlier version over into the state");
