@@ -7,6 +7,7 @@ export type ContractDetail = Schemas["ContractDetail"];
 export type DraftView = Schemas["DraftView"];
 export type VersionView = Schemas["VersionView"];
 export type Impact = Schemas["Impact"];
+export type AgentImpact = Schemas["AgentImpact"];
 export type KeyView = Schemas["KeyView"];
 export type MadeKey = Schemas["MadeKey"];
 export type AdminView = Schemas["AdminView"];

@@ -13,11 +13,7 @@ import { Snippets } from "../parts/snippets";
 import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
 import { Badge, CodeBlock, Time } from "../parts/words";
-
-export const statusOf = (key: Pick<KeyView, "revoked_ms" | "expires_ms">, now: number): "valid" | "revoked" | "expired" => {
-  if (key.revoked_ms != null) return "revoked";
-  return key.expires_ms != null && key.expires_ms <= now ? "expired" : "valid";
-};
+import { statusOf } from "./key-status";
 
 export function KeysPage() {
   const keys = useKeys();

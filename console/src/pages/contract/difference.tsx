@@ -1,5 +1,5 @@
 // A difference of two versions, by tool: what changed, how bad it is, why, and a value that shows it.
-import type { DiffItem, DiffReport, Finding, Impact, Json } from "../../api/shapes";
+import type { AgentImpact, DiffItem, DiffReport, Finding, Impact, Json } from "../../api/shapes";
 import { Empty } from "../../parts/states";
 import { DataTable } from "../../parts/table";
 import { Badge, ClassBadge, CodeBlock, count, pretty, toneOfClass } from "../../parts/words";
@@ -142,7 +142,9 @@ export function Callers({ impact }: { impact: Impact | null | undefined }) {
           { head: "Agent", lead: true, cell: ({ agent }) => agent },
           { head: "Tool", cell: ({ tool }) => <code>{tool}</code> },
           { head: "Would fail", number: true, cell: ({ fail, calls }) => `${fail.toLocaleString("en")} of ${calls.toLocaleString("en")}` },
-          { head: "Cannot tell", number: true, cell: ({ cannot_tell }) => cannot_tell || null },
+          ...(impact.agents.some(({ cannot_tell }) => cannot_tell > 0)
+            ? [{ head: "Cannot tell", number: true, cell: ({ cannot_tell }: AgentImpact) => cannot_tell || null }]
+            : []),
           { head: "Why", cell: ({ reasons }) => reasons.map((reason) => <div key={reason}>{reason}</div>) },
         ]}
       />
