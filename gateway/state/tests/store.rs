@@ -121,7 +121,7 @@ async fn a_file_that_cannot_be_taken_over_stops_the_start_and_stays() {
     let path = folder.path().join("audit.key");
     let refused = async || {
         let opened = State::open(folder.path()).await;
-        opened.err().expect("refused").to_string()
+        opened.expect_err("refused").to_string()
     };
     fs::write(&path, [1; 32]).expect("written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("its mode");
@@ -290,7 +290,7 @@ async fn builds_in_files_are_taken_over_with_their_order_and_content() {
         assert!(!accepted.exists() && !kept.exists());
     }
     fs::write(&accepted, "{").expect("written");
-    let error = State::open(folder.path()).await.err().expect("refused");
+    let error = State::open(folder.path()).await.expect_err("refused");
     assert!(error.to_string().contains("move it away"), "{error}");
     assert!(accepted.exists());
 }
