@@ -153,3 +153,30 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     entries(headers, &header::IF_NONE_MATCH)
         .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No unit test embeds files, so that this is a program without the console.
+    #[tokio::test]
+    async fn a_program_without_the_console_says_how_to_make_one() {
+        let page = show_page(HeaderMap::new()).await;
+        assert_eq!(page.status(), StatusCode::NOT_FOUND);
+        assert_eq!(page.headers()[header::CONTENT_SECURITY_POLICY], POLICY);
+        let body = axum::body::to_bytes(page.into_body(), usize::MAX).await;
+        let body = body.expect("a body in memory");
+        assert!(String::from_utf8_lossy(&body).contains("cargo xtask console"));
+    }
+
+    #[test]
+    fn brotli_is_sent_to_those_that_take_it() {
+        let takes = |value: &'static str| {
+            let value = HeaderValue::from_static(value);
+            takes_brotli(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, value)]))
+        };
+        assert!(takes("br") && takes("gzip, BR;q=0.5"));
+        assert!(!takes("br;q=0") && !takes("gzip") && !takes("br;q=x"));
+        assert!(!takes_brotli(&HeaderMap::new()));
+    }
+}
