@@ -49,9 +49,9 @@ pub use self::{
 };
 use crate::{
     control::{Control, gate::Role, refused::Refused},
-    gateway::Gateway,
     identity::{Kind, Minted, now_ms},
     reload::Reload,
+    serving::Serving,
     transport::{
         front_door::{FrontDoor, is_by_address},
         http::{
@@ -75,7 +75,7 @@ const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// The state that all handlers share.
 pub struct Admin {
-    pub gateway: Arc<Gateway>,
+    pub gateway: Arc<Serving>,
     pub control: Arc<Control>,
     pub state: Arc<State>,
     pub reload: Arc<Reload>,

@@ -18,16 +18,16 @@ use crate::{
     config::Config,
     control::{self, Control, sources::plugins::CodeGate},
     cursor::Cursors,
-    gateway::Gateway,
     identity::Identities,
     reload::{self, Reload},
+    serving::Serving,
     telemetry::{self, Audit, Metrics},
     transport::front_door::{AccessRules, FrontDoor},
 };
 
 /// A gateway with everything that belongs to it. It serves nothing by itself: a transport is given its gateway.
 pub struct App {
-    pub gateway: Arc<Gateway>,
+    pub gateway: Arc<Serving>,
     pub control: Arc<Control>,
     pub state: Arc<State>,
     pub connections: Arc<Connections>,
@@ -125,7 +125,7 @@ impl App {
             .await
             .map_err(anyhow::Error::from)?;
         let host = Arc::new(host);
-        let gateway = Arc::new(Gateway::new(
+        let gateway = Arc::new(Serving::new(
             config,
             host.clone(),
             upstreams,
@@ -269,7 +269,7 @@ impl App {
 }
 
 /// Lets the metrics count what waits, what drifted and what is refused.
-fn count_control(gateway: &Gateway, control: &Arc<Control>) {
+fn count_control(gateway: &Serving, control: &Arc<Control>) {
     let [waiting, drifting, refusing] = std::array::from_fn(|_| Arc::downgrade(control));
     gateway.metrics().watch_control(
         move || {
@@ -310,7 +310,7 @@ impl AdminServer {
 const KEYS_RETRY: Duration = Duration::from_millis(250);
 
 /// Takes over keys that any process made or revoked.
-async fn take_over_keys(gateway: Arc<Gateway>, state: Arc<State>) {
+async fn take_over_keys(gateway: Arc<Serving>, state: Arc<State>) {
     let mut changes = state.changes();
     loop {
         if let Err(error) = gateway.identities().take_over(&state).await {
@@ -325,7 +325,7 @@ async fn take_over_keys(gateway: Arc<Gateway>, state: Arc<State>) {
 /// The time after which refusals that were not recorded one by one are in the trail with their number.
 const REFUSALS_INTERVAL: Duration = Duration::from_secs(1);
 
-async fn count_refusals(gateway: Arc<Gateway>) {
+async fn count_refusals(gateway: Arc<Serving>) {
     loop {
         gateway.audit().unrecorded_refusals().await;
         tokio::time::sleep(REFUSALS_INTERVAL).await;

@@ -36,10 +36,10 @@ use self::target::ToolCall;
 pub use self::target::upstream::abandon_questions;
 pub(crate) use self::target::upstream::passed_meta;
 pub use crate::catalogue::Endpoint;
-use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};
+use crate::{catalogue::CatalogueTool, identity::Caller, serving::Serving};
 
 pub async fn call_tool(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     request: &CallRequest<'_>,
 ) -> CallOutcome {
@@ -53,7 +53,7 @@ pub async fn call_tool(
 
 /// Checks whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
 pub async fn check(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     tool: &CatalogueTool,
     arguments: &str,
@@ -82,7 +82,7 @@ pub async fn check(
 }
 
 async fn stages(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     request: &CallRequest<'_>,
     record: &mut CallRecord,

@@ -47,7 +47,7 @@ use self::{
         locks,
     },
 };
-use crate::{config::Config, gateway::Gateway, plugin_files::PluginFiles};
+use crate::{config::Config, plugin_files::PluginFiles, serving::Serving};
 
 /// The time between two looks at the folder while something changes there.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
@@ -56,7 +56,7 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What decides which contracts are served, and looks after what they rest on.
 pub struct Control {
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     publisher: Arc<SnapshotPublisher>,
     compiler: Arc<FormCompiler>,
     files: FileSource,
@@ -73,7 +73,7 @@ pub struct Control {
 }
 
 impl Control {
-    pub fn new(gateway: Arc<Gateway>, state: Arc<State>) -> Self {
+    pub fn new(gateway: Arc<Serving>, state: Arc<State>) -> Self {
         let gate = Gate::new(state.clone(), gateway.audit().clone());
         let publisher = Arc::new(SnapshotPublisher::new(gateway.clone(), gate));
         let compiler = Arc::new(FormCompiler::new(gateway.clone(), state));
@@ -99,7 +99,7 @@ impl Control {
     }
 
     /// Returns what requests share.
-    pub fn gateway(&self) -> &Arc<Gateway> {
+    pub fn gateway(&self) -> &Arc<Serving> {
         &self.gateway
     }
 

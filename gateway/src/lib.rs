@@ -22,12 +22,12 @@ pub mod call_history;
 
 pub mod config;
 pub mod control;
-pub mod gateway;
 pub mod live_resources;
 mod memory;
 pub mod plugin_files;
 pub mod reload;
 pub mod scrape;
+pub mod serving;
 pub mod snapshot;
 pub mod source_checks;
 pub mod tasks;
@@ -37,4 +37,4 @@ pub mod telemetry;
 mod testing;
 
 pub use app::App;
-pub use gateway::Gateway;
+pub use serving::Serving;

@@ -34,9 +34,9 @@ pub use request::{CallParams, McpCall, McpRequest};
 
 use crate::{
     catalogue::Listing,
-    gateway::Gateway,
     identity::Caller,
     limits::RateCharge,
+    serving::Serving,
     snapshot::Snapshot,
     wire::{Method, ResultWriter, RpcError},
 };
@@ -44,7 +44,7 @@ use crate::{
 /// The endpoint where a request arrived, and its caller.
 #[derive(Clone)]
 pub struct RequestScope {
-    pub gateway: Arc<Gateway>,
+    pub gateway: Arc<Serving>,
     pub caller: Caller,
     pub endpoint: Endpoint,
     /// `http` or `stdio`.

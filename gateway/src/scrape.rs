@@ -10,7 +10,7 @@ use weir_upstream::{Called, Seen, Upstream};
 
 use crate::{
     control::{gate::ChangeClass, refused},
-    gateway::Gateway,
+    serving::Serving,
     telemetry::metrics::table::{self, Kind, Row},
 };
 
@@ -18,7 +18,7 @@ use crate::{
 type Sample<'a> = (Vec<&'a str>, f64);
 
 /// Returns everything in Prometheus' text format.
-pub fn text(gateway: &Gateway) -> String {
+pub fn text(gateway: &Serving) -> String {
     let mut families = gateway.metrics().gather();
     families.extend(read_now(gateway));
     TextEncoder::new()
@@ -26,7 +26,7 @@ pub fn text(gateway: &Gateway) -> String {
         .expect("families of the registry are whole")
 }
 
-fn read_now(gateway: &Gateway) -> Vec<MetricFamily> {
+fn read_now(gateway: &Serving) -> Vec<MetricFamily> {
     let mut families = Vec::new();
     load(gateway, &mut families);
     refusals(gateway, &mut families);
@@ -46,7 +46,7 @@ fn read_now(gateway: &Gateway) -> Vec<MetricFamily> {
     families
 }
 
-fn load(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
+fn load(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     let running = gateway.in_flight();
     families.push(one(&table::IN_FLIGHT, running.len() as f64));
     families.push(one(&table::IN_FLIGHT_MAX, f64::from(running.most())));
@@ -70,7 +70,7 @@ fn load(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     families.push(family(&table::LIMITERS, decided.collect()));
 }
 
-fn refusals(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
+fn refusals(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     let refused = gateway
         .audit()
         .refusals()
@@ -80,7 +80,7 @@ fn refusals(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     families.push(family(&table::RPC_ERRORS, errors.collect()));
 }
 
-fn plugins(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
+fn plugins(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     let plugins = gateway.host().plugins();
     let each = |row: &Row, value: &dyn Fn(&weir_plugin_host::PluginStatus) -> f64| {
         family(
@@ -130,7 +130,7 @@ fn plugins(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     ));
 }
 
-fn upstreams(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
+fn upstreams(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     let all = gateway.upstreams().all();
     let each = |row: &Row, value: &dyn Fn(&Upstream) -> f64| {
         family(
@@ -178,7 +178,7 @@ fn upstreams(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     families.push(family(&table::UPSTREAM_DOWN, down.collect()));
 }
 
-fn audit(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
+fn audit(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     let Some(health) = gateway.audit().health() else {
         return;
     };
@@ -193,7 +193,7 @@ fn audit(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     families.push(one(&table::AUDIT_UNCERTAIN, health.uncertain as f64));
 }
 
-fn contracts(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
+fn contracts(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     let snapshot = gateway.snapshot();
     let metrics = gateway.metrics();
     let shown = snapshot.contracts.iter().take(metrics.contracts_max());

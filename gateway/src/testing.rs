@@ -15,8 +15,8 @@ use crate::{
     app::{App, Setup},
     catalogue::Catalogue,
     config::Config,
-    gateway::Gateway,
     identity::{Kind, Minted, now_ms},
+    serving::Serving,
     snapshot::Snapshot,
 };
 
@@ -28,9 +28,9 @@ pub(crate) struct Testing {
 }
 
 impl Deref for Testing {
-    type Target = Arc<Gateway>;
+    type Target = Arc<Serving>;
 
-    fn deref(&self) -> &Arc<Gateway> {
+    fn deref(&self) -> &Arc<Serving> {
         &self.app.gateway
     }
 }
@@ -103,7 +103,7 @@ async fn opened(change: impl FnOnce(&mut Config), setup: Setup<'_>) -> Testing {
 }
 
 /// Swaps in other contracts.
-pub(crate) fn publish(gateway: &Gateway, contracts: &[(&str, &[&str])]) {
+pub(crate) fn publish(gateway: &Serving, contracts: &[(&str, &[&str])]) {
     swap_in(
         gateway,
         contracts
@@ -114,7 +114,7 @@ pub(crate) fn publish(gateway: &Gateway, contracts: &[(&str, &[&str])]) {
 }
 
 /// Swaps in the contract `up` of another server, which is not there. `lists`: `{tools?, resources?, …}`.
-pub(crate) fn publish_offer(gateway: &Gateway, lists: &Value, resources: Resources) {
+pub(crate) fn publish_offer(gateway: &Serving, lists: &Value, resources: Resources) {
     let (lists, _) = Lists::read("lists", &lists.to_string()).expect("lists");
     let document = offer::compose("lists", &lists).document.pinned();
     let upstream = Upstream {
@@ -127,7 +127,7 @@ pub(crate) fn publish_offer(gateway: &Gateway, lists: &Value, resources: Resourc
     swap_in(gateway, vec![Arc::new(compiled.contract)]);
 }
 
-fn swap_in(gateway: &Gateway, contracts: Vec<Arc<Contract>>) {
+fn swap_in(gateway: &Serving, contracts: Vec<Arc<Contract>>) {
     let old = gateway.snapshot();
     gateway.swap_snapshot(Snapshot {
         generation: old.generation + 1,

@@ -17,8 +17,8 @@ use super::{
 use crate::{
     catalogue::{CatalogueItem, ItemTarget, Listing},
     codes::Code,
-    gateway::Gateway,
     identity::Caller,
+    serving::Serving,
 };
 
 /// The bounds of one answer, which are the protocol's.
@@ -27,7 +27,7 @@ const VALUE_MAX_CHARS: usize = 4_096;
 
 /// Returns the `completion` of the answer. `reference`, `argument` and `context` are JSON objects of the caller.
 pub async fn complete(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     request: &CallRequest<'_>,
     reference: &str,

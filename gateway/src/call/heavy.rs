@@ -10,7 +10,7 @@ use tokio::{
 use weir_contracts::output::ResultChecker;
 
 use super::CallError;
-use crate::{catalogue::CatalogueTool, codes::Code, gateway::Gateway};
+use crate::{catalogue::CatalogueTool, codes::Code, serving::Serving};
 
 /// Half of the processors, so that there are always some for the other calls.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
@@ -24,7 +24,7 @@ pub(super) struct CheckTurn(Option<SemaphorePermit<'static>>);
 impl CheckTurn {
     /// Waits for a turn if the arguments may take long to check.
     pub(super) async fn for_arguments(
-        gateway: &Gateway,
+        gateway: &Serving,
         tool: &CatalogueTool,
         arguments: Option<&str>,
         since: Instant,
@@ -39,7 +39,7 @@ impl CheckTurn {
 
     /// Waits for a turn if the answer may take long to check: a text, and its check.
     pub(super) async fn for_answer(
-        gateway: &Gateway,
+        gateway: &Serving,
         tool: &CatalogueTool,
         answer: Option<(&ResultChecker, &str)>,
         since: Instant,
@@ -50,7 +50,7 @@ impl CheckTurn {
 
     async fn wait(
         is_heavy: bool,
-        gateway: &Gateway,
+        gateway: &Serving,
         tool: &CatalogueTool,
         since: Instant,
     ) -> Result<Self, CallError> {

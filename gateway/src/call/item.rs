@@ -17,8 +17,8 @@ use crate::{
     catalogue::{CatalogueItem, ItemKind, ItemSource, ItemTarget, LinkedPage, Listing},
     codes::Code,
     cursor::Bound,
-    gateway::Gateway,
     identity::Caller,
+    serving::Serving,
 };
 
 /// Messages of one prompt, and contents of one resource.
@@ -38,7 +38,7 @@ pub enum ItemOutcome {
 
 /// Gets a prompt (`request.tool` is its name) or reads a resource (its URI).
 pub async fn ask_item(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     kind: ItemKind,
     request: &CallRequest<'_>,
@@ -55,7 +55,7 @@ pub async fn ask_item(
 }
 
 async fn stages(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     kind: ItemKind,
     request: &CallRequest<'_>,
@@ -154,7 +154,7 @@ struct Found {
 
 /// Finds an item. Hidden and unknown ones get the same answer.
 async fn visible(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     kind: ItemKind,
     request: &CallRequest<'_>,
@@ -255,7 +255,7 @@ fn unlisted(contract: &str) -> String {
 /// Returns `true` if a resource that comes and goes may be read. An operator who takes some items and leaves others has
 /// chosen: then the resource has to be on the list as it is now.
 async fn is_taken(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     request: &CallRequest<'_>,
     source: &ItemSource,

@@ -25,8 +25,8 @@ use super::{
 use crate::{
     catalogue::{CatalogueTool, FIND_TOOLS, ItemKind, ItemSource},
     codes::Code,
-    gateway::Gateway,
     identity::Caller,
+    serving::Serving,
     telemetry::{
         self, Audit, Metrics,
         metrics::{Ended, Marks, Stages, ToolMeter},
@@ -137,7 +137,7 @@ enum Write {
 }
 
 impl CallRecord {
-    pub(super) fn open(gateway: &Gateway, caller: &Caller, request: &CallRequest<'_>) -> Self {
+    pub(super) fn open(gateway: &Serving, caller: &Caller, request: &CallRequest<'_>) -> Self {
         let line = Line {
             audit: gateway.audit().clone(),
             metrics: gateway.metrics().clone(),

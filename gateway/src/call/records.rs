@@ -7,13 +7,13 @@ use super::{CallError, CallOutcome, CallRequest, Proof, call_tool, item::ItemOut
 use crate::{
     catalogue::CatalogueItem,
     codes::{Code, TABLE},
-    gateway::Gateway,
     identity::Caller,
+    serving::Serving,
 };
 
 /// Reads a record. `key` is that of the URI, which is `request.tool`.
 pub(super) async fn read(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     request: &CallRequest<'_>,
     template: &CatalogueItem,

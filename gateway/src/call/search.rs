@@ -11,8 +11,8 @@ use super::{CallError, CallOutcome, CallRequest, ToolResult, limits, record::Cal
 use crate::{
     catalogue::{CALL_TOOL, FIND_TOOLS, Listing, Search},
     codes::Code,
-    gateway::Gateway,
     identity::Caller,
+    serving::Serving,
 };
 
 const FOUND_DEFAULT: u64 = 5;
@@ -33,7 +33,7 @@ pub enum Searched<'a> {
 
 /// Reads a request. Tools of the view may be called without `call_tool`.
 pub async fn searched<'a>(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     listing: &Listing,
     request: &CallRequest<'a>,

@@ -24,14 +24,14 @@ use crate::{
     catalogue::{CatalogueTool, CollectionTool, PluginTool, ToolTarget, UpstreamTool},
     codes::Code,
     cursor::Cursors,
-    gateway::Gateway,
     identity::Caller,
+    serving::Serving,
 };
 
 /// A call of a tool that its caller may see.
 #[derive(Clone, Copy)]
 pub(super) struct ToolCall<'a> {
-    pub gateway: &'a Gateway,
+    pub gateway: &'a Serving,
     pub caller: &'a Caller,
     pub tool: &'a CatalogueTool,
     pub request: &'a CallRequest<'a>,

@@ -26,7 +26,7 @@ use weir_plugin_host::{CallContext, CollectionRef, Grant, Query};
 
 use self::connection::Connection;
 use super::{Done, Failure, Settings, block_on, start};
-use crate::{app::App, config::Config, gateway::Gateway};
+use crate::{app::App, config::Config, serving::Serving};
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
@@ -249,7 +249,7 @@ pub(super) async fn serve_file(started: &App, file: &Path) -> Result<(), Failure
     Ok(())
 }
 
-async fn look(gateway: &Gateway, source: &Source) -> Result<Drafted, Failure> {
+async fn look(gateway: &Serving, source: &Source) -> Result<Drafted, Failure> {
     let mut shape = shape(gateway, source).await?;
     if let Some(why) = read_only(gateway, source).filter(|_| !shape.capabilities.write.is_empty()) {
         shape.capabilities.write.clear();
@@ -259,7 +259,7 @@ async fn look(gateway: &Gateway, source: &Source) -> Result<Drafted, Failure> {
 }
 
 /// Returns why nothing can be written through the connection of a source, if the configuration says so.
-fn read_only(gateway: &Gateway, source: &Source) -> Option<String> {
+fn read_only(gateway: &Serving, source: &Source) -> Option<String> {
     let name = source.settings["connection"].as_str()?;
     let config = gateway.config();
     if !config.connections.get(name)?.is_writable() {
@@ -278,7 +278,7 @@ fn read_only(gateway: &Gateway, source: &Source) -> Option<String> {
     })
 }
 
-async fn shape(gateway: &Gateway, source: &Source) -> Result<Shape, Failure> {
+async fn shape(gateway: &Serving, source: &Source) -> Result<Shape, Failure> {
     let described = gateway
         .host()
         .describe(source.adapter, &source.settings.to_string())
@@ -299,7 +299,7 @@ async fn shape(gateway: &Gateway, source: &Source) -> Result<Shape, Failure> {
         .context("the adapter answered no shape")?)
 }
 
-async fn draft(gateway: &Gateway, source: &Source, shape: &Shape) -> Result<Drafted, Failure> {
+async fn draft(gateway: &Serving, source: &Source, shape: &Shape) -> Result<Drafted, Failure> {
     let choices = choices(gateway, source, shape).await;
     let drafted = weir_contracts::draft::draft(&Input {
         name: &source.name,
@@ -320,7 +320,7 @@ async fn draft(gateway: &Gateway, source: &Source, shape: &Shape) -> Result<Draf
 
 /// Returns the values of text columns that hold few; a source that cannot be read has none.
 async fn choices(
-    gateway: &Gateway,
+    gateway: &Serving,
     source: &Source,
     shape: &Shape,
 ) -> BTreeMap<String, Vec<String>> {

@@ -10,11 +10,11 @@ use super::{
     gate::GateError,
     shapes::{self, Of},
 };
-use crate::gateway::Gateway;
+use crate::serving::Serving;
 
 /// Compiles forms, and records the shapes of their collections.
 pub struct FormCompiler {
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     state: Arc<State>,
 }
 
@@ -42,7 +42,7 @@ impl Uncompiled {
 }
 
 impl FormCompiler {
-    pub(super) fn new(gateway: Arc<Gateway>, state: Arc<State>) -> Self {
+    pub(super) fn new(gateway: Arc<Serving>, state: Arc<State>) -> Self {
         Self { gateway, state }
     }
 

@@ -7,7 +7,7 @@ use weir_connections::Code;
 use weir_contracts::{Problem, Shape, contract, form};
 use weir_plugin_host::AdapterFailure;
 
-use crate::gateway::Gateway;
+use crate::serving::Serving;
 
 /// Collections of one contract that are asked for at once.
 const AT_ONCE: usize = 8;
@@ -78,7 +78,7 @@ impl Away {
 /// Asks for the shapes of several collections of a form. Returns those that are known, by the collections' names, what is
 /// waited for, and what is refused.
 pub async fn describe_all(
-    gateway: &Gateway,
+    gateway: &Serving,
     source: &form::Source,
     collections: &[&form::Collection],
 ) -> (BTreeMap<String, Shape>, Vec<Away>, Vec<Problem>) {
@@ -104,7 +104,7 @@ pub async fn describe_all(
 
 /// Asks the adapter for the shape of a collection as it is now.
 async fn describe(
-    gateway: &Gateway,
+    gateway: &Serving,
     source: &form::Source,
     collection: &form::Collection,
 ) -> Result<Shape, Describe> {
@@ -118,7 +118,7 @@ async fn describe(
 
 /// Describes a published collection; `file` is the contract's name.
 pub(super) async fn describe_as(
-    gateway: &Gateway,
+    gateway: &Serving,
     file: &str,
     collection: &contract::Collection,
 ) -> Result<Shape, Describe> {
@@ -144,7 +144,7 @@ impl Asked<'_> {
     }
 }
 
-async fn ask(gateway: &Gateway, file: &str, collection: Asked<'_>) -> Result<Shape, Describe> {
+async fn ask(gateway: &Serving, file: &str, collection: Asked<'_>) -> Result<Shape, Describe> {
     let place = format!("/collections/{}", collection.name);
     let text = match gateway
         .host()
@@ -198,7 +198,7 @@ async fn ask(gateway: &Gateway, file: &str, collection: Asked<'_>) -> Result<Sha
 }
 
 /// Returns the hint what to do about a connection that the adapter may not use.
-fn connection_hint(gateway: &Gateway, collection: &Asked<'_>) -> String {
+fn connection_hint(gateway: &Serving, collection: &Asked<'_>) -> String {
     let config = gateway.config();
     let wanted = collection.connection();
     if wanted.is_empty() || config.connections.contains_key(wanted) {

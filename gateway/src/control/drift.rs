@@ -26,7 +26,7 @@ use super::{
     gate::{DraftStatus, Gate, GateError, LiveContract, Submission, Verdict},
     shapes::Of,
 };
-use crate::gateway::Gateway;
+use crate::serving::Serving;
 
 /// The time until the first look after a start.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
@@ -50,7 +50,7 @@ pub struct Drift {
 
 /// Looks at the sources of live contracts, and knows which have drifted.
 pub struct SourceDrift {
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     publisher: Arc<SnapshotPublisher>,
     compiler: Arc<FormCompiler>,
     /// By contract and collection.
@@ -59,7 +59,7 @@ pub struct SourceDrift {
 
 impl SourceDrift {
     pub(super) fn new(
-        gateway: Arc<Gateway>,
+        gateway: Arc<Serving>,
         publisher: Arc<SnapshotPublisher>,
         compiler: Arc<FormCompiler>,
     ) -> Self {

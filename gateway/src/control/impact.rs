@@ -11,14 +11,14 @@ use weir_contracts::{
 };
 use weir_state::{ProfileRow, State, StateError};
 
-use crate::gateway::Gateway;
+use crate::serving::Serving;
 
 const WRITE_INTERVAL: Duration = Duration::from_secs(2);
 /// Reasons that are named for one agent and tool.
 const REASONS_MAX: usize = 3;
 
 /// Writes down what waits, again and again, until the task ends.
-pub async fn keep(gateway: Arc<Gateway>, state: Arc<State>) {
+pub async fn keep(gateway: Arc<Serving>, state: Arc<State>) {
     loop {
         tokio::time::sleep(WRITE_INTERVAL).await;
         gateway
@@ -64,7 +64,7 @@ pub fn inputs(contract: Option<&Contract>) -> Inputs {
 
 /// Judges the calls of a contract by what its tools would become. `None` where no calls are kept.
 pub async fn impact(
-    gateway: &Gateway,
+    gateway: &Serving,
     state: &State,
     contract: &str,
     new: &Inputs,

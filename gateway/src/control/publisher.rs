@@ -10,18 +10,18 @@ use weir_plugin_host::NeededCollection;
 use weir_state::DraftHead;
 
 use super::gate::{Approval, Gate, GateError, Submission, Verdict};
-use crate::{catalogue::Catalogue, gateway::Gateway, snapshot::Snapshot};
+use crate::{catalogue::Catalogue, serving::Serving, snapshot::Snapshot};
 
 /// Swaps snapshots: what the gate decided through it is served when its functions return.
 pub struct SnapshotPublisher {
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     gate: Gate,
     /// The lock for swapping: the watch, the admin API and a new build of a plugin all swap.
     swapping: Mutex<()>,
 }
 
 impl SnapshotPublisher {
-    pub(super) fn new(gateway: Arc<Gateway>, gate: Gate) -> Self {
+    pub(super) fn new(gateway: Arc<Serving>, gate: Gate) -> Self {
         Self {
             gateway,
             gate,
@@ -164,7 +164,7 @@ fn warn_of_names(contract: &Contract) {
 }
 
 /// Returns the collections that served contracts use of one adapter; a new build of its plugin must still serve them.
-pub fn in_use(gateway: &Gateway, adapter: &str) -> Vec<NeededCollection> {
+pub fn in_use(gateway: &Serving, adapter: &str) -> Vec<NeededCollection> {
     let snapshot = gateway.snapshot();
     let mut seen = BTreeSet::new();
     let used = snapshot.catalogue.tools().filter_map(|tool| {

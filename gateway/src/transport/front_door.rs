@@ -30,10 +30,10 @@ pub(super) use self::{access::is_own, body::read_of_unknown_caller};
 use super::http::connections::{self, Connection};
 use crate::{
     config::Config,
-    gateway::Gateway,
     identity::{Caller, Credential, Refused},
     limits::{ByteBudget, BytesHolder, RateCharge, UNCOUNTED_MAX_BYTES, holder},
     methods::{Endpoint, RequestScope},
+    serving::Serving,
     wire::RpcError,
 };
 
@@ -41,7 +41,7 @@ use crate::{
 const PLACE_MAX_CHARS: usize = 200;
 
 pub struct FrontDoor {
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     access: access::Current,
     bytes: Arc<ByteBudget>,
 }
@@ -52,7 +52,7 @@ pub(super) trait DoorSurface: Sync {
     fn place(&self) -> String;
 
     /// Returns the answer if nothing is served here.
-    fn closed(&self, _gateway: &Gateway) -> Option<Response> {
+    fn closed(&self, _gateway: &Serving) -> Option<Response> {
         None
     }
 
@@ -101,7 +101,7 @@ impl FrontDoor {
     /// Creates the door of a listener. `local` is the address that it listens on; `rules` picks its hosts and origins of the
     /// configuration in effect.
     pub fn new(
-        gateway: &Arc<Gateway>,
+        gateway: &Arc<Serving>,
         local: SocketAddr,
         rules: fn(&Config) -> AccessRules<'_>,
     ) -> anyhow::Result<Self> {

@@ -41,10 +41,10 @@ use crate::{
         names_modern,
         sessions::{SessionId, Sessions},
     },
-    gateway::Gateway,
     identity::Refused,
     limits::UNCOUNTED_MAX_BYTES,
     methods::{Endpoint, RequestScope, Subscriptions},
+    serving::Serving,
     wire::{self, Body, Malformed, Message, RpcError},
 };
 
@@ -55,7 +55,7 @@ const FIRST_HEAD_MAX: Duration = Duration::from_secs(10);
 
 /// The state that all connections share.
 struct Server {
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     door: Arc<FrontDoor>,
     sessions: Sessions,
     calls: Cancellations<(SessionId, Box<str>)>,
@@ -67,7 +67,7 @@ struct Server {
 /// Serves until `shutdown`, then takes no more connections, ends the streams with their last message, and returns when
 /// every call that was accepted has been answered and every write has ended.
 pub async fn serve(
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {

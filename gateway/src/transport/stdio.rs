@@ -25,12 +25,12 @@ use crate::{
         legacy::{self, Notice},
         modern,
     },
-    gateway::Gateway,
     identity::{Caller, Credential},
     limits::RateCharge,
     methods::{
         self, Changes, Client, Endpoint, McpCall, Reply, RequestScope, Subscription, Subscriptions,
     },
+    serving::Serving,
     wire::{
         Body, GivenParams, Id, Malformed, Message, Method, Response, RpcError, Version,
         error_answer,
@@ -50,7 +50,7 @@ const FLUSH_MAX: Duration = Duration::from_millis(500);
 /// it; writes that a source has been handed run to their end. `key` says whose messages these are, and is looked up
 /// anew for each. `endpoint` is what is asked.
 pub async fn serve(
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     key: Option<String>,
     endpoint: Endpoint,
     stdin: impl AsyncRead + Unpin,

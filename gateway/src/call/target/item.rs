@@ -5,11 +5,11 @@ use std::{
     time::Instant,
 };
 
-use crate::{call::CallRequest, gateway::Gateway, identity::Caller};
+use crate::{call::CallRequest, identity::Caller, serving::Serving};
 
 /// A request for an item that its caller may see.
 pub(in crate::call) struct ItemCall<'a> {
-    pub gateway: &'a Gateway,
+    pub gateway: &'a Serving,
     pub caller: &'a Caller,
     pub request: &'a CallRequest<'a>,
     pub call_id: Arc<str>,

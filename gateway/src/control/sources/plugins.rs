@@ -13,12 +13,12 @@ use crate::{
         FolderReport, SnapshotPublisher,
         gate::{Approval, Gate, GateError, Held, Origin, Role, Submission, Verdict},
     },
-    gateway::Gateway,
+    serving::Serving,
 };
 
 /// Submits what plugins define.
 pub struct PluginSource {
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     publisher: Arc<SnapshotPublisher>,
 }
 
@@ -87,7 +87,7 @@ enum Submitted {
 
 impl PluginSource {
     pub(in crate::control) fn new(
-        gateway: Arc<Gateway>,
+        gateway: Arc<Serving>,
         publisher: Arc<SnapshotPublisher>,
     ) -> Self {
         Self { gateway, publisher }

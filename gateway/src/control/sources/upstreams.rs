@@ -29,7 +29,7 @@ use crate::{
         SnapshotPublisher, WATCH_INTERVAL,
         gate::{Gate, GateError, Origin},
     },
-    gateway::Gateway,
+    serving::Serving,
 };
 
 /// The time without a further change after which a changed list is read.
@@ -62,13 +62,13 @@ struct Unseen {
 
 /// Looks at other servers, and submits what they list.
 pub struct UpstreamSource {
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     publisher: Arc<SnapshotPublisher>,
 }
 
 impl UpstreamSource {
     pub(in crate::control) fn new(
-        gateway: Arc<Gateway>,
+        gateway: Arc<Serving>,
         publisher: Arc<SnapshotPublisher>,
     ) -> Self {
         Self { gateway, publisher }

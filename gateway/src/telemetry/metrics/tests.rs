@@ -5,13 +5,13 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::{
     call::{CallRequest, Endpoint, call_tool},
-    gateway::Gateway,
     identity::Caller,
     scrape::text,
+    serving::Serving,
     testing,
 };
 
-async fn call(gateway: &Gateway, tool: &str, arguments: &str) {
+async fn call(gateway: &Serving, tool: &str, arguments: &str) {
     let snapshot = gateway.snapshot();
     let cancel = CancellationToken::new();
     let request = CallRequest {

@@ -18,7 +18,7 @@ use axum::{
 
 use crate::{
     config::{self, Config},
-    gateway::Gateway,
+    serving::Serving,
     wire::RpcError,
 };
 
@@ -61,7 +61,7 @@ pub(super) struct Refused {
 
 /// The rules of the configuration in effect: made anew when that has changed.
 pub(super) struct Current {
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     local: SocketAddr,
     rules: fn(&Config) -> AccessRules<'_>,
     made: ArcSwap<(Arc<Config>, Access)>,
@@ -109,7 +109,7 @@ impl AccessRules<'_> {
 
 impl Current {
     pub(super) fn new(
-        gateway: &Arc<Gateway>,
+        gateway: &Arc<Serving>,
         local: SocketAddr,
         rules: fn(&Config) -> AccessRules<'_>,
     ) -> anyhow::Result<Self> {

@@ -15,8 +15,8 @@ use axum::{
 
 use super::reply;
 use crate::{
-    gateway::Gateway,
     scrape,
+    serving::Serving,
     transport::front_door::{FrontDoor, credential, is_own},
 };
 
@@ -32,7 +32,7 @@ const OF_PROXIES: [&str; 5] = [
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 struct Scrape {
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     door: Arc<FrontDoor>,
     /// The listener is reached from this machine alone.
     loopback: bool,
@@ -43,7 +43,7 @@ struct Scrape {
 /// Returns the router of a listener with its door. `local` is the address that it listens on, and `is_public` says whether
 /// agents call there.
 pub(crate) fn router(
-    gateway: &Arc<Gateway>,
+    gateway: &Arc<Serving>,
     door: Arc<FrontDoor>,
     local: SocketAddr,
     is_public: bool,

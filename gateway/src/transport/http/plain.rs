@@ -14,8 +14,8 @@ use super::{
 use crate::{
     codes::Code,
     config::Http,
-    gateway::Gateway,
     identity::{Caller, Refused},
+    serving::Serving,
     transport::front_door::{AdmittedCaller, DoorSurface, close_if_unread},
     wire::RpcError,
 };
@@ -110,7 +110,7 @@ impl DoorSurface for PlainContract<'_> {
         self.place.clone()
     }
 
-    fn closed(&self, gateway: &Gateway) -> Option<Response> {
+    fn closed(&self, gateway: &Serving) -> Option<Response> {
         (!(self.plain.is_open)(&gateway.config().http))
             .then(|| problem(404, "not_served", self.plain.closed.to_owned()).into_response())
     }

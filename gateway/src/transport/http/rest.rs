@@ -28,10 +28,10 @@ use crate::{
     catalogue::{CatalogueTool, Endpoint},
     codes::Code,
     era,
-    gateway::Gateway,
     identity::Caller,
     limits::RateCharge,
     methods::{CallChannel, CallMessages},
+    serving::Serving,
     transport::front_door::{AdmittedCaller, closing},
     wire::RpcError,
 };
@@ -42,7 +42,7 @@ const ASKS: &str = "The tool asks its caller before it goes on, which plain HTTP
 
 /// A call as it goes on by itself, whoever reads of it.
 struct Call {
-    gateway: Arc<Gateway>,
+    gateway: Arc<Serving>,
     caller: Caller,
     charge: RateCharge,
     endpoint: Endpoint,
@@ -151,7 +151,7 @@ pub(super) async fn reference(
 
 /// Returns the document of one contract, with the tools that this caller sees; `None` if it sees no such contract.
 pub(crate) fn openapi_document(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     contract: &str,
 ) -> Option<String> {
@@ -161,7 +161,7 @@ pub(crate) fn openapi_document(
 }
 
 fn described(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     contract: &str,
     describe: impl FnOnce(&Api<'_>, Vec<&Tool>) -> String,

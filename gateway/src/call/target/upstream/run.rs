@@ -26,8 +26,8 @@ use crate::{
         target::ToolCall,
     },
     codes::Code,
-    gateway::Gateway,
     identity::Caller,
+    serving::Serving,
     telemetry::Metrics,
 };
 
@@ -53,7 +53,7 @@ struct OutgoingCall {
 
 impl OutgoingCall {
     fn new(
-        gateway: &Gateway,
+        gateway: &Serving,
         caller: &Caller,
         call: &CallRequest<'_>,
         request: &Arc<UpstreamRequest>,
@@ -248,7 +248,7 @@ pub(in crate::call::target) async fn run(
 
 /// Asks for something that changes nothing: a prompt, a resource or a completion.
 pub(super) async fn read(
-    gateway: &Gateway,
+    gateway: &Serving,
     caller: &Caller,
     call: &CallRequest<'_>,
     request: &Arc<UpstreamRequest>,

@@ -21,7 +21,7 @@ use crate::{
     telemetry::{Audit, Metrics},
 };
 
-pub struct Gateway {
+pub struct Serving {
     config: ArcSwap<Config>,
     host: Arc<Host>,
     upstreams: Arc<Upstreams>,
@@ -41,7 +41,7 @@ pub struct Gateway {
     tasks: Tasks,
 }
 
-impl Gateway {
+impl Serving {
     pub fn new(
         config: Config,
         host: Arc<Host>,
