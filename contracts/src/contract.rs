@@ -1,5 +1,6 @@
 //! A compiled contract: what the gateway serves and follows, and what it keeps of a published version.
 
+mod choices;
 mod verb;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -16,6 +17,8 @@ use crate::{
     values,
 };
 
+pub(crate) use choices::is_groupable;
+pub use choices::{GroupChoice, GroupStep, MeasureChoice, MeasureFunction, SummaryChoices};
 pub use verb::Verb;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -296,6 +299,9 @@ pub struct Binding {
     /// The operation; only for `call`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
+    /// What can be asked; only for `summarize`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<SummaryChoices>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

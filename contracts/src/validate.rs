@@ -385,6 +385,18 @@ impl InvalidArguments {
         }
     }
 
+    /// Returns the refusal of a text at `path` that is none of these.
+    pub fn not_among(path: String, allowed: &[&str]) -> Self {
+        let mut violation = Violation::at(path, "not_in_enum");
+        violation.constraint = Some(Stated::from(serde_json::json!({ "enum": allowed })));
+        violation.example = allowed
+            .first()
+            .map(|first| Stated::from(Value::from(*first)));
+        Self {
+            errors: vec![violation.into()],
+        }
+    }
+
     /// Returns what the caller gets; the gateway adds its call id.
     pub fn structured_content(&self) -> ErrorContent<'_> {
         let first = self.errors.first();

@@ -144,3 +144,147 @@ fn a_source_that_can_no_longer_count_has_drifted() {
     let reasons = collection.accepts(&shape("none")).expect_err("refused");
     assert_eq!(reasons, ["records can no longer be counted or summarized"]);
 }
+
+const SUMMARIZE: &str = "  - tool: summarize_orders
+    verb: summarize
+    collection: orders
+    group_by: [city, placed]
+    measures: [count, sum(total), avg(weight), avg(id), distinct(city)]
+    fields: [{ name: city, type: text }]
+";
+
+#[test]
+fn a_summary_offers_the_groups_and_measures_of_its_form() {
+    let contract = compiled("", SUMMARIZE, shape("all")).expect("it compiles");
+    let tool = &contract.tools[0];
+    let input = tool.input_schema.value();
+    let inputs = &input["properties"];
+    let names: Vec<&String> = inputs.as_object().expect("inputs").keys().collect();
+    assert_eq!(
+        names,
+        [
+            "city", "group_by", "measures", "having", "order_by", "limit"
+        ]
+    );
+    assert_eq!(
+        inputs["group_by"]["items"]["enum"],
+        json!([
+            "city",
+            "day(placed)",
+            "week(placed)",
+            "month(placed)",
+            "quarter(placed)",
+            "year(placed)"
+        ])
+    );
+    assert_eq!(
+        inputs["measures"]["items"]["enum"],
+        json!([
+            "count",
+            "sum(total)",
+            "avg(weight)",
+            "avg(id)",
+            "distinct(city)"
+        ])
+    );
+    assert_eq!(input.get("required"), None);
+    let output = tool.output_schema.as_ref().expect("an output").value();
+    let records = &output["properties"]["records"]["items"]["properties"];
+    for (name, expected) in [
+        ("city", json!(["string", "null"])),
+        ("month(placed)", json!("string")),
+        ("count", json!("integer")),
+        ("sum(total)", json!(["string", "null"])),
+        ("avg(weight)", json!(["number", "null"])),
+        ("avg(id)", json!(["number", "null"])),
+        ("distinct(city)", json!("integer")),
+    ] {
+        assert_eq!(records[name]["type"], expected, "{name}");
+    }
+    assert_eq!(output["anyOf"][0]["required"], json!(["records", "more"]));
+    let artifact = contract.to_artifact();
+    assert_eq!(artifact["format"], 5);
+    assert_eq!(
+        Contract::from_artifact(&artifact).expect("it reads"),
+        contract
+    );
+}
+
+#[test]
+fn a_summary_of_what_has_no_meaning_is_refused() {
+    assert_eq!(
+        problem("", SUMMARIZE, shape("count")),
+        "/tools/0/verb: collection 'orders' has no summarize: the source cannot summarize records"
+    );
+    for (before, after, expected) in [
+        (
+            "[city, placed]",
+            "[tags]",
+            "group_by/0: a json column makes no groups",
+        ),
+        (
+            "[city, placed]",
+            "[town]",
+            "group_by/0: there is no column 'town'",
+        ),
+        (
+            "sum(total)",
+            "sum(city)",
+            "measures/1: a string column has no sum",
+        ),
+        (
+            "sum(total)",
+            "median(total)",
+            "measures/1: 'median(total)' is no measure",
+        ),
+        (
+            "sum(total)",
+            "count(total)",
+            "measures/1: 'count(total)' is no measure",
+        ),
+        (
+            "name: city",
+            "name: measures, column: city",
+            "fields/0/name: every summarize has its own 'measures'",
+        ),
+        (
+            "fields:",
+            "order: [city]\n    fields:",
+            "order: only a list has it",
+        ),
+        (
+            "fields:",
+            "say: hello\n    fields:",
+            "say: a summarize has no sentence of its own",
+        ),
+        (
+            "fields:",
+            "limits: { rows_max: 1001 }\n    fields:",
+            "limits/rows_max: a summarize answers at most 1000 groups",
+        ),
+    ] {
+        let form = SUMMARIZE.replace(before, after);
+        assert_eq!(
+            problem("", &form, shape("all")),
+            format!("/tools/0/{expected}")
+        );
+    }
+    let hidden = problem(", hide: [total]", SUMMARIZE, shape("all"));
+    assert_eq!(
+        hidden,
+        "/tools/0/measures/1: column 'total' is not published"
+    );
+    let keys = COUNT.replace("verb:", "group_by: [city], verb:");
+    assert_eq!(
+        problem("", &keys, shape("all")),
+        "/tools/0/group_by: only a summarize has it"
+    );
+}
+
+#[test]
+fn a_measure_less_is_a_breaking_change() {
+    let before = compiled("", SUMMARIZE, shape("all")).expect("it compiles");
+    let fewer = SUMMARIZE.replace(", avg(id)", "");
+    let after = compiled("", &fewer, shape("all")).expect("it compiles");
+    assert_eq!(diff::diff(&before, &after).class, Class::Breaking);
+}

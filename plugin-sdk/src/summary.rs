@@ -1,9 +1,17 @@
 //! Defines what a summary asks: how many records there are, and what groups of them come to.
 
+mod exact;
+mod one_pass;
+mod table;
+
 use serde_json::{Map, Value as Json};
 
 use crate::adapter::{Comparison, Condition, Order};
 use crate::error::{Error, Result};
+
+pub use exact::ExactSum;
+pub use one_pass::{Summarizer, check_group, check_measure, computed, unfit};
+pub use table::{GROUPS_MAX, GroupRow, find, step_label, too_many_groups, write_groups};
 
 /// A question about many records at once: a count, or measures of groups.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -111,6 +111,38 @@ async fn all_the_same(sources: Vec<Source>) {
     }
 }
 
+/// Groups of every type, each measure, conditions on measures, orders, and what is refused.
+#[rustfmt::skip]
+fn summaries() -> Vec<Value> {
+    let exact = ["count", "sum(count)", "avg(count)", "min(count)", "max(count)", "sum(amount)", "avg(amount)", "min(amount)",
+        "max(amount)", "distinct(amount)", "min(ratio)", "max(ratio)", "sum(big)", "avg(big)", "min(day)", "max(day)", "min(at)",
+        "max(at)", "distinct(status)", "distinct(flag)", "distinct(day)", "distinct(at)", "distinct(name)"];
+    let mut asked = vec![
+        json!({}),
+        json!({"measures": exact}),
+        json!({"measures": exact, "status": "nothing like it"}),
+        // Eighths, whose sums are exact in any order.
+        json!({"measures": ["sum(ratio)", "avg(ratio)"], "name_starts": "Plain", "group_by": ["status"]}),
+        json!({"group_by": ["status"], "measures": ["count", "sum(amount)"], "order_by": ["-sum(amount)"]}),
+        json!({"group_by": ["status", "flag"], "measures": ["avg(count)"], "order_by": ["avg(count)", "-flag"]}),
+        json!({"group_by": ["status", "month(day)", "flag"], "measures": ["count"], "limit": 7}),
+        json!({"group_by": ["code"], "measures": ["count"], "having": [{"measure": "count", "at_least": 13}]}),
+        json!({"group_by": ["code"], "measures": ["sum(amount)"], "having": [{"measure": "sum(amount)", "at_least": 100.25, "at_most": 850}]}),
+        json!({"group_by": ["status"], "measures": ["count"], "min_count": 50, "limit": 1}),
+        json!({"group_by": ["status"], "having": [{"measure": "sum(amount)", "at_least": 1}]}),
+        json!({"group_by": ["status"], "order_by": ["-code"]}),
+        json!({"group_by": ["name"]}),
+        json!({"group_by": ["status", "code", "flag", "day"]}),
+        json!({"measures": ["sum(status)"]}),
+        json!({"limit": 501}),
+    ];
+    for group in ["status", "code", "amount", "ratio", "flag", "day(day)", "week(day)", "month(day)", "quarter(day)", "year(day)",
+        "day(at)", "week(at)", "month(at)", "quarter(at)", "year(at)"] {
+        asked.push(json!({"group_by": [group], "measures": exact, "limit": 500}));
+    }
+    asked
+}
+
 /// Counts what every list of `reads` finds. A source answers as many records as it counts.
 async fn same_counts(all: &[&Source]) -> usize {
     let counting: Vec<&Source> = all
@@ -128,6 +160,21 @@ async fn same_counts(all: &[&Source]) -> usize {
         compare(&counting, "count_items", &arguments).await;
         count += 1;
     }
+    let mut refused = Vec::new();
+    for arguments in summaries() {
+        compare(&counting, "summarize_items", &arguments).await;
+        let (told, _) = answer(all[0], "summarize_items", &arguments).await;
+        if !told.starts_with("error=false") {
+            refused.push(format!("{arguments} {told}"));
+        }
+        count += 1;
+    }
+    // Six name no group and no measure of the question; in one group the integers come to more than 2^53.
+    assert_eq!(refused.len(), 7, "{refused:#?}");
+    let open = json!({"group_by": ["status"], "measures": ["count", "sum(amount)", "avg(count)"], "name_starts": "Plain", "limit": 1});
+    let (told, _) = answer(all[0], "summarize_items", &open).await;
+    let expected = r#"error=false {"records":[{"status":"closed","count":43,"sum(amount)":"2805.75","avg(count)":65}],"more":true}"#;
+    assert_eq!(told, expected);
     let (everything, _) = answer(all[0], "count_items", &json!({})).await;
     let expected = format!("error=false {{\"count\":{}}}", nasty::rows().len());
     assert_eq!(everything, expected);
@@ -271,8 +318,10 @@ tools:
             .expect("a list")
             .1;
         let fields = fields.split_once("  - tool:").expect("another tool").0;
-        text.push_str(COUNTING);
-        text.push_str(fields);
+        for tool in [COUNTING, SUMMARIZING] {
+            text.push_str(tool);
+            text.push_str(fields);
+        }
     }
     if writable {
         text.push_str(WRITING);
@@ -286,6 +335,17 @@ const COUNTING: &str = "
     description: How many items there are.
     verb: count
     collection: items";
+
+const SUMMARIZING: &str = "
+  - tool: summarize_items
+    description: What items come to.
+    verb: summarize
+    collection: items
+    group_by: [status, code, amount, ratio, flag, day, at]
+    measures: [count, sum(count), avg(count), min(count), max(count), sum(amount), avg(amount), min(amount), max(amount),
+      distinct(amount), sum(ratio), avg(ratio), min(ratio), max(ratio), sum(big), avg(big), min(day), max(day), min(at), max(at),
+      distinct(status), distinct(flag), distinct(day), distinct(at), distinct(name)]
+    limits: { rows_max: 500 }";
 
 const READING: &str = r#"
   - tool: get_item

@@ -41,7 +41,7 @@ pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String], misfits: 
             add_skipped(&mut members, misfits);
             (members, vec!["records".into(), "next".into()])
         }
-        Verb::Create | Verb::Update | Verb::Delete | Verb::Call => {
+        Verb::Create | Verb::Update | Verb::Delete | Verb::Call | Verb::Summarize => {
             let status = json!({ "type": "string", "enum": [status(verb)] });
             (
                 Map::from_iter([
@@ -52,6 +52,23 @@ pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String], misfits: 
             )
         }
     };
+    with_errors(properties, required)
+}
+
+/// Returns the schema of every result of a summary. Its records have the members that were asked for, and no others.
+pub(crate) fn summary_schema(fields: &[Field], misfits: Misfits) -> Value {
+    let columns: Vec<String> = fields.iter().map(|field| field.key.clone()).collect();
+    let (properties, _) = record_members(fields, &columns);
+    let records =
+        json!({ "type": "array", "items": { "type": "object", "properties": properties } });
+    let more = json!({ "type": "boolean", "description": "Whether there are further groups." });
+    let mut members = Map::from_iter([("records".to_owned(), records), ("more".to_owned(), more)]);
+    add_skipped(&mut members, misfits);
+    with_errors(members, vec!["records".into(), "more".into()])
+}
+
+/// Joins the members of a result with those of an error.
+fn with_errors(properties: Map<String, Value>, required: Vec<Value>) -> Value {
     let (in_arm, in_root): (Map<_, _>, Map<_, _>) = properties
         .into_iter()
         .partition(|(name, _)| ERROR_MEMBERS.contains(&name.as_str()));
@@ -114,7 +131,7 @@ pub(super) fn status(verb: Verb) -> &'static str {
         Verb::Create => "created",
         Verb::Update => "updated",
         Verb::Delete => "deleted",
-        Verb::Lookup | Verb::List | Verb::Count | Verb::Call => "done",
+        Verb::Lookup | Verb::List | Verb::Count | Verb::Summarize | Verb::Call => "done",
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     contract::{
         self, Annotations, Binding, BoundField, Collection, CollectionTarget, Destination, Form,
-        Input, Limits, Tool, Verb,
+        Input, Limits, SummaryChoices, Tool, Verb,
     },
     form::{self, Source},
     name,
@@ -69,12 +69,19 @@ pub(super) fn compile(
     }
     check_verb_rules(form, problems);
     check_audit(form, problems);
-    let input_schema = input_schema(form, &bound, target.as_ref(), problems);
+    let choices = target
+        .as_ref()
+        .filter(|target| target.verb == Verb::Summarize)
+        .map(|target| summary::choices(form, target.collection, problems));
+    let input_schema = input_schema(form, &bound, target.as_ref(), choices.as_ref(), problems);
     let Some(target) = target else {
         return unbound(name, form, input_schema);
     };
     let fields = answered_fields(&target);
-    let columns = columns(form, &target, problems);
+    let columns = match &choices {
+        Some(choices) => choices.names(),
+        None => columns(form, &target, problems),
+    };
     check_say(form, &columns, problems);
     let binding = Binding {
         collection: target.collection.name.clone(),
@@ -85,15 +92,22 @@ pub(super) fn compile(
         limit_default: LIMIT_DEFAULT.min(rows_max(form)),
         limit_max: rows_max(form),
         operation: form.operation.clone(),
+        summary: choices,
     };
     Tool {
         output_schema: Some(
-            result::schema(
-                target.verb,
-                fields,
-                &columns,
-                target.collection.shape.misfits,
-            )
+            match binding.summary.as_ref() {
+                Some(choices) => result::summary_schema(
+                    &choices.fields(&target.collection.shape),
+                    target.collection.shape.misfits,
+                ),
+                None => result::schema(
+                    target.verb,
+                    fields,
+                    &columns,
+                    target.collection.shape.misfits,
+                ),
+            }
             .into(),
         ),
         annotations: annotations(&target),
@@ -182,7 +196,7 @@ fn target<'c>(
     let capabilities = &collection.shape.capabilities;
     let place = format!("{}/verb", form.place);
     match verb {
-        Verb::Lookup | Verb::List | Verb::Count => {
+        Verb::Lookup | Verb::List | Verb::Count | Verb::Summarize => {
             if !capabilities.read {
                 problems.add(place, format!("collection '{wanted}' cannot be read"));
             } else if verb.needed_summaries() > capabilities.summaries {
@@ -301,7 +315,7 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
         (
             "limits/rows_max",
             form.limits.rows_max.is_some(),
-            verb == Verb::List,
+            matches!(verb, Verb::List | Verb::Summarize),
             "list",
         ),
     ];
@@ -418,6 +432,7 @@ fn input_schema(
     form: &form::Tool,
     bound: &[Option<Bound<'_>>],
     target: Option<&Target<'_>>,
+    choices: Option<&SummaryChoices>,
     problems: &mut Problems,
 ) -> Value {
     let mut properties = Map::new();
@@ -462,6 +477,11 @@ fn input_schema(
             "description": "The `next` of an earlier result, with the same other arguments: returns the records after it.",
         });
         properties.insert("cursor".into(), cursor);
+    }
+    if let Some(choices) = choices {
+        let rows_max = rows_max(form);
+        let limit = LIMIT_DEFAULT.min(rows_max);
+        summary::add_inputs(choices, limit, rows_max, &mut properties);
     }
     let is_key = |bound: &&Bound<'_>| matches!(bound.to, Destination::Condition { .. });
     let updates = target.filter(|target| target.verb == Verb::Update);
@@ -617,7 +637,7 @@ fn check_say(form: &form::Tool, columns: &[String], problems: &mut Problems) {
 fn annotations(target: &Target<'_>) -> Annotations {
     let (read_only_hint, destructive_hint, idempotent_hint) = match (target.verb, target.operation)
     {
-        (Verb::Lookup | Verb::List | Verb::Count, _) => (true, false, true),
+        (Verb::Lookup | Verb::List | Verb::Count | Verb::Summarize, _) => (true, false, true),
         (Verb::Create, _) => (false, false, false),
         (Verb::Update | Verb::Delete, _) => (false, true, true),
         (Verb::Call, operation) => match operation.map(|operation| operation.effect) {

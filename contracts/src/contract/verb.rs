@@ -10,6 +10,7 @@ pub enum Verb {
     Lookup,
     List,
     Count,
+    Summarize,
     Create,
     Update,
     Delete,
@@ -22,6 +23,7 @@ impl Verb {
             "lookup" => Self::Lookup,
             "list" => Self::List,
             "count" => Self::Count,
+            "summarize" => Self::Summarize,
             "create" => Self::Create,
             "update" => Self::Update,
             "delete" => Self::Delete,
@@ -33,13 +35,17 @@ impl Verb {
 
     /// Returns `true` if the verb only reads, and its inputs are conditions.
     pub fn is_query(self) -> bool {
-        matches!(self, Self::Lookup | Self::List | Self::Count)
+        matches!(
+            self,
+            Self::Lookup | Self::List | Self::Count | Self::Summarize
+        )
     }
 
     /// Returns what the verb needs of a source beside reading.
     pub fn needed_summaries(self) -> Summaries {
         match self {
             Self::Count => Summaries::Count,
+            Self::Summarize => Summaries::All,
             _ => Summaries::None,
         }
     }
@@ -49,6 +55,7 @@ impl Verb {
             Self::Lookup => "lookup",
             Self::List => "list",
             Self::Count => "count",
+            Self::Summarize => "summarize",
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",

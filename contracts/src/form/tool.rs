@@ -26,6 +26,10 @@ pub struct Tool {
     pub bound: Vec<Bound>,
     pub order: Option<Vec<String>>,
     pub returns: Option<Vec<String>>,
+    /// Columns that a summary can group by.
+    pub group_by: Option<Vec<String>>,
+    /// What a summary can compute: `count`, `sum(total)`.
+    pub measures: Option<Vec<String>>,
     pub limits: Limits,
     pub say: Option<String>,
     pub text: Option<TextMode>,
@@ -58,6 +62,8 @@ pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -
         "collection",
         "order",
         "returns",
+        "group_by",
+        "measures",
         "limits",
         "say",
         "text",
@@ -91,6 +97,8 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         "fields",
         "order",
         "returns",
+        "group_by",
+        "measures",
         "limits",
         "say",
         "text",
@@ -109,6 +117,8 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         collection,
         order: table.names("order", problems),
         returns: table.names("returns", problems),
+        group_by: table.names("group_by", problems),
+        measures: table.names("measures", problems),
         limits: limits(&table, &["rate", "timeout_ms", "rows_max"], problems),
         say: table.text("say", table::TEXT_MAX, problems),
         text: text_mode(&table, problems),
@@ -147,6 +157,8 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
         bound,
         order: None,
         returns: None,
+        group_by: None,
+        measures: None,
         limits: Limits::default(),
         say: None,
         text: None,
@@ -160,7 +172,14 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
 
 fn verb(table: &Table<'_>, problems: &mut Problems) -> Option<Verb> {
     const VERBS: &[&str] = &[
-        "lookup", "list", "count", "create", "update", "delete", "call",
+        "lookup",
+        "list",
+        "count",
+        "summarize",
+        "create",
+        "update",
+        "delete",
+        "call",
     ];
     let word = table.required_text("verb", problems)?;
     let verb = Verb::from_word(&word);

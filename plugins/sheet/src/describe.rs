@@ -216,7 +216,7 @@ fn capabilities(settings: &Settings, fields: &[Field]) -> Capabilities {
     let mut capabilities = Capabilities {
         read: true,
         order: vec!["*".to_owned()],
-        summaries: Summaries::Count,
+        summaries: Summaries::All,
         ..Capabilities::default()
     };
     match settings.format {

@@ -249,6 +249,15 @@ impl Collector<'_> {
         self.skipped = skipped;
     }
 
+    /// Returns the cell of a column that the query names.
+    pub(crate) fn cell<'r>(&self, row: Row<'r>, wanted: &Field) -> &'r str {
+        let column = self
+            .columns
+            .iter()
+            .find(|(_, field)| std::ptr::eq(*field, wanted));
+        column.map_or("", |(column, _)| row.cell(*column))
+    }
+
     /// Counts a record that these fields keep from being judged.
     pub(crate) fn skip(&mut self, fields: Vec<usize>) {
         self.skipped.add(fields);

@@ -1,12 +1,11 @@
-//! Counts the records of a file in one pass.
+//! Counts and summarizes the records of a file in one pass.
 
-use weir_plugin_sdk::records::Records;
-use weir_plugin_sdk::summary::SummaryFunction;
-use weir_plugin_sdk::{Error, Query, Shape, SummaryPage, SummaryQuery, Value, Zone};
+use weir_plugin_sdk::summary::Summarizer;
+use weir_plugin_sdk::{Error, Query, Shape, SummaryPage, SummaryQuery, Zone};
 
 use crate::header::Columns;
 use crate::scan::{RowSink, Scan, settled};
-use crate::select::{Collector, Judged, Select};
+use crate::select::{Collector, Judged, Select, cell_value};
 use crate::settings::Settings;
 use crate::table::Row;
 
@@ -16,12 +15,11 @@ pub(crate) fn summarize(
     zone: &Zone,
     query: &SummaryQuery,
 ) -> Result<SummaryPage, Error> {
-    let is_count = |function| function == SummaryFunction::Count;
-    if !query.groups.is_empty() || !query.measures.iter().all(|one| is_count(one.function)) {
-        return Err(Error::unsupported("Sheets can only count."));
-    }
+    let groups = query.groups.iter().map(|group| &group.column);
+    let measured = query.measures.iter().filter_map(|one| one.column.as_ref());
     let conditions = Query {
         conditions: query.conditions.clone(),
+        columns: groups.chain(measured).cloned().collect(),
         limit: 1,
         ..Query::default()
     };
@@ -31,37 +29,44 @@ pub(crate) fn summarize(
         shape,
         select: &select,
         begin: |columns: &Columns| {
-            let judge = select.over(columns)?;
-            Ok(Counter { judge, count: 0 })
+            Ok(Summary {
+                judge: select.over(columns)?,
+                summarizer: Summarizer::new(query, shape, zone)?,
+                zone,
+            })
         },
     };
-    let Counter { judge, count } = settled(settings, |info, table| match table {
+    let summary = settled(settings, |info, table| match table {
         Some(table) => scan.table(&table),
         None => scan.rows(info),
     })?;
-    let mut records = Records::new();
-    let measures = query.measures.iter();
-    records.push(measures.map(|measure| (measure.name.as_str(), Value::Integer(count))));
+    let page = summary.summarizer.finish()?;
     Ok(SummaryPage {
-        records: judge.reported(records.finish()),
-        more: false,
+        records: summary.judge.reported(page.records),
+        ..page
     })
 }
 
-/// Counts the rows that meet conditions.
-struct Counter<'s> {
+/// Summarizes the rows that meet conditions.
+struct Summary<'s> {
     judge: Collector<'s>,
-    count: i128,
+    summarizer: Summarizer<'s>,
+    zone: &'s Zone,
 }
 
-impl RowSink for Counter<'_> {
+impl RowSink for Summary<'_> {
     fn take(&mut self, row: Row<'_>) -> Result<(), Error> {
         match self.judge.judge(row) {
-            Judged::Meets => self.count += 1,
-            Judged::Fails => {}
-            Judged::Unclear(fields) => self.judge.skip(fields),
+            Judged::Meets => {}
+            Judged::Fails => return Ok(()),
+            Judged::Unclear(fields) => {
+                self.judge.skip(fields);
+                return Ok(());
+            }
         }
-        Ok(())
+        let (judge, zone) = (&self.judge, self.zone);
+        self.summarizer
+            .add(|field| cell_value(judge.cell(row, field), field, zone))
     }
 
     fn is_done(&self) -> bool {

@@ -208,6 +208,77 @@ impl<'a> Column<'a> {
         }
     }
 
+    /// Returns the day of a date or a moment, in the collection's zone. `None`: SQLite knows no zones.
+    pub(crate) fn day(&self, builder: &mut Builder) -> Option<String> {
+        let compared = self.compared(builder);
+        match (self.dialect, self.field.kind) {
+            (_, Type::Date) => Some(compared),
+            (Dialect::Sqlite, _) => (self.zone == "UTC").then_some(compared),
+            (Dialect::Postgresql, _) => {
+                // A zone is bound once for each place, and rows are grouped by the place in the list.
+                let zone = self.zone(builder);
+                Some(format!("({compared} AT TIME ZONE {zone})::date"))
+            }
+        }
+    }
+
+    /// Returns the expression that equal values have in common, as a connection can encode it.
+    pub(crate) fn grouped(&self, builder: &mut Builder) -> String {
+        match (self.dialect, self.field.kind) {
+            (Dialect::Sqlite, _) => self.compared(builder),
+            (Dialect::Postgresql, Type::Decimal) => {
+                format!("trim_scale(({})::numeric)::text", self.compared(builder))
+            }
+            (Dialect::Postgresql, Type::String) => self.compared(builder),
+            (Dialect::Postgresql, _) => self.read(),
+        }
+    }
+
+    /// Returns the expression for the smallest or the largest value, as a connection can encode it.
+    pub(crate) fn edge(&self, function: &str, builder: &mut Builder) -> String {
+        let edge = format!("{function}({})", self.compared(builder));
+        match (self.dialect, self.field.kind) {
+            (Dialect::Sqlite, _) => edge,
+            (Dialect::Postgresql, Type::Datetime) => {
+                format!("({edge} AT TIME ZONE 'UTC')::text || '+00'")
+            }
+            (Dialect::Postgresql, _) => format!("({edge})::text"),
+        }
+    }
+
+    /// Returns the expressions for the sum, the most decimal places of a value, and the number of values that are of
+    /// another type. `None`: SQLite has no exact sum of such decimals.
+    pub(crate) fn sum(&self, builder: &mut Builder) -> Option<[String; 3]> {
+        let compared = self.compared(builder);
+        let none = || "0".to_owned();
+        Some(match (self.dialect, self.field.kind) {
+            (Dialect::Postgresql, Type::Number) => {
+                [format!("sum(({compared})::float8)"), none(), none()]
+            }
+            (Dialect::Postgresql, _) => [
+                format!("sum(({compared})::numeric)::text"),
+                format!("coalesce(max(scale(trim_scale(({compared})::numeric))), 0)"),
+                none(),
+            ],
+            (Dialect::Sqlite, kind) => {
+                let name = self.name();
+                let types = match kind {
+                    Type::Number => "'integer', 'real', 'null'",
+                    _ if self.whole() || kind == Type::Integer => "'integer', 'null'",
+                    _ => return None,
+                };
+                let odd = format!("count(CASE WHEN typeof({name}) NOT IN ({types}) THEN 1 END)");
+                let sum = match kind {
+                    Type::Number => format!("sum({compared})"),
+                    _ => format!(
+                        "CAST(sum(CASE WHEN typeof({name}) = 'integer' THEN {name} END) AS TEXT)"
+                    ),
+                };
+                [sum, none(), odd]
+            }
+        })
+    }
+
     /// Returns the condition for `=`, which an index on the column can serve if that is exact. `None` means that no
     /// value of the column equals this one.
     pub(crate) fn equals(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {

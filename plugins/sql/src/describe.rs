@@ -54,7 +54,7 @@ pub(crate) fn describe(settings: &Settings, dialect: Dialect) -> Result<Shape, E
     }
     let capabilities = &mut shape.capabilities;
     capabilities.read = true;
-    capabilities.summaries = Summaries::Count;
+    capabilities.summaries = Summaries::All;
     capabilities.read_only = described.read_only.map(str::to_owned);
     if described.read_only.is_none() {
         let verbs: &[&str] = if shape.key.is_empty() {

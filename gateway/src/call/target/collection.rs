@@ -31,7 +31,7 @@ pub(in crate::call) enum CollectionAnswer<'r> {
         bound: Option<&'r Bound>,
         page: Page,
     },
-    Summary(SummaryPage),
+    Summary(&'r SummaryQuery, SummaryPage),
     /// JSON.
     Record(String),
 }

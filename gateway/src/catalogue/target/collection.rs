@@ -8,7 +8,7 @@ use weir_contracts::{
     compile::count_field,
     contract::{Binding, CollectionTarget},
     output::RecordChecker,
-    shape::Misfits,
+    shape::{Field, Misfits},
 };
 use weir_plugin_host::CollectionRef;
 
@@ -24,6 +24,8 @@ pub struct CollectionTool {
     pub records: Arc<RecordChecker>,
     /// Whether the adapter may say how many records a condition could not judge.
     pub counts_skipped: bool,
+    /// The fields that a summary may answer.
+    pub summary: Option<Box<[Field]>>,
 }
 
 impl CollectionTool {
@@ -34,7 +36,7 @@ impl CollectionTool {
     ) -> Option<Self> {
         let binding = &published.binding;
         let (columns, records) = match published.verb {
-            Verb::Count => sources.counted(contract, binding)?,
+            Verb::Count | Verb::Summarize => sources.counted(contract, binding)?,
             _ => sources.projection(contract, binding)?,
         };
         let shape = &contract.collection(&binding.collection)?.shape;
@@ -45,6 +47,10 @@ impl CollectionTool {
             columns,
             records,
             counts_skipped: shape.misfits == Misfits::Empty,
+            summary: binding
+                .summary
+                .as_ref()
+                .map(|choices| choices.fields(shape).into()),
         })
     }
 }

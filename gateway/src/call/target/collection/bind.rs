@@ -32,6 +32,11 @@ pub(in crate::call::target) fn bind(
             let query = summary::count(query(caller, target, &arguments, 1));
             CollectionRequest::Summarize(query.into())
         }
+        Verb::Summarize => {
+            let query = query(caller, target, &arguments, 1);
+            let query = summary::summarize(&target.published.binding, &arguments, query)?;
+            CollectionRequest::Summarize(query.into())
+        }
         Verb::Create | Verb::Update | Verb::Delete | Verb::Call => {
             CollectionRequest::Write(change(caller, target, &arguments).into())
         }

@@ -35,7 +35,7 @@ pub(in crate::call::target) async fn run<'r>(
             let page = host.summarize(&context, &target.source, query).await;
             drop(slot);
             record.answered();
-            Ok(CollectionAnswer::Summary(page?))
+            Ok(CollectionAnswer::Summary(query, page?))
         }
         CollectionRequest::Write(change) => {
             let (host, source) = (host.clone(), target.source.clone());

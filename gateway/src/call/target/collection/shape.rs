@@ -38,7 +38,7 @@ pub(in crate::call::target) fn shape(
                 .transpose()?;
             list(target, query, &page.records, next)
         }
-        CollectionAnswer::Summary(page) => summary::shape_count(target, &page),
+        CollectionAnswer::Summary(query, page) => summary::shape_summary(target, query, &page),
         CollectionAnswer::Record(record) => written(target, &record),
     }
 }
@@ -181,7 +181,7 @@ fn written(target: &CollectionTool, record: &str) -> Result<ToolResult, CallErro
         Verb::Create => ("created", "Created one record."),
         Verb::Update => ("updated", "Updated one record."),
         Verb::Delete => ("deleted", "Deleted one record."),
-        Verb::Lookup | Verb::List | Verb::Count | Verb::Call => ("done", "Done."),
+        Verb::Lookup | Verb::List | Verb::Count | Verb::Summarize | Verb::Call => ("done", "Done."),
     };
     let mut sentence = sentence(target, &record).unwrap_or_else(|| said.to_owned());
     if !checked.odd.is_empty() {

@@ -1,7 +1,14 @@
 //! Counts and summaries: what is asked of the source, and its answer as the caller gets it.
 
 use serde_json::{Map, Value};
-use weir_plugin_host::{Query, SummaryMeasure, SummaryPage, SummaryQuery};
+use weir_contracts::{
+    contract::{Binding, SummaryChoices},
+    output::{OutputMismatch, RecordChecker},
+    shape::Field,
+    validate::InvalidArguments,
+    values,
+};
+use weir_plugin_host::{Condition, Query, SummaryGroup, SummaryMeasure, SummaryPage, SummaryQuery};
 
 use super::shape::{check_page, explain_skipped, mismatch, result, sentence};
 use crate::{
@@ -26,10 +33,122 @@ pub(super) fn count(query: Query) -> SummaryQuery {
     }
 }
 
-pub(super) fn shape_count(
+/// Asks what the arguments name of the choices that the tool offers.
+pub(super) fn summarize(
+    binding: &Binding,
+    arguments: &Map<String, Value>,
+    query: Query,
+) -> Result<SummaryQuery, CallError> {
+    let none = SummaryChoices::default();
+    let choices = binding.summary.as_ref().unwrap_or(&none);
+    let wanted = names(arguments, "group_by");
+    let groups = wanted.iter().filter_map(|wanted| {
+        let choice = choices.groups.iter().find(|one| one.name == **wanted)?;
+        Some(SummaryGroup {
+            name: choice.name.clone(),
+            column: choice.column.clone(),
+            step: choice.step.map(|step| step.word()),
+        })
+    });
+    let groups: Vec<_> = groups.collect();
+    let mut wanted = names(arguments, "measures");
+    if wanted.is_empty() {
+        wanted.extend(choices.measures.first().map(|first| first.name.as_str()));
+    }
+    let measures = wanted.iter().filter_map(|wanted| {
+        let choice = choices.measures.iter().find(|one| one.name == **wanted)?;
+        Some(SummaryMeasure {
+            name: choice.name.clone(),
+            function: choice.function.word(),
+            column: choice.column.clone(),
+        })
+    });
+    let measures: Vec<_> = measures.collect();
+    let group_names = groups.iter().map(|group| group.name.as_str());
+    let measure_names: Vec<&str> = measures.iter().map(|one| one.name.as_str()).collect();
+    let asked: Vec<&str> = group_names.chain(measure_names.iter().copied()).collect();
+    let order = names(arguments, "order_by");
+    for (index, by) in order.iter().enumerate() {
+        let name = by.strip_prefix('-').unwrap_or(by);
+        if !asked.contains(by) && !asked.contains(&name) {
+            let refused = InvalidArguments::not_among(format!("/order_by/{index}"), &asked);
+            return Err(CallError::invalid(refused));
+        }
+    }
+    let limit = arguments.get("limit").and_then(Value::as_u64);
+    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
+    Ok(SummaryQuery {
+        conditions: query.conditions,
+        having: having(binding, arguments, &measure_names)?,
+        order: order.into_iter().map(str::to_owned).collect(),
+        limit: limit
+            .unwrap_or(binding.limit_default)
+            .min(binding.limit_max),
+        options: query.options,
+        groups,
+        measures,
+    })
+}
+
+fn names<'a>(arguments: &'a Map<String, Value>, argument: &str) -> Vec<&'a str> {
+    let names = arguments.get(argument).and_then(Value::as_array);
+    names
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+/// Reads the conditions on measures. A number becomes digits: exact measures are compared as such.
+fn having(
+    binding: &Binding,
+    arguments: &Map<String, Value>,
+    measures: &[&str],
+) -> Result<Vec<Condition>, CallError> {
+    let mut conditions = Vec::new();
+    let given = arguments.get("having").and_then(Value::as_array);
+    for (index, given) in given.into_iter().flatten().enumerate() {
+        let measure = given["measure"].as_str().unwrap_or_default();
+        let is_decimal = binding
+            .summary
+            .as_ref()
+            .is_some_and(|choices| choices.is_decimal(measure));
+        if !measures.contains(&measure) {
+            let place = format!("/having/{index}/measure");
+            return Err(CallError::invalid(InvalidArguments::not_among(
+                place, measures,
+            )));
+        }
+        for (key, comparison) in [("at_least", "at-least"), ("at_most", "at-most")] {
+            let Some(Value::Number(number)) = given.get(key) else {
+                continue;
+            };
+            let value = match is_decimal {
+                true => Value::from(values::decimal_of(number)),
+                false => Value::Number(number.clone()),
+            };
+            conditions.push(Condition {
+                column: measure.to_owned(),
+                comparison: comparison.to_owned(),
+                value: value.to_string(),
+            });
+        }
+    }
+    Ok(conditions)
+}
+
+pub(super) fn shape_summary(
     target: &CollectionTool,
+    query: &SummaryQuery,
     page: &SummaryPage,
 ) -> Result<ToolResult, CallError> {
+    match &target.summary {
+        Some(fields) => shape_groups(target, fields, query, page),
+        None => shape_count(target, page),
+    }
+}
+
+fn shape_count(target: &CollectionTool, page: &SummaryPage) -> Result<ToolResult, CallError> {
     let checked = check_page(target, &page.records).map_err(|found| mismatch(found, None))?;
     let counted = checked.records.first().and_then(|record| {
         let members: Map<String, Value> = serde_json::from_str(record).ok()?;
@@ -49,5 +168,43 @@ pub(super) fn shape_count(
         structured.push_str(&format!(",\"skipped\":{}}}", skipped.count));
         told.push_str(&explain_skipped(target, skipped));
     }
+    Ok(result(target, told, structured))
+}
+
+fn shape_groups(
+    target: &CollectionTool,
+    fields: &[Field],
+    query: &SummaryQuery,
+    page: &SummaryPage,
+) -> Result<ToolResult, CallError> {
+    let groups = query.groups.iter().map(|group| group.name.clone());
+    let measures = query.measures.iter().map(|measure| measure.name.clone());
+    let names: Vec<String> = groups.chain(measures).collect();
+    let checker = RecordChecker::for_fields(fields, &names);
+    // The records are those of no key: which one is at fault says nothing.
+    let fault = |found: OutputMismatch| {
+        let record = None;
+        mismatch(OutputMismatch { record, ..found }, None)
+    };
+    let checked = checker.page(&page.records).map_err(fault)?;
+    if checked.records.len() > query.limit as usize {
+        let message = "The source answered more than it was asked for.";
+        return Err(CallError::new(Code::OutputMismatch, message));
+    }
+    let records = checked.records.join(",");
+    let mut structured = format!("{{\"records\":[{records}],\"more\":{}", page.more);
+    let mut told = match checked.records.len() {
+        1 => "1 group".to_owned(),
+        count => format!("{count} groups"),
+    };
+    told.push_str(match page.more {
+        true => "; there are more: raise `limit`, or narrow the filters.",
+        false => ".",
+    });
+    if let Some(skipped) = &checked.skipped {
+        structured.push_str(&format!(",\"skipped\":{}", skipped.count));
+        told.push_str(&explain_skipped(target, skipped));
+    }
+    structured.push('}');
     Ok(result(target, told, structured))
 }

@@ -5,7 +5,11 @@ use weir_plugin_sdk::matches::Matcher;
 use weir_plugin_sdk::order::{bad_cursor, decode_cursor, encode_cursor};
 use weir_plugin_sdk::records::Records;
 use weir_plugin_sdk::serde_json::{self, Map, json};
-use weir_plugin_sdk::{Adapter, Error, Field, Page, Query, Shape, Type, Value, Zone};
+use weir_plugin_sdk::shape::Summaries;
+use weir_plugin_sdk::summary::Summarizer;
+use weir_plugin_sdk::{
+    Adapter, Condition, Error, Field, Page, Query, Shape, SummaryPage, SummaryQuery, Type, Value, Zone,
+};
 
 pub struct Numbers {
     up_to: i128,
@@ -28,6 +32,7 @@ impl Adapter for Numbers {
         let exact = ["equals", "not-equals", "one-of", "at-least", "at-most"];
         shape.capabilities.matches.insert("*".to_owned(), exact.map(str::to_owned).to_vec());
         shape.capabilities.order = vec!["number".to_owned()];
+        shape.capabilities.summaries = Summaries::All;
         Ok(shape)
     }
 
@@ -36,34 +41,58 @@ impl Adapter for Numbers {
     }
 
     fn read(&self, query: &Query) -> Result<Page, Error> {
-        let zone = Zone::utc();
-        let field = |column: &str| {
-            self.shape.field(column).ok_or_else(|| Error::invalid("There is no such column.").field(column))
-        };
-        let mut matchers = Vec::new();
-        for condition in &query.conditions {
-            matchers.push((condition.column.as_str(), Matcher::new(condition, field(&condition.column)?, &zone)?));
-        }
+        let matchers = self.matchers(&query.conditions)?;
         let first = match &query.cursor {
             None => 1,
-            Some(cursor) => match decode_cursor(cursor, &[field("number")?], &zone)?[..] {
+            Some(cursor) => match decode_cursor(cursor, &[self.field("number")?], &Zone::utc())?[..] {
                 [Value::Integer(last)] => last + 1,
                 _ => return Err(bad_cursor()),
             },
         };
         let mut records = Records::new();
         for number in first..=self.up_to {
-            let value = |column: &str| Value::Integer(if column == "number" { number } else { number * number });
-            if !matchers.iter().all(|(column, matcher)| matcher.matches(&value(column))) {
+            if !meets(number, &matchers) {
                 continue;
             }
             if records.count() == query.limit {
                 return Ok(Page { records: records.finish(), next: Some(encode_cursor(&[Value::Integer(number - 1)])) });
             }
-            records.push(["number", "square"].map(|column| (column, value(column))));
+            records.push(["number", "square"].map(|column| (column, value(number, column))));
         }
         Ok(Page { records: records.finish(), next: None })
     }
+
+    /// Counts, and sums of groups: in one pass, by the SDK. A database would be asked instead.
+    fn summarize(&self, query: &SummaryQuery) -> Result<SummaryPage, Error> {
+        let (matchers, zone) = (self.matchers(&query.conditions)?, Zone::utc());
+        let mut summarizer = Summarizer::new(query, &self.shape, &zone)?;
+        for number in (1..=self.up_to).filter(|number| meets(*number, &matchers)) {
+            summarizer.add(|field| value(number, &field.key))?;
+        }
+        summarizer.finish()
+    }
+}
+
+impl Numbers {
+    fn field(&self, column: &str) -> Result<&Field, Error> {
+        self.shape.field(column).ok_or_else(|| Error::invalid("There is no such column.").field(column))
+    }
+
+    fn matchers(&self, conditions: &[Condition]) -> Result<Vec<(String, Matcher)>, Error> {
+        let matcher = |condition: &Condition| {
+            let field = self.field(&condition.column)?;
+            Ok((condition.column.clone(), Matcher::new(condition, field, &Zone::utc())?))
+        };
+        conditions.iter().map(matcher).collect()
+    }
+}
+
+fn value(number: i128, column: &str) -> Value<'static> {
+    Value::Integer(if column == "number" { number } else { number * number })
+}
+
+fn meets(number: i128, matchers: &[(String, Matcher)]) -> bool {
+    matchers.iter().all(|(column, matcher)| matcher.matches(&value(number, column)))
 }
 
 fn up_to(settings: &str) -> Result<i128, Error> {
@@ -79,7 +108,8 @@ weir_plugin_sdk::export!(Numbers);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_plugin_sdk::{Comparison, Condition};
+    use weir_plugin_sdk::Comparison;
+    use weir_plugin_sdk::summary::{SummaryFunction, SummaryMeasure};
 
     #[test]
     fn it_counts_page_by_page() {
@@ -90,5 +120,18 @@ mod tests {
         assert_eq!(page.records, r#"[{"number":1,"square":1},{"number":3,"square":9}]"#);
         let rest = Query { conditions: odd_ones, limit: 2, cursor: page.next, ..Query::default() };
         assert_eq!(numbers.read(&rest).unwrap().records, r#"[{"number":5,"square":25}]"#);
+    }
+
+    #[test]
+    fn it_sums() {
+        let settings = r#"{"up_to": 5}"#;
+        let numbers = Numbers::open(settings, &Numbers::describe(settings).unwrap()).unwrap();
+        let sum = SummaryMeasure {
+            name: "sum(square)".to_owned(),
+            function: SummaryFunction::Sum,
+            column: Some("square".to_owned()),
+        };
+        let query = SummaryQuery { measures: vec![sum], limit: 1, ..SummaryQuery::default() };
+        assert_eq!(numbers.summarize(&query).unwrap().records, r#"[{"sum(square)":55}]"#);
     }
 }

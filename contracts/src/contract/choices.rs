@@ -1,0 +1,162 @@
+//! What a summary may be asked for: the groups and measures of its form, by the names that agents use.
+
+use serde::{Deserialize, Serialize};
+
+use crate::shape::{Field, Shape, Type};
+
+/// The groups and measures that one tool offers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SummaryChoices {
+    pub groups: Vec<GroupChoice>,
+    pub measures: Vec<MeasureChoice>,
+}
+
+/// A column that records can be put together by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupChoice {
+    /// Such as `status` or `month(placed)`.
+    pub name: String,
+    pub column: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<GroupStep>,
+}
+
+/// Something that can be computed of all records of a group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasureChoice {
+    /// Such as `count` or `sum(total)`.
+    pub name: String,
+    pub function: MeasureFunction,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// Whether its values are decimals, so that it is compared with digits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decimal: bool,
+}
+
+/// A stretch of time that dates are put together by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GroupStep {
+    Day,
+    Week,
+    Month,
+    Quarter,
+    Year,
+}
+
+/// What a measure computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MeasureFunction {
+    Count,
+    Sum,
+    Avg,
+    Min,
+    Max,
+    Distinct,
+}
+
+impl GroupStep {
+    pub const ALL: [Self; 5] = [
+        Self::Day,
+        Self::Week,
+        Self::Month,
+        Self::Quarter,
+        Self::Year,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+            Self::Quarter => "quarter",
+            Self::Year => "year",
+        }
+    }
+}
+
+impl MeasureFunction {
+    pub const ALL: [Self; 6] = [
+        Self::Count,
+        Self::Sum,
+        Self::Avg,
+        Self::Min,
+        Self::Max,
+        Self::Distinct,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Sum => "sum",
+            Self::Avg => "avg",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Distinct => "distinct",
+        }
+    }
+
+    /// Returns `true` if it has a meaning for a column of this type.
+    pub(crate) fn fits(self, kind: Type) -> bool {
+        let is_number = matches!(kind, Type::Integer | Type::Number | Type::Decimal);
+        match self {
+            Self::Count => false,
+            Self::Sum | Self::Avg => is_number,
+            Self::Min | Self::Max => is_number || matches!(kind, Type::Date | Type::Datetime),
+            Self::Distinct => is_groupable(kind),
+        }
+    }
+}
+
+/// Returns `true` for types whose values can be told apart.
+pub(crate) fn is_groupable(kind: Type) -> bool {
+    !matches!(kind, Type::Json | Type::Record | Type::List)
+}
+
+impl SummaryChoices {
+    /// Returns the names of the groups and the measures, in the form's order.
+    pub fn names(&self) -> Vec<String> {
+        let groups = self.groups.iter().map(|group| group.name.clone());
+        let measures = self.measures.iter().map(|measure| measure.name.clone());
+        groups.chain(measures).collect()
+    }
+
+    /// Returns `true` if the values of a measure are decimals.
+    pub fn is_decimal(&self, measure: &str) -> bool {
+        let measure = self.measures.iter().find(|one| one.name == measure);
+        measure.is_some_and(|one| one.decimal)
+    }
+
+    /// Returns the fields that the records of an answer may have, in the form's order.
+    pub fn fields(&self, shape: &Shape) -> Vec<Field> {
+        let column = |name: &String| shape.field(name);
+        let groups = self.groups.iter().filter_map(|group| {
+            let column = column(&group.column)?;
+            let kind = match group.step {
+                Some(_) => Type::String,
+                None => column.kind,
+            };
+            let mut field = Field::new(&group.name, kind);
+            field.nullable = column.nullable;
+            Some(field)
+        });
+        let measures = self.measures.iter().map(|measure| {
+            let kind = measure.column.as_ref().and_then(column);
+            let kind = kind.map_or(Type::Integer, |column| column.kind);
+            let (kind, nullable) = match measure.function {
+                MeasureFunction::Count | MeasureFunction::Distinct => (Type::Integer, false),
+                MeasureFunction::Avg if kind == Type::Integer => (Type::Number, true),
+                _ => (kind, true),
+            };
+            let mut field = Field::new(&measure.name, kind);
+            field.nullable = nullable;
+            field
+        });
+        groups.chain(measures).collect()
+    }
+}

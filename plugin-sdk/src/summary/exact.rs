@@ -1,0 +1,168 @@
+//! Sums and averages of decimals, exact.
+
+use crate::error::{Error, Result};
+use crate::value::{Decimal, Value};
+
+/// The places that an average has beyond those of the values.
+const AVERAGE_PLACES: u32 = 6;
+
+/// A sum of integers or decimals, with the most decimal places that one of them has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExactSum {
+    /// The sum, in units of the last place.
+    units: i128,
+    places: u32,
+}
+
+impl ExactSum {
+    /// Returns a sum that a source has computed of values with at most so many places.
+    pub fn of_source(sum: &Value<'_>, places: u32) -> Result<Self> {
+        let mut exact = Self { units: 0, places };
+        exact.add(sum)?;
+        Ok(exact)
+    }
+
+    /// Adds a value; what is no integer and no decimal is left out.
+    pub fn add(&mut self, value: &Value<'_>) -> Result<()> {
+        let term = match value {
+            Value::Integer(units) => Self {
+                units: *units,
+                places: 0,
+            },
+            Value::Decimal(decimal) => Self::parse(decimal)?,
+            _ => return Ok(()),
+        };
+        self.add_term(term)
+    }
+
+    fn add_term(&mut self, term: Self) -> Result<()> {
+        let places = self.places.max(term.places);
+        let units = self
+            .with_places(places)
+            .zip(term.with_places(places))
+            .and_then(|(sum, term)| sum.checked_add(term));
+        *self = Self {
+            units: units.ok_or_else(too_long)?,
+            places,
+        };
+        Ok(())
+    }
+
+    /// Adds a value so many times.
+    pub fn add_times(&mut self, value: &Value<'_>, times: i128) -> Result<()> {
+        let mut product = Self::default();
+        product.add(value)?;
+        let units = product.units.checked_mul(times).ok_or_else(too_long)?;
+        self.add_term(Self { units, ..product })
+    }
+
+    fn parse(decimal: &Decimal<'_>) -> Result<Self> {
+        let text = decimal.as_str();
+        let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+        let digits: String = text.chars().filter(|char| *char != '.').collect();
+        Ok(Self {
+            units: digits.parse().map_err(|_| too_long())?,
+            places: u32::try_from(fraction.len()).map_err(|_| too_long())?,
+        })
+    }
+
+    fn with_places(self, places: u32) -> Option<i128> {
+        let factor = 10_i128.checked_pow(places - self.places)?;
+        self.units.checked_mul(factor)
+    }
+
+    /// Returns the sum as an integer, if all values were.
+    pub fn integer(self) -> Value<'static> {
+        Value::Integer(self.units)
+    }
+
+    /// Returns the sum as a decimal.
+    pub fn decimal(self) -> Value<'static> {
+        written(self.units, self.places)
+    }
+
+    /// Returns the sum divided by the number of values, with six places more than the values have; halves go to the even
+    /// neighbour.
+    pub fn average(self, count: u64) -> Result<Value<'static>> {
+        let places = self.places + AVERAGE_PLACES;
+        let units = self.with_places(places).ok_or_else(too_long)?;
+        let count = i128::from(count.max(1));
+        let (quotient, rest) = (units.div_euclid(count), units.rem_euclid(count));
+        let up = match (2 * rest).cmp(&count) {
+            std::cmp::Ordering::Less => 0,
+            std::cmp::Ordering::Equal => quotient.rem_euclid(2),
+            std::cmp::Ordering::Greater => 1,
+        };
+        Ok(written(quotient + up, places))
+    }
+}
+
+fn written(units: i128, places: u32) -> Value<'static> {
+    let digits = format!(
+        "{:0>width$}",
+        units.unsigned_abs(),
+        width = places as usize + 1
+    );
+    let (whole, fraction) = digits.split_at(digits.len() - places as usize);
+    let sign = if units < 0 { "-" } else { "" };
+    let text = format!("{sign}{whole}.{fraction}0");
+    Decimal::parse(&text).map_or(Value::Null, |decimal| Value::Decimal(decimal.into_owned()))
+}
+
+fn too_long() -> Error {
+    Error::new(
+        "too_large",
+        "The sum has more digits than can be computed exactly; ask for fewer records.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(values: &[&str]) -> ExactSum {
+        let mut sum = ExactSum::default();
+        for value in values {
+            let decimal = Decimal::parse(value).expect("a decimal");
+            sum.add(&Value::Decimal(decimal)).expect("it fits");
+        }
+        sum
+    }
+
+    #[test]
+    fn sums_are_exact_and_averages_round_to_even() {
+        let decimal = |value: Value<'_>| value.to_json();
+        assert_eq!(decimal(sum(&["0.1", "0.2"]).decimal()), r#""0.3""#);
+        assert_eq!(decimal(sum(&["-0.5", "0.5"]).decimal()), r#""0""#);
+        let large = sum(&["99999999999999999999.98", "0.02"]);
+        assert_eq!(decimal(large.decimal()), r#""100000000000000000000""#);
+        let average = |values: &[&str]| {
+            let count = values.len() as u64;
+            decimal(sum(values).average(count).expect("it fits"))
+        };
+        assert_eq!(average(&["1", "1", "0"]), r#""0.666667""#);
+        assert_eq!(average(&["1", "0", "0"]), r#""0.333333""#);
+        assert_eq!(average(&["-1", "0", "0"]), r#""-0.333333""#);
+        assert_eq!(average(&["10.25", "0", "0"]), r#""3.41666667""#);
+        // Halves of the last place.
+        let half = |units| {
+            ExactSum { units, places: 0 }
+                .average(2_000_000)
+                .map(decimal)
+        };
+        assert_eq!(half(1).expect("it fits"), r#""0""#);
+        assert_eq!(half(3).expect("it fits"), r#""0.000002""#);
+        assert_eq!(half(-1).expect("it fits"), r#""0""#);
+        assert_eq!(half(-3).expect("it fits"), r#""-0.000002""#);
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused() {
+        let nines = "9".repeat(38);
+        let mut most = sum(&[&nines]);
+        let error = most
+            .add(&Value::Decimal(Decimal::parse(&nines).expect("a decimal")))
+            .expect_err("too long");
+        assert!(error.is("too_large"), "{error:?}");
+    }
+}
