@@ -63,7 +63,7 @@ type Narrowed = Option<Arc<Listing>>;
 const NARROWED_MAX: usize = 4096;
 
 impl Catalogue {
-    /// Makes a catalogue of compiled contracts, whose tool names the registry has found unique, and of the views over
+    /// Makes a catalogue of compiled contracts, whose tool names the gate has found unique, and of the views over
     /// them. Tools of `previous` that did not change are carried over, with what they had prepared.
     pub fn new(
         contracts: &[Arc<Contract>],

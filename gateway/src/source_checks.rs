@@ -1,4 +1,4 @@
-//! Answers that did not conform: the registry is asked whether their source is still what was published.
+//! Answers that did not conform: control is asked whether their source is still what was published.
 
 use std::{sync::OnceLock, time::Duration};
 

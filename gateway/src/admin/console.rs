@@ -5,13 +5,12 @@ use std::sync::OnceLock;
 
 use axum::{
     Router,
-    extract::Path,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header},
     response::{Html, IntoResponse as _, Response},
     routing::get,
 };
 
-use super::Refusal;
+use super::{Refusal, problem::At};
 
 /// A file of the console as it was built.
 pub struct ConsoleFile {
@@ -57,7 +56,7 @@ async fn show_page(headers: HeaderMap) -> Response {
     }
 }
 
-async fn show_asset(Path(name): Path<String>, uri: Uri, headers: HeaderMap) -> Response {
+async fn show_asset(At(name): At<String>, uri: Uri, headers: HeaderMap) -> Response {
     match find(&format!("assets/{name}")) {
         Some(file) => answer(file, &headers, KEEP),
         None => Refusal::not_found("file", uri.path()).into_response(),

@@ -39,15 +39,16 @@ impl Backup {
             .with_context(|| format!("there is no state in {}", from.display()))?;
         let state = State::open(&from).await.map_err(anyhow::Error::from)?;
         private(&self.to).with_context(|| format!("{} cannot be made", self.to.display()))?;
+        // First: what its rows name was written before them, and is in what is copied after.
+        let file = self.to.join(FILE);
+        state.back_up(&file).await.map_err(anyhow::Error::from)?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
         for name in COPIED {
             let (from, to) = (from.join(name), self.to.join(name));
             if from.exists() {
                 copy(&from, &to).with_context(|| format!("{} cannot be copied", from.display()))?;
             }
         }
-        let file = self.to.join(FILE);
-        state.back_up(&file).await.map_err(anyhow::Error::from)?;
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
         println!("{}", self.to.display());
         Ok(ExitCode::SUCCESS)
     }

@@ -143,8 +143,8 @@ impl SourceDrift {
         let shape = describe_as(&self.gateway, contract, collection).await?;
         let before = self.known(live, &collection.name);
         let Err(reasons) = collection.accepts(&shape) else {
-            self.set_drift(contract, collection, None);
             if before.is_some() {
+                // First: a look that is dropped here leaves the drift known, and the next one records.
                 self.record(live, collection, &shape).await;
                 tracing::info!(
                     contract,
@@ -152,6 +152,7 @@ impl SourceDrift {
                     "the source serves the contract again"
                 );
             }
+            self.set_drift(contract, collection, None);
             return Ok((shape, None));
         };
         let difference = difference(&live.contract, &collection.name, &shape);

@@ -35,7 +35,13 @@ impl State {
             }
         }
         change.commit().await?;
-        tracing::info!(folder = %folder.display(), "took files of an earlier version over into the state");
+        let is_taken = !files.secrets.is_empty()
+            || !files.shapes.is_empty()
+            || !files.kept.is_empty()
+            || files.accepted.is_some();
+        if is_taken {
+            tracing::info!(folder = %folder.display(), "took files of an earlier version over into the state");
+        }
         files.remove();
         Ok(())
     }
