@@ -240,6 +240,7 @@ fn audit(criterion: &mut Criterion) {
         call_id: "c_0123456789abcdef",
         agent: "bench",
         tenant: "bench",
+        holder: None,
         tool: Some(ticket::TOOL),
         contract: Some("support@1.0.0"),
         arguments_digest: Some(&digest),

@@ -120,6 +120,7 @@ impl App {
             None => Audit::none(),
         };
         let identities = Identities::new(config.identity.required);
+        identities.configure(&config.identity, &config.base);
         identities
             .take_over(&state)
             .await

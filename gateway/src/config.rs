@@ -1,5 +1,6 @@
 //! `weir.toml`, typed. Unknown keys are refused; all problems are reported at once, each with its place.
 
+mod issuers;
 mod kept;
 mod places;
 mod read;
@@ -17,6 +18,7 @@ use weir_contracts::client::ClientProfile;
 use weir_plugin_host::{INSTANCES_MAX, PluginConfig};
 use weir_upstream::UpstreamConfig;
 
+pub use issuers::{ClaimGrant, EVERY_CONTRACT, IssuerConfig, is_address};
 pub use places::Places;
 pub use read::{check, load, read};
 
@@ -162,6 +164,15 @@ pub struct Identity {
     /// Whether nobody is served without a key, even before the first one is made. Other addresses than loopback need
     /// it. Without it keys are needed as soon as one was ever made.
     pub required: bool,
+    /// The issuers whose access tokens (JWTs) are accepted beside keys. With one, nobody is served without a key or a token.
+    pub issuers: Vec<IssuerConfig>,
+}
+
+impl Identity {
+    /// Returns `true` if nobody is served without a credential, whether there are keys or not.
+    pub fn needs_credential(&self) -> bool {
+        self.required || !self.issuers.is_empty()
+    }
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -4,8 +4,10 @@ mod access;
 mod grant;
 mod keys;
 mod secret;
+mod tokens;
 
 use std::{
+    path::Path,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -13,6 +15,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use arc_swap::{ArcSwapOption, Guard};
 use tokio_util::sync::CancellationToken;
 use weir_state::{KeyRow, State, StateError};
 
@@ -20,8 +23,10 @@ pub use access::{Access, AccessList};
 pub use grant::{Grant, Rate};
 pub use keys::KeyLimits;
 pub use secret::{Credential, Kind, Minted, admin_matches};
+pub use tokens::{TokenFault, TokenHolder, TokenResource, TokenVerifier, WRITE_SCOPE};
 
 use self::keys::Keys;
+use crate::config;
 
 /// The resolved identity of one request.
 #[derive(Clone, Debug)]
@@ -45,6 +50,8 @@ pub enum Refused {
     Expired,
     #[error("revoked")]
     Revoked,
+    #[error(transparent)]
+    Token(TokenFault),
 }
 
 /// Rows of keys that are read at once.
@@ -57,6 +64,8 @@ pub struct Identities {
     seen: Mutex<i64>,
     /// Whether `[identity] required` is set, which closes the gateway even before the first key.
     required: AtomicBool,
+    /// What validates the tokens of other issuers, where some are configured.
+    tokens: ArcSwapOption<TokenVerifier>,
 }
 
 impl Caller {
@@ -85,6 +94,22 @@ impl Caller {
         self.grant.as_ref()?.tool_rate(tool)
     }
 
+    /// Returns whom the caller's token was issued to, if it has one.
+    pub fn holder(&self) -> Option<&TokenHolder> {
+        self.grant.as_ref()?.holder()
+    }
+
+    /// Names the caller among all callers. The name of an agent is that of one holder alone where keys are given; two issuers
+    /// may give the same one.
+    pub fn principal(&self) -> &str {
+        self.holder().map_or(&self.agent, TokenHolder::name)
+    }
+
+    /// Returns `true` if the caller may call tools that write, where it may call them at all.
+    pub fn may_write(&self) -> bool {
+        self.grant.as_ref().is_none_or(|grant| grant.may_write())
+    }
+
     /// Returns a token that is cancelled when the caller's grant ends: what it left open ends.
     pub fn revoked(&self) -> CancellationToken {
         self.grant
@@ -100,6 +125,15 @@ impl Caller {
         };
         let left = Duration::from_millis(u64::try_from(expires - now_ms()).unwrap_or(0));
         let _ = tokio::time::timeout(left, revoked.cancelled()).await; // either is the end
+    }
+
+    /// Waits until what the caller began may go on no longer. A call outlives the token that it came with, since its client
+    /// renews that; a key's end is the end of its calls.
+    pub async fn withdrawn(&self) {
+        match self.holder() {
+            Some(_) => self.revoked().cancelled().await,
+            None => self.ended().await,
+        }
     }
 
     fn grant_id(&self) -> Option<&str> {
@@ -123,11 +157,15 @@ impl Refused {
             Self::Missing => {
                 "a key is needed: send `Authorization: Bearer weir_…` (on stdio: set WEIR_KEY)"
             }
+            Self::Token(TokenFault::KeysUnavailable) => {
+                "the token cannot be checked now: the keys of its issuer cannot be had"
+            }
+            Self::Token(_) => "the token is not valid",
             _ => "the key is not valid",
         }
     }
 
-    /// Returns what a 401 asks for, as `WWW-Authenticate` has it.
+    /// Returns what a 401 asks for, as `WWW-Authenticate` has it where no issuer is configured.
     pub fn challenge(self) -> &'static str {
         match self {
             Self::Missing => concat!(
@@ -145,6 +183,7 @@ impl Refused {
     pub fn phrase(self) -> &'static str {
         match self {
             Self::Missing => "Unauthorized: a key is needed, send Authorization: Bearer weir_...",
+            Self::Token(_) => "Unauthorized: the token is not valid",
             _ => "Unauthorized: the key is not valid",
         }
     }
@@ -162,6 +201,7 @@ impl Identities {
             keys: Keys::default(),
             seen: Mutex::default(),
             required: AtomicBool::new(required),
+            tokens: ArcSwapOption::empty(),
         }
     }
 
@@ -189,9 +229,21 @@ impl Identities {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets `[identity] required`, from the next request on.
-    pub fn require(&self, required: bool) {
-        self.required.store(required, Ordering::Relaxed);
+    /// Takes over the section `[identity]`, from the next request on. `base` is what relative paths start from.
+    pub fn configure(&self, identity: &config::Identity, base: &Path) {
+        self.required
+            .store(identity.needs_credential(), Ordering::Relaxed);
+        let before = self.tokens.load();
+        self.tokens.store(TokenVerifier::renewed(
+            before.as_deref(),
+            &identity.issuers,
+            base,
+        ));
+    }
+
+    /// Returns what validates the tokens of other issuers, where some are configured.
+    pub fn tokens(&self) -> Guard<Option<Arc<TokenVerifier>>> {
+        self.tokens.load()
     }
 
     /// Returns `true` once a key is needed. It stays so when the last one is revoked.
@@ -201,7 +253,7 @@ impl Identities {
 
     pub fn resolve(&self, credential: Credential<'_>) -> Result<Caller, Refused> {
         let keys = &self.keys;
-        if !self.required.load(Ordering::Relaxed) && keys.is_empty() {
+        if !self.required.load(Ordering::Relaxed) && keys.is_empty() && !credential.is_of_staff() {
             return Ok(Caller::local());
         }
         let key = keys.find(credential, now_ms)?;

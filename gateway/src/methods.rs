@@ -30,6 +30,7 @@ pub use channel::{CallChannel, CallMessages};
 pub use client::Client;
 pub use initialize::negotiate;
 pub use listen::{Stream, Subscription, Subscriptions};
+use request::CallSubject;
 pub use request::{CallParams, McpCall, McpRequest};
 
 use crate::{
@@ -112,7 +113,11 @@ fn reply<'a>(
         | Method::ListResourceTemplates => {
             Reply::Answer(list::answer(scope, &*scope.listing()?, &request)?)
         }
-        Method::CallTool => Reply::Call(request.into_call()?),
+        Method::CallTool => {
+            let call = request.into_call()?;
+            scope.check_scope(&call)?;
+            Reply::Call(call)
+        }
         Method::Subscribe | Method::Unsubscribe => {
             capabilities::check(&*scope.listing()?, &request)?;
             Reply::Answer(subscribe::answer(scope, &request)?)
@@ -155,6 +160,27 @@ impl RequestScope {
 
     pub fn exists(&self) -> Result<(), RpcError> {
         self.listing().map(|_| ())
+    }
+
+    /// Refuses the call of a tool that writes where the caller's token is for reading alone, before there is an answer: its
+    /// client can ask for another one.
+    fn check_scope(&self, call: &McpCall<'_>) -> Result<(), RpcError> {
+        let CallSubject::Tool { name, .. } = &call.params.subject else {
+            return Ok(());
+        };
+        if self.caller.may_write() {
+            return Ok(());
+        }
+        let (snapshot, access) = (self.gateway.snapshot(), self.caller.access());
+        let tool = snapshot.catalogue.tool(&self.endpoint, name, access);
+        match tool.is_some_and(|tool| tool.tool.writes()) {
+            true => {
+                let audit = self.gateway.audit();
+                audit.refused_access(&self.place(), &self.caller.agent);
+                Err(RpcError::insufficient_scope())
+            }
+            false => Ok(()),
+        }
     }
 
     /// Takes a request from the rate of its agent.

@@ -266,6 +266,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
         },
         identity: Identity {
             required: identity.required,
+            issuers: identity.issuers,
         },
         admin: Admin {
             listen: old.admin.listen,

@@ -80,7 +80,7 @@ impl Serving {
     pub fn reconfigure(&self, config: Config) {
         self.buckets.set_agent_rate(config.limits.agent_rate.0);
         self.tasks.set_most(config.limits.tasks_max);
-        self.identities.require(config.identity.required);
+        self.identities.configure(&config.identity, &config.base);
         self.config.store(Arc::new(config));
     }
 

@@ -178,7 +178,7 @@ impl Tasks {
             tokio::select! {
                 biased;
                 () = &mut call => return,
-                () = task.owner.ended() => {}
+                () = task.owner.withdrawn() => {}
                 () = tokio::time::sleep(KEPT_FOR) => {}
             }
             task.cancel();
@@ -356,7 +356,7 @@ impl Task {
 
     /// Returns `true` if this agent of this tenant began it.
     fn is_of(&self, caller: &Caller) -> bool {
-        (&self.owner.tenant, &self.owner.agent) == (&caller.tenant, &caller.agent)
+        (&*self.owner.tenant, self.owner.principal()) == (&*caller.tenant, caller.principal())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -29,6 +29,7 @@ mod large_sheet;
 mod llms;
 mod metrics;
 mod native;
+mod oauth;
 mod operations;
 mod packages;
 mod plain_http;

@@ -32,7 +32,7 @@ const PYTHON_ENVIRONMENTS: [&str; 12] = [
     "python-frameworks-adk",
     "uv",
 ];
-const NODE_FOLDERS: [&str; 4] = ["node", "node-frameworks", "openapi", "servers"];
+const NODE_FOLDERS: [&str; 5] = ["identity", "node", "node-frameworks", "openapi", "servers"];
 /// Agent frameworks that bring hundreds of megabytes along: only where they are asked for.
 const MORE_PYTHON_ENVIRONMENTS: [&str; 2] =
     ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];

@@ -62,6 +62,7 @@ fn append(trail: &Trail, count: usize) -> Vec<Duration> {
         call_id: "c_9f3c2a01b7d4e5f6",
         agent: "ada",
         tenant: "north",
+        holder: None,
         tool: Some("airports_find"),
         contract: Some("airports@1.2.0"),
         arguments_digest: Some("4be1b9db9b6ad0c7e59f0a4bb2f7e8f2c7ac0a0b6f21c5d7a0d1c6f0f1d3a5b7"),

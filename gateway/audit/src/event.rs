@@ -34,6 +34,9 @@ pub struct About<'a> {
     pub agent: &'a str,
     #[serde(serialize_with = "name")]
     pub tenant: &'a str,
+    /// Whom the agent's token was issued to; `None` for the agent of a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<HolderRecord<'a>>,
     /// `None` when no such tool exists for this caller: the name is then the caller's text.
     #[serde(
         skip_serializing_if = "Option::is_none",
@@ -88,6 +91,20 @@ pub struct About<'a> {
         serialize_with = "name_if_any"
     )]
     pub upstream: Option<&'a str>,
+}
+
+/// The holder of a token: by which issuer, whom, and through which client.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct HolderRecord<'a> {
+    #[serde(serialize_with = "name")]
+    pub issuer: &'a str,
+    #[serde(serialize_with = "name")]
+    pub subject: &'a str,
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
+    pub client: Option<&'a str>,
 }
 
 #[derive(Clone, Debug, Serialize)]

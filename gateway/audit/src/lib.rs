@@ -19,7 +19,9 @@ mod read;
 pub mod command;
 
 pub use arguments::ArgumentsKey;
-pub use event::{About, Admin, AdminAct, Call, Event, Intent, Outcome, Refused, RefusedWhat};
+pub use event::{
+    About, Admin, AdminAct, Call, Event, HolderRecord, Intent, Outcome, Refused, RefusedWhat,
+};
 pub use export::{Format, export};
 pub use folder::ChainName;
 /// Times in the API of this crate.

@@ -86,7 +86,7 @@ pub(super) fn bound_to(
     arguments: &str,
 ) -> Bound {
     let call = format!("asking\n{}\n{definitions}\n{arguments}", caller.tenant);
-    Bound::new(named, major, &caller.agent, &call)
+    Bound::new(named, major, caller.principal(), &call)
 }
 
 /// Returns the state that came with the question, and the answers.

@@ -22,7 +22,19 @@ pub(super) fn visible<'a>(
         .tool(request.endpoint, request.tool, caller.access())
         .ok_or_else(CallError::unknown_tool)?;
     record.tool(tool);
+    may_write(caller, tool)?;
     Ok(tool)
+}
+
+/// Refuses a tool that writes to the caller of a token that is for reading alone. A search leads here too.
+fn may_write(caller: &Caller, tool: &CatalogueTool) -> Result<(), CallError> {
+    match caller.may_write() || !tool.tool.writes() {
+        true => Ok(()),
+        false => Err(CallError::new(
+            Code::Forbidden,
+            "The tool writes, and the token has no scope `tools:write`.",
+        )),
+    }
 }
 
 /// Refuses a modern client that knows no tasks where the tool is for no other.

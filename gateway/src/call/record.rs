@@ -14,7 +14,7 @@ use std::{
 
 use futures::FutureExt;
 use serde_json::{Map, Value};
-use weir_audit::{About, Call, Entry, Event, Intent, Outcome, Receipt};
+use weir_audit::{About, Call, Entry, Event, HolderRecord, Intent, Outcome, Receipt};
 
 use super::{
     CallError, CallOutcome, CallRequest, InputRequired, ToolResult,
@@ -527,6 +527,11 @@ impl Line {
             call_id: &self.call_id,
             agent: &self.caller.agent,
             tenant: &self.caller.tenant,
+            holder: self.caller.holder().map(|holder| HolderRecord {
+                issuer: &holder.issuer,
+                subject: &holder.subject,
+                client: holder.client.as_deref(),
+            }),
             tool: asked.map(Asked::name),
             item: asked.and_then(Asked::item),
             contract: asked

@@ -366,8 +366,8 @@ async fn has_keys(config: &Path) -> anyhow::Result<bool> {
     let config =
         config::load(config).map_err(|problems| anyhow::anyhow!("{} problems", problems.len()))?;
     let folder = &config.folders.state;
-    if config.identity.required || !folder.join(weir_state::FILE).exists() {
-        return Ok(config.identity.required);
+    if config.identity.needs_credential() || !folder.join(weir_state::FILE).exists() {
+        return Ok(config.identity.needs_credential());
     }
     Ok(!State::open(folder).await?.keys().await?.is_empty())
 }

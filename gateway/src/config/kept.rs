@@ -26,6 +26,9 @@ impl Config {
         read_only.extend(cache.clone());
         let overlays = self.upstreams.values().filter_map(|it| it.overlay.as_ref());
         read_only.extend(overlays.map(|overlay| base.join(overlay)));
+        let issuers = self.identity.issuers.iter();
+        let keys = issuers.filter_map(|issuer| issuer.jwks.as_ref()?.strip_prefix("file:"));
+        read_only.extend(keys.map(|path| base.join(path))); // who writes it makes tokens
         for paths in [&mut hidden, &mut read_only] {
             let whole = |path: &mut std::path::PathBuf| {
                 if let Ok(absolute) = std::path::absolute(&path) {

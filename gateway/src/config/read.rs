@@ -8,7 +8,7 @@ use weir_contracts::{Problem, client::ClientProfile, name};
 use weir_plugin_host::{INSTANCES_MAX, PluginConfig, signature::is_public_key};
 
 use super::{
-    Config, Folders, Places,
+    Config, Folders, Places, issuers,
     words::{self, KeyFault},
 };
 
@@ -268,7 +268,7 @@ impl Reader {
     fn bounds(&mut self, config: &Config) {
         if let Some(listen) = config.http.listen
             && !listen.ip().is_loopback()
-            && !config.identity.required
+            && !config.identity.needs_credential()
         {
             self.problem(
                 "/http/listen".into(),
@@ -315,6 +315,9 @@ impl Reader {
                     &hint,
                 );
             }
+        }
+        for (place, message, hint) in issuers::check(config) {
+            self.problem(place, message, hint);
         }
         self.upstreams(config);
         self.views(config);

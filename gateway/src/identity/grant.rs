@@ -4,14 +4,14 @@ use std::{fmt, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
-use super::Access;
+use super::{Access, TokenHolder};
 
 /// Calls, and the seconds they are counted over.
 pub type Rate = (u32, u32);
 
 /// What a caller may do, how often, and until when.
 pub trait Grant: fmt::Debug + Send + Sync {
-    /// Names the grant among all others, and never one with another meaning.
+    /// Names the grant among all others, and never one of another holder.
     fn id(&self) -> &str;
 
     /// Returns the part of the catalogue that the caller may see and call.
@@ -31,4 +31,15 @@ pub trait Grant: fmt::Debug + Send + Sync {
 
     /// Returns a token that is cancelled when the grant ends before that: what the caller left open ends with it.
     fn revoked(&self) -> CancellationToken;
+
+    /// Returns whom the grant was given to, where the agent's name alone does not say it: two issuers of tokens may give the
+    /// same name.
+    fn holder(&self) -> Option<&TokenHolder> {
+        None
+    }
+
+    /// Returns `true` if the caller may call tools that write, where it may call them at all.
+    fn may_write(&self) -> bool {
+        true
+    }
 }

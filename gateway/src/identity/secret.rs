@@ -7,6 +7,8 @@ use subtle::ConstantTimeEq as _;
 
 const ID_HEX: usize = 12;
 const SECRET_HEX: usize = 64;
+/// What the credentials of the admin API and of its console begin with, which open nothing else.
+const OF_STAFF: [&str; 2] = ["weiradm_", "weirses_"];
 const BEARER: &str = "bearer ";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,19 @@ impl<'a> Credential<'a> {
             text.get(BEARER.len()..)
         });
         bearer.map_or(Self::Malformed, |key| Self::Key(key.trim()))
+    }
+
+    /// Returns `true` for a key of an admin or a session of the console.
+    pub(super) fn is_of_staff(self) -> bool {
+        let Self::Key(text) = self else { return false };
+        OF_STAFF.iter().any(|prefix| text.starts_with(prefix))
+    }
+
+    /// Returns what is no key, and may be a token.
+    pub fn token(self) -> Option<&'a str> {
+        let Self::Key(text) = self else { return None };
+        let is_key = text.starts_with(Kind::Agent.prefix()) || self.is_of_staff();
+        (!is_key && !text.is_empty()).then_some(text)
     }
 
     /// Returns the public part of what looks like a key, believed or not.

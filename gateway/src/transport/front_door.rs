@@ -7,13 +7,14 @@
 mod access;
 mod answer;
 mod body;
+mod resource;
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use axum::{
     body::{Body, Bytes},
     http::{
-        HeaderMap, HeaderValue, Method,
+        HeaderMap, HeaderValue, Method, StatusCode,
         header::{AUTHORIZATION, CONNECTION},
         request::Parts,
     },
@@ -26,11 +27,15 @@ use weir_audit::RefusedWhat;
 pub use self::access::AccessRules;
 pub(crate) use self::access::is_by_address;
 use self::answer::CountedBody;
-pub(super) use self::{access::is_own, body::read_of_unknown_caller};
+pub(super) use self::{
+    access::is_own,
+    body::read_of_unknown_caller,
+    resource::{METADATA, ScopeNeeded, public_prefix},
+};
 use super::http::connections::{self, Connection};
 use crate::{
     config::Config,
-    identity::{Caller, Credential, Refused},
+    identity::{Caller, Credential, Refused, TokenResource},
     limits::{ByteBudget, BytesHolder, RateCharge, UNCOUNTED_MAX_BYTES, holder},
     methods::{Endpoint, RequestScope},
     serving::Serving,
@@ -50,6 +55,9 @@ pub struct FrontDoor {
 pub(super) trait DoorSurface: Sync {
     /// Returns the place as the trail names it.
     fn place(&self) -> String;
+
+    /// Returns the endpoint that a token must be for.
+    fn endpoint(&self) -> Endpoint;
 
     /// Returns the answer if nothing is served here.
     fn closed(&self, _gateway: &Serving) -> Option<Response> {
@@ -127,32 +135,83 @@ impl FrontDoor {
         if let Some(closed) = surface.closed(&self.gateway) {
             return closed;
         }
-        let allowed = surface.methods();
-        let mut response = match &head.method {
-            &Method::OPTIONS => visit.preflight(),
-            method if allowed.is_some_and(|allowed| !names(allowed, method)) => {
-                surface.not_allowed(allowed.unwrap_or_default())
+        let is_refused = |allowed: &&str| !names(allowed, &head.method);
+        let not_allowed = surface.methods().filter(is_refused);
+        let mut response = match (&head.method, not_allowed) {
+            (&Method::OPTIONS, _) => visit.preflight(),
+            // Clients that sign in look for a 401 whatever they ask.
+            (_, Some(allowed)) if self.gateway.identities().tokens().is_none() => {
+                surface.not_allowed(allowed)
             }
-            method => match visit.admit(surface).await {
+            (_, not_allowed) => match visit.admit(surface).await {
+                Ok(_) if let Some(allowed) = not_allowed => surface.not_allowed(allowed),
                 Ok(admitted) => {
                     let holder = holder(&admitted.caller);
                     let response = enter(admitted, body).await;
-                    self.count(response, holder)
+                    let mut response = self.count(response, holder);
+                    if response.status() == StatusCode::FORBIDDEN
+                        && response.extensions().get::<ScopeNeeded>().is_some()
+                    {
+                        let resource = self.resource(head, &surface.endpoint());
+                        resource::ask_for_scope(&mut response, &resource);
+                    }
+                    response
                 }
-                Err(refused) => {
-                    let body = match *method {
-                        Method::POST if surface.names_requests() => {
-                            body::read_of_unknown_caller(&head.headers, body).await
-                        }
-                        _ => None,
-                    };
-                    surface.unauthorized(refused, body.as_deref())
-                }
+                Err(refused) => self.refuse(surface, refused, head, body).await,
             },
         };
         visit.expose(response.headers_mut());
         surface.complete(response.headers_mut(), visit.origin.is_some());
         response
+    }
+
+    /// Answers a caller that is not known, and asks for what it needs.
+    async fn refuse(
+        &self,
+        surface: &impl DoorSurface,
+        refused: Refused,
+        head: &Parts,
+        body: Body,
+    ) -> Response {
+        let body = match head.method {
+            Method::POST if surface.names_requests() => {
+                body::read_of_unknown_caller(&head.headers, body).await
+            }
+            _ => None,
+        };
+        let mut response = surface.unauthorized(refused, body.as_deref());
+        if self.gateway.identities().tokens().is_some() {
+            let resource = self.resource(head, &surface.endpoint());
+            resource::challenge(&mut response, &resource, refused);
+        }
+        response
+    }
+
+    /// Answers with the metadata of an endpoint as a resource of OAuth; `None` where no issuer is configured. It is for
+    /// everyone, of whatever origin: only the Host is checked.
+    pub(super) fn metadata(
+        &self,
+        head: &Parts,
+        endpoint: &Endpoint,
+    ) -> Option<Result<Response, RpcError>> {
+        let tokens = self.gateway.identities().tokens();
+        let tokens = tokens.as_ref()?;
+        if let Err(refused) = self.access.check_hosts(&head.uri, &head.headers) {
+            self.record(RefusedWhat::Request, head.uri.path(), None, refused.what);
+            return Some(Err(refused.error));
+        }
+        let mut response = match head.method {
+            Method::OPTIONS => access::preflight(&head.headers, true),
+            _ => resource::metadata(&self.resource(head, endpoint), tokens),
+        };
+        resource::expose_to_all(response.headers_mut());
+        Some(Ok(response))
+    }
+
+    /// Returns an endpoint as the client of this request names it.
+    fn resource(&self, head: &Parts, endpoint: &Endpoint) -> TokenResource {
+        let config = self.gateway.config();
+        resource::resource(&config, self.access.local(), &head.headers, endpoint)
     }
 
     /// Checks Host and Origin. `place` is where the request leads, for the trail.
@@ -247,8 +306,7 @@ impl CheckedVisit<'_, '_> {
         }
     }
 
-    /// Identifies the caller. Another kind of credential than keys is another source of grants in `identity`; its challenge
-    /// is that of `Refused`.
+    /// Identifies the caller, by a key or else by a token: what begins as a key is never read as a token.
     async fn admit<'a>(
         &'a self,
         surface: &'a impl DoorSurface,
@@ -261,7 +319,16 @@ impl CheckedVisit<'_, '_> {
             Some(password) => Credential::Key(password),
             None => credential(&self.head.headers),
         };
-        match self.door.gateway.identities().resolve(credential) {
+        let resolved = match self.door.gateway.identities().resolve(credential) {
+            Err(Refused::Malformed)
+                if let (None, Some(token)) = (&password, credential.token()) =>
+            {
+                // In a box, so that the future of a request with a key stays small.
+                Box::pin(self.admit_token(token, surface)).await
+            }
+            resolved => resolved,
+        };
+        match resolved {
             Ok(caller) => {
                 connections::set_known();
                 let charge = match self.head.method {
@@ -280,6 +347,25 @@ impl CheckedVisit<'_, '_> {
                     .record_unknown(&surface.place(), credential, &refused.to_string());
                 Err(refused)
             }
+        }
+    }
+}
+
+impl CheckedVisit<'_, '_> {
+    /// Identifies the caller by a token of an issuer that is configured.
+    async fn admit_token(
+        &self,
+        token: &str,
+        surface: &impl DoorSurface,
+    ) -> Result<Caller, Refused> {
+        let tokens = self.door.gateway.identities().tokens().clone();
+        let Some(tokens) = tokens else {
+            return Err(Refused::Malformed);
+        };
+        let resource = self.door.resource(self.head, &surface.endpoint());
+        match tokens.resolve_cached(token, &resource) {
+            Some(resolved) => resolved,
+            None => tokens.resolve(token, &resource).await,
         }
     }
 }

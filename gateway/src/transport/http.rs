@@ -32,9 +32,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_contracts::name::check_contract;
 
 use super::front_door::{
-    AccessRules, AdmittedCaller, DoorSurface, FrontDoor, closing, read_of_unknown_caller,
+    AccessRules, AdmittedCaller, DoorSurface, FrontDoor, METADATA, closing, public_prefix,
+    read_of_unknown_caller,
 };
 use crate::{
+    config::Config,
     era::{
         Era,
         cancellations::Cancellations,
@@ -213,19 +215,41 @@ async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Respons
         let name = rest.split('/').next().unwrap_or_default();
         SIGN_IN.contains(&name)
     });
+    if let Some(endpoint) = described_endpoint(&server.gateway.config(), path) {
+        let (head, _) = request.into_parts();
+        return match server.door.metadata(&head, &endpoint) {
+            Some(Ok(metadata)) => metadata,
+            Some(Err(error)) => reply::refusal(&error),
+            None => no_sign_in(&server, &head, 404),
+        };
+    }
     let status = match path {
         "/register" | "/authorize" | "/token" => 400,
         _ if is_discovery => 404,
         _ => return nothing_there(request).await,
     };
     let (head, _) = request.into_parts();
-    let visit = match server.door.visit(&head, || head.uri.path().to_owned()) {
+    no_sign_in(&server, &head, status)
+}
+
+/// Returns the endpoint whose metadata as a resource of OAuth is asked for. At the root it is that of all contracts.
+fn described_endpoint(config: &Config, path: &str) -> Option<Endpoint> {
+    let rest = path.strip_prefix(METADATA)?;
+    if matches!(rest, "" | "/") {
+        return Some(Endpoint::All);
+    }
+    endpoint(rest.strip_prefix(public_prefix(config)).unwrap_or(rest))
+}
+
+/// Tells who looks for a sign-in here that there is none.
+fn no_sign_in(server: &Server, head: &Parts, status: u16) -> Response {
+    let visit = match server.door.visit(head, || head.uri.path().to_owned()) {
         Ok(visit) => visit,
         Err(error) => return reply::refusal(&error),
     };
     let mut response = match head.method {
         Method::OPTIONS => visit.preflight(),
-        _ => reply::no_sign_in(status),
+        _ => reply::no_sign_in(status, server.gateway.identities().tokens().is_some()),
     };
     visit.expose(response.headers_mut());
     response
@@ -288,6 +312,10 @@ struct McpEndpoint<'e>(&'e Endpoint);
 impl DoorSurface for McpEndpoint<'_> {
     fn place(&self) -> String {
         self.0.to_string()
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.0.clone()
     }
 
     fn methods(&self) -> Option<&'static str> {

@@ -6,6 +6,8 @@ use weir_connections::Code;
 
 use super::Version;
 
+const INSUFFICIENT_SCOPE: &str = r#"{"code":"insufficient_scope","scope":"tools tools:write"}"#;
+
 /// A JSON-RPC error. `status` is what HTTP says with it; stdio has no use for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcError {
@@ -35,6 +37,22 @@ impl RpcError {
     /// Returns the error for a key by which nobody is known.
     pub fn unauthorized(message: &'static str) -> Self {
         Self::refused(401, message)
+    }
+
+    /// Returns the error for a call that writes, of a caller whose token is for reading alone.
+    pub fn insufficient_scope() -> Self {
+        Self {
+            data: Some(INSUFFICIENT_SCOPE.to_owned()),
+            ..Self::refused(
+                403,
+                "the tool writes, and the token has no scope `tools:write`",
+            )
+        }
+    }
+
+    /// Returns `true` for the error that another scope of the token mends.
+    pub fn needs_scope(&self) -> bool {
+        self.status == 403 && self.data.as_deref() == Some(INSUFFICIENT_SCOPE)
     }
 
     /// Returns the error for too many requests. `data` says when to come back, as a call's result does.

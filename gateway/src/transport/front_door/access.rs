@@ -129,14 +129,32 @@ impl Current {
         uri: &Uri,
         headers: &'h HeaderMap,
     ) -> Result<Option<&'h HeaderValue>, Refused> {
+        self.take_over();
+        self.made.load().1.check(uri, headers)
+    }
+
+    /// Checks the Host alone, where a page of any origin may read the answer.
+    pub(super) fn check_hosts(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+        self.take_over();
+        let checked = self.made.load().1.check_hosts(uri, headers);
+        checked.map_err(|error| Refused {
+            what: "host",
+            error,
+        })
+    }
+
+    pub(super) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Makes the rules of the configuration in effect. One is taken over only when they can be made of it.
+    fn take_over(&self) {
         let config = self.gateway.config();
-        // A configuration is taken over only when these rules can be made of it.
         if !Arc::ptr_eq(&self.made.load().0, &config)
             && let Ok(access) = Access::new(&(self.rules)(&config), self.local)
         {
             self.made.store(Arc::new((Arc::clone(&config), access)));
         }
-        self.made.load().1.check(uri, headers)
     }
 }
 
@@ -392,6 +410,14 @@ pub(in crate::transport) fn is_own(headers: &HeaderMap) -> bool {
         .get(header::HOST)
         .and_then(|host| Authority::parse(host.to_str().ok()?));
     host.is_some_and(|authority| authority.host.is_loopback())
+}
+
+/// Returns the name of loopback and the port that the request is for, if it is this listener's port.
+pub(super) fn own_authority(headers: &HeaderMap, local: SocketAddr) -> Option<String> {
+    let host = headers.get(header::HOST)?.to_str().ok()?;
+    let authority = Authority::parse(host)?;
+    let is_own = authority.host.is_loopback() && authority.port == Some(local.port());
+    is_own.then(|| host.to_ascii_lowercase())
 }
 
 /// Returns `true` if the request is for an address, and comes from no page of another one.

@@ -46,22 +46,24 @@ pub(super) async fn view(
 async fn answer(server: &Server, endpoint: Endpoint, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
+    let surface = LlmsPage(path, &endpoint);
     let enter = async |admitted: AdmittedCaller<'_>, _| match admitted.within_rate(path) {
-        Ok(()) => page(&admitted.into_scope(endpoint)),
+        Ok(()) => page(&admitted.into_scope(endpoint.clone())),
         Err(error) => reply::refusal(&error),
     };
-    server
-        .door
-        .answer(&LlmsPage(path), &head, body, enter)
-        .await
+    server.door.answer(&surface, &head, body, enter).await
 }
 
 /// A page in words at the door, by its path.
-struct LlmsPage<'p>(&'p str);
+struct LlmsPage<'p>(&'p str, &'p Endpoint);
 
 impl DoorSurface for LlmsPage<'_> {
     fn place(&self) -> String {
         self.0.to_owned()
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        self.1.clone()
     }
 
     fn methods(&self) -> Option<&'static str> {

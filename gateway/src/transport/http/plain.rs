@@ -15,8 +15,9 @@ use crate::{
     codes::Code,
     config::Http,
     identity::{Caller, Refused},
+    methods::Endpoint,
     serving::Serving,
-    transport::front_door::{AdmittedCaller, DoorSurface, close_if_unread},
+    transport::front_door::{AdmittedCaller, DoorSurface, ScopeNeeded, close_if_unread},
     wire::RpcError,
 };
 
@@ -53,15 +54,15 @@ pub(super) const FORMS: PlainSurface = PlainSurface {
 /// One contract in such a part, at the door.
 struct PlainContract<'p> {
     plain: &'p PlainSurface,
-    place: String,
+    contract: &'p str,
 }
 
 impl PlainSurface {
     /// Returns this part of a contract.
-    fn contract(&self, contract: &str) -> PlainContract<'_> {
+    fn contract<'p>(&'p self, contract: &'p str) -> PlainContract<'p> {
         PlainContract {
             plain: self,
-            place: format!("/{}/{contract}", self.segment),
+            contract,
         }
     }
 
@@ -107,7 +108,11 @@ impl PlainSurface {
 
 impl DoorSurface for PlainContract<'_> {
     fn place(&self) -> String {
-        self.place.clone()
+        format!("/{}/{}", self.plain.segment, self.contract)
+    }
+
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::Contract(self.contract.into())
     }
 
     fn closed(&self, gateway: &Serving) -> Option<Response> {
@@ -175,11 +180,14 @@ pub(super) fn refusal(error: &RpcError) -> Response {
         _ => "refused",
     };
     let answer = problem(error.status, code, error.message.to_string());
-    let response = Answer {
+    let mut response = Answer {
         retry_after_s: error.retry_after_s,
         ..answer
     }
     .into_response();
+    if error.needs_scope() {
+        response.extensions_mut().insert(ScopeNeeded);
+    }
     close_if_unread(error, response)
 }
 

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use crate::{
     identity::Refused,
     methods::{CallMessages, McpAnswer},
-    transport::front_door::close_if_unread,
+    transport::front_door::{ScopeNeeded, close_if_unread},
     wire::{Id, RpcError, error_answer, error_without_id},
 };
 
@@ -26,6 +26,12 @@ const NO_SIGN_IN: &str = concat!(
     r#"{"error":"access_denied","error_description":"There is no sign-in (OAuth) at this server: a key is needed. "#,
     r#"Send it with each request as the header `Authorization: Bearer weir_...`. "#,
     r#"The operator of the server makes a key with `weir keys create`."}"#
+);
+
+/// The same where other issuers sign in.
+const ELSEWHERE: &str = concat!(
+    r#"{"error":"access_denied","error_description":"This server signs nobody in. The servers that do are named at "#,
+    r#"/.well-known/oauth-protected-resource."}"#
 );
 
 pub(super) fn json(status: u16, body: Vec<u8>) -> Response {
@@ -46,6 +52,9 @@ pub(super) fn error(id: Option<&Id<'_>>, error: &RpcError) -> Response {
 
 fn of_error(error: &RpcError, body: Vec<u8>) -> Response {
     let mut response = json(error.status, body);
+    if error.needs_scope() {
+        response.extensions_mut().insert(ScopeNeeded);
+    }
     if let Some(seconds) = error.retry_after_s {
         response
             .headers_mut()
@@ -88,8 +97,9 @@ pub(super) fn challenge(response: &mut Response, refused: Refused) {
 }
 
 /// Answers the steps of OAuth. Clients that meet a 401 try them, and show `error_description`.
-pub(super) fn no_sign_in(status: u16) -> Response {
-    json(status, NO_SIGN_IN.as_bytes().to_vec())
+pub(super) fn no_sign_in(status: u16, takes_tokens: bool) -> Response {
+    let told = if takes_tokens { ELSEWHERE } else { NO_SIGN_IN };
+    json(status, told.as_bytes().to_vec())
 }
 
 pub(super) fn not_allowed(allow: &'static str) -> Response {

@@ -88,6 +88,10 @@ pub(super) async fn call(
     let known = snapshot
         .catalogue
         .tool(&endpoint, &tool, admitted.caller().access());
+    if !admitted.caller().may_write() && known.is_some_and(|known| known.tool.writes()) {
+        admitted.record_hidden(head.uri.path());
+        return refusal(&RpcError::insufficient_scope());
+    }
     let (arguments, body) = match arguments(&admitted, known, head, body).await {
         Ok(arguments) => arguments,
         Err(refused) => return refused,

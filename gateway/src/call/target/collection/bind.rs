@@ -62,7 +62,7 @@ fn list(
     let cursor_bound = Bound::new(
         &tool.name,
         tool.version.major,
-        &caller.agent,
+        caller.principal(),
         &written(&query),
     );
     query.cursor = match cursor {

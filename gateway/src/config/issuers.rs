@@ -1,0 +1,246 @@
+//! `[[identity.issuers]]`: the issuers whose tokens are accepted, and what the claims of a token grant.
+
+use std::{collections::BTreeSet, net::IpAddr};
+
+use serde::{Deserialize, Serialize};
+use weir_contracts::name;
+
+use super::Config;
+
+/// The contract name that stands for every contract in a grant.
+pub const EVERY_CONTRACT: &str = "*";
+
+const ISSUERS_MAX: usize = 16;
+const GRANTS_MAX: usize = 256;
+/// Entries in one list.
+const LIST_MAX: usize = 1000;
+const TEXT_MAX: usize = 1024;
+
+/// One issuer of access tokens (JWTs).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct IssuerConfig {
+    /// The `iss` of its tokens, exactly as it writes it: an `https` URL, or one of this machine.
+    pub issuer: String,
+    /// Where its public keys are: a URL, or `file:PATH`. By default its metadata names the place.
+    #[serde(default)]
+    pub jwks: Option<String>,
+    /// Further audiences (`aud`) to accept at every endpoint, beside the endpoint's own URL.
+    #[serde(default)]
+    pub audiences: Vec<String>,
+    /// The claim that names the agent.
+    #[serde(default = "subject_claim")]
+    pub agent_claim: String,
+    /// The claim that names the tenant; by default each agent is its own.
+    #[serde(default)]
+    pub tenant_claim: Option<String>,
+    /// What tokens open. A caller that no grant matches sees nothing.
+    #[serde(default)]
+    pub grants: Vec<ClaimGrant>,
+}
+
+/// Contracts and tools for the tokens with a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimGrant {
+    /// The name of the claim, or the way to one inside others: `realm_access.roles`.
+    pub claim: String,
+    /// The value that it has, or that its list contains.
+    pub has: String,
+    /// Whole contracts, by name; `*` stands for every contract.
+    #[serde(default)]
+    pub contracts: BTreeSet<String>,
+    /// Single tools, by name.
+    #[serde(default)]
+    pub tools: BTreeSet<String>,
+}
+
+fn subject_claim() -> String {
+    "sub".to_owned()
+}
+
+/// What is wrong with the issuers: the place, the message, and a hint.
+pub(super) fn check(config: &Config) -> Vec<(String, String, &'static str)> {
+    let issuers = &config.identity.issuers;
+    let mut problems = Vec::new();
+    let mut problem = |place: String, message: &str, hint| {
+        problems.push((
+            format!("/identity/issuers{place}"),
+            message.to_owned(),
+            hint,
+        ));
+    };
+    if issuers.len() > ISSUERS_MAX {
+        problem(
+            String::new(),
+            &format!("there are more than {ISSUERS_MAX} issuers"),
+            "let one issuer stand in front of the others",
+        );
+    }
+    let is_elsewhere = |listen: &std::net::SocketAddr| !listen.ip().is_loopback();
+    if !issuers.is_empty()
+        && config.http.public_url.is_none()
+        && config.http.listen.as_ref().is_some_and(is_elsewhere)
+    {
+        problem(
+            String::new(),
+            "tokens are made for a URL, and it is not known by which one clients come",
+            "set `public_url` under [http]",
+        );
+    }
+    for (index, issuer) in issuers.iter().enumerate() {
+        let place = format!("/{index}");
+        if !is_address(&issuer.issuer) {
+            problem(
+                format!("{place}/issuer"),
+                "must be an https URL without a query, or an http URL of this machine",
+                "write it as the issuer writes `iss`, such as \"https://login.example.com/\"",
+            );
+        }
+        if issuers[..index]
+            .iter()
+            .any(|other| other.issuer == issuer.issuer)
+        {
+            problem(
+                format!("{place}/issuer"),
+                "this issuer is configured twice",
+                "put its grants into one [[identity.issuers]]",
+            );
+        }
+        if let Some(keys) = &issuer.jwks
+            && keys.strip_prefix("file:").is_none_or(str::is_empty)
+            && !is_address(keys)
+        {
+            problem(
+                format!("{place}/jwks"),
+                "must be an https URL, an http URL of this machine, or file:PATH",
+                "leave it out where the issuer publishes its metadata",
+            );
+        }
+        let names = [Some(&issuer.agent_claim), issuer.tenant_claim.as_ref()];
+        let mut texts = names.into_iter().flatten().chain(&issuer.audiences);
+        if texts.any(|text| !is_text(text)) || issuer.audiences.len() > LIST_MAX {
+            problem(
+                place.clone(),
+                "a claim or an audience is empty or too long",
+                "write the name of the claim, and each audience as the issuer writes `aud`",
+            );
+        }
+        if issuer.grants.is_empty() || issuer.grants.len() > GRANTS_MAX {
+            problem(
+                format!("{place}/grants"),
+                &format!(
+                    "an issuer has 1 to {GRANTS_MAX} grants: without one its tokens open nothing"
+                ),
+                "write grants = [{ claim = \"scope\", has = \"tools\", contracts = [\"*\"] }]",
+            );
+        }
+        for (number, grant) in issuer.grants.iter().enumerate() {
+            if let Some((message, hint)) = grant.fault() {
+                problem(format!("{place}/grants/{number}"), message, hint);
+            }
+        }
+    }
+    problems
+}
+
+impl ClaimGrant {
+    fn fault(&self) -> Option<(&'static str, &'static str)> {
+        if !is_text(&self.claim) || !is_text(&self.has) {
+            return Some((
+                "`claim` or `has` is empty or too long",
+                "name a claim of the token and the value that it must have",
+            ));
+        }
+        if self.contracts.is_empty() && self.tools.is_empty() {
+            return Some((
+                "opens nothing: it names no contract and no tool",
+                "write contracts = [\"desk\"], tools = [\"find_part\"], or contracts = [\"*\"]",
+            ));
+        }
+        let is_contract = |contract: &String| {
+            contract == EVERY_CONTRACT || name::check_contract(contract).is_ok()
+        };
+        if !self.contracts.iter().all(is_contract)
+            || self.contracts.len() + self.tools.len() > LIST_MAX
+        {
+            return Some((
+                "names what is no contract, or too many contracts and tools",
+                "name each contract as it is listed, or write contracts = [\"*\"]",
+            ));
+        }
+        None
+    }
+}
+
+/// Returns `true` for a URL that may be fetched: by https, or on this machine. Nobody between can then replace what it says.
+pub fn is_address(text: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(text) else {
+        return false;
+    };
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    let is_here = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+    let is_plain = url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
+    let is_reachable = url.scheme() == "https" || (url.scheme() == "http" && is_here);
+    is_text(text) && !host.is_empty() && is_plain && is_reachable
+}
+
+fn is_text(text: &str) -> bool {
+    !text.is_empty() && text.len() <= TEXT_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config::read;
+
+    #[test]
+    fn an_issuer_is_checked_where_it_is_written() {
+        let places = |text: &str| {
+            let problems = read("weir.toml", text, Path::new("."));
+            let problems = problems.err().unwrap_or_default();
+            let places = problems.iter().map(|problem| problem.place.clone());
+            places.collect::<Vec<_>>()
+        };
+        let grants = "grants = [{ claim = 'scope', has = 'tools', contracts = ['*'] }]";
+        let issuer = |rest: &str| format!("[[identity.issuers]]\n{rest}\n");
+        let good = issuer(&format!("issuer = 'https://login.example/'\n{grants}"));
+        assert_eq!(places(&good), [""; 0]);
+        let of = "/identity/issuers/0";
+        for (text, place) in [
+            (
+                format!("issuer = 'http://login.example/'\n{grants}"),
+                "/issuer",
+            ),
+            (
+                format!("issuer = 'https://login.example/?a=b'\n{grants}"),
+                "/issuer",
+            ),
+            (format!("issuer = 'login'\n{grants}"), "/issuer"),
+            (
+                format!("issuer = 'http://127.0.0.1:1'\njwks = 'http://10.0.0.1/keys'\n{grants}"),
+                "/jwks",
+            ),
+            ("issuer = 'https://login.example/'".to_owned(), "/grants"),
+            (
+                "issuer = 'https://a.example'\ngrants = [{ claim = 'a', has = 'b' }]".to_owned(),
+                "/grants/0",
+            ),
+        ] {
+            assert_eq!(places(&issuer(&text)), [format!("{of}{place}")], "{text}");
+        }
+        let twice = format!("{good}{good}");
+        assert_eq!(places(&twice), ["/identity/issuers/1/issuer"]);
+        let elsewhere = format!("[http]\nlisten = '10.0.0.5:80'\n{good}");
+        assert_eq!(places(&elsewhere), ["/identity/issuers"]);
+        let unknown = issuer(&format!(
+            "issuer = 'https://a.example'\nscopes = []\n{grants}"
+        ));
+        assert_eq!(places(&unknown), ["/identity/issuers"]);
+    }
+}

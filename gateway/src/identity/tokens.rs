@@ -1,0 +1,283 @@
+//! Access tokens (JWTs) of other issuers, as a second source of grants beside keys. A token is validated once and then found by
+//! its digest until it expires.
+
+mod fault;
+mod fetch;
+mod grant;
+mod jwks;
+mod signature;
+
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+
+use jsonwebtoken::{
+    Algorithm, DecodingKey, Header, Validation, dangerous::insecure_decode_claims, decode,
+    decode_header, errors::ErrorKind,
+};
+use quick_cache::sync::Cache;
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    fault::FaultLog,
+    grant::{Claims, TokenGrant, audiences},
+    jwks::IssuerKeys,
+    signature::ACCEPTED,
+};
+pub use self::{fault::TokenFault, grant::WRITE_SCOPE};
+use super::{Caller, Refused, now_ms};
+use crate::config::IssuerConfig;
+
+/// Validated tokens that are kept.
+const CACHED_MAX: usize = 10_000;
+/// A longer token is not read.
+const TOKEN_MAX_BYTES: usize = 16 << 10;
+/// The difference of clocks that is allowed for.
+const LEEWAY_S: u64 = 60;
+
+/// The endpoint that a token must be for.
+#[derive(Clone, Debug)]
+pub struct TokenResource {
+    /// The URL that all endpoints begin with, without a slash at its end.
+    pub base: String,
+    /// The path of the endpoint: `/mcp`, `/mcp/desk`, `/mcp/view/shop`.
+    pub path: String,
+}
+
+/// Whom a token was issued to, and by whom.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TokenHolder {
+    name: Box<str>,
+    pub issuer: Box<str>,
+    pub subject: Box<str>,
+    pub client: Option<Box<str>>,
+}
+
+/// Validates tokens of the issuers that are configured.
+pub struct TokenVerifier {
+    issuers: Vec<Arc<TrustedIssuer>>,
+    cached: Cache<[u8; 32], Arc<CachedToken>>,
+    faults: FaultLog,
+}
+
+struct TrustedIssuer {
+    config: IssuerConfig,
+    keys: Arc<IssuerKeys>,
+    /// Cancelled when the configuration has another issuer in its place, or none.
+    withdrawn: CancellationToken,
+}
+
+/// A token whose signature and claims are good. Its time and its audience are looked at with every request.
+struct CachedToken {
+    grant: Arc<TokenGrant>,
+    issuer: Arc<TrustedIssuer>,
+    audiences: BTreeSet<Box<str>>,
+    valid_until_ms: i64,
+}
+
+#[derive(Deserialize)]
+struct IssuerClaim {
+    iss: String,
+}
+
+impl TokenHolder {
+    /// Names the holder among all holders of tokens and all agents with keys.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl TokenResource {
+    /// Returns the URL of the endpoint, as clients and issuers name it.
+    pub fn url(&self) -> String {
+        format!("{}{}", self.base, self.path)
+    }
+
+    /// A token for `/mcp` is for every endpoint, any other one for its endpoint alone.
+    fn is_named(&self, audience: &str) -> bool {
+        let path = audience.strip_prefix(&*self.base);
+        path.is_some_and(|path| path == "/mcp" || path == self.path)
+    }
+}
+
+impl TokenVerifier {
+    /// Makes a verifier of a configuration; `None` where no issuer is trusted. Issuers that did not change keep their keys.
+    pub(super) fn renewed(
+        before: Option<&Self>,
+        issuers: &[IssuerConfig],
+        base: &Path,
+    ) -> Option<Arc<Self>> {
+        let known = before.map_or(&[][..], |before| &before.issuers);
+        let kept = |config: &IssuerConfig| known.iter().find(|issuer| issuer.config == *config);
+        for issuer in known {
+            if !issuers.contains(&issuer.config) {
+                issuer.withdrawn.cancel();
+            }
+        }
+        if issuers.is_empty() {
+            return None;
+        }
+        signature::install();
+        let issuers = issuers.iter().map(|config| {
+            kept(config).cloned().unwrap_or_else(|| {
+                Arc::new(TrustedIssuer {
+                    keys: IssuerKeys::new(config, base),
+                    config: config.clone(),
+                    withdrawn: CancellationToken::new(),
+                })
+            })
+        });
+        Some(Arc::new(Self {
+            issuers: issuers.collect(),
+            cached: Cache::new(CACHED_MAX),
+            faults: FaultLog::default(),
+        }))
+    }
+
+    /// Returns the URLs of the issuers.
+    pub fn issuers(&self) -> impl Iterator<Item = &str> {
+        self.issuers.iter().map(|issuer| &*issuer.config.issuer)
+    }
+
+    /// Resolves a token that was validated before; `None` for every other one.
+    pub fn resolve_cached(
+        &self,
+        token: &str,
+        resource: &TokenResource,
+    ) -> Option<Result<Caller, Refused>> {
+        let cached = self.cached.get(&digest(token))?;
+        let admitted = cached.admit(resource);
+        Some(self.noted(admitted, Some(&cached.issuer.config.issuer)))
+    }
+
+    /// Validates a token. It may wait for the keys of its issuer.
+    pub async fn resolve(&self, token: &str, resource: &TokenResource) -> Result<Caller, Refused> {
+        let issuer = self.issuer(token);
+        let validated = match &issuer {
+            Ok((header, issuer)) => validate(token, header, issuer).await,
+            Err(fault) => Err(*fault),
+        };
+        let admitted = validated.and_then(|cached| {
+            let cached = Arc::new(cached);
+            self.cached.insert(digest(token), cached.clone());
+            cached.admit(resource)
+        });
+        let issuer = issuer.as_ref().ok();
+        self.noted(admitted, issuer.map(|(_, issuer)| &*issuer.config.issuer))
+    }
+
+    /// Reads what may be read before the signature is verified: the header, and which issuer's key it has to be.
+    fn issuer(&self, token: &str) -> Result<(Header, Arc<TrustedIssuer>), TokenFault> {
+        if token.len() > TOKEN_MAX_BYTES {
+            return Err(TokenFault::Malformed);
+        }
+        let header = decode_header(token).map_err(|error| match error.kind() {
+            // An algorithm that is none of the library's, such as `none`.
+            ErrorKind::Json(_) if names_algorithm(token) => TokenFault::Algorithm,
+            _ => TokenFault::Malformed,
+        })?;
+        let kind = header.typ.as_deref().unwrap_or_default();
+        let kind = kind.to_ascii_lowercase();
+        if !matches!(kind.as_str(), "at+jwt" | "application/at+jwt" | "jwt") {
+            return Err(TokenFault::Type);
+        }
+        if header.crit.is_some() {
+            return Err(TokenFault::Critical);
+        }
+        if !ACCEPTED.contains(&header.alg) {
+            return Err(TokenFault::Algorithm);
+        }
+        let claim: IssuerClaim =
+            insecure_decode_claims(token).map_err(|_| TokenFault::Malformed)?;
+        let mut issuers = self.issuers.iter();
+        let issuer = issuers.find(|issuer| issuer.config.issuer == claim.iss);
+        Ok((header, issuer.ok_or(TokenFault::Issuer)?.clone()))
+    }
+
+    fn noted(
+        &self,
+        admitted: Result<Caller, TokenFault>,
+        issuer: Option<&str>,
+    ) -> Result<Caller, Refused> {
+        admitted.map_err(|fault| {
+            self.faults.note(fault, issuer, now_ms());
+            Refused::Token(fault)
+        })
+    }
+}
+
+impl CachedToken {
+    fn admit(&self, resource: &TokenResource) -> Result<Caller, TokenFault> {
+        if now_ms() > self.valid_until_ms {
+            return Err(TokenFault::Expired);
+        }
+        let is_extra = |audience: &str| {
+            let extra = &self.issuer.config.audiences;
+            extra.iter().any(|extra| extra == audience)
+        };
+        let mut audiences = self.audiences.iter();
+        if !audiences.any(|audience| resource.is_named(audience) || is_extra(audience)) {
+            return Err(TokenFault::Audience);
+        }
+        Ok(Caller {
+            agent: self.grant.agent.clone(),
+            tenant: self.grant.tenant.clone(),
+            grant: Some(self.grant.clone()),
+        })
+    }
+}
+
+async fn validate(
+    token: &str,
+    header: &Header,
+    issuer: &Arc<TrustedIssuer>,
+) -> Result<CachedToken, TokenFault> {
+    let key = issuer.keys.find(header.kid.as_deref(), header.alg).await?;
+    let claims = verify(token, header.alg, &key)?;
+    if claims.get("iss").and_then(Value::as_str) != Some(&*issuer.config.issuer) {
+        return Err(TokenFault::Issuer);
+    }
+    let grant = TokenGrant::read(&claims, &issuer.config, &issuer.withdrawn)?;
+    let expires_ms = super::Grant::expires_ms(&grant).unwrap_or_default();
+    Ok(CachedToken {
+        audiences: audiences(&claims),
+        valid_until_ms: expires_ms + LEEWAY_S as i64 * 1000,
+        grant: Arc::new(grant),
+        issuer: issuer.clone(),
+    })
+}
+
+/// Verifies the signature and the times.
+fn verify(token: &str, algorithm: Algorithm, key: &DecodingKey) -> Result<Claims, TokenFault> {
+    let mut validation = Validation::new(algorithm);
+    validation.leeway = LEEWAY_S;
+    validation.validate_nbf = true;
+    validation.validate_aud = false; // an audience is one of an endpoint: it is looked at with every request
+    validation.set_required_spec_claims(&["exp", "iss", "sub", "aud"]);
+    let data = decode::<Claims>(token, key, &validation).map_err(|error| match error.kind() {
+        ErrorKind::InvalidSignature => TokenFault::Signature,
+        ErrorKind::ExpiredSignature => TokenFault::Expired,
+        ErrorKind::ImmatureSignature => TokenFault::NotYet,
+        ErrorKind::InvalidAlgorithm => TokenFault::Algorithm,
+        ErrorKind::MissingRequiredClaim(_) | ErrorKind::InvalidClaimFormat(_) => TokenFault::Claims,
+        _ => TokenFault::Malformed,
+    })?;
+    Ok(data.claims)
+}
+
+/// Returns `true` if the header is JSON that names an algorithm as a text.
+fn names_algorithm(token: &str) -> bool {
+    use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+    let header = token.split('.').next().unwrap_or_default();
+    let header = URL_SAFE_NO_PAD.decode(header).unwrap_or_default();
+    let header: Value = serde_json::from_slice(&header).unwrap_or_default();
+    header["alg"].is_string()
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests;

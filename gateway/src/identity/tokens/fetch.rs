@@ -1,0 +1,182 @@
+//! Fetches the public keys of an issuer: from a file, from their URL, or from where its metadata says that they are.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use reqwest::{Client, Url, header::CACHE_CONTROL, redirect::Policy};
+use serde::Deserialize;
+
+use crate::config::{IssuerConfig, is_address};
+
+/// A document is no larger.
+const DOCUMENT_MAX_BYTES: usize = 256 << 10;
+const TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Where the keys of an issuer are.
+#[derive(Debug)]
+pub(super) enum KeyPlace {
+    File(PathBuf),
+    Url(String),
+    /// The metadata of the issuer says it.
+    Metadata {
+        issuer: String,
+    },
+}
+
+/// The keys as they were published, and how long they may be kept by their publisher's word.
+pub(super) struct FetchedKeys {
+    pub text: Vec<u8>,
+    pub kept_for: Option<Duration>,
+}
+
+/// What is read of the metadata of an authorization server (RFC 8414, OpenID Connect Discovery).
+#[derive(Deserialize)]
+struct ServerMetadata {
+    issuer: String,
+    jwks_uri: String,
+}
+
+impl KeyPlace {
+    pub(super) fn new(config: &IssuerConfig, base: &Path) -> Self {
+        match &config.jwks {
+            None => Self::Metadata {
+                issuer: config.issuer.clone(),
+            },
+            Some(place) => match place.strip_prefix("file:") {
+                Some(path) => Self::File(base.join(path)),
+                None => Self::Url(place.clone()),
+            },
+        }
+    }
+
+    /// Fetches the keys. The error says what could not be had, and has no more of an answer than its status.
+    pub(super) async fn fetch(&self) -> Result<FetchedKeys, String> {
+        match self {
+            Self::File(path) => read_file(path).await,
+            Self::Url(url) => get(url).await,
+            Self::Metadata { issuer } => get(&discover(issuer).await?).await,
+        }
+    }
+}
+
+async fn read_file(path: &Path) -> Result<FetchedKeys, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let metadata = tokio::fs::metadata(path).await.map_err(failed)?;
+    if metadata.len() > DOCUMENT_MAX_BYTES as u64 {
+        return Err(format!("{} is too large", path.display()));
+    }
+    let text = tokio::fs::read(path).await.map_err(failed)?;
+    let kept_for = None;
+    Ok(FetchedKeys { text, kept_for })
+}
+
+/// Returns the URL of the keys by the issuer's metadata, which has to name the same issuer.
+async fn discover(issuer: &str) -> Result<String, String> {
+    let mut failures = Vec::new();
+    for url in metadata_urls(issuer) {
+        let metadata = match get(&url).await {
+            Ok(document) => serde_json::from_slice::<ServerMetadata>(&document.text)
+                .map_err(|_| format!("{url} has no `issuer` and `jwks_uri`")),
+            Err(error) => Err(error),
+        };
+        match metadata {
+            Ok(metadata) if metadata.issuer != issuer => {
+                failures.push(format!("{url} is the metadata of another issuer"));
+            }
+            Ok(metadata) if !is_address(&metadata.jwks_uri) => {
+                failures.push(format!(
+                    "the `jwks_uri` in {url} is neither https nor on this machine"
+                ));
+            }
+            Ok(metadata) => return Ok(metadata.jwks_uri),
+            Err(error) => failures.push(error),
+        }
+    }
+    Err(failures.join("; "))
+}
+
+/// Returns where the metadata of an issuer may be: after its path (OpenID Connect), and before it (RFC 8414).
+fn metadata_urls(issuer: &str) -> Vec<String> {
+    let after = format!(
+        "{}/.well-known/openid-configuration",
+        issuer.trim_end_matches('/')
+    );
+    let before = Url::parse(issuer).ok().map(|mut url| {
+        let path = url.path().trim_end_matches('/');
+        let path = format!("/.well-known/oauth-authorization-server{path}");
+        url.set_path(&path);
+        url.to_string()
+    });
+    [after].into_iter().chain(before).collect()
+}
+
+async fn get(url: &str) -> Result<FetchedKeys, String> {
+    if !is_address(url) {
+        return Err(format!("{url} is neither https nor on this machine"));
+    }
+    let failed = |error: reqwest::Error| format!("{url}: {}", error.without_url());
+    let client = client(url).map_err(failed)?;
+    let mut response = client.get(url).send().await.map_err(failed)?;
+    if response.status().as_u16() != 200 {
+        return Err(format!("{url} answered {}", response.status().as_u16()));
+    }
+    let kept_for = response
+        .headers()
+        .get(CACHE_CONTROL)
+        .and_then(|value| max_age(value.to_str().ok()?));
+    let mut text = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(failed)? {
+        if text.len() + piece.len() > DOCUMENT_MAX_BYTES {
+            return Err(format!(
+                "{url} answered more than {DOCUMENT_MAX_BYTES} bytes"
+            ));
+        }
+        text.extend_from_slice(&piece);
+    }
+    Ok(FetchedKeys { text, kept_for })
+}
+
+/// Returns a client that follows no redirect. A proxy of the environment is asked for hosts elsewhere alone.
+fn client(url: &str) -> reqwest::Result<Client> {
+    weir_connections::http::install_tls();
+    let builder = Client::builder()
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(TIMEOUT);
+    match url.starts_with("http:") {
+        true => builder.no_proxy().build(),
+        false => builder.build(),
+    }
+}
+
+fn max_age(value: &str) -> Option<Duration> {
+    let mut directives = value.split(',').map(str::trim);
+    let seconds = directives.find_map(|directive| directive.strip_prefix("max-age="))?;
+    Some(Duration::from_secs(seconds.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_after_the_issuer_and_before_its_path() {
+        assert_eq!(
+            metadata_urls("https://login.example/tenant/v2"),
+            [
+                "https://login.example/tenant/v2/.well-known/openid-configuration",
+                "https://login.example/.well-known/oauth-authorization-server/tenant/v2",
+            ]
+        );
+        assert_eq!(
+            metadata_urls("https://login.example/"),
+            [
+                "https://login.example/.well-known/openid-configuration",
+                "https://login.example/.well-known/oauth-authorization-server",
+            ]
+        );
+    }
+}

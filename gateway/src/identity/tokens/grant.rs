@@ -1,0 +1,215 @@
+//! What the claims of a validated token say: who calls, and what that caller may do.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
+
+use super::fault::TokenFault;
+use crate::{
+    config::{EVERY_CONTRACT, IssuerConfig},
+    identity::{Access, AccessList, Grant, Rate, TokenHolder},
+};
+
+/// The scope that calls of tools that write need.
+pub const WRITE_SCOPE: &str = "tools:write";
+
+/// An agent's name is no longer, and has no other characters than `A-Za-z0-9_.@:-`.
+const NAME_MAX: usize = 64;
+/// A subject is no longer.
+const SUBJECT_MAX: usize = 512;
+
+pub(super) type Claims = Map<String, Value>;
+
+/// The right of one subject of one issuer, by one client.
+#[derive(Debug)]
+pub(super) struct TokenGrant {
+    holder: TokenHolder,
+    pub agent: Arc<str>,
+    pub tenant: Arc<str>,
+    access: Access,
+    may_write: bool,
+    expires_ms: i64,
+    withdrawn: CancellationToken,
+}
+
+impl TokenGrant {
+    /// Reads the claims of a token whose signature and time are good. `withdrawn` ends when its issuer is no longer trusted.
+    pub(super) fn read(
+        claims: &Claims,
+        issuer: &IssuerConfig,
+        withdrawn: &CancellationToken,
+    ) -> Result<Self, TokenFault> {
+        refuse_other_uses(claims)?;
+        let text = |claim: &str| claims.get(claim).and_then(Value::as_str);
+        let expires_s = claims.get("exp").and_then(Value::as_f64);
+        let expires_s = expires_s.filter(|at| at.is_finite() && *at < 1e12);
+        let expires_s = expires_s.ok_or(TokenFault::Claims)?;
+        let is_subject = |subject: &&str| !subject.is_empty() && subject.len() <= SUBJECT_MAX;
+        let subject = text("sub").filter(is_subject).ok_or(TokenFault::Claims)?;
+        let client = text("client_id")
+            .or_else(|| text("azp"))
+            .unwrap_or_default();
+        let named = |claim: &str| {
+            let value = find(claims, claim).and_then(Value::as_str);
+            let value = value.filter(|value| !value.is_empty());
+            value.map(|value| name(&issuer.issuer, value))
+        };
+        let agent = named(&issuer.agent_claim).ok_or(TokenFault::Claims)?;
+        let tenant = match &issuer.tenant_claim {
+            Some(claim) => named(claim).ok_or(TokenFault::Claims)?,
+            None => agent.clone(),
+        };
+        let access = access(claims, issuer);
+        let may_write = has(claims, "scope", WRITE_SCOPE) || has(claims, "scp", WRITE_SCOPE);
+        let holder = TokenHolder::new(&issuer.issuer, subject, client);
+        Ok(Self {
+            holder,
+            agent,
+            tenant,
+            access,
+            may_write,
+            expires_ms: (expires_s * 1000.0) as i64,
+            withdrawn: withdrawn.clone(),
+        })
+    }
+}
+
+impl Grant for TokenGrant {
+    /// A refreshed token, and one with more scopes, goes on with the sessions of the one before.
+    fn id(&self) -> &str {
+        self.holder.name()
+    }
+
+    fn access(&self) -> &Access {
+        &self.access
+    }
+
+    fn view(&self) -> Option<&Arc<str>> {
+        None
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        None
+    }
+
+    fn tool_rate(&self, _: &str) -> Option<Rate> {
+        None
+    }
+
+    fn expires_ms(&self) -> Option<i64> {
+        Some(self.expires_ms)
+    }
+
+    fn revoked(&self) -> CancellationToken {
+        self.withdrawn.clone()
+    }
+
+    fn holder(&self) -> Option<&TokenHolder> {
+        Some(&self.holder)
+    }
+
+    fn may_write(&self) -> bool {
+        self.may_write
+    }
+}
+
+/// Refuses tokens that are signed by the same keys and are no access tokens, or not for whoever bears them.
+fn refuse_other_uses(claims: &Claims) -> Result<(), TokenFault> {
+    let is = |claim: &str, value: &str| claims.get(claim).is_some_and(|found| found == value);
+    let is_of_client = ["nonce", "at_hash", "c_hash"]
+        .iter()
+        .any(|claim| claims.contains_key(*claim));
+    if is_of_client || is("typ", "ID") || is("token_use", "id") {
+        return Err(TokenFault::IdToken);
+    }
+    match claims.contains_key("cnf") {
+        true => Err(TokenFault::Bound),
+        false => Ok(()),
+    }
+}
+
+/// Returns the union of what the grants open whose claim is there.
+fn access(claims: &Claims, issuer: &IssuerConfig) -> Access {
+    let mut list = AccessList::default();
+    for grant in &issuer.grants {
+        if !has(claims, &grant.claim, &grant.has) {
+            continue;
+        }
+        if grant.contracts.contains(EVERY_CONTRACT) {
+            return Access::EVERYTHING;
+        }
+        list.contracts.extend(grant.contracts.iter().cloned());
+        list.tools.extend(grant.tools.iter().cloned());
+    }
+    Access::to(list)
+}
+
+/// Returns `true` if a claim is this text, or a list of it. A scope is a list that is written as one text.
+fn has(claims: &Claims, claim: &str, wanted: &str) -> bool {
+    let is_list = matches!(claim, "scope" | "scp");
+    let is = |value: &Value| match value {
+        Value::String(text) if is_list => text.split(' ').any(|word| word == wanted),
+        Value::String(text) => text == wanted,
+        Value::Bool(flag) => flag.to_string() == wanted,
+        Value::Number(number) => number.to_string() == wanted,
+        _ => false,
+    };
+    match find(claims, claim) {
+        Some(Value::Array(values)) => values.iter().any(is),
+        Some(value) => is(value),
+        None => false,
+    }
+}
+
+/// Finds a claim by its name, or by the way to it: `realm_access.roles`.
+fn find<'c>(claims: &'c Claims, claim: &str) -> Option<&'c Value> {
+    claims.get(claim).or_else(|| {
+        let (first, rest) = claim.split_once('.')?;
+        rest.split('.')
+            .try_fold(claims.get(first)?, |value, name| value.get(name))
+    })
+}
+
+/// Returns a name as it is, or one made of its digest where it has characters that logs and metrics do not take.
+fn name(issuer: &str, value: &str) -> Arc<str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.@:-".contains(&byte);
+    if value.len() <= NAME_MAX && value.bytes().all(is_plain) {
+        return value.into();
+    }
+    let digest = digest(&[issuer, value]);
+    format!("sub_{}", hex::encode(&digest[..8])).into()
+}
+
+impl TokenHolder {
+    fn new(issuer: &str, subject: &str, client: &str) -> Self {
+        let digest = digest(&[issuer, subject, client]);
+        Self {
+            name: format!("token:{}", hex::encode(&digest[..16])).into(),
+            issuer: issuer.into(),
+            subject: subject.into(),
+            client: (!client.is_empty()).then(|| client.into()),
+        }
+    }
+}
+
+fn digest(parts: &[&str]) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part.as_bytes());
+    }
+    digest.finalize().into()
+}
+
+/// Returns the audiences of a token.
+pub(super) fn audiences(claims: &Claims) -> BTreeSet<Box<str>> {
+    let audience = claims.get("aud");
+    let each = audience.into_iter().flat_map(|value| match value {
+        Value::Array(values) => values.as_slice(),
+        one => std::slice::from_ref(one),
+    });
+    each.filter_map(|value| value.as_str().map(Into::into))
+        .collect()
+}

@@ -1,0 +1,204 @@
+//! The public keys of one issuer (JWKS): fetched when a token needs them, by one request at a time, and kept.
+
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwapOption;
+use jsonwebtoken::{
+    Algorithm, DecodingKey,
+    jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse},
+};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use super::{
+    fault::TokenFault,
+    fetch::{FetchedKeys, KeyPlace},
+    signature::ACCEPTED,
+};
+use crate::config::IssuerConfig;
+
+/// Keys are fetched again after this time at the earliest and at the latest; between them, their publisher decides.
+const KEPT_MIN: Duration = Duration::from_secs(5 * 60);
+const KEPT_MAX: Duration = Duration::from_secs(24 * 3600);
+const KEPT_USUALLY: Duration = Duration::from_secs(3600);
+/// Keys that cannot be fetched again are used for so long.
+const STALE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// The pause between two fetches: while there are keys, and before the first ones.
+const REFETCH_PAUSE: Duration = Duration::from_secs(30);
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+const KEYS_MAX: usize = 100;
+
+/// The keys of an issuer.
+pub(super) struct IssuerKeys {
+    issuer: String,
+    place: KeyPlace,
+    known: ArcSwapOption<KnownKeys>,
+    /// Held by the one fetch that is under way. It has when the last one began.
+    flight: Arc<Mutex<Option<Instant>>>,
+}
+
+struct KnownKeys {
+    keys: Vec<VerifyingKey>,
+    fetched: Instant,
+    kept_for: Duration,
+}
+
+/// One key, with the algorithms that its type and its publisher allow.
+#[derive(Debug)]
+struct VerifyingKey {
+    id: Option<String>,
+    algorithms: Vec<Algorithm>,
+    key: Arc<DecodingKey>,
+}
+
+#[derive(Deserialize)]
+struct KeyList {
+    keys: Vec<Value>,
+}
+
+impl IssuerKeys {
+    pub(super) fn new(config: &IssuerConfig, base: &Path) -> Arc<Self> {
+        Arc::new(Self {
+            issuer: config.issuer.clone(),
+            place: KeyPlace::new(config, base),
+            known: ArcSwapOption::empty(),
+            flight: Arc::default(),
+        })
+    }
+
+    /// Finds the key of a token. Keys that are old are used once more while they are fetched again.
+    pub(super) async fn find(
+        self: &Arc<Self>,
+        id: Option<&str>,
+        algorithm: Algorithm,
+    ) -> Result<Arc<DecodingKey>, TokenFault> {
+        let known = self.usable();
+        if let Some(key) = known.as_ref().and_then(|known| known.find(id, algorithm)) {
+            if known.is_some_and(|known| known.is_old()) && self.may_fetch() {
+                let keys = Arc::clone(self);
+                tokio::spawn(async move { keys.refresh().await });
+            }
+            return Ok(key);
+        }
+        self.refresh().await;
+        let known = self.usable().ok_or(TokenFault::KeysUnavailable)?;
+        known.find(id, algorithm).ok_or(TokenFault::Key)
+    }
+
+    /// Returns the keys, unless they are too old to be believed.
+    fn usable(&self) -> Option<Arc<KnownKeys>> {
+        let known = self.known.load_full()?;
+        (known.fetched.elapsed() <= known.kept_for + STALE_MAX).then_some(known)
+    }
+
+    /// Returns `true` if no fetch is under way and the last one is long enough ago.
+    fn may_fetch(&self) -> bool {
+        let last = self.flight.try_lock();
+        last.is_ok_and(|last| self.is_due(*last))
+    }
+
+    fn is_due(&self, last: Option<Instant>) -> bool {
+        let pause = match self.usable() {
+            Some(_) => REFETCH_PAUSE,
+            None => RETRY_PAUSE,
+        };
+        last.is_none_or(|last| last.elapsed() >= pause)
+    }
+
+    /// Fetches the keys, or waits for who fetches them now. The fetch goes on when its caller leaves.
+    async fn refresh(self: &Arc<Self>) {
+        let mut last = self.flight.clone().lock_owned().await;
+        if !self.is_due(*last) {
+            return;
+        }
+        *last = Some(Instant::now());
+        let keys = Arc::clone(self);
+        let _ = tokio::spawn(async move { keys.fetch(last).await }).await;
+    }
+
+    async fn fetch(&self, _flight: OwnedMutexGuard<Option<Instant>>) {
+        let fetched = self.place.fetch().await;
+        match fetched.and_then(|fetched| KnownKeys::read(&fetched)) {
+            Ok(known) => self.known.store(Some(Arc::new(known))),
+            Err(error) => {
+                let issuer = &self.issuer;
+                tracing::error!(issuer, "the keys of an issuer cannot be had: {error}");
+            }
+        }
+    }
+}
+
+impl KnownKeys {
+    /// Reads a JWKS. Keys of other types or for other uses are left out.
+    fn read(fetched: &FetchedKeys) -> Result<Self, String> {
+        let list: KeyList = serde_json::from_slice(&fetched.text)
+            .map_err(|_| "the answer is no JWKS: it has no list `keys`".to_owned())?;
+        let keys = list.keys.into_iter().take(KEYS_MAX);
+        let keys: Vec<_> = keys.filter_map(VerifyingKey::read).collect();
+        if keys.is_empty() {
+            return Err("the JWKS has no key for RS256, PS256, ES256 or EdDSA".to_owned());
+        }
+        let kept_for = fetched.kept_for.unwrap_or(KEPT_USUALLY);
+        Ok(Self {
+            keys,
+            fetched: Instant::now(),
+            kept_for: kept_for.clamp(KEPT_MIN, KEPT_MAX),
+        })
+    }
+
+    fn is_old(&self) -> bool {
+        self.fetched.elapsed() > self.kept_for
+    }
+
+    /// Finds the key with this id. A token without one may be signed by the only key that its algorithm goes with.
+    fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<DecodingKey>> {
+        let mut found = self.keys.iter().filter(|key| {
+            key.algorithms.contains(&algorithm) && (id.is_none() || key.id.as_deref() == id)
+        });
+        match (found.next(), found.next()) {
+            (Some(key), None) => Some(key.key.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl VerifyingKey {
+    fn read(value: Value) -> Option<Self> {
+        let jwk: Jwk = serde_json::from_value(value).ok()?;
+        let is_for_signatures = matches!(
+            jwk.common.public_key_use,
+            None | Some(PublicKeyUse::Signature)
+        );
+        let of_type: &[Algorithm] = match &jwk.algorithm {
+            AlgorithmParameters::RSA(_) => &[Algorithm::RS256, Algorithm::PS256],
+            AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
+                &[Algorithm::ES256]
+            }
+            AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
+                &[Algorithm::EdDSA]
+            }
+            _ => &[],
+        };
+        let named = jwk.common.key_algorithm;
+        let is_named = |algorithm: &Algorithm| {
+            named.is_none_or(|named| named.to_string().parse() == Ok(*algorithm))
+        };
+        let of_type = of_type.iter().copied();
+        let algorithms: Vec<_> = of_type
+            .filter(|algorithm| ACCEPTED.contains(algorithm) && is_named(algorithm))
+            .collect();
+        if algorithms.is_empty() || !is_for_signatures {
+            return None;
+        }
+        Some(Self {
+            key: Arc::new(DecodingKey::from_jwk(&jwk).ok()?),
+            id: jwk.common.key_id,
+            algorithms,
+        })
+    }
+}

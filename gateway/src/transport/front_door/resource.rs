@@ -1,0 +1,164 @@
+//! The endpoints as resources of OAuth: their URLs, their metadata (RFC 9728), and what a 401 or 403 asks for (RFC 6750).
+
+use std::net::SocketAddr;
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, header},
+    response::Response,
+};
+use hyper::ext::ReasonPhrase;
+use serde_json::json;
+
+use super::access::own_authority;
+use crate::{
+    config::Config,
+    identity::{Refused, TokenResource, TokenVerifier, WRITE_SCOPE},
+    methods::Endpoint,
+};
+
+/// The path of the metadata, after which that of the endpoint stands.
+pub(in crate::transport) const METADATA: &str = "/.well-known/oauth-protected-resource";
+/// The scope of everything that only reads.
+const READ_SCOPE: &str = "tools";
+
+/// Put into an answer where a call needs the scope of writes: the door adds what to ask the issuer for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::transport) struct ScopeNeeded;
+
+/// Returns the endpoint as clients of this request name it: below `public_url`, or at the address that it came to.
+pub(super) fn resource(
+    config: &Config,
+    local: SocketAddr,
+    headers: &HeaderMap,
+    endpoint: &Endpoint,
+) -> TokenResource {
+    let base = match &config.http.public_url {
+        Some(url) => public_base(url).to_owned(),
+        None => {
+            let named = own_authority(headers, local);
+            format!("http://{}", named.unwrap_or_else(|| local.to_string()))
+        }
+    };
+    TokenResource {
+        base,
+        path: endpoint.to_string(),
+    }
+}
+
+/// Returns the URL that all endpoints begin with. Some write the endpoint, others what is before it.
+pub(super) fn public_base(url: &str) -> &str {
+    let url = url.trim_end_matches('/');
+    url.strip_suffix("/mcp").unwrap_or(url)
+}
+
+/// Returns the path that the public URL has before that of an endpoint.
+pub(in crate::transport) fn public_prefix(config: &Config) -> &str {
+    let base = config.http.public_url.as_deref().map_or("", public_base);
+    split(base).1
+}
+
+/// Returns the metadata of an endpoint. It is the same whether there is such an endpoint or not.
+pub(super) fn metadata(resource: &TokenResource, tokens: &TokenVerifier) -> Response {
+    let issuers: Vec<_> = tokens.issuers().collect();
+    let metadata = json!({
+        "resource": resource.url(),
+        "authorization_servers": issuers,
+        "scopes_supported": [READ_SCOPE, WRITE_SCOPE],
+        "bearer_methods_supported": ["header"],
+    });
+    let mut response = Response::new(Body::from(metadata.to_string()));
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    expose_to_all(headers);
+    response
+}
+
+/// Lets a page of any origin read the answer, which is the same for everyone.
+pub(super) fn expose_to_all(headers: &mut HeaderMap) {
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    );
+}
+
+/// Puts the challenge of OAuth into a refusal, before the one for people.
+pub(super) fn challenge(response: &mut Response, resource: &TokenResource, refused: Refused) {
+    let mut challenge = format!(
+        "Bearer resource_metadata=\"{}\", scope=\"{READ_SCOPE}\"",
+        metadata_url(resource)
+    );
+    if refused != Refused::Missing {
+        let message = refused.message();
+        challenge += &format!(", error=\"invalid_token\", error_description=\"{message}\"");
+    } else {
+        let phrase = b"Unauthorized: a key or a token is needed";
+        let phrase = ReasonPhrase::from_static(phrase);
+        response.extensions_mut().insert(phrase);
+    }
+    insert(response.headers_mut(), &challenge);
+}
+
+/// Asks for the scope that a call needs, with all that the token should have then.
+pub(super) fn ask_for_scope(response: &mut Response, resource: &TokenResource) {
+    let challenge = format!(
+        "Bearer error=\"insufficient_scope\", scope=\"{READ_SCOPE} {WRITE_SCOPE}\", resource_metadata=\"{}\", \
+         error_description=\"the tool writes\"",
+        metadata_url(resource)
+    );
+    insert(response.headers_mut(), &challenge);
+}
+
+fn insert(headers: &mut HeaderMap, challenge: &str) {
+    let basic = headers
+        .remove(header::WWW_AUTHENTICATE)
+        .filter(|known| known.as_bytes().starts_with(b"Basic "));
+    if let Ok(challenge) = HeaderValue::from_str(challenge) {
+        headers.insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    if let Some(basic) = basic {
+        headers.append(header::WWW_AUTHENTICATE, basic);
+    }
+}
+
+/// Returns where the metadata is: between the host of the resource and its path.
+fn metadata_url(resource: &TokenResource) -> String {
+    let (origin, prefix) = split(&resource.base);
+    format!("{origin}{METADATA}{prefix}{}", resource.path)
+}
+
+/// Splits a URL before its path.
+fn split(url: &str) -> (&str, &str) {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let path = url[host..].find('/').map_or(url.len(), |at| host + at);
+    url.split_at(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_metadata_is_between_host_and_path() {
+        let url = |public: &str, path: &str| {
+            metadata_url(&TokenResource {
+                base: public_base(public).to_owned(),
+                path: path.to_owned(),
+            })
+        };
+        let well_known = "https://mcp.example/.well-known/oauth-protected-resource";
+        for public in [
+            "https://mcp.example",
+            "https://mcp.example/",
+            "https://mcp.example/mcp",
+        ] {
+            assert_eq!(url(public, "/mcp/desk"), format!("{well_known}/mcp/desk"));
+        }
+        for public in ["https://mcp.example/weir", "https://mcp.example/weir/mcp/"] {
+            assert_eq!(url(public, "/mcp"), format!("{well_known}/weir/mcp"));
+        }
+    }
+}

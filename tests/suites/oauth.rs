@@ -1,0 +1,373 @@
+//! Tokens of a real issuer: how clients find it, what its tokens open at each door, and what they do not.
+
+use std::time::Duration;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+use weir_tests::{
+    Answer, Gateway, House, Legacy, Modern,
+    client::{http, send},
+    foreign,
+    upstream::{Running, free_port, wait_for_port},
+};
+
+use crate::{sample, views::FIELDS};
+
+const MACHINE: [(&str, &str); 3] = [
+    ("grant_type", "client_credentials"),
+    ("client_id", "machine"),
+    ("client_secret", "machine-secret-of-the-tests"),
+];
+const DISCOVERY: &str = "/.well-known/oauth-protected-resource";
+
+/// An identity provider, killed when dropped.
+struct Issuer {
+    _running: Running,
+    url: String,
+}
+
+impl Issuer {
+    fn start(algorithm: &str) -> Self {
+        let port = free_port();
+        let mut command = foreign::node_script_in("identity", "identity-provider.mjs");
+        command.args([&port.to_string(), algorithm]);
+        let running = Running::silent(&mut command, "oidc-provider");
+        wait_for_port(port, "oidc-provider");
+        Self {
+            _running: running,
+            url: format!("http://127.0.0.1:{port}"),
+        }
+    }
+
+    /// Returns a token of the machine for a resource.
+    async fn token(&self, resource: &str, scope: &str) -> String {
+        let asked = [("resource", resource), ("scope", scope)];
+        let form = [&MACHINE[..], &asked].concat();
+        let body = form.iter().map(|(name, value)| {
+            let value = value.replace(':', "%3A").replace('/', "%2F");
+            format!("{name}={}", value.replace(' ', "+"))
+        });
+        let request = http()
+            .post(format!("{}/token", self.url))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(body.collect::<Vec<_>>().join("&"));
+        let answer = request.send().await.expect("an answer");
+        let text = answer.text().await.expect("a text");
+        let answer: Value = serde_json::from_str(&text).expect("JSON");
+        let token = answer["access_token"].as_str();
+        token
+            .unwrap_or_else(|| panic!("no token: {text}"))
+            .to_owned()
+    }
+}
+
+fn house(issuer: &Issuer) -> House {
+    let url = &issuer.url;
+    sample::house()
+        .file("contracts/fields.yaml", FIELDS)
+        .config("[http]\nforms = true")
+        .config(&format!(
+            "[[identity.issuers]]\nissuer = \"{url}\"\n\
+             grants = [{{ claim = \"groups\", has = \"airports\", contracts = [\"airports\"] }}]"
+        ))
+}
+
+fn challenge(answer: &Answer) -> &str {
+    let challenge = answer.headers.get("www-authenticate");
+    challenge
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_else(|| panic!("no challenge: {answer:?}"))
+}
+
+async fn get(gateway: &Gateway, path: &str) -> Answer {
+    send(http().get(format!("{}{path}", gateway.base))).await
+}
+
+async fn lookup(url: &str, token: &str) -> Answer {
+    let call = json!({ "name": "lookup_airport", "arguments": { "iata": "OSL" } });
+    Modern::with_key(url, token).ask("tools/call", call).await
+}
+
+#[tokio::test]
+async fn a_client_finds_the_issuer_from_any_refusal() {
+    let issuer = Issuer::start("RS256");
+    let house = house(&issuer);
+    let gateway = house.serve();
+    let base = &gateway.base;
+    for (path, resource) in [
+        ("", "/mcp"),
+        ("/mcp", "/mcp"),
+        ("/mcp/airports", "/mcp/airports"),
+        ("/mcp/airports/", "/mcp/airports"),
+        ("/mcp/nothing-there", "/mcp/nothing-there"),
+        ("/mcp/view/nothing", "/mcp/view/nothing"),
+    ] {
+        let answer = get(&gateway, &format!("{DISCOVERY}{path}")).await;
+        assert_eq!(answer.status, StatusCode::OK, "{path}");
+        assert_eq!(answer.headers["access-control-allow-origin"], "*");
+        let metadata: Value = serde_json::from_str(&answer.text).expect("JSON");
+        assert_eq!(metadata["resource"], format!("{base}{resource}"), "{path}");
+        assert_eq!(metadata["authorization_servers"], json!([issuer.url]));
+    }
+    let from_elsewhere = http().get(format!("{base}{DISCOVERY}/mcp"));
+    let from_elsewhere = send(from_elsewhere.header("origin", "https://app.example")).await;
+    assert_eq!(from_elsewhere.status, StatusCode::OK);
+    let rebound = http().get(format!("{base}{DISCOVERY}/mcp"));
+    let rebound = send(rebound.header("host", "evil.example")).await;
+    assert_eq!(rebound.status, StatusCode::FORBIDDEN);
+    let unknown = get(&gateway, "/.well-known/oauth-authorization-server").await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+
+    for (path, endpoint) in [
+        ("/mcp", "/mcp"),
+        ("/mcp/airports", "/mcp/airports"),
+        ("/mcp/nothing-there", "/mcp/nothing-there"),
+        ("/rest/airports/lookup_airport", "/mcp/airports"),
+        ("/rest/airports/openapi.json", "/mcp/airports"),
+        ("/forms/airports/", "/mcp/airports"),
+        ("/llms.txt", "/mcp"),
+        ("/mcp/airports/llms.txt", "/mcp/airports"),
+    ] {
+        for method in ["GET", "POST", "PUT", "DELETE"] {
+            let method = Method::from_bytes(method.as_bytes()).expect("a method");
+            let request = || http().request(method.clone(), format!("{base}{path}"));
+            let missing = send(request()).await;
+            assert_eq!(missing.status, StatusCode::UNAUTHORIZED, "{method} {path}");
+            let asked = format!(
+                "Bearer resource_metadata=\"{base}{DISCOVERY}{endpoint}\", scope=\"tools\""
+            );
+            assert_eq!(challenge(&missing), asked, "{method} {path}");
+            for token in ["a.b.c", "weir_x", "weiradm_x", "weirses_x"] {
+                let wrong = send(request().bearer_auth(token)).await;
+                assert_eq!(wrong.status, StatusCode::UNAUTHORIZED, "{method} {path}");
+                let challenge = challenge(&wrong);
+                assert!(challenge.starts_with(&asked), "{challenge}");
+                assert!(challenge.contains("error=\"invalid_token\""), "{challenge}");
+            }
+        }
+    }
+    gateway.wait_for_log("token malformed");
+}
+
+#[tokio::test]
+async fn a_token_opens_its_endpoint_at_every_door_and_writes_with_its_scope_alone() {
+    let issuer = Issuer::start("PS256");
+    let house = house(&issuer);
+    let gateway = house.serve();
+    let (all, one) = (gateway.url(), gateway.contract_url("airports"));
+    let token = issuer.token(&one, "tools").await;
+    let found = lookup(&one, &token).await;
+    assert_eq!(found.result()["structuredContent"]["country"], "NO");
+    assert_eq!(lookup(&all, &token).await.status, StatusCode::UNAUTHORIZED);
+    let fields = gateway.contract_url("fields");
+    assert_eq!(
+        lookup(&fields, &token).await.status,
+        StatusCode::UNAUTHORIZED
+    );
+    gateway.wait_for_log("token for another audience");
+    let query = Modern::new(format!("{one}?access_token={token}"));
+    let query = query.ask("tools/list", json!({})).await;
+    assert_eq!(query.status, StatusCode::UNAUTHORIZED);
+
+    // What no grant opens is not there, also for a token that is for all endpoints.
+    let everywhere = issuer.token(&all, "tools tools:write").await;
+    let (tools, _) = Modern::with_key(&all, &everywhere).list().await;
+    assert!(tools.iter().all(|tool| {
+        tool["name"]
+            .as_str()
+            .is_some_and(|name| name.contains("airport"))
+    }));
+    let hidden = lookup(&fields, &everywhere).await;
+    let unknown = lookup(&gateway.contract_url("nothing-there"), &everywhere).await;
+    assert_eq!(hidden.error_code(), unknown.error_code());
+    assert_eq!(hidden.reply()["error"], unknown.reply()["error"]);
+
+    let plain = |path: &str| -> RequestBuilder {
+        let url = format!("{}/rest/airports/{path}", gateway.base);
+        http()
+            .post(url)
+            .bearer_auth(&token)
+            .header("content-type", "application/json")
+    };
+    let rest = send(plain("lookup_airport").body(r#"{"iata":"OSL"}"#)).await;
+    assert_eq!(rest.status, StatusCode::OK, "{}", rest.text);
+    let form = http().get(format!("{}/forms/airports/lookup_airport", gateway.base));
+    let form = send(form.bearer_auth(&token)).await;
+    assert_eq!(form.status, StatusCode::OK);
+
+    let new = json!({ "iata": "BOO", "name": "Bodo", "country": "NO" });
+    let write = json!({ "name": "create_airport", "arguments": new });
+    let modern = Modern::with_key(&one, &token)
+        .ask("tools/call", write.clone())
+        .await;
+    let refused = send(plain("create_airport").body(new.to_string())).await;
+    for answer in [modern, refused] {
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{}", answer.text);
+        let challenge = challenge(&answer);
+        assert!(
+            challenge.contains("error=\"insufficient_scope\", scope=\"tools tools:write\""),
+            "{challenge}"
+        );
+    }
+    let legacy = Legacy::open_as(&one, "2025-03-26", Some(&token)).await;
+    let answer = legacy.ask("tools/call", write.clone()).await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": write });
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+    let batch = send(legacy.in_session(json!([call, ping]).to_string())).await;
+    assert_eq!(
+        batch.status,
+        StatusCode::OK,
+        "one element is refused: {}",
+        batch.text
+    );
+    assert!(batch.text.contains("tools:write"), "{}", batch.text);
+
+    // Another token of the same holder is the same caller; a key is another one.
+    let again = issuer.token(&one, "tools").await;
+    assert_ne!(again, token);
+    let ping = async |token: &str| legacy.in_hands_of(Some(token)).ask("ping", json!({})).await;
+    assert_eq!(ping(&again).await.status, StatusCode::OK);
+    let key = house.key(&["--agent", "machine"]);
+    assert_eq!(ping(&key).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        lookup(&one, &key).await.status,
+        StatusCode::OK,
+        "keys open what they did"
+    );
+
+    let writer = issuer.token(&one, "tools tools:write").await;
+    let written = Modern::with_key(&one, &writer)
+        .ask("tools/call", write)
+        .await;
+    assert_ne!(written.result()["isError"], true, "{}", written.text);
+    let trail = house.run(&["audit", "export", "--format", "jsonl"]).1;
+    let has_holder = trail.contains("\"subject\":\"machine\"") && trail.contains(&issuer.url);
+    assert!(has_holder && !trail.contains(&writer), "{trail}");
+    assert!(!gateway.log().contains(&writer));
+}
+
+/// Returns a token with another header and other claims, and the signature of before.
+fn changed(token: &str, change: impl FnOnce(&mut Value, &mut Value)) -> String {
+    let parts: Vec<&str> = token.split('.').collect();
+    let read = |part: &str| -> Value {
+        let bytes = URL_SAFE_NO_PAD.decode(part).expect("base64");
+        serde_json::from_slice(&bytes).expect("JSON")
+    };
+    let (mut header, mut claims) = (read(parts[0]), read(parts[1]));
+    change(&mut header, &mut claims);
+    let written = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    format!("{}.{}.{}", written(&header), written(&claims), parts[2])
+}
+
+#[tokio::test]
+async fn a_changed_token_is_refused_at_every_door() {
+    let issuer = Issuer::start("RS256");
+    let house = house(&issuer);
+    let gateway = house.serve();
+    let url = gateway.contract_url("airports");
+    let token = issuer.token(&url, "tools").await;
+    assert_eq!(lookup(&url, &token).await.status, StatusCode::OK);
+    let unsigned = changed(&token, |header, _| header["alg"] = "none".into());
+    let unsigned = unsigned
+        .rsplit_once('.')
+        .map(|(message, _)| format!("{message}."));
+    let mut bad = vec![
+        unsigned.expect("three parts"),
+        format!("\u{feff}{token}"),
+        format!("{token}."),
+    ];
+    let changes: [fn(&mut Value, &mut Value); 8] = [
+        |header, _| header["alg"] = "HS256".into(),
+        |header, _| header["alg"] = "PS256".into(),
+        |header, _| header["kid"] = "PS256".into(),
+        |header, _| header["kid"] = "another".into(),
+        |header, _| header["crit"] = json!(["exp"]),
+        |_, claims| claims["scope"] = "tools tools:write".into(),
+        |_, claims| claims["iss"] = "https://evil.example".into(),
+        |_, claims| claims["exp"] = 1.into(),
+    ];
+    bad.extend(changes.map(|change| changed(&token, change)));
+    for token in &bad {
+        let token = token.as_str();
+        assert_eq!(
+            lookup(&url, token).await.status,
+            StatusCode::UNAUTHORIZED,
+            "{token}"
+        );
+        let legacy = Legacy::bare(&url, "2025-06-18", Some(token))
+            .ask("ping", json!({}))
+            .await;
+        assert_eq!(legacy.status, StatusCode::UNAUTHORIZED, "{token}");
+        for path in [
+            "/rest/airports/lookup_airport?iata=OSL",
+            "/forms/airports/",
+            "/mcp/airports/llms.txt",
+        ] {
+            let request = http().get(format!("{}{path}", gateway.base));
+            let answer = send(request.header("authorization", format!("Bearer {token}"))).await;
+            assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{path} {token}");
+        }
+    }
+    gateway.wait_for_log("token with a wrong signature");
+}
+
+/// A provider that has gone changes nothing for tokens that it gave out, of any algorithm.
+#[tokio::test]
+async fn valid_tokens_outlive_their_provider() {
+    for algorithm in ["ES256", "EdDSA"] {
+        let issuer = Issuer::start(algorithm);
+        let house = house(&issuer);
+        let gateway = house.serve();
+        let url = gateway.contract_url("airports");
+        let (used, unused) = (
+            issuer.token(&url, "tools").await,
+            issuer.token(&url, "tools").await,
+        );
+        assert_eq!(
+            lookup(&url, &used).await.status,
+            StatusCode::OK,
+            "{algorithm}"
+        );
+        drop(issuer);
+        for token in [&used, &unused] {
+            assert_eq!(
+                lookup(&url, token).await.status,
+                StatusCode::OK,
+                "{algorithm}"
+            );
+        }
+    }
+}
+
+/// The official client goes the whole way by itself, and asks for the scope of writes when a call needs it.
+#[tokio::test]
+async fn the_official_client_signs_in_and_calls() {
+    let issuer = Issuer::start("RS256");
+    let house = house(&issuer);
+    let gateway = house.serve();
+    for (mode, iata) in [("modern", "BOO"), ("legacy", "TOS")] {
+        let new = json!({ "iata": iata, "name": "Another", "country": "NO" });
+        let plan = json!({ "mode": mode, "url": gateway.contract_url("airports"), "calls": [
+            { "tool": "lookup_airport", "arguments": { "iata": "OSL" } },
+            { "tool": "create_airport", "arguments": new },
+        ] });
+        let mut script = foreign::node_script("oauth2.mjs");
+        script.arg(plan.to_string());
+        let output = foreign::run(script, Duration::from_secs(60));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let report: Value = serde_json::from_str(&text)
+            .unwrap_or_else(|_| panic!("{mode}: {}", String::from_utf8_lossy(&output.stderr)));
+        let calls = &report["calls"];
+        assert_eq!(calls[0]["structured"]["country"], "NO", "{report}");
+        assert_eq!(calls[1]["isError"], false, "{report}");
+        let asked = report["asked"].as_array().expect("a list");
+        assert_eq!(asked.len(), 2, "one sign-in, and one for more: {report}");
+        assert!(
+            asked[1]
+                .as_str()
+                .is_some_and(|scope| scope.contains("tools:write"))
+        );
+    }
+}
