@@ -117,6 +117,8 @@ pub struct Http {
     pub origins: Vec<String>,
     /// The URL clients use, where a proxy stands in front.
     pub public_url: Option<String>,
+    /// What ChatGPT's registry of apps reads at `/.well-known/openai-apps-challenge`, as proof whose server it is.
+    pub openai_apps_challenge: Option<String>,
     pub body_max_bytes: usize,
     /// Connections in all: for a further one, one that is idle gives way, or it waits.
     pub connections_max: usize,
@@ -144,6 +146,7 @@ impl Default for Http {
             hosts: Vec::new(),
             origins: Vec::new(),
             public_url: None,
+            openai_apps_challenge: None,
             body_max_bytes: 4 << 20,
             connections_max: 10_000,
             address_connections_max: 1000,

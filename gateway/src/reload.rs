@@ -253,6 +253,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
             hosts: http.hosts,
             origins: http.origins,
             public_url: http.public_url,
+            openai_apps_challenge: http.openai_apps_challenge,
             body_max_bytes: http.body_max_bytes,
             connections_max: old.http.connections_max,
             address_connections_max: old.http.address_connections_max,

@@ -66,7 +66,7 @@ fn house(issuer: &Issuer) -> House {
     let url = &issuer.url;
     sample::house()
         .file("contracts/fields.yaml", FIELDS)
-        .config("[http]\nforms = true")
+        .config("[http]\nforms = true\nopenai_apps_challenge = \"proof\"\n[views.searched]\nsearch = true")
         .config(&format!(
             "[[identity.issuers]]\nissuer = \"{url}\"\n\
              grants = [{{ claim = \"groups\", has = \"airports\", contracts = [\"airports\"] }}]"
@@ -116,6 +116,8 @@ async fn a_client_finds_the_issuer_from_any_refusal() {
     let rebound = http().get(format!("{base}{DISCOVERY}/mcp"));
     let rebound = send(rebound.header("host", "evil.example")).await;
     assert_eq!(rebound.status, StatusCode::FORBIDDEN);
+    let proof = get(&gateway, "/.well-known/openai-apps-challenge").await;
+    assert_eq!((proof.status, &*proof.text), (StatusCode::OK, "proof"));
     let unknown = get(&gateway, "/.well-known/oauth-authorization-server").await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 
@@ -223,6 +225,14 @@ async fn a_token_opens_its_endpoint_at_every_door_and_writes_with_its_scope_alon
         batch.text
     );
     assert!(batch.text.contains("tools:write"), "{}", batch.text);
+
+    // A search finds its way to the tool, and not past the scope.
+    let searched = gateway.view_url("searched");
+    let reader = issuer.token(&searched, "tools").await;
+    let found = Modern::with_key(&searched, &reader)
+        .call("call_tool", write.clone())
+        .await;
+    assert_eq!(found["structuredContent"]["code"], "forbidden", "{found}");
 
     // Another token of the same holder is the same caller; a key is another one.
     let again = issuer.token(&one, "tools").await;

@@ -223,6 +223,10 @@ async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Respons
             None => no_sign_in(&server, &head, 404),
         };
     }
+    let is_challenged = server.gateway.config().http.openai_apps_challenge.is_some();
+    if is_challenged && path == "/.well-known/openai-apps-challenge" {
+        return apps_challenge(&server, request);
+    }
     let status = match path {
         "/register" | "/authorize" | "/token" => 400,
         _ if is_discovery => 404,
@@ -230,6 +234,22 @@ async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Respons
     };
     let (head, _) = request.into_parts();
     no_sign_in(&server, &head, status)
+}
+
+/// Answers with the text by which the registry of ChatGPT's apps knows whose server this is.
+fn apps_challenge(server: &Server, request: Request) -> Response {
+    let (head, _) = request.into_parts();
+    match server.door.visit(&head, || head.uri.path().to_owned()) {
+        Ok(_) => server
+            .gateway
+            .config()
+            .http
+            .openai_apps_challenge
+            .clone()
+            .unwrap_or_default()
+            .into_response(),
+        Err(error) => reply::refusal(&error),
+    }
 }
 
 /// Returns the endpoint whose metadata as a resource of OAuth is asked for. At the root it is that of all contracts.
