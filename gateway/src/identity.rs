@@ -165,6 +165,11 @@ impl Refused {
         }
     }
 
+    /// Returns `true` if the same credential may be good in a moment: it could not be checked.
+    pub fn is_temporary(self) -> bool {
+        self == Self::Token(TokenFault::KeysUnavailable)
+    }
+
     /// Returns what a 401 asks for, as `WWW-Authenticate` has it where no issuer is configured.
     pub fn challenge(self) -> &'static str {
         match self {

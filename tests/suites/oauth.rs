@@ -351,6 +351,33 @@ async fn valid_tokens_outlive_their_provider() {
     }
 }
 
+/// Where the keys were never had, another token would not help: the answer asks for none.
+#[tokio::test]
+async fn an_issuer_that_is_away_is_no_reason_to_sign_in_again() {
+    let issuer = Issuer::start("ES256");
+    let house = house(&issuer);
+    let gateway = house.serve();
+    let url = gateway.contract_url("airports");
+    let token = issuer.token(&url, "tools").await;
+    drop(issuer);
+    let answer = lookup(&url, &token).await;
+    assert_eq!(
+        answer.status,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "{}",
+        answer.text
+    );
+    assert!(answer.headers.contains_key("retry-after"));
+    assert!(!answer.headers.contains_key("www-authenticate"));
+    gateway.wait_for_log("the keys of an issuer cannot be had");
+    let key = house.key(&["--agent", "ann"]);
+    assert_eq!(
+        lookup(&url, &key).await.status,
+        StatusCode::OK,
+        "keys are the way in"
+    );
+}
+
 /// The official client goes the whole way by itself, and asks for the scope of writes when a call needs it.
 #[tokio::test]
 async fn the_official_client_signs_in_and_calls() {

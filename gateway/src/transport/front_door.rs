@@ -180,7 +180,8 @@ impl FrontDoor {
             _ => None,
         };
         let mut response = surface.unauthorized(refused, body.as_deref());
-        if self.gateway.identities().tokens().is_some() {
+        // Who cannot be checked now needs no other token.
+        if self.gateway.identities().tokens().is_some() && !refused.is_temporary() {
             let resource = self.resource(head, &surface.endpoint());
             resource::challenge(&mut response, &resource, refused);
         }

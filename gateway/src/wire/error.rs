@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use weir_connections::Code;
 
 use super::Version;
+use crate::identity::Refused;
 
 const INSUFFICIENT_SCOPE: &str = r#"{"code":"insufficient_scope","scope":"tools tools:write"}"#;
 
@@ -34,9 +35,12 @@ impl RpcError {
         Self::new(-32600, status, message)
     }
 
-    /// Returns the error for a key by which nobody is known.
-    pub fn unauthorized(message: &'static str) -> Self {
-        Self::refused(401, message)
+    /// Returns the error for a credential by which nobody is known, or that cannot be checked now.
+    pub fn unauthorized(refused: Refused) -> Self {
+        match refused.is_temporary() {
+            true => Self::no_room(503, refused.message()),
+            false => Self::refused(401, refused.message()),
+        }
     }
 
     /// Returns the error for a call that writes, of a caller whose token is for reading alone.

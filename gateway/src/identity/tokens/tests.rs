@@ -422,6 +422,20 @@ async fn an_issuer_that_is_no_longer_trusted_ends_its_callers() {
     assert_eq!(identities.resolve(Credential::None), Ok(Caller::local()));
 }
 
+/// A stream ends with its token; a call that its token began goes on, since the client renews that.
+#[tokio::test]
+async fn what_is_open_ends_with_the_token_and_what_was_begun_does_not() {
+    let issuer = TestIssuer::new();
+    let (identities, _folder) = trusting(&issuer);
+    // Within the leeway the token is good for a request.
+    let token = issuer.token(|_, claims| claims["exp"] = (now_ms() / 1000 - 1).into());
+    let caller = resolve(&identities, &token, "/mcp/desk")
+        .await
+        .expect("valid");
+    caller.ended().await;
+    assert!(futures::FutureExt::now_or_never(caller.withdrawn()).is_none());
+}
+
 #[test]
 fn what_begins_as_a_key_is_never_read_as_a_token() {
     for text in ["weir_a.b.c", "weiradm_a.b.c", "weirses_a.b.c", ""] {

@@ -137,9 +137,9 @@ impl DoorSurface for PlainContract<'_> {
     }
 
     fn unauthorized(&self, refused: Refused, _: Option<&[u8]>) -> Response {
-        let mut response = refusal(&RpcError::unauthorized(refused.message()));
+        let mut response = refusal(&RpcError::unauthorized(refused));
         reply::challenge(&mut response, refused);
-        if self.plain.asks_people {
+        if self.plain.asks_people && !refused.is_temporary() {
             let challenge = "Basic realm=\"weir: the key is the password\", charset=\"UTF-8\"";
             response.headers_mut().insert(
                 header::WWW_AUTHENTICATE,

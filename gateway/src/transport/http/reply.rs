@@ -80,13 +80,16 @@ fn closing(error: &RpcError, body: Vec<u8>) -> Response {
 /// Returns the answer if nobody is known by the key, or if there was none. Clients show the message only if the answer
 /// is a whole JSON-RPC response, `id` included.
 pub(super) fn unauthorized(refused: Refused, id: Option<&Id<'_>>) -> Response {
-    let mut response = unread(id, &RpcError::unauthorized(refused.message()));
+    let mut response = unread(id, &RpcError::unauthorized(refused));
     challenge(&mut response, refused);
     response
 }
 
 /// Says why in each place that some client shows: the challenge, and the words beside the status.
 pub(super) fn challenge(response: &mut Response, refused: Refused) {
+    if refused.is_temporary() {
+        return;
+    }
     response.headers_mut().insert(
         header::WWW_AUTHENTICATE,
         HeaderValue::from_static(refused.challenge()),
