@@ -253,6 +253,10 @@ async fn a_token_opens_its_endpoint_at_every_door_and_writes_with_its_scope_alon
         .await;
     assert_ne!(written.result()["isError"], true, "{}", written.text);
     let trail = house.run(&["audit", "export", "--format", "jsonl"]).1;
+    assert!(
+        trail.contains("\"reason\":\"token for another audience\""),
+        "{trail}"
+    );
     let has_holder = trail.contains("\"subject\":\"machine\"") && trail.contains(&issuer.url);
     assert!(has_holder && !trail.contains(&writer), "{trail}");
     assert!(!gateway.log().contains(&writer));
