@@ -95,7 +95,8 @@ impl App {
                     .unwrap_or_else(|| folder.join("plugins")),
                 plugin: config.plugins.clone(),
                 state: Some(state.clone()),
-                holds_builds: true,
+                // A process that serves nothing accepts nothing.
+                holds_builds: setup.process.is_some(),
                 indexes: Some(folder.join("indexes")),
                 libraries: Some(Libraries {
                     folder: folder.join("native"),

@@ -37,7 +37,9 @@ impl Backup {
         let from = self.settings.config()?.folders.state;
         fs::metadata(from.join(FILE))
             .with_context(|| format!("there is no state in {}", from.display()))?;
-        let state = State::open(&from).await.map_err(anyhow::Error::from)?;
+        let state = State::open_to_read(&from)
+            .await
+            .map_err(anyhow::Error::from)?;
         private(&self.to).with_context(|| format!("{} cannot be made", self.to.display()))?;
         // First: what its rows name was written before them, and is in what is copied after.
         let file = self.to.join(FILE);

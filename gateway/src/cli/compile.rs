@@ -157,7 +157,8 @@ impl Shapes {
         let mut shapes = self.shapes()?;
         if self.settings.present() {
             let state = self.settings.config()?.folders.state;
-            let recorded = block_on(control::recorded_shapes(&state, &source))?;
+            let recorded = block_on(control::recorded_shapes(&state, &source))?
+                .map_err(anyhow::Error::from)?;
             for (collection, shape) in recorded {
                 shapes.entry(collection).or_insert(shape);
             }

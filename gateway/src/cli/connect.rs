@@ -369,7 +369,7 @@ async fn has_keys(config: &Path) -> anyhow::Result<bool> {
     if config.identity.needs_credential() || !folder.join(weir_state::FILE).exists() {
         return Ok(config.identity.needs_credential());
     }
-    Ok(!State::open(folder).await?.keys().await?.is_empty())
+    Ok(!State::open_to_read(folder).await?.keys().await?.is_empty())
 }
 
 /// Returns the endpoint of a view beside that of everything.

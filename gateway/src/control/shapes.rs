@@ -43,17 +43,15 @@ pub(super) async fn recorded(
     Ok(recorded.into_iter().filter_map(counts).collect())
 }
 
-/// Returns the shapes that a gateway with this state folder recorded for the collections of a form. There are none where the
-/// state cannot be read.
+/// Returns the shapes that a gateway with this state folder recorded for the collections of a form.
 pub(crate) async fn recorded_shapes(
     folder: &Path,
     source: &form::Source,
-) -> BTreeMap<String, Shape> {
-    let read = async {
-        let state = State::open_to_read(folder).await?;
-        recorded(&state, source).await
-    };
-    read.await.unwrap_or_default()
+) -> Result<BTreeMap<String, Shape>, StateError> {
+    if !folder.join(weir_state::FILE).exists() {
+        return Ok(BTreeMap::new());
+    }
+    recorded(&State::open_to_read(folder).await?, source).await
 }
 
 /// Records a shape. One that cannot be recorded is described again at the next start.

@@ -218,10 +218,8 @@ fn read_shapes(folder: &Path) -> Result<Vec<LegacyShape>, StateError> {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            let Some(text) = found(fs::read(&path), &path)? else {
-                continue;
-            };
-            match read_shape(&contract, &path, &text) {
+            let text = fs::read(&path).ok();
+            match text.and_then(|text| read_shape(&contract, &path, &text)) {
                 Some(row) => shapes.push(LegacyShape { row, path }),
                 None => tracing::warn!(
                     path = %path.display(),

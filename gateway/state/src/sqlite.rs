@@ -15,7 +15,7 @@ mod take_over;
 
 use std::{
     fs, io,
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -105,7 +105,7 @@ impl State {
             .await
             .map_err(|error| failed(error.into()))?;
         if version != migrations::newest() {
-            let why = "it was written by another version of weir; start the gateway of this version on it first";
+            let why = "it was written by another version of weir: use that program, or start the gateway of this version on it first";
             return Err(failed(why.into()));
         }
         Ok(Self {
@@ -150,6 +150,12 @@ fn create(folder: &Path, path: &Path) -> io::Result<()> {
         .create(true)
         .mode(0o600)
         .open(path)?;
+    // The gateway's own secrets are in it.
+    if file.metadata()?.permissions().mode() & 0o077 != 0
+        && let Err(error) = file.set_permissions(fs::Permissions::from_mode(0o600))
+    {
+        tracing::warn!(path = %path.display(), %error, "others can read the state, and the secrets in it");
+    }
     weir_files::hand_over(&file, folder);
     Ok(())
 }

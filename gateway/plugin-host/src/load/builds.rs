@@ -79,22 +79,19 @@ impl BuildStore {
         &self,
         plugin: &str,
         definitions: &str,
-    ) -> Vec<(KeptBuildRow, PathBuf)> {
+    ) -> Result<Vec<(KeptBuildRow, PathBuf)>, String> {
         let Some(state) = &self.state else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         let builds = state.kept_builds(plugin, definitions).await;
-        let builds = builds.unwrap_or_else(|error| {
-            tracing::error!(plugin, %error, "the kept builds cannot be read");
-            Vec::new()
-        });
-        builds
+        let builds = builds.map_err(unusable)?;
+        Ok(builds
             .into_iter()
             .map(|build| {
                 let path = state.content(&build.digest, build.kind);
                 (build, path)
             })
-            .collect()
+            .collect())
     }
 
     /// Notes that a kept build is used, so that others make room before it.
@@ -160,8 +157,12 @@ impl BuildAcceptance {
         if !needs_acceptance {
             return Ok(());
         }
+        let before = self.store.last_acceptance().await;
         let recorded = self.store.accept(plugin, digest, by.as_deref()).await;
-        self.seen = self.store.last_acceptance().await;
+        // What another process accepted since the last look is still to be looked at.
+        if before.is_some() && before == self.seen {
+            self.seen = self.store.last_acceptance().await.or(self.seen);
+        }
         recorded
     }
 

@@ -235,7 +235,7 @@ impl Loader {
             "no kept build of `{name}` defines its tools as they are published: put such a build into the folder, or \
              publish what the folder's defines"
         );
-        for (kept, path) in self.builds.kept_builds(name, definitions).await {
+        for (kept, path) in self.builds.kept_builds(name, definitions).await? {
             match self.load_build(name, definitions, path).await {
                 Ok(build) => {
                     self.builds.note_use(&kept).await;

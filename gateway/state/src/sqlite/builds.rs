@@ -109,7 +109,7 @@ impl State {
             used_ms: build.at_ms,
         };
         keep(&mut change, &row).await?;
-        self.drop_unused(&mut change, &build.plugin).await?;
+        self.drop_unused(&mut change, &row).await?;
         change.commit().await?;
         if !path.exists() {
             write_content(path, build).await?;
@@ -150,17 +150,19 @@ impl State {
         folder.join(format!("{digest}.{kind}"))
     }
 
-    /// Drops the builds of a plugin that were used longest ago. A file goes where no row names it; the lock of writers is
+    /// Drops the builds of a plugin that were used longest ago, but not the one that is new. A file goes where no row names it; the lock of writers is
     /// held, so that none is added meanwhile.
     async fn drop_unused(
         &self,
         change: &mut Transaction<'static, Sqlite>,
-        plugin: &str,
+        new: &KeptBuildRow,
     ) -> Result<(), StateError> {
         let beyond = "DELETE FROM kept_builds WHERE rowid IN (SELECT rowid FROM kept_builds WHERE plugin = ? \
-                      ORDER BY used_ms DESC, rowid DESC LIMIT -1 OFFSET ?) RETURNING digest, kind";
+                      ORDER BY (definitions = ? AND digest = ?) DESC, used_ms DESC, rowid DESC LIMIT -1 OFFSET ?) RETURNING digest, kind";
         let dropped: Vec<(String, BuildKind)> = sqlx::query_as(beyond)
-            .bind(plugin)
+            .bind(&new.plugin)
+            .bind(&new.definitions)
+            .bind(&new.digest)
             .bind(KEPT_MAX)
             .fetch_all(&mut **change)
             .await?;

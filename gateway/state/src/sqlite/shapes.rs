@@ -29,6 +29,24 @@ impl State {
     }
 }
 
+/// Records a shape where there is none.
+pub(super) async fn keep<'e>(
+    shape: &RecordedShape,
+    to: impl SqliteExecutor<'e>,
+) -> Result<(), StateError> {
+    sqlx::query(
+        "INSERT INTO shapes (contract, collection, adapter, settings, shape) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    )
+    .bind(&shape.contract)
+    .bind(&shape.collection)
+    .bind(&shape.adapter)
+    .bind(&shape.settings)
+    .bind(&shape.shape)
+    .execute(to)
+    .await?;
+    Ok(())
+}
+
 /// The same shape again changes nothing.
 pub(super) async fn record<'e>(
     shape: &RecordedShape,

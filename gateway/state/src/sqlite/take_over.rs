@@ -24,7 +24,7 @@ impl State {
         }
         files.secrets = taken;
         for shape in &files.shapes {
-            shapes::record(&shape.row, &mut *change).await?;
+            shapes::keep(&shape.row, &mut *change).await?;
         }
         for build in &files.kept {
             builds::keep(&mut change, &build.row).await?;
