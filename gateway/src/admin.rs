@@ -123,6 +123,10 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
             routes!(contracts::list, contracts::submit)
                 .layer(DefaultBodyLimit::max(contracts::SUBMITTED_MAX_BYTES)),
         )
+        .routes(
+            routes!(contracts::preview)
+                .layer(DefaultBodyLimit::max(contracts::SUBMITTED_MAX_BYTES)),
+        )
         .routes(routes!(contracts::show))
         .routes(routes!(contracts::version))
         .routes(routes!(contracts::compare))
@@ -217,6 +221,8 @@ pub async fn serve(
     let registered = admin.gateway.metrics().clone();
     let (router, _) = routes();
     let router = router
+        // A contract may have the name of the route that previews one.
+        .route("/v1/contracts/preview", get(contracts::show_preview))
         .merge(console::router())
         // The document is seldom asked for, and made then: it takes more memory than the routes.
         .route("/openapi.json", get(async || Json(document())))

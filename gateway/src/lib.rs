@@ -32,6 +32,7 @@ pub mod snapshot;
 pub mod source_checks;
 pub mod tasks;
 pub mod telemetry;
+pub mod tokens;
 
 #[cfg(test)]
 mod testing;

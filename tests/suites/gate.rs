@@ -543,6 +543,12 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
             Some(json!({"source": "x"})),
             "editor",
         ),
+        (
+            "POST",
+            "/v1/contracts/preview",
+            Some(json!({"source": "x"})),
+            "editor",
+        ),
         ("POST", "/v1/contracts/none/retire", None, "editor"),
         (
             "POST",

@@ -34,6 +34,7 @@ mod operations;
 mod packages;
 mod plain_http;
 mod plugins;
+mod preview;
 mod protocol;
 mod questions;
 mod rest;

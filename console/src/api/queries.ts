@@ -1,7 +1,8 @@
 // What pages read. Lists are read again while a page is open: the API has no stream of changes.
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { api, exchange, unwrap } from "./client";
-import type { AuditRecord, AuditReport, ContractDocument, ContractDetail, DiffReport, ToolDocument } from "./shapes";
+import type { Fault } from "./problem";
+import type { AuditRecord, AuditReport, ContractDocument, ContractDetail, ContractPreview, DiffReport, ToolDocument } from "./shapes";
 
 const LIST_MS = 5_000;
 
@@ -50,6 +51,24 @@ export const useDraft = (id: string) =>
     queryKey: ["draft", id],
     queryFn: () => unwrap(api.GET("/v1/drafts/{id}", { params: { path: { id } } })),
     enabled: id !== "",
+  });
+
+/** A preview whose problems have their lines. */
+export type PreviewedContract = Omit<ContractPreview, "problems"> & { problems: Fault[] };
+
+export const usePreview = (source: string, enabled: boolean) =>
+  useQuery({
+    queryKey: ["preview", source],
+    queryFn: async (): Promise<PreviewedContract> => {
+      const preview = await unwrap(api.POST("/v1/contracts/preview", { body: { source } }));
+      const { placeFaults } = await import("../parts/fault-lines");
+      return { ...preview, problems: placeFaults(preview.problems as unknown as Fault[], source) };
+    },
+    enabled,
+    retry: false,
+    // Of each text that was typed there is one.
+    gcTime: 0,
+    placeholderData: (before) => before,
   });
 
 export interface ServedTool {

@@ -4,6 +4,7 @@ import type { components } from "./schema";
 type Schemas = components["schemas"];
 export type ContractView = Schemas["ContractView"];
 export type ContractDetail = Schemas["ContractDetail"];
+export type ContractPreview = Schemas["ContractPreview"];
 export type DraftView = Schemas["DraftView"];
 export type VersionView = Schemas["VersionView"];
 export type Impact = Schemas["Impact"];

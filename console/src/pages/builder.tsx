@@ -2,8 +2,8 @@ import { useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../api/client";
-import { asProblem, ProblemError } from "../api/problem";
-import { useContract, useContracts } from "../api/queries";
+import { asProblem, ProblemError, type Fault } from "../api/problem";
+import { useContract, useContracts, usePreview } from "../api/queries";
 import type { DiffReport, Submitted } from "../api/shapes";
 import { useAddressValue } from "../location";
 import { Action, GuardedAction } from "../parts/action";
@@ -11,10 +11,15 @@ import { CheckField, ChoiceField } from "../parts/fields";
 import { PageHead } from "../parts/page";
 import { FaultList, Loaded, ProblemNote, Skeleton } from "../parts/states";
 import { Badge, ClassBadge, CopyAction } from "../parts/words";
+import { mayDo } from "../session";
+import { Preview } from "./builder/preview";
 import { Difference } from "./contract/difference";
 import { draftAddress } from "./drafts";
 
 const Editor = lazy(() => import("../parts/editor"));
+
+/** One list, so that the editor sees whether it changed. */
+const NONE: Fault[] = [];
 
 const START = `contract: prices
 title: Prices
@@ -32,6 +37,9 @@ tools:
       - { name: product, type: text, match: contains, help: "Part of the product's name." }
 `;
 
+/** The time without a key after which the text is previewed. */
+const PREVIEW_MS = 300;
+
 /** Work that was not submitted survives a reload, in this tab alone. */
 const keptUnder = (name: string) => `weir.work.${name}`;
 
@@ -40,7 +48,7 @@ export function BuilderPage() {
   const [name, setName] = useAddressValue("contract");
   return (
     <>
-      <PageHead title="Builder">Write a contract and submit it. What breaks callers is held as a draft; nothing is published behind anyone's back.</PageHead>
+      <PageHead title="Builder">Write a contract, see what it would be, and submit it. What breaks callers is held as a draft; nothing is published behind anyone's back.</PageHead>
       <Loaded query={contracts}>
         {({ contracts: all }) => {
           const chosen = all.find((contract) => contract.name === name);
@@ -86,6 +94,8 @@ function Work({ name, text: original, etag, isFile }: { name: string; text: stri
   const [error, setError] = useState<unknown>(null);
   const [isPending, setPending] = useState(false);
   const [version, setVersion] = useState(0);
+  const settled = useSettled(text, PREVIEW_MS);
+  const preview = usePreview(settled, mayDo("editor"));
   useEffect(() => {
     if (text === original) sessionStorage.removeItem(keptUnder(name));
     else sessionStorage.setItem(keptUnder(name), text);
@@ -113,7 +123,7 @@ function Work({ name, text: original, etag, isFile }: { name: string; text: stri
     <div className="columns">
       <section className="stack tight" aria-label="Text">
         <Suspense fallback={<Skeleton lines={12} />}>
-          <Editor key={version} text={text} onChange={setText} faults={faults} label="Contract as YAML" />
+          <Editor key={version} text={text} onChange={setText} faults={preview.data?.problems ?? NONE} label="Contract as YAML" />
         </Suspense>
         <div className="row">
           <GuardedAction needs="editor" kind="main" onPress={() => void submit()} isPending={isPending} isDisabled={isFile}>
@@ -125,18 +135,31 @@ function Work({ name, text: original, etag, isFile }: { name: string; text: stri
         </div>
         {text !== original && <p className="soft small">Not submitted yet. This tab keeps it.</p>}
       </section>
-      <section className="stack" aria-label="Outcome" aria-live="polite">
-        {error != null && faults.length === 0 && <ProblemNote error={error} />}
-        {faults.length > 0 && (
-          <div className="note bad stack tight" role="alert">
-            <strong>{asProblem(error).detail}</strong>
-            <FaultList faults={faults} />
-          </div>
-        )}
-        {submitted && <Outcome submitted={submitted} />}
-      </section>
+      <div className="stack">
+        <section className="stack" aria-label="Outcome" aria-live="polite">
+          {error != null && faults.length === 0 && <ProblemNote error={error} />}
+          {faults.length > 0 && (
+            <div className="note bad stack tight" role="alert">
+              <strong>{asProblem(error).detail}</strong>
+              <FaultList faults={faults} />
+            </div>
+          )}
+          {submitted && <Outcome submitted={submitted} />}
+        </section>
+        <Preview query={preview} isBehind={settled !== text || preview.isFetching} />
+      </div>
     </div>
   );
+}
+
+/** Returns the value that has not changed for a while. */
+function useSettled<T>(value: T, ms: number): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(setSettled, ms, value);
+    return () => clearTimeout(timer);
+  }, [value, ms]);
+  return settled;
 }
 
 function Outcome({ submitted }: { submitted: Submitted }) {

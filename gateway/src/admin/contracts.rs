@@ -24,6 +24,7 @@ use crate::control::{
             self, ContractDetail, ContractsView, NowLive, PlannedImpact, Submitted, VersionDetail,
         },
         drafts::{self, DraftView},
+        preview::{self, ContractPreview},
     },
 };
 
@@ -42,6 +43,14 @@ pub(super) struct NewContract {
     /// True: wait for someone even where it could go live at once.
     #[serde(default)]
     hold: bool,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PreviewedText {
+    /// The contract file, YAML or JSON.
+    #[schema(max_length = 16777216)]
+    source: String,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -123,6 +132,31 @@ pub(super) async fn submit(
         false => StatusCode::OK,
     };
     Ok((status, Json(submitted)))
+}
+
+/// Shows the contract that is called `preview`.
+pub(super) async fn show_preview(
+    admin: Ask,
+    staff: Staff,
+) -> Answer<([(HeaderName, String); 1], Json<ContractDetail>)> {
+    show(admin, staff, At("preview".to_owned())).await
+}
+
+/// What a contract would become if it were submitted: its tools, its difference, its cost. Nothing is stored. Role: editor.
+#[utoipa::path(post, path = "/v1/contracts/preview", request_body = PreviewedText, responses(
+    (status = 200, body = ContractPreview, description = "also where the contract is refused, with every problem"),
+    (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
+    (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal),
+    (status = 503, body = Refusal)))]
+pub(super) async fn preview(
+    Shared(admin): Ask,
+    staff: Staff,
+    Body(text): Body<PreviewedText>,
+) -> Answer<Json<ContractPreview>> {
+    staff.needs(Role::Editor)?;
+    Ok(Json(
+        preview::preview(&admin.control, &text.source, &staff.by()).await?,
+    ))
 }
 
 /// One contract with its history. Role: viewer.

@@ -1,19 +1,17 @@
 //! `weir views`: what the lists of this catalogue cost whoever reads them.
 
-mod tokens;
-
 use std::{process::ExitCode, sync::Arc};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use weir_contracts::client::ClientProfile;
 
-use self::tokens::Vocabulary;
 use super::{Done, Failure, Settings, admin::table, block_on, client_profile, start};
 use crate::{
     catalogue::{Catalogue, Endpoint, ListShape, Listing},
     config::View,
     identity::Access,
+    tokens::vocabulary,
 };
 
 #[derive(Args)]
@@ -156,8 +154,7 @@ impl Cost {
             },
         );
         let catalogue = Catalogue::new(&snapshot.contracts, &views, Some(&snapshot.catalogue));
-        let vocabulary = Vocabulary::new();
-        let count = |text: &str| vocabulary.count(text);
+        let count = |text: &str| vocabulary().count(text);
         let rows = views
             .keys()
             .filter_map(|name| row(&catalogue, name, caller.access(), count));

@@ -1,6 +1,6 @@
 //! Compiles forms with the shapes of their collections, which are recorded, or described anew where that does not suffice.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use weir_contracts::{Contract, Problem, Shape, compile, form};
 use weir_state::State;
@@ -50,6 +50,27 @@ impl FormCompiler {
     /// the file.
     pub async fn compile(&self, source: &form::Source) -> Result<Contract, Uncompiled> {
         let contract = source.contract.as_deref().unwrap_or_default();
+        let (compiled, described) = self.compile_with_shapes(source).await?;
+        for collection in &source.collections {
+            if let Some(shape) = described.get(&collection.name) {
+                self.record(contract, collection.into(), shape).await;
+            }
+        }
+        Ok(compiled)
+    }
+
+    /// Compiles like [`compile`](Self::compile), and records nothing.
+    pub async fn compile_only(&self, source: &form::Source) -> Result<Contract, Uncompiled> {
+        let (compiled, _) = self.compile_with_shapes(source).await?;
+        Ok(compiled)
+    }
+
+    /// Compiles a form. Returns the shapes that were described for it beside the contract; none where the recorded ones
+    /// suffice.
+    async fn compile_with_shapes(
+        &self,
+        source: &form::Source,
+    ) -> Result<(Contract, BTreeMap<String, Shape>), Uncompiled> {
         // A state that cannot be read knows no shapes: the sources are asked.
         let shapes = shapes::recorded(&self.state, source)
             .await
@@ -57,9 +78,9 @@ impl FormCompiler {
         if shapes.len() == source.collections.len()
             && let Ok(compiled) = compile::compile(source, &shapes)
         {
-            return Ok(compiled);
+            return Ok((compiled, BTreeMap::new()));
         }
-        // The file is new or asks for more than was recorded: describe everything, and record it only if it compiles.
+        // The file is new or asks for more than was recorded: describe everything.
         let (described, away, mut problems) = describe_all(
             &self.gateway,
             source,
@@ -79,11 +100,7 @@ impl FormCompiler {
             });
         }
         let compiled = compile::compile(source, &described).map_err(Uncompiled::Refused)?;
-        for collection in &source.collections {
-            let shape = &described[&collection.name];
-            self.record(contract, collection.into(), shape).await;
-        }
-        Ok(compiled)
+        Ok((compiled, described))
     }
 
     /// Records the shape of a collection: from now on, its contract is compiled with it.

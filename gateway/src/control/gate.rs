@@ -8,6 +8,7 @@ mod drafts;
 mod live;
 mod names;
 mod owner;
+mod preview;
 mod rollback;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use weir_state::{LiveChange, Source, State, StateError, VersionRow};
 pub use self::{
     drafts::{Approval, Held},
     live::LiveContract,
+    preview::ForeseenVerdict,
 };
 use self::{live::Unreadable, names::taken_names};
 pub use weir_state::{ChangeClass, DraftStatus, Origin, Role};
@@ -202,19 +204,13 @@ impl Gate {
                 diff: Some(change),
             });
         }
-        let taken = self.state.version_numbers(name).await?;
-        let version = free(change.next_version(before.version), change.class, &taken);
+        let version = self.next_version(name, &before, &change).await?;
         let contract = Contract {
             version,
             ..submission.contract.clone()
         };
-        let waits = submission.hold
-            || matches!(
-                change.class,
-                Class::Review | Class::Undecided | Class::Breaking
-            );
         let base = current.map(|current| current.contract.version.to_string());
-        if waits {
+        if submission.hold || waits(change.class) {
             return self
                 .hold(submission, &contract, base.as_deref(), change)
                 .await
@@ -232,6 +228,21 @@ impl Gate {
             version,
             diff: Some(change),
         })
+    }
+
+    /// Returns the version that a change becomes.
+    async fn next_version(
+        &self,
+        name: &str,
+        before: &Contract,
+        change: &Diff,
+    ) -> Result<Version, GateError> {
+        let taken = self.state.version_numbers(name).await?;
+        Ok(free(
+            change.next_version(before.version),
+            change.class,
+            &taken,
+        ))
     }
 
     /// Returns what the submission is compared with: what is live, or was when the contract was retired. A name's
@@ -524,6 +535,11 @@ fn change_class(class: Class) -> ChangeClass {
         Class::Undecided => ChangeClass::Undecided,
         Class::Breaking => ChangeClass::Breaking,
     }
+}
+
+/// Returns whether a change waits for someone in any case.
+fn waits(class: Class) -> bool {
+    matches!(class, Class::Review | Class::Undecided | Class::Breaking)
 }
 
 /// After a rollback the next number may be taken: the first free one of the same step.

@@ -10,6 +10,7 @@ pub(crate) mod drafts;
 mod error;
 pub(crate) mod keys;
 pub(crate) mod plugins;
+pub(crate) mod preview;
 pub(crate) mod settings;
 pub(crate) mod upstreams;
 

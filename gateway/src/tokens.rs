@@ -1,13 +1,13 @@
 //! Counts the tokens of a text by OpenAI's vocabulary o200k.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, sync::LazyLock};
 
 use ahash::AHashMap;
 use regex::Regex;
 
 /// The tokens in the order in which pairs are merged into them: a byte that holds the length, and the token. See
 /// docs/decisions/search-by-words.md.
-const TOKENS: &[u8] = include_bytes!("o200k.tokens");
+const TOKENS: &[u8] = include_bytes!("tokens/o200k.tokens");
 /// The length of the longest token.
 const TOKEN_BYTES_MAX: usize = 128;
 
@@ -21,13 +21,19 @@ const PIECE: &str = r"(?x)
   | \s*[\r\n]+
   | \s+";
 
-pub(super) struct Vocabulary {
+pub struct Vocabulary {
     ranks: AHashMap<&'static [u8], u32>,
     piece: Regex,
 }
 
+/// Returns the vocabulary. It is made on first use: most processes never count.
+pub fn vocabulary() -> &'static Vocabulary {
+    static MADE: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::new);
+    &MADE
+}
+
 impl Vocabulary {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         let mut rest = TOKENS;
         let tokens = std::iter::from_fn(|| {
             let (length, after) = rest.split_first()?;
@@ -42,7 +48,7 @@ impl Vocabulary {
     }
 
     /// Returns the number of tokens. Words that stand for something in a conversation, such as its end, are plain text.
-    pub(super) fn count(&self, text: &str) -> usize {
+    pub fn count(&self, text: &str) -> usize {
         self.pieces(text)
             .map(|piece| self.count_piece(piece.as_bytes()))
             .sum()
@@ -113,7 +119,7 @@ mod tests {
     /// The figures are those of `tiktoken`.
     #[test]
     fn texts_have_as_many_tokens_as_the_vocabulary_says() {
-        let vocabulary = Vocabulary::new();
+        let vocabulary = vocabulary();
         let long = "x".repeat(20_000);
         for (text, tokens) in [
             ("", 0),

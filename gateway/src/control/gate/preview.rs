@@ -1,0 +1,74 @@
+//! Foretells what the gate would do with a submission, without doing it.
+
+use serde_json::Value;
+use weir_contracts::{
+    Contract, Problem, Version,
+    diff::{Class, diff},
+};
+
+use super::{
+    ChangeClass, Gate, GateError, Role, Submission, change_class, first_fingerprint, first_report,
+    waits,
+};
+
+/// What the gate would do with a submission.
+pub struct ForeseenVerdict {
+    /// Why it would be refused, whatever the change.
+    pub problems: Vec<Problem>,
+    /// The version that it would become; of a contract that changes nothing, the one that it is.
+    pub version: Version,
+    pub class: ChangeClass,
+    /// Who would have to publish it. `None`: it would be live at once.
+    pub needs: Option<Role>,
+    /// The difference from what is served, or was served last: `{class, breaking, fingerprint, items}`.
+    pub report: Value,
+}
+
+impl Gate {
+    /// Compares a submission like [`submit`](Self::submit), and stores nothing.
+    pub async fn foresee(&self, submission: &Submission<'_>) -> Result<ForeseenVerdict, GateError> {
+        self.refresh().await?;
+        let (contract, live) = (&submission.contract, self.live());
+        if let Some(skipped) = self.unreadable().remove(&contract.name) {
+            return Err(GateError::Artifact(skipped.why));
+        }
+        let problems = match self.check(submission, &live) {
+            Ok(()) => Vec::new(),
+            Err(GateError::Refused(problems)) => problems,
+            Err(owned @ GateError::Owned { .. }) => {
+                vec![Problem::new("", "/contract", owned.to_string())]
+            }
+            Err(other) => return Err(other),
+        };
+        let before = self
+            .before(&contract.name, live.get(&contract.name))
+            .await?;
+        let Some(before) = before else {
+            return Ok(foresee_first(contract, problems));
+        };
+        let change = diff(&before, contract);
+        let version = match change.class {
+            Class::Identical => before.version,
+            _ => self.next_version(&contract.name, &before, &change).await?,
+        };
+        let class = change_class(change.class);
+        Ok(ForeseenVerdict {
+            problems,
+            version,
+            class,
+            needs: waits(change.class).then(|| Role::for_class(class)),
+            report: serde_json::to_value(&change).expect("a diff is plain data"),
+        })
+    }
+}
+
+/// Foresees the first version of a contract.
+fn foresee_first(contract: &Contract, problems: Vec<Problem>) -> ForeseenVerdict {
+    ForeseenVerdict {
+        problems,
+        version: contract.version,
+        class: ChangeClass::First,
+        needs: None,
+        report: first_report(contract, &first_fingerprint(contract)),
+    }
+}

@@ -1,0 +1,145 @@
+//! Previews a contract text: the tools that an agent would see, what the gate would say, and what the tools cost.
+
+use std::{collections::BTreeMap, slice, sync::Arc};
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use weir_contracts::{
+    Contract, Problem, compiled_document, form,
+    lint::{Finding, lint_contract},
+};
+
+use super::{OperationError, OperationResult};
+use crate::{
+    catalogue::{Catalogue, Endpoint, ListShape},
+    control::{
+        Control, Uncompiled,
+        gate::{ChangeClass, ForeseenVerdict, Origin, Role, Submission},
+        impact::{Impact, impact, inputs},
+    },
+    identity::Access,
+    tokens::vocabulary,
+};
+
+/// The name of the text in its problems.
+const SOURCE: &str = "source";
+const NAMELESS: &str = "names no contract: a form alone compiles, but there is nothing to serve";
+
+#[derive(Default, Serialize, ToSchema)]
+pub(crate) struct ContractPreview {
+    /// All that refuses it: `{file, place, line?, message, hint?}`. Empty: it would be taken.
+    #[schema(value_type = Vec<Object>)]
+    pub problems: Vec<Problem>,
+    /// The compiled document, as `weir compile` prints it; null where the text does not compile.
+    #[schema(value_type = Option<Object>)]
+    pub document: Option<Value>,
+    /// The difference from what is served: `{class, breaking, fingerprint, items}`; null where nothing can be compared.
+    #[schema(value_type = Option<Object>)]
+    pub diff: Option<Value>,
+    pub class: Option<ChangeClass>,
+    /// The version that it would become.
+    pub version: Option<String>,
+    /// Who would have to publish it. Null: it would be live at once.
+    pub needs: Option<Role>,
+    /// Which agents' calls of the past it would refuse; null where no calls are kept.
+    pub impact: Option<Impact>,
+    /// All findings of lint.
+    #[schema(value_type = Vec<Object>)]
+    pub lint: Vec<Finding>,
+    /// The size of a list of its tools. A form without a contract is in no list.
+    pub bytes: usize,
+    /// An estimate of what a model reads of them, counted as `weir views cost` does.
+    pub tokens: usize,
+}
+
+/// Returns what a text would become if it were submitted. Nothing is stored.
+pub(crate) async fn preview(
+    control: &Control,
+    text: &str,
+    by: &str,
+) -> OperationResult<ContractPreview> {
+    let refused = |problems| ContractPreview {
+        problems,
+        ..ContractPreview::default()
+    };
+    let source = match form::read(SOURCE, text) {
+        Ok(source) => source,
+        Err(problems) => return Ok(refused(problems)),
+    };
+    let contract = match control.compiler().compile_only(&source).await {
+        Ok(contract) => contract,
+        Err(Uncompiled::Refused(problems)) => return Ok(refused(problems)),
+        Err(Uncompiled::Waiting(away)) => {
+            return Ok(refused(vec![Problem::new(SOURCE, "", away.why)]));
+        }
+    };
+    if source.contract.is_none() {
+        let problems = vec![Problem::new(SOURCE, "", NAMELESS)];
+        return Ok(ContractPreview {
+            problems,
+            ..describe(contract).await?
+        });
+    }
+    let submission = Submission {
+        contract,
+        source: text,
+        origin: Origin::Api,
+        owner: None,
+        by,
+        hold: false,
+        on: None,
+    };
+    let foreseen = control.gate().foresee(&submission).await?;
+    let Submission { contract, .. } = submission;
+    let calls = inputs(Some(&contract));
+    let impact = impact(control.gateway(), control.state(), &contract.name, &calls).await?;
+    let ForeseenVerdict {
+        problems,
+        version,
+        class,
+        needs,
+        report,
+    } = foreseen;
+    let contract = Contract {
+        version,
+        ..contract
+    };
+    Ok(ContractPreview {
+        problems: problems
+            .into_iter()
+            .map(|problem| problem.in_file(SOURCE))
+            .collect(),
+        diff: Some(report),
+        class: Some(class),
+        version: Some(version.to_string()),
+        needs,
+        impact,
+        ..describe(contract).await?
+    })
+}
+
+/// Returns what a contract is by itself. Large ones take a while, which other requests do not wait for.
+async fn describe(contract: Contract) -> OperationResult<ContractPreview> {
+    let described = tokio::task::spawn_blocking(move || {
+        let contract = Arc::new(contract);
+        let alone = Catalogue::new(slice::from_ref(&contract), &BTreeMap::new(), None);
+        let listing = alone.listing(&Endpoint::All, &Access::EVERYTHING);
+        let written = |shape| {
+            let page = listing.as_ref()?.tools.page(shape, None, usize::MAX).ok()?;
+            Some(page.entries.into_owned())
+        };
+        let bytes = written(ListShape::Modern).map_or(0, |list| list.len() + "[]".len());
+        let tokens = written(ListShape::Plain).map_or(0, |list| vocabulary().count(&list));
+        ContractPreview {
+            document: Some(compiled_document(&contract)),
+            lint: lint_contract(&contract),
+            bytes,
+            tokens,
+            ..ContractPreview::default()
+        }
+    });
+    described
+        .await
+        .map_err(|_| OperationError::unavailable("the preview came to no end"))
+}

@@ -1,0 +1,132 @@
+//! A contract is seen before it is submitted: its tools, what the gate would say, and what they cost.
+
+use serde_json::{Value, json};
+use weir_tests::{Admin, House, Modern};
+
+use crate::sample;
+
+async fn preview(admin: &Admin, source: &str) -> Value {
+    let body = json!({ "source": source }).to_string();
+    let (status, preview) = admin.ask("POST", "/v1/contracts/preview", body).await;
+    assert_eq!(status, 200, "{preview}");
+    preview
+}
+
+fn places(preview: &Value) -> Vec<&str> {
+    let problems = preview["problems"].as_array().expect("a list");
+    problems
+        .iter()
+        .map(|problem| problem["place"].as_str().expect("a place"))
+        .collect()
+}
+
+/// The preview of a text says what submitting it does, and leaves everything as it is.
+#[tokio::test]
+async fn a_preview_says_what_a_submission_does_and_stores_nothing() {
+    let house = House::new()
+        .sheets()
+        .config("[contracts]\nimpact_days = 30")
+        .file("data/airports.csv", sample::DATA);
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+
+    let first = preview(&admin, sample::CONTRACT).await;
+    assert_eq!(first["problems"], json!([]), "{first}");
+    assert_eq!(
+        (&first["class"], &first["version"], &first["needs"]),
+        (&json!("first"), &json!("1.0.0"), &Value::Null)
+    );
+    let (_, contracts) = admin.ask("GET", "/v1/contracts", "").await;
+    assert_eq!(contracts["contracts"], json!([]));
+
+    let submitted = json!({"source": sample::CONTRACT}).to_string();
+    assert_eq!(admin.ask("POST", "/v1/contracts", submitted).await.0, 200);
+    let (_, shown) = admin.ask("GET", "/v1/contracts/airports", "").await;
+    assert_eq!(first["document"], shown["document"]);
+    let same = preview(&admin, sample::CONTRACT).await;
+    assert_eq!(
+        (&same["class"], &same["version"]),
+        (&json!("identical"), &json!("1.0.0"))
+    );
+    let cost = house.json(&["views", "cost"]);
+    let rows = cost["rows"].as_array().expect("rows");
+    let row = rows.iter().find(|row| row["name"] == "(everything)");
+    let row = row.expect("a row for everything");
+    assert_eq!(
+        (&same["bytes"], &same["tokens"]),
+        (&row["bytes"], &row["tokens"])
+    );
+
+    Modern::new(gateway.url())
+        .call("list_airports", json!({"country": "SE"}))
+        .await;
+    let narrower = sample::CONTRACT.replace(
+        "choices: [NO, SE, IS] }\n      - { name: min",
+        "choices: [NO, IS] }\n      - { name: min",
+    );
+    assert_ne!(narrower, sample::CONTRACT);
+    let breaking = preview(&admin, &narrower).await;
+    assert_eq!(
+        (&breaking["class"], &breaking["version"], &breaking["needs"]),
+        (&json!("breaking"), &json!("2.0.0"), &json!("operator")),
+        "{breaking}"
+    );
+    assert_eq!(breaking["impact"]["agents"][0]["fail"], 1, "{breaking}");
+    assert!(
+        breaking["diff"]["items"][0]["witness"].is_object(),
+        "{breaking}"
+    );
+    let (_, after) = admin.ask("GET", "/v1/contracts/airports", "").await;
+    assert_eq!(after, shown, "nothing was stored");
+}
+
+/// What refuses a contract is an answer, not an error: with its place, and with the tools as far as there are any.
+#[tokio::test]
+async fn a_preview_names_all_that_refuses_a_contract() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+
+    let wrong = sample::CONTRACT.replace("verb: create", "verb: crate");
+    let refused = preview(&admin, &wrong).await;
+    assert_eq!(places(&refused), ["/tools/2/verb"]);
+    assert_eq!(refused["document"], Value::Null);
+    assert!(!places(&preview(&admin, "a: [1").await).is_empty());
+
+    // It comes from a file: a submission is refused, and what would change is said all the same.
+    let wider = preview(&admin, &sample::CONTRACT.replace("max: 9000", "max: 12000")).await;
+    assert_eq!(places(&wider), ["/contract"]);
+    assert_eq!(
+        (&wider["class"], &wider["version"]),
+        (&json!("compatible"), &json!("1.1.0"))
+    );
+    let taken = preview(
+        &admin,
+        &sample::CONTRACT.replace("contract: airports", "contract: others"),
+    )
+    .await;
+    assert_eq!(places(&taken), ["/tools", "/tools", "/tools"]);
+
+    let form =
+        "tool: greet\ndescription: Greets a person.\nfields:\n  - { name: who, type: text }\n";
+    let bare = preview(&admin, form).await;
+    assert_eq!(bare["document"]["tools"][0]["name"], "greet", "{bare}");
+    assert_eq!(places(&bare), [""]);
+
+    let away = sample::CONTRACT.replace("airports.csv", "others.csv");
+    assert_eq!(preview(&admin, &away).await["document"], Value::Null);
+}
+
+/// The route of previews hides no contract of that name.
+#[tokio::test]
+async fn a_contract_may_be_called_preview() {
+    let house = sample::house().file(
+        "contracts/preview.yaml",
+        sample::CONTRACT.replace("contract: airports", "contract: preview\nprefix: seen"),
+    );
+    let _gateway = house.serve();
+    let (status, shown) = Admin::of(&house)
+        .ask("GET", "/v1/contracts/preview", "")
+        .await;
+    assert_eq!((status, &shown["name"]), (200, &json!("preview")));
+}
