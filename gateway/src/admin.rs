@@ -13,6 +13,7 @@ mod problem;
 mod retries;
 mod settings;
 mod staff;
+mod tools;
 mod upstreams;
 
 use std::{future::Future, path::Path, sync::Arc, time::Duration};
@@ -137,6 +138,7 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(contracts::draft))
         .routes(routes!(contracts::publish))
         .routes(routes!(contracts::discard))
+        .routes(routes!(tools::list))
         .routes(routes!(collections::list))
         .routes(routes!(collections::describe))
         .routes(routes!(plugins::list))

@@ -530,6 +530,7 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
         ("GET", "/v1/drafts", None, "viewer"),
         ("GET", "/v1/drafts/none", None, "viewer"),
         ("GET", "/v1/keys", None, "viewer"),
+        ("GET", "/v1/tools", None, "viewer"),
         ("GET", "/v1/collections", None, "viewer"),
         ("GET", "/v1/plugins", None, "viewer"),
         ("GET", "/v1/upstreams", None, "viewer"),

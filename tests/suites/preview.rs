@@ -1,4 +1,4 @@
-//! A contract is seen before it is submitted: its tools, what the gate would say, and what they cost.
+//! What people see of tools: of a contract before it is submitted, and of all that is served.
 
 use serde_json::{Value, json};
 use weir_tests::{Admin, House, Modern};
@@ -129,4 +129,72 @@ async fn a_contract_may_be_called_preview() {
         .ask("GET", "/v1/contracts/preview", "")
         .await;
     assert_eq!((status, &shown["name"]), (200, &json!("preview")));
+}
+
+/// The catalogue has what is served with its cost, page by page, and what one agent sees of it.
+#[tokio::test]
+async fn the_catalogue_lists_tools_with_their_cost_and_as_an_agent_sees_them() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let (status, page) = admin.ask("GET", "/v1/tools", "").await;
+    assert_eq!(
+        (status, &page["next_cursor"]),
+        (200, &Value::Null),
+        "{page}"
+    );
+    let tools = page["tools"].as_array().expect("tools");
+    let facts: Vec<_> = tools
+        .iter()
+        .map(|tool| {
+            (
+                tool["name"].as_str(),
+                tool["verb"].as_str(),
+                tool["writes"].as_bool(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        facts,
+        [
+            (Some("create_airport"), Some("create"), Some(true)),
+            (Some("list_airports"), Some("list"), Some(false)),
+            (Some("lookup_airport"), Some("lookup"), Some(false)),
+        ]
+    );
+    let (listed, _) = Modern::new(gateway.url()).list().await;
+    let shown: Vec<Value> = tools.iter().map(|tool| tool["tool"].clone()).collect();
+    assert_eq!(shown, listed, "it is what a client lists");
+    assert!(
+        tools
+            .iter()
+            .all(|tool| tool["contract"] == "airports" && tool["version"] == "1.0.0")
+    );
+    let row = house.json(&["views", "cost"])["rows"][0].clone();
+    let bytes: u64 = tools.iter().filter_map(|tool| tool["bytes"].as_u64()).sum();
+    assert_eq!(row["bytes"], bytes + 4, "{row}");
+    assert!(tools.iter().all(|tool| tool["tokens"].as_u64() > Some(10)));
+
+    let _ann = house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
+    let names = async |query: &str| {
+        let (status, page) = admin.ask("GET", &format!("/v1/tools?{query}"), "").await;
+        assert_eq!(status, 200, "{page}");
+        let tools = page["tools"].as_array().expect("tools").clone();
+        tools
+            .into_iter()
+            .map(|tool| tool["name"].as_str().expect("a name").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names("agent=ann").await, ["lookup_airport"]);
+    assert_eq!(names("q=ELEVATION+country").await, ["list_airports"]);
+    assert_eq!(names("agent=ann&q=elevation").await, [""; 0]);
+    // The cursor is the last name in base64: after `create_airport`.
+    assert_eq!(
+        names("cursor=Y3JlYXRlX2FpcnBvcnQ").await,
+        ["list_airports", "lookup_airport"]
+    );
+    for (query, refused) in [("agent=none", 404), ("cursor=%3F", 422)] {
+        let path = format!("/v1/tools?{query}");
+        assert_eq!(admin.ask("GET", &path, "").await.0, refused, "{query}");
+    }
 }

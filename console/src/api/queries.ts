@@ -1,8 +1,8 @@
 // What pages read. Lists are read again while a page is open: the API has no stream of changes.
-import { useQueries, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { api, exchange, unwrap } from "./client";
 import type { Fault } from "./problem";
-import type { AuditRecord, AuditReport, ContractDocument, ContractDetail, ContractPreview, DiffReport, ToolDocument } from "./shapes";
+import type { AuditRecord, AuditReport, CatalogueTool, ContractDocument, ContractDetail, ContractPreview, DiffReport, ToolDocument } from "./shapes";
 
 const LIST_MS = 5_000;
 
@@ -71,45 +71,30 @@ export const usePreview = (source: string, enabled: boolean) =>
     placeholderData: (before) => before,
   });
 
-export interface ServedTool {
-  contract: string;
-  version: string;
-  tool: ToolDocument;
-}
+/** A tool of the catalogue, with its entry as a client lists it. */
+export type ServedTool = Omit<CatalogueTool, "tool"> & { tool: ToolDocument };
 
 export function documentOf(detail: Pick<ContractDetail, "document">): ContractDocument | null {
   return detail.document as ContractDocument | null;
 }
 
-/** The tools of every live contract, from the document of each. */
-export function useTools() {
-  const contracts = useContracts();
-  const live = contracts.data?.contracts.filter((contract) => contract.version) ?? [];
-  const details = useQueries({
-    queries: live.map((contract) => ({
-      ...contractQuery(contract.name),
-      queryKey: ["contract", contract.name, contract.version, contract.revision],
-      staleTime: Infinity,
-    })),
-  });
-  const tools: ServedTool[] = details.flatMap(({ data }) => {
-    const document = data && documentOf(data);
-    return (document?.tools ?? []).map((tool) => ({
-      contract: data?.name ?? "",
-      version: data?.version ?? "",
-      tool,
-    }));
-  });
-  const failed = details.find((detail) => detail.error);
-  return {
-    tools,
-    isPending: contracts.isPending || details.some((detail) => detail.isPending),
-    error: contracts.error ?? failed?.error ?? null,
-    refetch: () => {
-      void contracts.refetch();
-      for (const detail of details) if (detail.error) void detail.refetch();
+/** All tools that are served, or those that one agent sees. */
+export function useTools(agent = "") {
+  const query = useQuery({
+    queryKey: ["tools", agent],
+    queryFn: async () => {
+      const tools: ServedTool[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await unwrap(api.GET("/v1/tools", { params: { query: { agent: agent || undefined, cursor } } }));
+        tools.push(...(page.tools as unknown as ServedTool[]));
+        cursor = page.next_cursor ?? undefined;
+      } while (cursor);
+      return tools;
     },
-  };
+    refetchInterval: LIST_MS,
+  });
+  return { tools: query.data ?? [], isPending: query.isPending, error: query.error, refetch: () => void query.refetch() };
 }
 
 export const useKeys = () => useQuery({ queryKey: ["keys"], queryFn: () => unwrap(api.GET("/v1/keys")) });

@@ -5,6 +5,7 @@ type Schemas = components["schemas"];
 export type ContractView = Schemas["ContractView"];
 export type ContractDetail = Schemas["ContractDetail"];
 export type ContractPreview = Schemas["ContractPreview"];
+export type CatalogueTool = Schemas["ServedTool"];
 export type DraftView = Schemas["DraftView"];
 export type VersionView = Schemas["VersionView"];
 export type Impact = Schemas["Impact"];

@@ -1,5 +1,5 @@
 import { Link } from "wouter";
-import { useConfiguration, useTools, type ServedTool } from "../api/queries";
+import { useConfiguration, useKeys, useTools, type ServedTool } from "../api/queries";
 import type { ToolDocument } from "../api/shapes";
 import { useAddressValue } from "../location";
 import { ChoiceField, TextField } from "../parts/fields";
@@ -13,7 +13,6 @@ import { requiredOf } from "../schema/model";
 import { SchemaView } from "../schema/view";
 
 export const writes = (tool: ToolDocument) => tool.annotations?.readOnlyHint !== true;
-const bytesOf = (tool: ToolDocument) => new TextEncoder().encode(JSON.stringify(tool)).length;
 
 export function ReachBadge({ tool }: { tool: ToolDocument }) {
   if (!writes(tool)) return <Badge tone="good">reads</Badge>;
@@ -21,7 +20,10 @@ export function ReachBadge({ tool }: { tool: ToolDocument }) {
 }
 
 export function ToolsPage() {
-  const { tools, isPending, error, refetch } = useTools();
+  const [agent, setAgent] = useAddressValue("agent");
+  const { tools, isPending, error, refetch } = useTools(agent);
+  const keys = useKeys();
+  const agents = [...new Set((keys.data ?? []).filter((key) => key.revoked_ms == null).map((key) => key.agent))];
   const [text, setText] = useAddressValue("q");
   const [contract, setContract] = useAddressValue("contract");
   const [reach, setReach] = useAddressValue("reach");
@@ -53,14 +55,16 @@ export function ToolsPage() {
         </Link>
       ),
     },
+    { head: "Verb", cell: ({ verb }) => verb },
     { head: "Reach", cell: ({ tool }) => <ReachBadge tool={tool} /> },
     { head: "Description", cell: ({ tool }) => <span className="small">{tool.description}</span> },
     { head: "Arguments", cell: ({ tool }) => <ArgumentCount tool={tool} /> },
-    { head: "Bytes", number: true, cell: ({ tool }) => bytesOf(tool).toLocaleString("en") },
+    { head: "Bytes", number: true, cell: ({ bytes }) => bytes.toLocaleString("en") },
+    { head: "Tokens", number: true, cell: ({ tokens }) => tokens.toLocaleString("en") },
   ];
   return (
     <>
-      <PageHead title="Tools">Every tool that is served now, as agents see it. Bytes are those of its entry in a tool list.</PageHead>
+      <PageHead title="Tools">Every tool that is served now, with its entry as a client lists it. Bytes are those of the entry; tokens are an estimate of what a model reads of it.</PageHead>
       <div className="stack">
         <div className="filters">
           <TextField type="search" label="Find" value={text} onChange={setText} placeholder="Name or description" />
@@ -75,6 +79,7 @@ export function ToolsPage() {
               { value: "writes", text: "Writes or changes" },
             ]}
           />
+          {agents.length > 0 && <ChoiceField label="As the agent" value={agent} onChange={setAgent} options={agents} none="Everything" />}
         </div>
         {error != null && <ProblemNote error={error} retry={refetch} />}
         {isPending && tools.length === 0 ? (

@@ -391,6 +391,13 @@ impl<T: Entry> Pages<T> {
         Some(&self.entries[at])
     }
 
+    /// Writes one entry as clients list it, and keeps nothing of it.
+    pub fn write_entry(&self, shape: ListShape, entry: &T) -> String {
+        let mut written = String::new();
+        entry.write(shape, &self.clients, &mut written);
+        written
+    }
+
     fn prepared(&self, shape: ListShape) -> &Prepared {
         self.prepared[shape as usize]
             .get_or_init(|| Prepared::write(&self.entries, shape, &self.clients))

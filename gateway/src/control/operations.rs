@@ -12,6 +12,7 @@ pub(crate) mod keys;
 pub(crate) mod plugins;
 pub(crate) mod preview;
 pub(crate) mod settings;
+pub(crate) mod tools;
 pub(crate) mod upstreams;
 
 pub(crate) use self::error::{FailureKind, OperationError, OperationResult};

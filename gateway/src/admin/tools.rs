@@ -1,0 +1,44 @@
+//! The catalogue of tools.
+
+use axum::{Json, extract::State as Shared};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::{Answer, Ask, Refusal, problem::Asked, staff::Staff};
+use crate::control::{
+    gate::Role,
+    operations::tools::{self, ToolsPage, ToolsQuery},
+};
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WantedTools {
+    /// As this agent sees them at `/mcp`: what its key allows, in its view. By default every tool.
+    agent: Option<String>,
+    /// Words that the name, title or description have, each of them.
+    #[serde(default)]
+    #[param(max_length = 400)]
+    q: String,
+    /// `next_cursor` of the answer before.
+    cursor: Option<String>,
+}
+
+/// The tools that are served, with their cost, 200 at a time. Role: viewer.
+#[utoipa::path(get, path = "/v1/tools", params(WantedTools), responses(
+    (status = 200, body = ToolsPage), (status = 400, body = Refusal), (status = 401, body = Refusal),
+    (status = 403, body = Refusal), (status = 404, body = Refusal, description = "there is no such agent"),
+    (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+pub(super) async fn list(
+    Shared(admin): Ask,
+    staff: Staff,
+    Asked(wanted): Asked<WantedTools>,
+) -> Answer<Json<ToolsPage>> {
+    staff.needs(Role::Viewer)?;
+    let query = ToolsQuery {
+        agent: wanted.agent.as_deref(),
+        words: &wanted.q,
+        cursor: wanted.cursor.as_deref(),
+    };
+    Ok(Json(tools::list(&admin.control, query).await?))
+}

@@ -1,0 +1,136 @@
+//! The tools that are served, as all may see them or as one agent does.
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{OperationError, OperationResult};
+use crate::{
+    catalogue::{CatalogueTool, Endpoint, ListShape, after, cursor_after},
+    control::Control,
+    identity::Access,
+    tokens::vocabulary,
+};
+
+/// Tools in one answer.
+const PAGE: usize = 200;
+/// The bound on what is looked for.
+const WORDS_MAX_CHARS: usize = 400;
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ToolsPage {
+    /// By name.
+    pub tools: Vec<ServedTool>,
+    /// Of the next tools; null after the last.
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ServedTool {
+    pub name: String,
+    pub contract: String,
+    pub version: String,
+    /// What it does with its collection: `lookup`, `list`, `count`, `create`, `update`, `delete` or `call`. Null: it is a
+    /// function of a plugin or of another server.
+    pub verb: Option<&'static str>,
+    /// Whether it may change something.
+    pub writes: bool,
+    /// The size of its entry in a list.
+    pub bytes: usize,
+    /// An estimate of what a model reads of it, counted as `weir views cost` does.
+    pub tokens: usize,
+    /// Its entry in a list of the newest protocol version.
+    #[schema(value_type = Object)]
+    pub tool: Value,
+}
+
+/// What is asked for.
+pub(crate) struct ToolsQuery<'a> {
+    /// As this agent sees them at `/mcp`. `None`: everything.
+    pub agent: Option<&'a str>,
+    /// Words that name, title or description all have.
+    pub words: &'a str,
+    pub cursor: Option<&'a str>,
+}
+
+/// Returns the tools that fit, a page of them.
+pub(crate) async fn list(control: &Control, query: ToolsQuery<'_>) -> OperationResult<ToolsPage> {
+    if query.words.chars().count() > WORDS_MAX_CHARS {
+        let detail = format!("q: at most {WORDS_MAX_CHARS} characters are looked for");
+        return Err(OperationError::invalid(detail));
+    }
+    let words: Vec<String> = query
+        .words
+        .split_whitespace()
+        .map(str::to_lowercase)
+        .collect();
+    let last = query.cursor.map(after).transpose();
+    let last = last.map_err(|error| OperationError::invalid(format!("cursor: {error}")))?;
+    let caller = query.agent.map(|name| {
+        let caller = control.gateway().identities().agent(name);
+        caller.ok_or_else(|| OperationError::not_found("agent", name))
+    });
+    let caller = caller.transpose()?;
+    let endpoint = match &caller {
+        Some(caller) => Endpoint::All.of(caller),
+        None => Endpoint::All,
+    };
+    let access = caller
+        .as_ref()
+        .map_or(&Access::EVERYTHING, |caller| caller.access());
+    let snapshot = control.gateway().snapshot();
+    let Some(listing) = snapshot.catalogue.listing(&endpoint, access) else {
+        return Ok(ToolsPage {
+            tools: Vec::new(),
+            next_cursor: None,
+        });
+    };
+    let page = tokio::task::spawn_blocking(move || {
+        let entries = listing.tools.entries();
+        let start = last.map_or(0, |last| {
+            entries.partition_point(|tool| *tool.name <= *last)
+        });
+        let mut fitting = entries[start..].iter().filter(|tool| fits(tool, &words));
+        let view = |tool: &CatalogueTool| {
+            let written = |shape| listing.tools.write_entry(shape, tool);
+            ServedTool::new(
+                tool,
+                &written(ListShape::Modern),
+                &written(ListShape::Plain),
+            )
+        };
+        let tools: Vec<ServedTool> = fitting.by_ref().take(PAGE).map(|tool| view(tool)).collect();
+        let more = fitting.next().and(tools.last());
+        ToolsPage {
+            next_cursor: more.map(|last| cursor_after(&last.name)),
+            tools,
+        }
+    });
+    page.await
+        .map_err(|_| OperationError::unavailable("the list came to no end"))
+}
+
+fn fits(tool: &CatalogueTool, words: &[String]) -> bool {
+    if words.is_empty() {
+        return true;
+    }
+    let title = tool.tool.title.as_deref().unwrap_or_default();
+    let text = format!("{}\n{title}\n{}", tool.name, tool.tool.description).to_lowercase();
+    words.iter().all(|word| text.contains(word))
+}
+
+impl ServedTool {
+    /// `entry` is what a client lists, and `read` what a model is shown of it.
+    fn new(tool: &CatalogueTool, entry: &str, read: &str) -> Self {
+        Self {
+            name: tool.name.to_string(),
+            contract: tool.contract.to_string(),
+            version: tool.version.to_string(),
+            verb: tool.tool.collection().map(|target| target.verb.word()),
+            writes: tool.tool.writes(),
+            bytes: entry.len(),
+            tokens: vocabulary().count(read),
+            tool: serde_json::from_str(entry).unwrap_or_default(),
+        }
+    }
+}
