@@ -9,11 +9,11 @@ export const ROLES: Role[] = ["viewer", "editor", "operator"];
 export interface Session {
   token: string;
   role: Role;
-  /** The name of the admin key, where the role may read it. */
-  name: string | null;
+  /** The name of the admin key. */
+  name: string;
 }
 
-const STORED = "weir.token";
+const STORED = "weir.session";
 /** How long another tab has to answer with its token. */
 const TAB_WAIT_MS = 150;
 
@@ -43,44 +43,49 @@ export function mayDo(role: Role): boolean {
   return session !== null && ROLES.indexOf(session.role) >= ROLES.indexOf(role);
 }
 
-/** Signs in with an admin key. Throws a `ProblemError` where the gateway does not take it. */
-export async function signIn(token: string): Promise<void> {
-  const known = await identify(token.trim());
-  sessionStorage.setItem(STORED, known.token);
-  change(known);
+/** Begins a session with an admin key or a link. Neither is kept. Throws a `ProblemError` where the gateway does not take it. */
+export async function signIn(secret: string): Promise<void> {
+  const begun: Session = await send("POST", secret.trim());
+  keep(begun);
 }
 
-export function signOut(why: string | null = null) {
+function keep({ token, role, name }: Session) {
+  sessionStorage.setItem(STORED, token);
+  change({ token, role, name });
+}
+
+/** Ends the session, in other tabs too. */
+export function signOut() {
+  const ending = session;
+  forget();
+  if (ending) void send("DELETE", ending.token).catch(() => undefined);
+}
+
+/** Forgets a session that the gateway no longer takes. */
+export function forget(why: string | null = null) {
   sessionStorage.removeItem(STORED);
   change(null, why);
 }
 
-/** Goes on with the session of a link, of this tab, or of another tab. */
+/** Goes on with a session that a link begins, or with that of this tab or of another tab. */
 export async function resumeSession(): Promise<void> {
-  const token = takeFragmentValue("token") ?? sessionStorage.getItem(STORED) ?? (await askTabs());
+  const brought = takeFragmentValue("link") ?? takeFragmentValue("token");
+  const token = brought ?? sessionStorage.getItem(STORED) ?? (await askTabs());
   answerTabs();
   if (!token) return;
   try {
-    await signIn(token);
+    if (brought) await signIn(brought);
+    else keep({ ...(await send("GET", token)), token });
   } catch (error) {
-    signOut(error instanceof ProblemError ? error.problem.detail : String(error));
+    forget(error instanceof ProblemError ? error.problem.detail : String(error));
   }
 }
 
-/** The gateway has no route that says who asks. The list of admin keys answers by role: an operator reads it, and others
- * are refused with the name of their role. */
-async function identify(token: string): Promise<Session> {
+async function send(method: string, token: string) {
   const headers = { Authorization: `Bearer ${token}` };
-  const response = await fetch("/v1/admins", { headers }).catch(() => unreachable());
-  if (response.ok) {
-    const admins: { id: string; name: string }[] = await response.json();
-    const id = token.split("_")[1];
-    return { token, role: "operator", name: admins.find((admin) => admin.id === id)?.name ?? null };
-  }
-  const problem = await readProblem(response);
-  const role = ROLES.find((known) => problem.detail.endsWith(`yours is ${known}`));
-  if (response.status === 403 && role) return { token, role, name: null };
-  throw new ProblemError(problem);
+  const response = await fetch("/v1/session", { method, headers }).catch(() => unreachable());
+  if (!response.ok) throw new ProblemError(await readProblem(response));
+  return response.status === 204 ? null : await response.json();
 }
 
 /** Asks the other tabs of this address, since `sessionStorage` is that of one tab. */

@@ -1,12 +1,28 @@
 import { ask, expect, keyOf, publishDesk, signIn, test } from "./gateway";
 
-test("a link signs in and leaves the address at once", async ({ page }) => {
+test("a link signs in once and leaves the address at once", async ({ page, request }) => {
+  const { body } = await ask(request, "POST", "/v1/session/link");
+  await page.goto(body.path);
+  await expect(page.getByText("operator", { exact: true }).first()).toBeVisible();
+  expect(page.url()).not.toContain("link");
+  await page.evaluate(() => sessionStorage.clear());
+  await page.goto("about:blank");
+  await page.goto(body.path);
+  await expect(page.getByText("the link was used")).toBeVisible();
+});
+
+test("an admin key becomes a session that signing out ends", async ({ page, request }) => {
   await page.goto(`/#token=${keyOf("operator")}`);
   await expect(page.getByText("operator", { exact: true }).first()).toBeVisible();
   expect(page.url()).not.toContain("token");
   expect(await page.evaluate(() => document.documentElement.outerHTML)).not.toContain(keyOf("operator"));
+  const kept = await page.evaluate(() => sessionStorage.getItem("weir.session") ?? "");
+  expect(kept).toMatch(/^weirses_/);
+  const read = () => request.get("/v1/session", { headers: { Authorization: `Bearer ${kept}` } });
+  expect((await read()).status()).toBe(200);
   await page.getByRole("button", { name: "Sign out" }).click();
   await expect(page.getByRole("button", { name: "Sign in" })).toBeVisible();
+  await expect.poll(async () => (await read()).status()).toBe(401);
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
 });
 

@@ -11,12 +11,13 @@ mod keys;
 mod plugins;
 mod problem;
 mod retries;
+mod sessions;
 mod settings;
 mod staff;
 mod tools;
 mod upstreams;
 
-use std::{future::Future, path::Path, sync::Arc, time::Duration};
+use std::{future::Future, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use axum::{
@@ -49,7 +50,7 @@ pub use self::{
     problem::Refusal,
 };
 use crate::{
-    control::{Control, gate::Role, refused::Refused},
+    control::{Control, gate::Role, operations::sessions::make_link, refused::Refused},
     identity::{Kind, Minted, now_ms},
     reload::Reload,
     serving::Serving,
@@ -92,7 +93,7 @@ type Answer<T> = Result<T, Refusal>;
     info(
         title = "Weir admin API",
         description = "Contracts behind their gate, keys, plugins and the audit trail of one gateway. Every request \
-                       carries `Authorization: Bearer weiradm_…`; roles are viewer, editor and operator, each may what \
+                       carries `Authorization: Bearer weiradm_…`, or `weirses_…` of a session; roles are viewer, editor and operator, each may what \
                        the one before it may. Errors are RFC 9457 problem documents."
     ),
     modifiers(&Bearer),
@@ -116,6 +117,8 @@ impl Modify for Bearer {
 /// Returns the routes, and the document that describes them.
 fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
     let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(sessions::show, sessions::begin, sessions::end))
+        .routes(routes!(sessions::link))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
         .routes(routes!(admins::list, admins::create))
@@ -281,6 +284,28 @@ async fn ready(Shared(admin): Ask) -> Response {
         }
         false => Refusal::unavailable("the state cannot be read").into_response(),
     }
+}
+
+/// Returns an address that signs an operator in at the console, once, within a minute; `None` where no operator has a key.
+pub async fn sign_in_address(state: &State, listen: SocketAddr) -> anyhow::Result<Option<String>> {
+    let admins = state.admins().await?;
+    let is_operator = |row: &&AdminRow| row.role == Role::Operator && row.revoked_ms.is_none();
+    let Some(operator) = admins.iter().find(is_operator) else {
+        return Ok(None);
+    };
+    let link = make_link(state, &operator.id).await?;
+    let host = match listen.ip().is_unspecified() {
+        true => "127.0.0.1".to_owned(),
+        false => SocketAddr::new(listen.ip(), 0)
+            .to_string()
+            .trim_end_matches(":0")
+            .to_owned(),
+    };
+    Ok(Some(format!(
+        "http://{host}:{}{}",
+        listen.port(),
+        link.path
+    )))
 }
 
 /// Makes the first admin key where none was ever made. It is in the file, which only its owner can read, before it is

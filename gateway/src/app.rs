@@ -1,6 +1,6 @@
 //! The program as a whole: connections, plugins, state, gateway and control, made in the order in which they need each other.
 
-use std::{ffi::OsString, sync::Arc, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use tokio::task::JoinHandle;
@@ -230,7 +230,11 @@ impl App {
                 never = announced.keep() => match never {},
             }
         });
-        Ok(Some(AdminServer { ending, task }))
+        Ok(Some(AdminServer {
+            address,
+            ending,
+            task,
+        }))
     }
 
     /// Follows plugins, counts refusals, and, where contracts come from files, those, while the process serves.
@@ -296,11 +300,17 @@ fn count_control(gateway: &Serving, control: &Arc<Control>) {
 
 /// The admin API beside a gateway.
 pub struct AdminServer {
+    address: SocketAddr,
     ending: CancellationToken,
     task: JoinHandle<anyhow::Result<()>>,
 }
 
 impl AdminServer {
+    /// Returns an address that signs an operator in at the console, once; `None` where no operator has a key.
+    pub async fn sign_in_address(&self, app: &App) -> anyhow::Result<Option<String>> {
+        admin::sign_in_address(&app.state, self.address).await
+    }
+
     /// Ends serving, after open requests are answered.
     pub async fn end(self) {
         self.ending.cancel();

@@ -42,6 +42,7 @@ mod restart;
 mod sample;
 mod secrets;
 mod servers;
+mod sessions;
 mod signals;
 mod spreadsheet;
 mod tasks;

@@ -1,6 +1,6 @@
 // The client of the admin API, typed from its OpenAPI document.
 import createClient from "openapi-fetch";
-import { currentToken, signOut } from "../session";
+import { currentToken, forget } from "../session";
 import { ProblemError, toProblem, unreachable } from "./problem";
 import type { paths } from "./schema";
 
@@ -13,7 +13,7 @@ api.use({
     return request;
   },
   onResponse({ response }) {
-    if (response.status === 401) signOut("The gateway no longer takes the key of this session. Sign in again.");
+    if (response.status === 401) forget("The session has ended. Sign in again.");
   },
 });
 

@@ -41,7 +41,7 @@ export function SignInPage() {
           help={
             <>
               The first key is in <code>admin.token</code> of the state folder. Others are made with{" "}
-              <code>weir admins create</code>. This tab keeps the key until it is closed.
+              <code>weir admins create</code>, and <code>weir admins link</code> prints a link that signs in. The key is not kept: a session of 12 hours takes its place.
             </>
           }
         />

@@ -240,6 +240,8 @@ pub enum AdminAct {
     PluginRefuse,
     PluginRemove,
     ConfigReload,
+    /// An admin key began a session.
+    SignIn,
     /// A call that was made in the name of an agent, to try a tool.
     TryCall,
 }

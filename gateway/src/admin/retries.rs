@@ -36,7 +36,7 @@ const WAIT_INTERVAL: Duration = Duration::from_millis(20);
 const UNDER_WAY: &str = "the first request with this Idempotency-Key has not ended: ask again. If its gateway was stopped \
                          meanwhile, look whether it was done, and use another key";
 /// The routes whose answers are shown once and kept nowhere.
-const SECRET: [&str; 2] = ["/v1/keys", "/v1/admins"];
+const SECRET: [&str; 4] = ["/v1/keys", "/v1/admins", "/v1/session", "/v1/session/link"];
 
 pub(super) async fn answer(
     Shared(admin): Shared<Arc<Admin>>,
@@ -54,7 +54,9 @@ pub(super) async fn answer(
     let (mut head, body) = request.into_parts();
     match Staff::from_request_parts(&mut head, &admin).await {
         // A viewer changes nothing, so there is nothing that must not be done twice.
-        Ok(staff) if staff.role < Role::Editor => next.run(Request::from_parts(head, body)).await,
+        Ok(staff) if staff.key.role < Role::Editor => {
+            next.run(Request::from_parts(head, body)).await
+        }
         Ok(staff) => once(admin, staff, &key, Request::from_parts(head, body), next)
             .await
             .unwrap_or_else(Refusal::into_response),
@@ -90,7 +92,7 @@ async fn once(
     loop {
         match admin
             .state
-            .begin_reply(&staff.id, key, &asked, now_ms())
+            .begin_reply(&staff.key.id, key, &asked, now_ms())
             .await?
         {
             Begun::First => break,
@@ -129,7 +131,7 @@ async fn run(
     let text = String::from_utf8_lossy(&body);
     let kept = (head.status.is_success() && body.len() <= KEPT_MAX_BYTES)
         .then(|| (head.status.as_u16().into(), &*text));
-    admin.state.end_reply(&staff.id, key, kept).await?;
+    admin.state.end_reply(&staff.key.id, key, kept).await?;
     Ok(Response::from_parts(head, Body::from(body)))
 }
 

@@ -1,4 +1,4 @@
-//! Identifies who asks: the holder of an admin key.
+//! Identifies who asks: the holder of an admin key, or of a session of one.
 
 use std::sync::Arc;
 
@@ -6,21 +6,33 @@ use axum::{
     extract::FromRequestParts,
     http::{StatusCode, request::Parts},
 };
+use weir_state::{AdminRow, SessionRow};
 
 use super::{Admin, Refusal};
 use crate::{
-    control::{gate::Role, operations::ActingAdmin},
-    identity::{Credential, admin_matches},
+    control::{
+        gate::Role,
+        operations::{ActingAdmin, sessions},
+    },
+    identity::{Credential, Kind, Minted, admin_matches, now_ms},
     transport::{front_door::credential, http::connections},
 };
 
+const NEEDED: &str = "an admin key is needed: send `Authorization: Bearer weiradm_…`";
+const INVALID: &str = "the admin key is not valid";
+const ENDED: &str = "the session has ended: sign in again";
+const SPENT: &str = "the link was used, or is older than a minute: make another one";
+
 /// A known holder, whatever the role; each handler says which role it needs.
 pub(super) struct Staff {
-    /// The id of the key.
-    pub id: String,
-    pub name: String,
-    pub role: Role,
+    /// The admin key, which is not revoked.
+    pub key: AdminRow,
+    /// The session that the request came with; `None` where it came with the key itself.
+    pub session: Option<SessionRow>,
 }
+
+/// One who signs in: with an admin key, or with a link, which is of no use from then on.
+pub(super) struct Newcomer(pub Staff);
 
 impl Staff {
     pub(super) fn needs(&self, role: Role) -> Result<(), Refusal> {
@@ -31,13 +43,47 @@ impl Staff {
     pub(super) fn acting<'a>(&self, by: &'a str) -> ActingAdmin<'a> {
         ActingAdmin {
             by,
-            role: self.role,
+            role: self.key.role,
         }
     }
 
     /// Returns the name that the trail has for the author of a change.
     pub(super) fn by(&self) -> String {
-        format!("admin:{}", self.name)
+        format!("admin:{}", self.key.name)
+    }
+
+    async fn find(admin: &Admin, text: &str) -> Result<Option<Self>, Refusal> {
+        let session = sessions::resume(&admin.state, text, now_ms()).await?;
+        let rows = admin.state.admins().await?;
+        let find = |id: &str| {
+            let row = rows.iter().find(|row| row.id == id)?;
+            row.secret_hash.as_slice().try_into().ok()
+        };
+        let id = match &session {
+            Some(session) => Some(session.admin.clone()),
+            None => admin_matches(text, find),
+        };
+        let is_holder = |row: &AdminRow| id.as_ref() == Some(&row.id) && row.revoked_ms.is_none();
+        let key = rows.into_iter().find(is_holder);
+        Ok(key.map(|key| Self { key, session }))
+    }
+
+    async fn of_link(admin: &Admin, text: &str) -> Result<Option<Self>, Refusal> {
+        let Some(id) = sessions::take_link(&admin.state, text, now_ms()).await? else {
+            return Ok(None);
+        };
+        let mut rows = admin.state.admins().await?.into_iter();
+        let key = rows.find(|row| row.id == id && row.revoked_ms.is_none());
+        Ok(key.map(|key| Self { key, session: None }))
+    }
+
+    /// Lets the connection stay where others make room.
+    fn set_known(self) -> Self {
+        // A viewer only reads: its connections give way to those of people who change something.
+        if self.key.role > Role::Viewer {
+            connections::set_known();
+        }
+        self
     }
 }
 
@@ -45,42 +91,50 @@ impl FromRequestParts<Arc<Admin>> for Staff {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, admin: &Arc<Admin>) -> Result<Self, Refusal> {
-        let credential = credential(&parts.headers);
-        let refused = |detail: &str| {
-            admin
-                .door
-                .record_unknown(parts.uri.path(), credential, "admin key");
-            Refusal::new(StatusCode::UNAUTHORIZED, detail)
-        };
-        let text = match credential {
-            Credential::Key(text) => text,
-            Credential::None => {
-                return Err(refused(
-                    "an admin key is needed: send `Authorization: Bearer weiradm_…`",
-                ));
-            }
-            Credential::Malformed => return Err(refused("the admin key is not valid")),
-        };
-        let rows = admin.state.admins().await?;
-        let find = |id: &str| {
-            let row = rows
-                .iter()
-                .find(|row| row.id == id && row.revoked_ms.is_none())?;
-            row.secret_hash.as_slice().try_into().ok()
-        };
-        let holder = admin_matches(text, find).and_then(|id| {
-            let row = rows.iter().find(|row| row.id == id)?;
-            Some(Self {
-                role: row.role,
-                name: row.name.clone(),
-                id,
-            })
-        });
-        let holder = holder.ok_or_else(|| refused("the admin key is not valid"))?;
-        // A viewer only reads: its connections give way to those of people who change something.
-        if holder.role > Role::Viewer {
-            connections::set_known();
-        }
-        Ok(holder)
+        let text = bearer(parts, admin)?;
+        let holder = Self::find(admin, text).await?;
+        holder
+            .map(Self::set_known)
+            .ok_or_else(|| refuse(parts, admin, invalid(text)))
     }
+}
+
+impl FromRequestParts<Arc<Admin>> for Newcomer {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, admin: &Arc<Admin>) -> Result<Self, Refusal> {
+        let text = bearer(parts, admin)?;
+        let holder = match Minted::read(text, Kind::Link) {
+            Some(_) => Staff::of_link(admin, text).await?,
+            None => Staff::find(admin, text).await?,
+        };
+        holder
+            .map(|staff| Self(staff.set_known()))
+            .ok_or_else(|| refuse(parts, admin, invalid(text)))
+    }
+}
+
+/// Returns what the request came with, which is not believed yet.
+fn bearer<'a>(parts: &'a Parts, admin: &Admin) -> Result<&'a str, Refusal> {
+    match credential(&parts.headers) {
+        Credential::Key(text) => Ok(text),
+        Credential::None => Err(refuse(parts, admin, NEEDED)),
+        Credential::Malformed => Err(refuse(parts, admin, INVALID)),
+    }
+}
+
+fn invalid(text: &str) -> &'static str {
+    match text {
+        text if Minted::read(text, Kind::Session).is_some() => ENDED,
+        text if Minted::read(text, Kind::Link).is_some() => SPENT,
+        _ => INVALID,
+    }
+}
+
+fn refuse(parts: &Parts, admin: &Admin, detail: &str) -> Refusal {
+    let credential = credential(&parts.headers);
+    admin
+        .door
+        .record_unknown(parts.uri.path(), credential, "admin key");
+    Refusal::new(StatusCode::UNAUTHORIZED, detail)
 }

@@ -122,6 +122,11 @@ impl Api {
         .await
     }
 
+    /// Returns the address of a path.
+    pub(super) fn address(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
     fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         self.client
             .request(method, format!("{}{path}", self.url))

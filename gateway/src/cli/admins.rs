@@ -27,6 +27,8 @@ pub(super) enum Command {
     },
     /// List all keys of operators with their roles, without their secrets
     List,
+    /// Print an address that signs in at the console, once, within a minute
+    Link,
     /// Revoke a key: the next request with it is refused
     Revoke {
         /// The key's id, as listed
@@ -80,6 +82,13 @@ impl Admins {
                     let rows: Vec<Vec<String>> =
                         keys.as_array().into_iter().flatten().map(row).collect();
                     print!("{}", table(&HEAD, &rows));
+                }
+            }
+            Command::Link => {
+                let made = block_on(api.ask(Method::POST, "/v1/session/link", None))??;
+                match target.json {
+                    true => println!("{made}"),
+                    false => println!("{}", api.address(&cell(&made["path"]))),
                 }
             }
             Command::Revoke { id } => {

@@ -69,6 +69,8 @@ impl Serve {
             None => read()?,
         };
         let terminal = std::io::stdin().is_terminal();
+        // What signs in belongs on a screen, and in no file of logs.
+        let is_watched = terminal && std::io::stderr().is_terminal();
         match config
             .http
             .listen
@@ -93,6 +95,14 @@ impl Serve {
                     tools = snapshot.catalogue.len(),
                     "listening on http://{address}/mcp"
                 );
+                if is_watched
+                    && let Some(admin) = &admin
+                    && let Some(link) = admin.sign_in_address(&started).await?
+                {
+                    eprintln!(
+                        "Console, signed in (once, within a minute; `weir admins link` makes another link):\n  {link}\n"
+                    );
+                }
                 if terminal || self.file.is_some() {
                     eprint!(
                         "{}",

@@ -11,6 +11,7 @@ mod error;
 pub(crate) mod keys;
 pub(crate) mod plugins;
 pub(crate) mod preview;
+pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod tools;
 pub(crate) mod upstreams;

@@ -1,4 +1,5 @@
-//! Defines the form of keys: `weir_<id>_<secret>` for an agent, `weiradm_<id>_<secret>` for an admin. The secret has
+//! Defines the form of keys: `weir_<id>_<secret>` for an agent, `weiradm_<id>_<secret>` for an admin, `weirses_…` for a session of
+//! one, `weirlink_…` for a link that begins one. The secret has
 //! 256 random bits, so that one plain SHA-256 is a hash nobody can turn round, and refusing a bad key costs next to
 //! nothing.
 
@@ -15,6 +16,10 @@ const BEARER: &str = "bearer ";
 pub enum Kind {
     Agent,
     Admin,
+    /// A session of an admin.
+    Session,
+    /// A link that begins a session.
+    Link,
 }
 
 /// The credential of a request, which is not believed yet.
@@ -43,6 +48,8 @@ impl Kind {
         match self {
             Self::Agent => "weir_",
             Self::Admin => "weiradm_",
+            Self::Session => "weirses_",
+            Self::Link => "weirlink_",
         }
     }
 }
@@ -80,9 +87,9 @@ impl<'a> Credential<'a> {
     /// Returns the public part of what looks like a key, believed or not.
     pub fn id(self) -> Option<&'a str> {
         let Self::Key(text) = self else { return None };
-        Parts::read(text, Kind::Agent)
-            .or_else(|| Parts::read(text, Kind::Admin))
-            .map(|parts| parts.id)
+        let kinds = [Kind::Agent, Kind::Admin, Kind::Session, Kind::Link];
+        let parts = kinds.into_iter().find_map(|kind| Parts::read(text, kind));
+        parts.map(|parts| parts.id)
     }
 }
 
@@ -111,6 +118,11 @@ impl Minted {
             text: text.to_owned(),
             hash,
         })
+    }
+
+    /// Compares with a stored hash, in the same time whatever that is.
+    pub fn matches(&self, hash: &[u8]) -> bool {
+        self.hash[..].ct_eq(hash).into()
     }
 }
 

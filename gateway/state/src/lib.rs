@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 pub use rows::*;
 pub use sqlite::{FILE, LiveChange, State};
-pub use words::{BuildKind, ChangeClass, DraftStatus, Origin, Role, SecretPurpose};
+pub use words::{BuildKind, ChangeClass, DraftStatus, Origin, Role, SecretPurpose, SessionKind};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {

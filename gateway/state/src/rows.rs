@@ -1,6 +1,6 @@
 //! The rows: what the state keeps, as plain data. Times are milliseconds since the Unix epoch.
 
-use crate::words::{BuildKind, ChangeClass, DraftStatus, Origin, Role};
+use crate::words::{BuildKind, ChangeClass, DraftStatus, Origin, Role, SessionKind};
 
 /// The source of a version, and for one from a file the contracts folder that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +168,19 @@ pub struct AdminRow {
     pub created_ms: i64,
     pub created_by: String,
     pub revoked_ms: Option<i64>,
+}
+
+/// A session of an admin, or a link that begins one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    pub id: String,
+    pub secret_hash: Vec<u8>,
+    /// The id of the admin key.
+    pub admin: String,
+    pub kind: SessionKind,
+    pub created_ms: i64,
+    pub expires_ms: i64,
+    pub used_ms: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

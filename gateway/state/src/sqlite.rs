@@ -10,6 +10,7 @@ mod migrations;
 mod profiles;
 mod replies;
 mod secrets;
+mod sessions;
 mod shapes;
 mod take_over;
 

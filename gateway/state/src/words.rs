@@ -107,6 +107,17 @@ pub enum SecretPurpose {
 
 words!(SecretPurpose { Cursors = "cursors", Arguments = "arguments" });
 
+/// What a secret of an admin opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionKind {
+    /// All that the admin key may, for a while.
+    Session,
+    /// One session, once.
+    Link,
+}
+
+words!(SessionKind { Session = "session", Link = "link" });
+
 /// What the file of a build is; the word is how its name ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildKind {

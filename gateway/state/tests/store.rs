@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use weir_state::{BuildKind, NewBuild, RecordedShape, SecretPurpose, State};
+use weir_state::{
+    AdminRow, BuildKind, NewBuild, RecordedShape, Role, SecretPurpose, SessionKind, SessionRow,
+    State,
+};
 
 async fn state() -> (tempfile::TempDir, State) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -293,4 +296,48 @@ async fn builds_in_files_are_taken_over_with_their_order_and_content() {
     let error = State::open(folder.path()).await.expect_err("refused");
     assert!(error.to_string().contains("move it away"), "{error}");
     assert!(accepted.exists());
+}
+
+#[tokio::test]
+async fn sessions_move_the_feed_and_are_taken_away_once() {
+    let (_folder, state) = state().await;
+    let admin = AdminRow {
+        id: "ada".into(),
+        secret_hash: vec![1],
+        name: "ada".into(),
+        role: Role::Viewer,
+        created_ms: 0,
+        created_by: "test".into(),
+        revoked_ms: None,
+    };
+    state.add_admin(&admin).await.expect("added");
+    let session = |id: &str, created_ms| SessionRow {
+        id: id.into(),
+        secret_hash: vec![2],
+        admin: "ada".into(),
+        kind: SessionKind::Session,
+        created_ms,
+        expires_ms: created_ms + 10,
+        used_ms: created_ms,
+    };
+    let number = async || state.generation().await.expect("read");
+    let before = number().await;
+    state.add_session(&session("one", 1)).await.expect("added");
+    assert_eq!(number().await, before + 1);
+    state.touch_session("one", 5).await.expect("noted");
+    assert_eq!(number().await, before + 1, "a use is of no interest");
+    let known = state.session("one", SessionKind::Session).await;
+    assert_eq!(known.expect("read").map(|row| row.used_ms), Some(5));
+    let as_link = state.session("one", SessionKind::Link).await;
+    assert_eq!(as_link.expect("read"), None);
+
+    state.add_session(&session("two", 11)).await.expect("added");
+    assert!(
+        !state.remove_session("one").await.expect("asked"),
+        "it has expired, and made room"
+    );
+    assert!(state.remove_session("two").await.expect("asked"));
+    assert!(!state.remove_session("two").await.expect("asked"));
+    state.revoke_admin("ada", 12).await.expect("revoked");
+    assert!(state.add_session(&session("three", 13)).await.is_err());
 }

@@ -8,7 +8,7 @@ use sqlx::{
     sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef},
 };
 
-use crate::{BuildKind, ChangeClass, DraftStatus, Origin, Role, SecretPurpose};
+use crate::{BuildKind, ChangeClass, DraftStatus, Origin, Role, SecretPurpose, SessionKind};
 
 /// Reads each named column into the field of the same name, and with `..head` the rest of the row into the struct in that
 /// field.
@@ -66,5 +66,6 @@ word_column!(DraftStatus);
 word_column!(Origin);
 word_column!(Role);
 word_column!(SecretPurpose);
+word_column!(SessionKind);
 
 pub(crate) use from_row;

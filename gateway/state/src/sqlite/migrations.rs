@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 9] = [
+const MIGRATIONS: [(i64, &str, &str); 10] = [
     (
         1,
         "first",
@@ -48,6 +48,11 @@ const MIGRATIONS: [(i64, &str, &str); 9] = [
         9,
         "one store",
         include_str!("../../migrations/sqlite/0009_one_store.sql"),
+    ),
+    (
+        10,
+        "sessions",
+        include_str!("../../migrations/sqlite/0010_sessions.sql"),
     ),
 ];
 

@@ -1,0 +1,247 @@
+//! Sessions of those who look after the gateway: an admin key or a link is exchanged for one, which a page keeps instead.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use weir_audit::AdminAct;
+use weir_state::{AdminRow, SessionKind, SessionRow, State, StateError};
+
+use super::{OperationError, OperationResult};
+use crate::{
+    control::{Control, gate::Role},
+    identity::{Kind, Minted, now_ms},
+};
+
+/// The life of a session.
+const SESSION_MS: i64 = 12 * 3600 * 1000;
+/// A session that is not used for so long has ended.
+const IDLE_MS: i64 = 3600 * 1000;
+/// The life of a link.
+const LINK_MS: i64 = 60 * 1000;
+/// A use is noted where the one noted before is so old: not every request writes.
+const NOTED_MS: i64 = 60 * 1000;
+/// The form of the address of the console by which a link is taken.
+const FRAGMENT: &str = "/#link=";
+
+/// Who asks.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SessionView {
+    /// The id of the admin key.
+    pub id: String,
+    /// The name of the admin key.
+    pub name: String,
+    pub role: Role,
+    /// The end of the session, in milliseconds since 1970; it ends before if it is not used for an hour. Null: the request
+    /// came with the admin key itself.
+    pub expires_ms: Option<i64>,
+    /// The version of the program.
+    pub version: &'static str,
+    /// What clients of MCP connect to; null where HTTP is not served, or at a port that is not configured.
+    pub mcp_url: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct NewSession {
+    #[serde(flatten)]
+    pub view: SessionView,
+    /// The bearer token of the session. It is shown now and never again.
+    pub token: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SignInLink {
+    /// What begins one session, as a bearer token of `POST /v1/session`.
+    pub link: String,
+    /// The console's path with the link.
+    pub path: String,
+    pub expires_ms: i64,
+}
+
+/// Begins a session of an admin key.
+pub(crate) async fn begin(control: &Control, admin: &AdminRow) -> OperationResult<NewSession> {
+    let made = mint(Kind::Session)?;
+    // An operator signs in also where the trail cannot be written, to see why.
+    let by = format!("admin:{}", admin.name);
+    let audit = control.gateway().audit();
+    let _ = audit.admin(AdminAct::SignIn, &admin.id, None, &by, None);
+    let row = row(&made, &admin.id, SessionKind::Session, SESSION_MS);
+    control.state().add_session(&row).await?;
+    Ok(NewSession {
+        view: show(control, admin, Some(row.expires_ms)),
+        token: made.text,
+    })
+}
+
+/// Returns who asks. `expires_ms` is of the session, if it is one.
+pub(crate) fn show(control: &Control, admin: &AdminRow, expires_ms: Option<i64>) -> SessionView {
+    let config = control.gateway().config();
+    // Port 0 is any free one, which the configuration does not know.
+    let listen = config.http.listen.filter(|address| address.port() != 0);
+    let listen = listen.map(|address| format!("http://{address}"));
+    let base = config.http.public_url.clone().or(listen);
+    SessionView {
+        id: admin.id.clone(),
+        name: admin.name.clone(),
+        role: admin.role,
+        expires_ms,
+        version: env!("CARGO_PKG_VERSION"),
+        mcp_url: base.map(|base| format!("{}/mcp", base.trim_end_matches('/'))),
+    }
+}
+
+/// Ends a session.
+pub(crate) async fn end(control: &Control, session: Option<&str>) -> OperationResult<()> {
+    let session = session.ok_or_else(|| {
+        OperationError::new(
+            super::FailureKind::Conflict,
+            "the request came with an admin key, which no session is of: keys are revoked with DELETE /v1/admins/ID",
+        )
+    })?;
+    control.state().remove_session(session).await?;
+    Ok(())
+}
+
+/// Makes a link that begins one session of an admin key, within a minute.
+pub(crate) async fn make_link(state: &State, admin: &str) -> OperationResult<SignInLink> {
+    let made = mint(Kind::Link)?;
+    let row = row(&made, admin, SessionKind::Link, LINK_MS);
+    state.add_session(&row).await?;
+    Ok(SignInLink {
+        path: format!("{FRAGMENT}{}", made.text),
+        link: made.text,
+        expires_ms: row.expires_ms,
+    })
+}
+
+/// Takes a link, which is of no use from then on. Returns the id of its admin key.
+pub(crate) async fn take_link(
+    state: &State,
+    text: &str,
+    now: i64,
+) -> Result<Option<String>, StateError> {
+    let Some(row) = find(state, text, SessionKind::Link).await? else {
+        return Ok(None);
+    };
+    let is_first = state.remove_session(&row.id).await?;
+    Ok((is_first && now < row.expires_ms).then_some(row.admin))
+}
+
+/// Returns the session of a token, if it has not ended.
+pub(crate) async fn resume(
+    state: &State,
+    text: &str,
+    now: i64,
+) -> Result<Option<SessionRow>, StateError> {
+    let found = find(state, text, SessionKind::Session).await?;
+    let found = found.filter(|row| now < row.expires_ms && now < row.used_ms + IDLE_MS);
+    if let Some(row) = &found
+        && now >= row.used_ms + NOTED_MS
+    {
+        // What can be read can be used, also where nothing can be written.
+        if let Err(error) = state.touch_session(&row.id, now).await {
+            tracing::warn!(%error, "the use of a session could not be noted");
+        }
+    }
+    Ok(found)
+}
+
+async fn find(
+    state: &State,
+    text: &str,
+    kind: SessionKind,
+) -> Result<Option<SessionRow>, StateError> {
+    let key_kind = match kind {
+        SessionKind::Session => Kind::Session,
+        SessionKind::Link => Kind::Link,
+    };
+    let Some(shown) = Minted::read(text, key_kind) else {
+        return Ok(None);
+    };
+    let row = state.session(&shown.id, kind).await?;
+    Ok(row.filter(|row| shown.matches(&row.secret_hash)))
+}
+
+fn mint(kind: Kind) -> OperationResult<Minted> {
+    Minted::new(kind).map_err(|_| OperationError::unavailable("no random number could be had"))
+}
+
+fn row(made: &Minted, admin: &str, kind: SessionKind, life_ms: i64) -> SessionRow {
+    let now = now_ms();
+    SessionRow {
+        id: made.id.clone(),
+        secret_hash: made.hash.to_vec(),
+        admin: admin.to_owned(),
+        kind,
+        created_ms: now,
+        expires_ms: now + life_ms,
+        used_ms: now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADMIN: &str = "0123456789ab";
+
+    async fn state() -> (tempfile::TempDir, State) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = State::open(folder.path()).await.expect("a state");
+        let admin = AdminRow {
+            id: ADMIN.to_owned(),
+            secret_hash: vec![0; 32],
+            name: "ada".to_owned(),
+            role: Role::Viewer,
+            created_ms: 0,
+            created_by: "test".to_owned(),
+            revoked_ms: None,
+        };
+        state.add_admin(&admin).await.expect("added");
+        (folder, state)
+    }
+
+    #[tokio::test]
+    async fn a_session_ends_by_age_and_without_use() {
+        let (_folder, state) = state().await;
+        let made = mint(Kind::Session).expect("minted");
+        let row = row(&made, ADMIN, SessionKind::Session, SESSION_MS);
+        state.add_session(&row).await.expect("added");
+        let is_taken = async |after_ms: i64| {
+            let found = resume(&state, &made.text, row.created_ms + after_ms).await;
+            found.expect("read").is_some()
+        };
+        assert!(!is_taken(IDLE_MS).await, "it was not used for an hour");
+        for hour in 1..12 {
+            assert!(
+                is_taken(hour * IDLE_MS - hour * NOTED_MS).await,
+                "hour {hour}"
+            );
+        }
+        assert!(is_taken(SESSION_MS - NOTED_MS * 12).await);
+        assert!(is_taken(SESSION_MS - 1).await);
+        assert!(!is_taken(SESSION_MS).await, "it was used until its end");
+        let wrong = format!("weirses_{}_{}", made.id, "0".repeat(64));
+        assert!(
+            resume(&state, &wrong, row.created_ms)
+                .await
+                .expect("read")
+                .is_none()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_link_is_of_use_for_a_minute() {
+        let (_folder, state) = state().await;
+        for (after_ms, is_taken) in [(LINK_MS - 1000, true), (LINK_MS + 1000, false)] {
+            let made = make_link(&state, ADMIN).await.expect("a link");
+            let now = made.expires_ms - LINK_MS + after_ms;
+            let taken = take_link(&state, &made.link, now).await.expect("read");
+            assert_eq!(taken.is_some(), is_taken, "{after_ms}");
+            assert_eq!(
+                take_link(&state, &made.link, now).await.expect("read"),
+                None
+            );
+        }
+        state.revoke_admin(ADMIN, 1).await.expect("revoked");
+        assert!(make_link(&state, ADMIN).await.is_err());
+    }
+}
