@@ -2,7 +2,7 @@
 //! adapter links the program again and compiles nothing of the gateway.
 
 use std::{
-    env, fs,
+    env, fs, io,
     path::{Path, PathBuf},
 };
 
@@ -59,37 +59,49 @@ fn main() {
     .expect("as above");
     fs::write(
         Path::new(&out).join("console.rs"),
-        console(&Path::new(&manifest).join("../../console/dist")),
+        console(
+            &Path::new(&manifest).join("../../console/dist"),
+            &Path::new(&out).join("console"),
+        ),
     )
     .expect("as above");
 }
 
 /// Returns the files of the console, each beside its compressed form; none where it was not built. The folder is always
 /// there, so that a later build of the console is seen.
-fn console(dist: &Path) -> String {
+fn console(dist: &Path, copies: &Path) -> String {
     println!("cargo::rerun-if-changed={}", dist.display());
-    let mut list = String::from("&[\n");
-    let Ok(dist) = dist.canonicalize() else {
-        return list + "]";
-    };
+    // A build of the console that runs meanwhile deletes files. Cargo sees its end, and runs this again.
+    let files = copy_console(dist, copies).unwrap_or_default();
+    format!("&[\n{}]", files.concat())
+}
+
+/// Copies the files of the console to where no other build deletes them, and returns an entry for each.
+fn copy_console(dist: &Path, copies: &Path) -> io::Result<Vec<String>> {
+    let _ = fs::remove_dir_all(copies);
     let mut files = Vec::new();
-    collect(&dist, &mut files);
+    collect(dist, &mut files)?;
     files.sort();
-    for compressed in files
+    let is_compressed = |file: &&PathBuf| file.extension().is_some_and(|end| end == "br");
+    files
         .iter()
-        .filter(|file| file.extension().is_some_and(|end| end == "br"))
-    {
-        let file = compressed.with_extension("");
-        let path = file.strip_prefix(&dist).expect("it lies there");
-        let digest = hex::encode(Sha256::digest(
-            fs::read(&file).expect("it lies beside its compressed form"),
-        ));
-        list.push_str(&format!(
-            "    weir::admin::ConsoleFile {{ path: {path:?}, digest: {digest:?}, content: include_bytes!({file:?}), \
-             compressed: include_bytes!({compressed:?}) }},\n"
-        ));
-    }
-    list + "]"
+        .filter(is_compressed)
+        .map(|compressed| {
+            let path = compressed.strip_prefix(dist).expect("it lies there");
+            let copy = copies.join(path);
+            fs::create_dir_all(copy.parent().expect("a file lies in a folder"))?;
+            fs::copy(compressed, &copy)?;
+            let content = fs::read(compressed.with_extension(""))?;
+            fs::write(copy.with_extension(""), &content)?;
+            Ok(format!(
+                "    weir::admin::ConsoleFile {{ path: {:?}, digest: {:?}, content: include_bytes!({:?}), \
+                 compressed: include_bytes!({copy:?}) }},\n",
+                path.with_extension(""),
+                hex::encode(Sha256::digest(&content)),
+                copy.with_extension(""),
+            ))
+        })
+        .collect()
 }
 
 /// Returns `(path, content)` of each file, in the order of their paths.
@@ -101,7 +113,7 @@ fn sources(repository: &Path) -> String {
             "cargo::rerun-if-changed={}",
             repository.join(source).display()
         );
-        collect(&repository.join(source), &mut files);
+        collect(&repository.join(source), &mut files).expect("a folder of the repository");
     }
     files.sort();
     let mut list = String::from("&[\n");
@@ -113,14 +125,13 @@ fn sources(repository: &Path) -> String {
     list
 }
 
-fn collect(path: &Path, files: &mut Vec<PathBuf>) {
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if path.is_file() {
-        return files.push(path.to_owned());
+        files.push(path.to_owned());
+        return Ok(());
     }
-    for entry in fs::read_dir(path)
-        .expect("a folder of the repository")
-        .flatten()
-    {
-        collect(&entry.path(), files);
+    for entry in fs::read_dir(path)? {
+        collect(&entry?.path(), files)?;
     }
+    Ok(())
 }
