@@ -37,7 +37,10 @@ pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
         let page = page
             .join()
             .unwrap_or_else(|_| Err("building the console panicked".into()));
-        build.and(plugins).and(page)
+        if let Err(error) = page {
+            println!("the demo has no console: {error}");
+        }
+        build.and(plugins)
     })?;
     plugins::link(workshop, plugins::PROGRAM)?;
     lay_out_data(workshop)?;
