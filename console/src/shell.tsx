@@ -90,7 +90,7 @@ export function Shell({ children }: { children: ReactNode }) {
   const contracts = useContracts();
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [isSearching, setSearching] = useState(false);
-  const pending = drafts.data?.filter((draft) => draft.status === "pending") ?? [];
+  const pending = drafts.data ?? [];
   const breaking = pending.filter((draft) => draft.class === "breaking" || draft.class === "undecided");
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { api, exchange, unwrap } from "./client";
 import type { Fault } from "./problem";
-import type { AuditRecord, AuditReport, CatalogueTool, ContractDocument, ContractDetail, ContractPreview, DiffReport, ToolDocument } from "./shapes";
+import type { AuditRecord, AuditReport, CatalogueTool, ContractDocument, ContractDetail, ContractPreview, DiffReport, DraftView, ToolDocument } from "./shapes";
 
 const LIST_MS = 5_000;
 
@@ -39,10 +39,10 @@ export const useDiff = (name: string, from: string, to: string) =>
     enabled: from !== "" && to !== "",
   });
 
-export const useDrafts = (contract?: string) =>
+export const useDrafts = (status: DraftView["status"] = "pending") =>
   useQuery({
-    queryKey: ["drafts", contract ?? ""],
-    queryFn: () => unwrap(api.GET("/v1/drafts", { params: { query: { contract } } })),
+    queryKey: ["drafts", status],
+    queryFn: () => unwrap(api.GET("/v1/drafts", { params: { query: { status } } })),
     refetchInterval: LIST_MS,
   });
 

@@ -46,10 +46,20 @@ export function VersionStep({ draft }: { draft: Pick<DraftView, "base" | "versio
   );
 }
 
+const STATUSES: { value: DraftView["status"]; text: string }[] = [
+  { value: "pending", text: "Waiting" },
+  { value: "published", text: "Published" },
+  { value: "discarded", text: "Rejected" },
+  { value: "superseded", text: "Replaced by a later one" },
+];
+
+/** The most decided drafts that the gateway lists. Those that wait it lists all. */
+const DECIDED_MAX = 200;
+
 export function DraftsPage() {
-  const drafts = useDrafts();
   const [status, setStatus] = useAddressValue("status");
-  const wanted = status || "pending";
+  const wanted = STATUSES.find(({ value }) => value === status)?.value ?? "pending";
+  const drafts = useDrafts(wanted);
   return (
     <>
       <PageHead title="Waiting for review">Changes that were not published at once. Agents are served the version before until someone agrees.</PageHead>
@@ -59,27 +69,24 @@ export function DraftsPage() {
             label="Status"
             value={wanted}
             onChange={(value) => setStatus(value === "pending" ? "" : value)}
-            options={[
-              { value: "pending", text: "Waiting" },
-              { value: "published", text: "Published" },
-              { value: "discarded", text: "Rejected" },
-              { value: "superseded", text: "Replaced by a later one" },
-            ]}
+            options={STATUSES}
           />
         </div>
         <Loaded query={drafts}>
-          {(all) => {
-            const rows = all.filter((draft) => draft.status === wanted);
-            return rows.length === 0 ? (
+          {(rows) =>
+            rows.length === 0 ? (
               <Empty title={wanted === "pending" ? "Nothing waits" : "No such draft"}>
                 <p>
                   A change that needs a second look, or that breaks callers, appears here when a contract is edited or submitted.
                 </p>
               </Empty>
             ) : (
-              <DataTable label="Drafts" columns={COLUMNS} rows={rows} rowKey={({ id }) => id} />
-            );
-          }}
+              <>
+                {wanted !== "pending" && rows.length >= DECIDED_MAX && <p className="soft">The newest {DECIDED_MAX}.</p>}
+                <DataTable label="Drafts" columns={COLUMNS} rows={rows} rowKey={({ id }) => id} />
+              </>
+            )
+          }
         </Loaded>
       </div>
     </>

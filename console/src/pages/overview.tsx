@@ -139,7 +139,7 @@ function Needs({ trailFails }: { trailFails: boolean }) {
   const plugins = usePlugins();
   const upstreams = useUpstreams();
   const collections = useCollections();
-  const pending = (drafts.data ?? []).filter((draft) => draft.status === "pending");
+  const pending = drafts.data ?? [];
   const items = [
     ...(trailFails
       ? [{ key: "trail", tone: "bad" as const, word: "audit", href: "/audit", text: "The trail cannot be written, so calls are refused. Look at the disk of the state folder." }]
