@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { unreachable } from "../api/problem";
+import { ProblemError, readProblem, unreachable } from "../api/problem";
 import { useCollections, useContracts, useDrafts, usePlugins, useUpstreams } from "../api/queries";
 import { parseMetrics, quantile, rate, total, totalsBy, type Sample } from "../metrics";
 import { PageHead } from "../parts/page";
@@ -24,6 +24,7 @@ const readings: Reading[] = [];
 
 async function read(): Promise<Reading[]> {
   const response = await fetch("/metrics").catch(() => unreachable());
+  if (!response.ok) throw new ProblemError(await readProblem(response));
   const samples = parseMetrics(await response.text());
   readings.push({ at: Date.now(), samples, calls: total(samples, "weir_agent_calls_total") });
   readings.splice(0, readings.length - READINGS_MAX);
