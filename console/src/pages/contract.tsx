@@ -146,7 +146,14 @@ function Retire({ detail }: { detail: TaggedContract }) {
   const client = useQueryClient();
   const [isOpen, setOpen] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const [isPending, setPending] = useState(false);
+  const open = () => {
+    setError(null);
+    setOpen(true);
+  };
   const retire = async () => {
+    setPending(true);
+    setError(null);
     try {
       const params = { path: { name: detail.name }, header: { "If-Match": detail.etag } };
       const held = await unwrap(api.POST("/v1/contracts/{name}/retire", { params }));
@@ -157,13 +164,14 @@ function Retire({ detail }: { detail: TaggedContract }) {
       setError(caught);
       void client.invalidateQueries({ queryKey: ["contract", detail.name] });
     }
+    setPending(false);
   };
   return (
     <section className="row ends">
       <span className="soft">
         Published <Time ms={detail.versions.findLast((version) => version.version === detail.version)?.published_ms} />
       </span>
-      <GuardedAction needs="editor" kind="compact" onPress={() => setOpen(true)}>
+      <GuardedAction needs="editor" kind="compact" onPress={open}>
         Retire this contract
       </GuardedAction>
       <Overlay title={`Retire ${detail.name}?`} kind="dialog" isOpen={isOpen} onClose={() => setOpen(false)}>
@@ -172,7 +180,7 @@ function Retire({ detail }: { detail: TaggedContract }) {
         </p>
         {error != null && <ProblemNote error={error} />}
         <div className="row">
-          <GuardedAction needs="editor" kind="danger" onPress={() => void retire()}>
+          <GuardedAction needs="editor" kind="danger" isPending={isPending} onPress={() => void retire()}>
             Make the draft
           </GuardedAction>
         </div>

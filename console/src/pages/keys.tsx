@@ -181,6 +181,7 @@ function KeyForm() {
   const live = contracts.data?.contracts.filter(({ version }) => version).map(({ name }) => name) ?? [];
   const make = async (event: FormEvent) => {
     event.preventDefault();
+    if (isPending) return;
     setPending(true);
     setError(null);
     try {

@@ -15,6 +15,9 @@ import { currentToken } from "../session";
 
 const TONES: Record<string, Tone> = { ok: "good", failing: "bad", held: "warn", refused: "bad" };
 
+/** The name of no file. */
+const FOLDER = "";
+
 export function PluginsPage() {
   return (
     <>
@@ -37,22 +40,26 @@ function PluginsTab() {
   const client = useQueryClient();
   const [reloaded, setReloaded] = useState<string[] | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const act = async (work: () => Promise<unknown>) => {
+  /** The file that is being accepted, or the folder that is being read. */
+  const [running, setRunning] = useState<string | null>(null);
+  const act = async (name: string, work: () => Promise<unknown>) => {
+    setRunning(name);
     setError(null);
     try {
       await work();
     } catch (caught) {
       setError(caught);
     }
+    setRunning(null);
     await client.invalidateQueries({ queryKey: ["plugins"] });
   };
   const reload = () =>
-    act(async () => {
+    act(FOLDER, async () => {
       const outcomes = await unwrap(api.POST("/v1/plugins/reload"));
       setReloaded(outcomes.map(({ file, result, reason }) => `${file}: ${result}${reason ? `, ${reason}` : ""}`));
     });
   const accept = (file: string, sha256: string) =>
-    act(() => unwrap(api.POST("/v1/plugins/{name}/accept", { params: { path: { name: file.replace(/\.wasm$/, "") } }, body: { sha256 } })));
+    act(file, () => unwrap(api.POST("/v1/plugins/{name}/accept", { params: { path: { name: file.replace(/\.wasm$/, "") } }, body: { sha256 } })));
   return (
     <Loaded query={plugins}>
       {({ plugins: all, refused }) => (
@@ -68,7 +75,7 @@ function PluginsTab() {
                 <p>{file.reason}</p>
                 {file.held && (
                   <div className="row">
-                    <GuardedAction needs="operator" kind="main" onPress={() => void accept(file.file, file.held ?? "")}>
+                    <GuardedAction needs="operator" kind="main" isPending={running === file.file} isDisabled={running !== null} onPress={() => void accept(file.file, file.held ?? "")}>
                       Accept this build
                     </GuardedAction>
                     <Digest text={file.held} />
@@ -85,7 +92,7 @@ function PluginsTab() {
             <DataTable label="Plugins" rows={all} rowKey={({ name }) => name} columns={COLUMNS} />
           )}
           <div className="row">
-            <GuardedAction needs="operator" onPress={() => void reload()}>
+            <GuardedAction needs="operator" isPending={running === FOLDER} isDisabled={running !== null} onPress={() => void reload()}>
               Read the folder again
             </GuardedAction>
           </div>
@@ -156,7 +163,10 @@ function Upload() {
   const input = useRef<HTMLInputElement>(null);
   const [state, setState] = useState<{ file: string; part: number; done: boolean } | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const upload = async (file: File | undefined) => {
+  const upload = async (chosen: HTMLInputElement) => {
+    const file = chosen.files?.[0];
+    // The same file is a change again when it is chosen again.
+    chosen.value = "";
     if (!file) return;
     setError(null);
     setState({ file: file.name, part: 0, done: false });
@@ -175,7 +185,7 @@ function Upload() {
         <GuardedAction needs="operator" kind="main" isDisabled={state !== null && !state.done} onPress={() => input.current?.click()}>
           Put in a plugin
         </GuardedAction>
-        <input ref={input} type="file" accept=".wasm" hidden aria-label="A component" onChange={(event) => void upload(event.target.files?.[0])} />
+        <input ref={input} type="file" accept=".wasm" hidden aria-label="A component" onChange={(event) => void upload(event.target)} />
         {state && (
           <span role="status">
             {state.done ? `${state.file} runs.` : state.part < 1 ? `${state.file}: ${Math.round(state.part * 100)} %` : `${state.file}: being loaded…`}

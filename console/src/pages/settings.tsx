@@ -188,8 +188,11 @@ function AdminForm() {
   const [role, setRole] = useState<Role>("viewer");
   const [made, setMade] = useState<string | null>(null);
   const [error, setError] = useState<unknown>(null);
+  const [isPending, setPending] = useState(false);
   const make = async (event: FormEvent) => {
     event.preventDefault();
+    if (isPending) return;
+    setPending(true);
     setError(null);
     try {
       setMade((await unwrap(api.POST("/v1/admins", { body: { name, role } }))).key);
@@ -197,6 +200,7 @@ function AdminForm() {
     } catch (caught) {
       setError(caught);
     }
+    setPending(false);
   };
   if (made) {
     return (
@@ -220,7 +224,7 @@ function AdminForm() {
       />
       {error != null && <ProblemNote error={error} />}
       <div>
-        <Action kind="main" type="submit" isDisabled={name === ""}>
+        <Action kind="main" type="submit" isPending={isPending} isDisabled={name === ""}>
           Make the key
         </Action>
       </div>

@@ -137,7 +137,13 @@ function RollBack({ detail, to, report }: { detail: TaggedContract; to: string; 
   const client = useQueryClient();
   const [isOpen, setOpen] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const [isPending, setPending] = useState(false);
+  const open = () => {
+    setError(null);
+    setOpen(true);
+  };
   const goBack = async () => {
+    setPending(true);
     setError(null);
     try {
       const params = { path: { name: detail.name }, header: { "If-Match": detail.etag } };
@@ -147,11 +153,12 @@ function RollBack({ detail, to, report }: { detail: TaggedContract; to: string; 
     } catch (caught) {
       setError(caught);
     }
+    setPending(false);
     await client.invalidateQueries();
   };
   return (
     <>
-      <GuardedAction needs={report.breaking ? "operator" : "editor"} kind={report.breaking ? "danger" : ""} onPress={() => setOpen(true)}>
+      <GuardedAction needs={report.breaking ? "operator" : "editor"} kind={report.breaking ? "danger" : ""} onPress={open}>
         Go back to {to}
       </GuardedAction>
       <Overlay title={`Go back to ${to}?`} kind="dialog" isOpen={isOpen} onClose={() => setOpen(false)}>
@@ -161,7 +168,7 @@ function RollBack({ detail, to, report }: { detail: TaggedContract; to: string; 
         </p>
         {error != null && <ProblemNote error={error} />}
         <div className="row">
-          <GuardedAction needs={report.breaking ? "operator" : "editor"} kind="danger" onPress={() => void goBack()}>
+          <GuardedAction needs={report.breaking ? "operator" : "editor"} kind="danger" isPending={isPending} onPress={() => void goBack()}>
             Go back
           </GuardedAction>
         </div>
