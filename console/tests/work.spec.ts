@@ -1,4 +1,4 @@
-import { ask, expect, keyOf, publishDesk, signIn, test } from "./gateway";
+import { ask, desk, expect, keyOf, publishDesk, signIn, test } from "./gateway";
 
 test("a link signs in once and leaves the address at once", async ({ page, request }) => {
   const { body } = await ask(request, "POST", "/v1/session/link");
@@ -53,6 +53,36 @@ test("errors are repaired on their fields, and a hostile record stays text", asy
   await expect(records).toContainText("<img src=x onerror=");
   expect(await records.locator("img").count()).toBe(0);
   expect(await page.title()).not.toBe("owned");
+});
+
+test("a number stays as it is typed, and keeps its digits", async ({ page, request }) => {
+  const source = desk("workg").replace("    fields:\n", "    fields:\n      - { name: id, type: number, help: \"The number of the ticket.\" }\n");
+  expect((await ask(request, "POST", "/v1/contracts", { source })).status).toBe(200);
+  await signIn(page, "operator", "/try?tool=workg_list&agent=caller");
+  const field = page.getByLabel("id", { exact: true });
+  await field.pressSequentially("1.05");
+  await expect(field).toHaveValue("1.05");
+  await expect(page).toHaveURL(/1\.05/);
+  await field.fill("9007199254740993");
+  await page.getByRole("button", { name: "As JSON" }).click();
+  await expect(page.getByLabel("Arguments as JSON")).toHaveValue(/"id": 9007199254740993/);
+});
+
+test("Ctrl + Enter calls once, and not without the role", async ({ page, request }) => {
+  await publishDesk(request, "workh");
+  let calls = 0;
+  await page.route("**/v1/calls", async (route) => {
+    calls += 1;
+    await route.continue();
+  });
+  await signIn(page, "editor", "/try?tool=workh_create&agent=caller");
+  await page.getByLabel("subject").fill("x");
+  await page.keyboard.press("Control+Enter");
+  await page.goto("/#/try?tool=workh_list&agent=caller");
+  await page.getByLabel("status").focus();
+  await page.keyboard.press("Control+Enter");
+  await expect(page.getByRole("group", { name: "Records" }).or(page.getByRole("heading", { name: "Result" })).first()).toBeVisible();
+  expect(calls).toBe(1);
 });
 
 test("a suggestion is one click away", async ({ page, request }) => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Tried } from "../api/shapes";
-import { asCommand, faultsOf, resultTable, trialBody } from "./trial";
+import { asCommand, cellText, faultsOf, readTried, resultTable, trialBody } from "./trial";
 
 const refused = {
   is_error: true,
@@ -30,6 +30,13 @@ test("the result of an error is no table", () => {
 test("records become rows under all their names", () => {
   expect(resultTable({ records: [{ a: 1 }, { b: null }], next: null })).toEqual({ columns: ["a", "b"], rows: [{ a: 1 }, { b: null }] });
   expect(resultTable({ status: "created", record: { id: 1 } })).toEqual({ columns: ["id"], rows: [{ id: 1 }] });
+});
+
+test("a result keeps every digit", () => {
+  const { structured_content } = readTried('{"structured_content":{"ids":[9007199254740993],"records":[{"id":9007199254740993}]}}');
+  const table = resultTable(structured_content as never);
+  expect(cellText(table?.rows[0]?.id)).toBe("9007199254740993");
+  expect(table?.columns).toEqual(["id"]);
 });
 
 test("raw arguments keep every digit", () => {

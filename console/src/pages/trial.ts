@@ -1,5 +1,6 @@
 // What a trial call shows, worked out apart from the page.
 import type { ArgumentError, CallError, Json, Tried } from "../api/shapes";
+import { isRecord, parseExact } from "../schema/exact";
 import { faultText } from "../schema/model";
 import type { Fault } from "../schema/form";
 
@@ -37,17 +38,20 @@ export function resultTable(content: Json): ResultTable | null {
   return { columns, rows: records };
 }
 
+/** The outcome of a trial from its text. */
+export const readTried = (text: string) => parseExact(text) as unknown as Tried;
+
 function findRecords(content: Json): { [name: string]: Json }[] | null {
   if (isRecordList(content)) return content;
-  if (typeof content !== "object" || content === null || Array.isArray(content)) return null;
+  if (!isRecord(content)) return null;
   const lists = Object.values(content).filter(isRecordList);
   if (lists[0]) return lists[0];
   const { record } = content;
-  return typeof record === "object" && record !== null && !Array.isArray(record) ? [record] : null;
+  return isRecord(record) ? [record] : null;
 }
 
 function isRecordList(value: Json): value is { [name: string]: Json }[] {
-  return Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === "object" && item !== null && !Array.isArray(item));
+  return Array.isArray(value) && value.length > 0 && value.every(isRecord);
 }
 
 /** The body of a trial. Raw arguments are sent as they were typed, so that no number loses a digit. */

@@ -11,9 +11,12 @@ import { PageHead } from "../parts/page";
 import { Stages } from "../parts/stages";
 import { Empty, ProblemNote, Skeleton } from "../parts/states";
 import { Badge, CodeBlock, CopyAction, pretty } from "../parts/words";
+import { isNumber, isRecord, parseExact } from "../schema/exact";
 import { SchemaForm } from "../schema/form";
+import { mayDo } from "../session";
 import { mcpAddress } from "../snippets";
-import { asCommand, callError, cellText, faultsOf, resultTable, trialBody } from "./trial";
+import { statusOf } from "./key-status";
+import { asCommand, callError, cellText, faultsOf, readTried, resultTable, trialBody } from "./trial";
 import { ReachBadge, writes } from "./tools";
 
 export function TryPage() {
@@ -22,7 +25,10 @@ export function TryPage() {
   const [name] = useAddressValue("tool");
   const [agent, setAgent] = useAddressValue("agent");
   const served = tools.find(({ tool }) => tool.name === name);
-  const agents = [...new Set((keys.data ?? []).filter((key) => key.revoked_ms == null).map((key) => key.agent))];
+  const valid = (keys.data ?? []).filter((key) => statusOf(key, Date.now()) === "valid").map((key) => key.agent);
+  // The address may name an agent without a key.
+  const agents = [...new Set([...valid, ...(agent ? [agent] : [])])];
+  const caller = agent || (agents[0] ?? "");
   return (
     <>
       <PageHead title="Try it">
@@ -47,9 +53,9 @@ export function TryPage() {
               onChange={(tool) => setAddressValues({ tool, arguments: "" })}
               options={tools.map(({ tool, contract }) => ({ value: tool.name, text: `${tool.name} (${contract})` }))}
             />
-            <ChoiceField label="As the agent" value={agent} none={agents.length === 0 ? "local" : "Choose an agent"} onChange={setAgent} options={agents} />
+            <ChoiceField label="As the agent" value={caller} none={agents.length === 0 ? "local" : undefined} onChange={setAgent} options={agents} />
           </div>
-          {served ? <Trial key={name} served={served} agent={agent || (agents.length === 0 ? "" : (agents[0] ?? ""))} /> : <Empty title={name ? `No tool is called ${name} now` : "Choose a tool"} />}
+          {served ? <Trial key={name} served={served} agent={caller} /> : <Empty title={name ? `No tool is called ${name} now` : "Choose a tool"} />}
         </div>
       )}
     </>
@@ -59,8 +65,8 @@ export function TryPage() {
 function initialArguments(): { [name: string]: Json } {
   try {
     const stored = new URLSearchParams(location.hash.split("?")[1] ?? "").get("arguments");
-    const value: unknown = stored ? JSON.parse(stored) : {};
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as { [name: string]: Json }) : {};
+    const value: Json = stored ? parseExact(stored) : {};
+    return isRecord(value) ? value : {};
   } catch {
     return {};
   }
@@ -89,7 +95,8 @@ function Trial({ served, agent }: { served: ServedTool; agent: string }) {
     setError(null);
     try {
       const body = trialBody(tool.name, agent, isDry, text);
-      setTried(await unwrap(api.POST("/v1/calls", { body: body as never, bodySerializer: (given) => given as unknown as string })));
+      const serialized = { body: body as never, bodySerializer: (given: unknown) => given as string };
+      setTried(readTried(await unwrap(api.POST("/v1/calls", { ...serialized, parseAs: "text" }))));
     } catch (caught) {
       setTried(null);
       setError(caught);
@@ -97,8 +104,10 @@ function Trial({ served, agent }: { served: ServedTool; agent: string }) {
     setRunning(null);
     void client.invalidateQueries({ queryKey: ["audit"] });
   };
+  const needs = writes(tool) ? "operator" : "editor";
   const onKey = (event: React.KeyboardEvent) => {
-    if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) void run(false);
+    if (event.key !== "Enter" || !(event.metaKey || event.ctrlKey)) return;
+    if (!event.repeat && running === null && mayDo(needs)) void run(false);
   };
   return (
     <div className="columns trial" onKeyDown={onKey}>
@@ -118,7 +127,7 @@ function Trial({ served, agent }: { served: ServedTool; agent: string }) {
           </FieldFrame>
         )}
         <div className="row">
-          <GuardedAction needs={writes(tool) ? "operator" : "editor"} kind={writes(tool) ? "danger" : "main"} isPending={running === "call"} isDisabled={running !== null} onPress={() => void run(false)}>
+          <GuardedAction needs={needs} kind={writes(tool) ? "danger" : "main"} isPending={running === "call"} isDisabled={running !== null} onPress={() => void run(false)}>
             {writes(tool) ? `Call: it writes to ${served.contract}` : "Call"}
           </GuardedAction>
           <GuardedAction needs="editor" isPending={running === "check"} isDisabled={running !== null} onPress={() => void run(true)}>
@@ -145,7 +154,7 @@ function InputKind({ raw, value, setRaw, setValue }: {
   const [isBad, setBad] = useState(false);
   const toForm = () => {
     try {
-      setValue(JSON.parse(raw ?? "{}"));
+      setValue(parseExact(raw ?? "{}"));
       setRaw(null);
       setBad(false);
     } catch {
@@ -200,7 +209,7 @@ function Result({ tried }: { tried: Tried }) {
               {table.rows.map((row, index) => (
                 <tr key={index}>
                   {table.columns.map((column) => (
-                    <td key={column} className={typeof row[column] === "number" ? "number" : ""} title={cellText(row[column])}>
+                    <td key={column} className={isNumber(row[column]) ? "number" : ""} title={cellText(row[column])}>
                       {row[column] === null ? <span className="soft">null</span> : cellText(row[column])}
                     </td>
                   ))}

@@ -2,6 +2,7 @@
 import { useId, useState, type ReactNode } from "react";
 import type { ArgumentError, Json, JsonSchema } from "../api/shapes";
 import { Action } from "../parts/action";
+import { isNumber, isRecord, parseExact } from "./exact";
 import { emptyValue, fieldModel, pointerPart, propertiesOf, requiredOf, typedNumber, typeText, placeholderOf, withMember, type FieldModel } from "./model";
 
 export interface FormContext {
@@ -25,8 +26,7 @@ interface FieldProps {
   context: FormContext;
 }
 
-const asRecord = (value: Json | undefined): { [name: string]: Json } =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
+const asRecord = (value: Json | undefined): { [name: string]: Json } => (isRecord(value) ? value : {});
 
 export function SchemaForm({ schema, value, onChange, context }: {
   schema: JsonSchema;
@@ -152,9 +152,7 @@ function FieldBody(props: BodyProps): ReactNode {
     case "boolean":
       return <Choice {...props} common={common} choices={[true, false]} />;
     case "number":
-      return (
-        <input {...common} inputMode="decimal" value={text} placeholder={placeholder} autoComplete="off" onChange={(event) => onChange(typedNumber(event.target.value))} />
-      );
+      return <NumberBody {...props} common={common} text={text} placeholder={placeholder} />;
     case "long":
       return <textarea {...common} rows={4} value={text} placeholder={placeholder} onChange={(event) => onChange(event.target.value || undefined)} />;
     case "date":
@@ -182,6 +180,19 @@ function FieldBody(props: BodyProps): ReactNode {
     default:
       return <AnyBody {...props} common={common} />;
   }
+}
+
+/** What is typed stays as it is while it means the value: `1.0` on the way to `1.05` is not made `1`. */
+function NumberBody({ value, onChange, common, text, placeholder }: BodyProps & { common: object; text: string; placeholder: string }) {
+  const [typed, setTyped] = useState(text);
+  const change = (next: string) => {
+    setTyped(next);
+    onChange(typedNumber(next));
+  };
+  const isMeant = JSON.stringify(typedNumber(typed)) === JSON.stringify(value);
+  return (
+    <input {...common} inputMode="decimal" value={isMeant ? typed : text} placeholder={placeholder} autoComplete="off" onChange={(event) => change(event.target.value)} />
+  );
 }
 
 function Choice({ value, onChange, choices, common, model }: BodyProps & { choices: Json[]; common: object }) {
@@ -325,7 +336,7 @@ function UnionBody({ name, model, path, value, onChange, isRequired, context }: 
           onChange(schema && next >= 0 ? emptyValue(fieldModel(schema, context.root)) : undefined);
         }}
       >
-        {!isRequired && <option value={-1}>not set</option>}
+        {(!isRequired || chosen < 0) && <option value={-1}>not set</option>}
         {model.arms.map((schema, index) => (
           <option key={index} value={index}>
             {typeof schema.title === "string" ? schema.title : typeText(schema, context.root)}
@@ -340,7 +351,7 @@ function UnionBody({ name, model, path, value, onChange, isRequired, context }: 
 /** The alternative that a value is of, by its type. */
 function armOf(value: Json | undefined, arms: JsonSchema[]): number {
   if (value === undefined) return -1;
-  const type = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+  const type = value === null ? "null" : Array.isArray(value) ? "array" : isNumber(value) ? "number" : typeof value;
   const fits = (schema: JsonSchema) => schema.type === type || (type === "number" && schema.type === "integer");
   return arms.findIndex(fits);
 }
@@ -351,7 +362,7 @@ function AnyBody({ value, onChange, common }: BodyProps & { common: object }) {
   const change = (next: string) => {
     setText(next);
     try {
-      onChange(next.trim() === "" ? undefined : JSON.parse(next));
+      onChange(next.trim() === "" ? undefined : parseExact(next));
       setBad(false);
     } catch {
       setBad(true);

@@ -1,5 +1,6 @@
 // What a JSON Schema asks of a value, as far as a form and a reader need it. The gateway validates; nothing here does.
 import type { ArgumentError, Json, JsonSchema } from "../api/shapes";
+import { exactInteger } from "./exact";
 
 export type FieldKind = "text" | "long" | "number" | "date" | "date-time" | "boolean" | "choice" | "list" | "record" | "map" | "union" | "any";
 
@@ -146,8 +147,9 @@ export function typedNumber(text: string): Json | undefined {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
   if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(trimmed)) return trimmed;
-  const number = Number(trimmed);
-  if (!Number.isFinite(number) || (Number.isInteger(number) && !Number.isSafeInteger(number))) return trimmed;
+  const number = exactInteger(trimmed);
+  // A browser rounded it, or it has an exponent too large to be read.
+  if (typeof number === "number" && (!Number.isFinite(number) || (Number.isInteger(number) && !Number.isSafeInteger(number)))) return trimmed;
   return number;
 }
 
