@@ -55,10 +55,19 @@ export function setAddressValues(values: Record<string, string>, options?: { pus
   navigate(`?${all}`, { replace: !options?.push });
 }
 
+/** Returns whether the address is a link that signs in. */
+export const hasSecret = () => /^#(token|link)=/.test(location.hash);
+
 /** Takes a value such as `#token=…` out of the address, so that it stays in no history and no copied link. */
 export function takeFragmentValue(name: string): string | null {
   const fragment = location.hash.replace(/^#/, "");
   if (!fragment.startsWith(`${name}=`)) return null;
   history.replaceState(null, "", location.pathname);
-  return decodeURIComponent(fragment.slice(name.length + 1));
+  const value = fragment.slice(name.length + 1);
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    // It is no encoded text, so it is taken as it is.
+    return value;
+  }
 }

@@ -4,7 +4,7 @@ import { createRoot } from "react-dom/client";
 import { Router } from "wouter";
 import { App } from "./app";
 import { asProblem } from "./api/problem";
-import { useHashPath, useHashSearch } from "./location";
+import { hasSecret, useHashPath, useHashSearch } from "./location";
 import { resumeSession } from "./session";
 import "./styles/index.css";
 import { applyTheme } from "./theme";
@@ -20,6 +20,10 @@ const queries = new QueryClient({
 });
 
 applyTheme();
+// A link that is pasted into the open page changes the fragment alone. This comes before the router reads it.
+addEventListener("hashchange", () => {
+  if (hasSecret()) void resumeSession().then(() => queries.invalidateQueries());
+});
 await resumeSession();
 const root = document.getElementById("root");
 if (root) {

@@ -106,7 +106,16 @@ function askTabs(): Promise<string | null> {
 }
 
 function answerTabs() {
-  tabs?.addEventListener("message", ({ data }) => {
-    if (data === "ask" && session) tabs.postMessage({ token: session.token });
-  });
+  tabs?.addEventListener("message", answerTab);
+}
+
+function answerTab({ data }: MessageEvent) {
+  if (data === "ask" && session) tabs?.postMessage({ token: session.token });
+  if (data === "leave") signOut();
+}
+
+/** Signs out in all tabs: one that stayed signed in would answer this tab when it is loaded again. */
+export function leaveTabs() {
+  tabs?.postMessage("leave");
+  signOut();
 }

@@ -8,7 +8,7 @@ import { Overlay } from "./parts/overlay";
 import { SearchPalette } from "./parts/palette";
 import { Badge, count } from "./parts/words";
 import { PLACES } from "./places";
-import { signOut, useSession } from "./session";
+import { leaveTabs, useSession } from "./session";
 import { applyTheme, currentTheme, type Theme } from "./theme";
 
 function Brand() {
@@ -60,7 +60,7 @@ function Who() {
           <option value="dark">Dark</option>
         </select>
       </label>
-      <Action kind="compact" onPress={() => signOut()}>
+      <Action kind="compact" onPress={leaveTabs}>
         Sign out
       </Action>
     </div>

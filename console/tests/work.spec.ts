@@ -26,6 +26,32 @@ test("an admin key becomes a session that signing out ends", async ({ page, requ
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
 });
 
+test("a link that is pasted into the open page signs in and leaves the address", async ({ page }) => {
+  await page.goto("/");
+  await expect(page.getByRole("button", { name: "Sign in" })).toBeVisible();
+  await page.evaluate((key) => location.assign(`#token=${key}`), keyOf("operator"));
+  await expect(page.getByText("operator", { exact: true }).first()).toBeVisible();
+  expect(page.url()).not.toContain("token");
+});
+
+test("a link that is no encoded text is refused", async ({ page }) => {
+  await page.goto("/#token=%");
+  await expect(page.getByRole("button", { name: "Sign in" })).toBeVisible();
+  expect(page.url()).not.toContain("token");
+});
+
+test("signing out in one tab is signing out in all", async ({ page, context }) => {
+  await signIn(page, "viewer");
+  const other = await context.newPage();
+  await other.goto("/");
+  await expect(other.getByRole("navigation", { name: "Pages" })).toBeVisible();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.reload();
+  await expect(page.getByRole("button", { name: "Sign in" })).toBeVisible();
+  await other.reload();
+  await expect(other.getByRole("button", { name: "Sign in" })).toBeVisible();
+});
+
 test("a key that the gateway does not take is said", async ({ page }) => {
   await page.goto("/");
   await page.getByLabel("Admin key").fill("weiradm_no_such");
