@@ -1,4 +1,4 @@
-import { ask, breakDesk, desk, expect, publishDesk, signIn, test } from "./gateway";
+import { ask, breakDesk, desk, expect, publishDesk, signIn, test, writeContract } from "./gateway";
 
 test("a breaking draft shows what breaks, a witness and the callers, and an operator publishes it", async ({ page, request }) => {
   await publishDesk(request, "gatea");
@@ -54,6 +54,35 @@ test("what was decided meanwhile is said, and nothing is published", async ({ pa
   await expect(page.getByRole("alert")).toContainText("409");
   const { body } = await ask(request, "GET", "/v1/contracts/gated");
   expect(body.version).toBe("1.0.0");
+});
+
+test("work rests on what it began with, and on each submission after it", async ({ page, request }) => {
+  const text = (words: string) => desk("gateg").replace("Lists tickets by status.", words);
+  await publishDesk(request, "gateg");
+  await signIn(page, "editor", "/builder?contract=gateg");
+  const editor = page.getByRole("textbox", { name: "Contract as YAML" });
+  const outcome = page.getByRole("region", { name: "Outcome" });
+  for (const [words, version] of [["Lists tickets.", "1.0.1"], ["Lists the tickets.", "1.0.2"]]) {
+    await writeContract(page, text(words ?? ""));
+    await page.getByRole("button", { name: "Submit" }).click();
+    await expect(outcome.getByRole("link", { name: `gateg@${version}` })).toBeVisible();
+  }
+  await page.getByLabel("Hold it for review in any case").check();
+  for (const words of ["Lists some.", "Lists a few."]) {
+    await writeContract(page, text(words));
+    await page.getByRole("button", { name: "Submit" }).click();
+    await expect(outcome.getByText("held")).toBeVisible();
+  }
+  expect((await ask(request, "GET", "/v1/drafts?contract=gateg&status=superseded")).body).toHaveLength(1);
+  await writeContract(page, text("Lists mine."));
+  await expect(page.getByText("This tab keeps it")).toBeVisible();
+  expect((await ask(request, "POST", "/v1/contracts", { source: text("Lists a colleague's.") })).status).toBe(200);
+  await page.reload();
+  await expect(editor).toContainText("Lists mine.");
+  await page.getByRole("button", { name: "Submit" }).click();
+  await expect(page.getByRole("alert")).toContainText("412");
+  await page.getByRole("button", { name: "Undo all" }).click();
+  await expect(editor).toContainText("Lists a colleague's.");
 });
 
 test("two versions are compared by meaning and by text, and the way back is open", async ({ page, request }) => {

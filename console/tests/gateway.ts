@@ -73,6 +73,18 @@ tools:
 `;
 }
 
+/** Replaces the text of the builder's editor. */
+export async function writeContract(page: Page, text: string) {
+  const editor = page.getByRole("textbox", { name: "Contract as YAML" });
+  await editor.click();
+  await page.keyboard.press("Control+a");
+  await editor.evaluate((element, pasted) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData("text/plain", pasted);
+    element.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+  }, text);
+}
+
 export async function publishDesk(request: APIRequestContext, name: string) {
   const { status, body } = await ask(request, "POST", "/v1/contracts", { source: desk(name) });
   expect(status, JSON.stringify(body)).toBe(200);

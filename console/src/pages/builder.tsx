@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../api/client";
 import { asProblem, ProblemError, type Fault } from "../api/problem";
@@ -40,8 +40,16 @@ tools:
 /** The time without a key after which the text is previewed. */
 const PREVIEW_MS = 300;
 
-/** Work that was not submitted survives a reload, in this tab alone. */
-const keptUnder = (name: string) => `weir.work.${name}`;
+/** What the work on a contract began with: a submission rests on it. */
+interface WorkBase {
+  text: string;
+  etag: string;
+}
+
+/** Work that was not submitted survives a reload, in this tab alone, with what it began with. */
+const keptUnder = (name: string) => `weir.builder.${name}`;
+
+const readKept = (name: string): { text: string; base: WorkBase } | null => JSON.parse(sessionStorage.getItem(keptUnder(name)) ?? "null");
 
 export function BuilderPage() {
   const contracts = useContracts();
@@ -76,19 +84,16 @@ export function BuilderPage() {
 
 function OfContract({ name, isFile }: { name: string; isFile: boolean }) {
   const contract = useContract(name);
-  // What was read when the work began is what it is compared with, however often the page is read again.
-  const begun = useRef<{ text: string; etag: string } | null>(null);
-  if (contract.data && !begun.current) begun.current = { text: contract.data.source ?? "", etag: contract.data.etag };
-  return (
-    <Loaded query={contract}>
-      {() => <Work name={name} text={begun.current?.text ?? ""} etag={begun.current?.etag ?? ""} isFile={isFile} />}
-    </Loaded>
-  );
+  return <Loaded query={contract}>{({ source, etag }) => <Work name={name} text={source ?? ""} etag={etag} isFile={isFile} />}</Loaded>;
 }
 
-function Work({ name, text: original, etag, isFile }: { name: string; text: string; etag: string; isFile: boolean }) {
+/** `text` and `etag` are those of now; the work is compared with those that it began with. */
+function Work({ name, text: newest, etag, isFile }: { name: string; text: string; etag: string; isFile: boolean }) {
   const client = useQueryClient();
-  const [text, setText] = useState(() => sessionStorage.getItem(keptUnder(name)) ?? original);
+  const [kept] = useState(() => readKept(name));
+  const [base, setBase] = useState<WorkBase>(kept?.base ?? { text: newest, etag });
+  const original = base.text;
+  const [text, setText] = useState(kept?.text ?? original);
   const [hold, setHold] = useState(false);
   const [submitted, setSubmitted] = useState<Submitted | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -98,24 +103,27 @@ function Work({ name, text: original, etag, isFile }: { name: string; text: stri
   const preview = usePreview(settled, mayDo("editor"));
   useEffect(() => {
     if (text === original) sessionStorage.removeItem(keptUnder(name));
-    else sessionStorage.setItem(keptUnder(name), text);
-  }, [text, original, name]);
+    else sessionStorage.setItem(keptUnder(name), JSON.stringify({ text, base }));
+  }, [text, original, base, name]);
   const submit = async () => {
     setPending(true);
     setError(null);
     setSubmitted(null);
     try {
-      const header = etag ? { "If-Match": etag } : {};
-      setSubmitted(await unwrap(api.POST("/v1/contracts", { params: { header }, body: { source: text, hold } })));
-      sessionStorage.removeItem(keptUnder(name));
+      const header = base.etag ? { "If-Match": base.etag } : {};
+      const outcome = await unwrap(api.POST("/v1/contracts", { params: { header }, body: { source: text, hold } }));
+      setSubmitted(outcome);
       await client.invalidateQueries();
+      setBase({ text, etag: renewedTag(client.getQueryData(["contract", name]), text, outcome) ?? base.etag });
     } catch (caught) {
       setError(caught);
+      void client.invalidateQueries({ queryKey: ["contract", name] });
     }
     setPending(false);
   };
   const restore = () => {
-    setText(original);
+    setBase({ text: newest, etag });
+    setText(newest);
     setVersion(version + 1);
   };
   const faults = error instanceof ProblemError ? error.problem.problems : [];
@@ -160,6 +168,12 @@ function useSettled<T>(value: T, ms: number): T {
     return () => clearTimeout(timer);
   }, [value, ms]);
   return settled;
+}
+
+/** Returns the tag of the contract if it is as this submission left it. Where another followed, the next one has to be refused. */
+function renewedTag(now: { source?: string | null; etag: string; drafts: { id: string }[] } | undefined, text: string, { draft }: Submitted): string | null {
+  const isOwn = draft ? now?.drafts[0]?.id === draft : now?.source === text;
+  return isOwn ? (now?.etag ?? null) : null;
 }
 
 function Outcome({ submitted }: { submitted: Submitted }) {
