@@ -40,16 +40,8 @@ tools:
 /** The time without a key after which the text is previewed. */
 const PREVIEW_MS = 300;
 
-/** What the work on a contract began with: a submission rests on it. */
-interface WorkBase {
-  text: string;
-  etag: string;
-}
-
-/** Work that was not submitted survives a reload, in this tab alone, with what it began with. */
-const keptUnder = (name: string) => `weir.builder.${name}`;
-
-const readKept = (name: string): { text: string; base: WorkBase } | null => JSON.parse(sessionStorage.getItem(keptUnder(name)) ?? "null");
+/** Work that was not submitted survives a reload, in this tab alone. */
+const keptUnder = (name: string) => `weir.work.${name}`;
 
 export function BuilderPage() {
   const contracts = useContracts();
@@ -85,6 +77,28 @@ export function BuilderPage() {
 function OfContract({ name, isFile }: { name: string; isFile: boolean }) {
   const contract = useContract(name);
   return <Loaded query={contract}>{({ source, etag }) => <Work name={name} text={source ?? ""} etag={etag} isFile={isFile} />}</Loaded>;
+}
+
+/** What the work on a contract began with: a submission rests on it, so that it is kept with the text. */
+interface WorkBase {
+  text: string;
+  etag: string;
+}
+
+function readKept(name: string): { text: string; base: WorkBase } | null {
+  try {
+    const kept = JSON.parse(sessionStorage.getItem(keptUnder(name)) ?? "null");
+    return typeof kept?.base?.text === "string" ? kept : null;
+  } catch {
+    // Another program kept it.
+    return null;
+  }
+}
+
+/** Returns the tag of the contract if it is as this submission left it. Where another followed, the next one has to be refused. */
+function renewedTag(now: { source?: string | null; etag: string; drafts: { id: string }[] } | undefined, text: string, { draft }: Submitted): string | null {
+  const isOwn = draft ? now?.drafts[0]?.id === draft : now?.source === text;
+  return isOwn ? (now?.etag ?? null) : null;
 }
 
 /** `text` and `etag` are those of now; the work is compared with those that it began with. */
@@ -168,12 +182,6 @@ function useSettled<T>(value: T, ms: number): T {
     return () => clearTimeout(timer);
   }, [value, ms]);
   return settled;
-}
-
-/** Returns the tag of the contract if it is as this submission left it. Where another followed, the next one has to be refused. */
-function renewedTag(now: { source?: string | null; etag: string; drafts: { id: string }[] } | undefined, text: string, { draft }: Submitted): string | null {
-  const isOwn = draft ? now?.drafts[0]?.id === draft : now?.source === text;
-  return isOwn ? (now?.etag ?? null) : null;
 }
 
 function Outcome({ submitted }: { submitted: Submitted }) {
