@@ -213,7 +213,10 @@ impl<'a> Column<'a> {
         let compared = self.compared(builder);
         match (self.dialect, self.field.kind) {
             (_, Type::Date) => Some(compared),
-            (Dialect::Sqlite, _) => (self.zone == "UTC").then_some(compared),
+            // SQLite's own functions round fractions of a second, perhaps into the next day.
+            (Dialect::Sqlite, _) => {
+                (self.zone == "UTC").then(|| format!("substr({compared}, 1, 10)"))
+            }
             (Dialect::Postgresql, _) => {
                 // A zone is bound once for each place, and rows are grouped by the place in the list.
                 let zone = self.zone(builder);
@@ -226,21 +229,31 @@ impl<'a> Column<'a> {
     pub(crate) fn grouped(&self, builder: &mut Builder) -> String {
         match (self.dialect, self.field.kind) {
             (Dialect::Sqlite, _) => self.compared(builder),
-            (Dialect::Postgresql, Type::Decimal) => {
+            (Dialect::Postgresql, Type::Integer) if self.whole() => self.read(),
+            (Dialect::Postgresql, Type::Decimal | Type::Integer) => {
                 format!("trim_scale(({})::numeric)::text", self.compared(builder))
             }
-            (Dialect::Postgresql, Type::String) => self.compared(builder),
+            (Dialect::Postgresql, Type::Number) if !self.native().starts_with("float") => {
+                format!("({})::float8", self.compared(builder))
+            }
+            // What is null to the value table is one group with the nulls.
+            (Dialect::Postgresql, Type::String | Type::Number) => self.compared(builder),
             (Dialect::Postgresql, _) => self.read(),
         }
     }
 
     /// Returns the expression for the smallest or the largest value, as a connection can encode it.
     pub(crate) fn edge(&self, function: &str, builder: &mut Builder) -> String {
-        let edge = format!("{function}({})", self.compared(builder));
+        let compared = self.compared(builder);
+        let edge = format!("{function}({compared})");
         match (self.dialect, self.field.kind) {
+            (Dialect::Sqlite, Type::Integer | Type::Number) if self.textual() => {
+                format!("{function}({compared} COLLATE weir_decimal)")
+            }
             (Dialect::Sqlite, _) => edge,
+            // The zone goes before the era.
             (Dialect::Postgresql, Type::Datetime) => {
-                format!("({edge} AT TIME ZONE 'UTC')::text || '+00'")
+                format!("regexp_replace(({edge} AT TIME ZONE 'UTC')::text, '( BC)?$', '+00\\1')")
             }
             (Dialect::Postgresql, _) => format!("({edge})::text"),
         }
@@ -545,7 +558,7 @@ pub(crate) fn place(shape: &Shape, key: &str) -> Result<usize, Error> {
 }
 
 /// Reads the date or time of a year before 0001.
-fn before_christ(raw: &RawValue, field: &Field, zone: &Zone) -> Value<'static> {
+pub(crate) fn before_christ(raw: &RawValue, field: &Field, zone: &Zone) -> Value<'static> {
     let text: String = serde_json::from_str(raw.get()).unwrap_or_default();
     native::without_era(&text).map_or(Value::Null, |text| {
         Value::from_text(&text, field, zone).into_owned()

@@ -10,7 +10,7 @@ use weir_plugin_sdk::summary::{
 use weir_plugin_sdk::{Error, Field, SummaryPage, SummaryQuery, Type, Value, sql};
 
 use crate::Sql;
-use crate::column::Column;
+use crate::column::{Column, before_christ};
 use crate::condition;
 use crate::dialect::Dialect;
 use crate::select::source_error;
@@ -19,6 +19,9 @@ use crate::statement::{self, Builder, Row, cell};
 /// The most different values of one column that are added here.
 const VALUES_MAX: u32 = 100_000;
 
+/// The cells of a row before its groups: which SELECT it is of.
+const LEADING: usize = 1;
+
 pub(crate) fn summarize(
     collection: &Sql,
     dialect: Dialect,
@@ -26,40 +29,44 @@ pub(crate) fn summarize(
 ) -> Result<SummaryPage, Error> {
     let plan = Plan::new(collection, dialect, query)?;
     let mut builder = Builder::new(dialect);
-    let mut list = Vec::new();
-    let mut places = Vec::new();
-    for (group, column) in &plan.groups {
-        list.push(grouped(group, column, &mut builder)?);
-        places.push(list.len().to_string());
+    let by_value = plan.by_value(dialect);
+    let measures: usize = plan.measures.iter().map(|one| width(one.0)).sum();
+    // A value and its count take two places.
+    let width = LEADING + plan.groups.len() + measures.max(2 * by_value.len().min(1));
+    let mut selects = vec![plan.select_groups(width, query, &mut builder)?];
+    let mut limit = GROUPS_MAX as u32 + 1;
+    for (at, column) in by_value.iter().enumerate() {
+        selects.push(plan.select_values(at + 1, column, width, query, &mut builder)?);
+        limit += VALUES_MAX + 1;
     }
-    for (function, column) in &plan.measures {
-        list.extend(measured(*function, column.as_ref(), &mut builder)?);
-    }
-    let list: Vec<_> = list
-        .iter()
-        .enumerate()
-        .map(|(at, part)| format!("{part} AS c{at}"))
-        .collect();
-    let conditions = condition::all(collection, &query.conditions, &mut builder)?;
-    let source = collection.settings.source().sql();
-    let by = match places.is_empty() {
-        true => String::new(),
-        false => format!(" GROUP BY {}", places.join(", ")),
+    builder.text = match &mut selects[..] {
+        [one] => std::mem::take(one),
+        // One statement, so that all its rows are of the same moment.
+        several => {
+            let each = several.iter().map(|one| format!("SELECT * FROM ({one})"));
+            each.collect::<Vec<_>>().join(" UNION ALL ")
+        }
     };
-    let limit = GROUPS_MAX as u32 + 1;
-    builder.text = format!(
-        "SELECT {} FROM {source}{conditions}{by} LIMIT {limit}",
-        list.join(", ")
-    );
     let statement = builder.finish(&collection.settings.connection, limit, None);
     let answer = sql::query(&statement).map_err(source_error)?;
-    let rows = statement::rows(&answer.records)?;
-    if answer.truncated || rows.len() > GROUPS_MAX {
+    let mut parts: Vec<Vec<Row<'_>>> = selects.iter().map(|_| Vec::new()).collect();
+    for row in statement::rows(&answer.records)? {
+        let part = plan.whole(&row, 0)?;
+        let part = usize::try_from(part).ok().and_then(|at| parts.get_mut(at));
+        part.ok_or_else(|| Error::internal("The database answered a row of no SELECT."))?
+            .push(row);
+    }
+    if parts[0].len() > GROUPS_MAX {
         return Err(too_many_groups());
     }
-    let rows = rows.iter().map(|row| plan.row(row));
+    let rows = parts[0].iter().map(|row| plan.row(row));
     let mut rows = rows.collect::<Result<Vec<_>, _>>()?;
-    plan.add_by_value(&mut rows, dialect, query)?;
+    for (column, values) in by_value.iter().zip(&parts[1..]) {
+        plan.add_values(&mut rows, column, values)?;
+    }
+    if answer.truncated {
+        return Err(too_many_groups());
+    }
     write_groups(query, &collection.shape, &collection.zone, rows)
 }
 
@@ -104,10 +111,10 @@ impl<'q> Plan<'q> {
     fn groups(&self, row: &Row<'_>) -> Result<Vec<Value<'static>>, Error> {
         let zone = &self.collection.zone;
         let mut groups = Vec::with_capacity(self.groups.len());
-        for (at, (group, column)) in self.groups.iter().enumerate() {
+        for (at, (group, column)) in (LEADING..).zip(&self.groups) {
             let value = match group.step {
                 None => column.value(cell(row, at)?, zone).into_owned(),
-                Some(step) => labelled(&read(row, at, Type::Date, zone)?, step),
+                Some(step) => labelled(read(row, at, Type::Date, zone)?, step),
             };
             if let Value::Unfit(_) = value {
                 return Err(unfit(column.field));
@@ -121,14 +128,10 @@ impl<'q> Plan<'q> {
     fn row(&self, row: &Row<'_>) -> Result<GroupRow, Error> {
         let zone = &self.collection.zone;
         let groups = self.groups(row)?;
-        let mut at = groups.len();
+        let mut at = LEADING + groups.len();
         let mut measures = Vec::with_capacity(self.measures.len());
         for (function, column) in &self.measures {
-            let whole = |at| match read(row, at, Type::Integer, zone)? {
-                Value::Integer(number) => u64::try_from(number)
-                    .map_err(|_| Error::internal("The database counted less than nothing.")),
-                _ => Ok(0),
-            };
+            let whole = |at| self.whole(row, at);
             let value = match (function, column) {
                 (SummaryFunction::Minimum | SummaryFunction::Maximum, Some(column)) => {
                     column.value(cell(row, at)?, zone).into_owned()
@@ -139,6 +142,9 @@ impl<'q> Plan<'q> {
                         return Err(unfit(column.field));
                     }
                     let places = u32::try_from(whole(at + 2)?).unwrap_or(u32::MAX);
+                    if places > 0 && column.field.kind == Type::Integer {
+                        return Err(unfit(column.field));
+                    }
                     summed(
                         *function,
                         column,
@@ -159,23 +165,132 @@ impl<'q> Plan<'q> {
     }
 }
 
-impl Plan<'_> {
-    /// Computes the sums that SQLite has no exact type for: it groups by the values too, and they are added here.
-    fn add_by_value(
+impl<'q> Plan<'q> {
+    /// Returns the number in a cell, which the database has counted.
+    fn whole(&self, row: &Row<'_>, at: usize) -> Result<u64, Error> {
+        match read(row, at, Type::Integer, &self.collection.zone)? {
+            Value::Integer(number) => u64::try_from(number)
+                .map_err(|_| Error::internal("The database counted less than nothing.")),
+            _ => Ok(0),
+        }
+    }
+
+    /// Returns the columns that SQLite has no exact sum of: it groups by their values too, and they are added here.
+    fn by_value(&self, dialect: Dialect) -> Vec<&Column<'q>> {
+        let mut columns: Vec<&Column<'q>> = Vec::new();
+        for (function, column) in &self.measures {
+            if let Some(column) = column
+                && is_sum(*function)
+                && column.sum(&mut Builder::new(dialect)).is_none()
+                && !columns.iter().any(|known| known.field == column.field)
+            {
+                columns.push(column);
+            }
+        }
+        columns
+    }
+
+    fn select_groups(
+        &self,
+        width: usize,
+        query: &SummaryQuery,
+        builder: &mut Builder,
+    ) -> Result<String, Error> {
+        let mut list = vec!["0".to_owned()];
+        for (group, column) in &self.groups {
+            list.push(grouped(group, column, builder)?);
+        }
+        let groups = list.len();
+        for (function, column) in &self.measures {
+            list.extend(measured(*function, column.as_ref(), builder)?);
+        }
+        self.select(list, groups, width, GROUPS_MAX as u32 + 1, query, builder)
+    }
+
+    /// Selects the values of a column in each group, and how often each occurs.
+    fn select_values(
+        &self,
+        part: usize,
+        column: &Column<'_>,
+        width: usize,
+        query: &SummaryQuery,
+        builder: &mut Builder,
+    ) -> Result<String, Error> {
+        let mut list = vec![part.to_string()];
+        for (group, column) in &self.groups {
+            list.push(grouped(group, column, builder)?);
+        }
+        list.push(column.compared(builder));
+        let groups = list.len();
+        list.push("count(*)".to_owned());
+        self.select(list, groups, width, VALUES_MAX + 1, query, builder)
+    }
+
+    /// Returns a SELECT that is grouped by the first columns of a list, except for the leading one.
+    fn select(
+        &self,
+        mut list: Vec<String>,
+        groups: usize,
+        width: usize,
+        limit: u32,
+        query: &SummaryQuery,
+        builder: &mut Builder,
+    ) -> Result<String, Error> {
+        list.resize(list.len().max(width), "NULL".to_owned());
+        let list: Vec<_> = list
+            .iter()
+            .enumerate()
+            .map(|(at, part)| format!("{part} AS c{at}"))
+            .collect();
+        let conditions = condition::all(self.collection, &query.conditions, builder)?;
+        let source = self.collection.settings.source().sql();
+        let places = LEADING + 1..=groups;
+        let places: Vec<_> = places.map(|place| place.to_string()).collect();
+        let by = match places.is_empty() {
+            true => String::new(),
+            false => format!(" GROUP BY {}", places.join(", ")),
+        };
+        let list = list.join(", ");
+        Ok(format!(
+            "SELECT {list} FROM {source}{conditions}{by} LIMIT {limit}"
+        ))
+    }
+
+    /// Adds the values of a column, and writes the sums and averages into their groups.
+    fn add_values(
         &self,
         rows: &mut [GroupRow],
-        dialect: Dialect,
-        query: &SummaryQuery,
+        column: &Column<'_>,
+        values: &[Row<'_>],
     ) -> Result<(), Error> {
-        let sums = |function| matches!(function, SummaryFunction::Sum | SummaryFunction::Average);
-        for (at, (function, column)) in self.measures.iter().enumerate() {
-            let Some(column) = column.as_ref().filter(|_| sums(*function)) else {
-                continue;
-            };
-            if column.sum(&mut Builder::new(dialect)).is_some() {
-                continue;
+        if values.len() > VALUES_MAX as usize {
+            let message = format!(
+                "There are more than {VALUES_MAX} different values of {:?} to add; narrow the conditions.",
+                column.field.key
+            );
+            return Err(Error::new("too_large", message));
+        }
+        let mut totals: HashMap<String, (ExactSum, u64)> = HashMap::new();
+        for row in values {
+            let groups = self.groups(row)?;
+            let at = LEADING + groups.len();
+            let value = column.value(cell(row, at)?, &self.collection.zone);
+            match value {
+                Value::Null => {}
+                value @ Value::Decimal(_) => {
+                    let count = self.whole(row, at + 1)?;
+                    let (sum, values) = totals.entry(key(&groups)).or_default();
+                    sum.add_times(&value, count.into())?;
+                    *values += count;
+                }
+                _ => return Err(unfit(column.field)),
             }
-            let totals = self.totals_by_value(column, dialect, query)?;
+        }
+        let sums = self.measures.iter().enumerate().filter(|(_, measure)| {
+            let (function, of) = measure;
+            is_sum(*function) && of.as_ref().is_some_and(|of| of.field == column.field)
+        });
+        for (at, (function, _)) in sums {
             for (groups, measures) in rows.iter_mut() {
                 if let Some((sum, count)) = totals.get(&key(groups)) {
                     measures[at] = computed(*function, column.field.kind, *sum, 0.0, *count)?;
@@ -184,62 +299,10 @@ impl Plan<'_> {
         }
         Ok(())
     }
+}
 
-    fn totals_by_value(
-        &self,
-        column: &Column<'_>,
-        dialect: Dialect,
-        query: &SummaryQuery,
-    ) -> Result<HashMap<String, (ExactSum, u64)>, Error> {
-        let mut builder = Builder::new(dialect);
-        let mut list = Vec::new();
-        for (group, column) in &self.groups {
-            list.push(grouped(group, column, &mut builder)?);
-        }
-        list.push(column.compared(&mut builder));
-        let places: Vec<_> = (1..=list.len()).map(|place| place.to_string()).collect();
-        list.push("count(*)".to_owned());
-        let list: Vec<_> = list
-            .iter()
-            .enumerate()
-            .map(|(at, part)| format!("{part} AS c{at}"))
-            .collect();
-        let conditions = condition::all(self.collection, &query.conditions, &mut builder)?;
-        let settings = &self.collection.settings;
-        builder.text = format!(
-            "SELECT {} FROM {}{conditions} GROUP BY {} LIMIT {}",
-            list.join(", "),
-            settings.source().sql(),
-            places.join(", "),
-            VALUES_MAX + 1
-        );
-        let statement = builder.finish(&settings.connection, VALUES_MAX + 1, None);
-        let answer = sql::query(&statement).map_err(source_error)?;
-        let rows = statement::rows(&answer.records)?;
-        if answer.truncated || rows.len() > VALUES_MAX as usize {
-            let message = format!(
-                "There are more than {VALUES_MAX} different values of {:?} to add; narrow the conditions.",
-                column.field.key
-            );
-            return Err(Error::new("too_large", message));
-        }
-        let mut totals: HashMap<String, (ExactSum, u64)> = HashMap::new();
-        for row in &rows {
-            let groups = self.groups(row)?;
-            let value = column.value(cell(row, groups.len())?, &self.collection.zone);
-            let count = read(row, groups.len() + 1, Type::Integer, &self.collection.zone)?;
-            match (value, count) {
-                (Value::Null, _) => {}
-                (value @ Value::Decimal(_), Value::Integer(count)) => {
-                    let (sum, values) = totals.entry(key(&groups)).or_default();
-                    sum.add_times(&value, count)?;
-                    *values += u64::try_from(count).unwrap_or_default();
-                }
-                _ => return Err(unfit(column.field)),
-            }
-        }
-        Ok(totals)
-    }
+fn is_sum(function: SummaryFunction) -> bool {
+    matches!(function, SummaryFunction::Sum | SummaryFunction::Average)
 }
 
 /// Returns a text that only equal groups have.
@@ -254,10 +317,7 @@ fn key(groups: &[Value<'_>]) -> String {
 
 /// The number of columns that a measure takes in the SELECT.
 fn width(function: SummaryFunction) -> usize {
-    match function {
-        SummaryFunction::Sum | SummaryFunction::Average => 4,
-        _ => 1,
-    }
+    if is_sum(function) { 4 } else { 1 }
 }
 
 /// Returns the expression that rows are grouped by: the value, or the day on which its stretch of time begins.
@@ -276,7 +336,7 @@ fn grouped(
         );
         Error::unsupported(message).field(&column.field.key)
     })?;
-    Ok(match (builder.dialect, step) {
+    let stepped = match (builder.dialect, step) {
         (Dialect::Postgresql, DateStep::Day) => format!("({day})::text"),
         (Dialect::Postgresql, step) => {
             format!("date_trunc('{}', {day})::date::text", step.name())
@@ -289,6 +349,19 @@ fn grouped(
             "date({day}, 'start of month', '-' || ((CAST(strftime('%m', {day}) AS INTEGER) - 1) % 3) || ' months')"
         ),
         (Dialect::Sqlite, DateStep::Year) => format!("date({day}, 'start of year')"),
+    };
+    Ok(match builder.dialect {
+        Dialect::Postgresql => stepped,
+        // A column of SQLite holds anything, and its dates are more than those of the value table. What is none is
+        // grouped as a text that is no date.
+        Dialect::Sqlite => {
+            let fits = match column.field.kind {
+                Type::Date => format!("date({day}, '+0 days') = {day}"),
+                _ => format!("{day} IS NOT NULL"),
+            };
+            let name = column.name();
+            format!("CASE WHEN {name} IS NULL OR {fits} THEN {stepped} ELSE '?' END")
+        }
     })
 }
 
@@ -359,13 +432,20 @@ fn read(
 ) -> Result<Value<'static>, Error> {
     let mut field = Field::new("", kind);
     field.nullable = true;
-    Ok(Value::from_json(cell(row, at)?, &field, zone).into_owned())
+    let raw = cell(row, at)?;
+    if kind == Type::Date && raw.get().ends_with(" BC\"") {
+        return Ok(before_christ(raw, &field, zone));
+    }
+    Ok(Value::from_json(raw, &field, zone).into_owned())
 }
 
-fn labelled(day: &Value<'_>, step: DateStep) -> Value<'static> {
-    let label = match day {
-        Value::Date(day) => step_label(day, step),
-        _ => None,
-    };
-    label.map_or(Value::Null, |label| Value::Text(label.into()))
+/// Returns the label of a stretch of time; a value that is no date stays a misfit.
+fn labelled(day: Value<'static>, step: DateStep) -> Value<'static> {
+    match &day {
+        Value::Date(date) => match step_label(date, step) {
+            Some(label) => Value::Text(label.into()),
+            None => Value::Unfit(date.clone()),
+        },
+        _ => day,
+    }
 }

@@ -6,6 +6,7 @@ mod server;
 mod arrays;
 mod both;
 mod sqlite;
+mod summaries;
 mod values;
 
 use both::{Both, Which, describe, object, open, outline, show, walk, with, write};
