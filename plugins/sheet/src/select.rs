@@ -118,6 +118,21 @@ impl<'q> Select<'q> {
         })
     }
 
+    /// Checks the conditions and columns of a summary, which needs no order and no other column.
+    pub(crate) fn for_summary(
+        shape: &'q Shape,
+        zone: &'q Zone,
+        query: &Query,
+    ) -> Result<Self, Error> {
+        let mut select = Self::new(shape, zone, query)?;
+        select.order.clear();
+        select.order_fields.clear();
+        if query.columns.is_empty() {
+            select.columns.clear();
+        }
+        Ok(select)
+    }
+
     /// Makes a collector for a file with these columns; refuses if one that the query needs is gone.
     pub(crate) fn over(&'q self, columns: &Columns) -> Result<Collector<'q>, Error> {
         let at = |field: &usize| {

@@ -23,7 +23,7 @@ pub(crate) fn summarize(
         limit: 1,
         ..Query::default()
     };
-    let select = Select::new(shape, zone, &conditions)?;
+    let select = Select::for_summary(shape, zone, &conditions)?;
     let scan = Scan {
         settings,
         shape,

@@ -1,6 +1,7 @@
 //! Nasty files, whole: through the adapter as the gateway uses it.
 
 use weir_plugin_sdk::serde_json::{self, Value, json};
+use weir_plugin_sdk::summary::{SummaryFunction, SummaryGroup, SummaryMeasure, SummaryQuery};
 use weir_plugin_sdk::testing::{self, files, progress};
 use weir_plugin_sdk::{Adapter, Change, Comparison, Condition, Error, Order, Query, Shape, Verb};
 
@@ -473,6 +474,36 @@ fn a_value_that_its_column_cannot_hold_whole_is_refused() {
         error.message
     );
     assert_eq!(content(), before);
+}
+
+#[test]
+fn a_summary_needs_no_column_that_it_does_not_use() {
+    let (sheet, _) = open_with("id,city,secret\n1,Oslo,x\n2,Rome,y\n3,Oslo,z\n", |shape| {
+        shape.key = vec!["secret".into()];
+    });
+    files::put("data", "x.csv", "id,city\n1,Oslo\n2,Rome\n3,Oslo\n");
+    let measure = SummaryMeasure {
+        name: "count".into(),
+        function: SummaryFunction::Count,
+        column: None,
+    };
+    let mut query = SummaryQuery {
+        measures: vec![measure],
+        limit: 10,
+        ..SummaryQuery::default()
+    };
+    let counted = sheet.summarize(&query).unwrap();
+    assert_eq!(counted.records, r#"[{"count":3}]"#);
+    query.groups.push(SummaryGroup {
+        name: "city".into(),
+        column: "city".into(),
+        step: None,
+    });
+    let grouped = sheet.summarize(&query).unwrap();
+    assert_eq!(
+        grouped.records,
+        r#"[{"city":"Oslo","count":2},{"city":"Rome","count":1}]"#
+    );
 }
 
 #[test]
