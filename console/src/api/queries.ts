@@ -39,7 +39,7 @@ export const useDiff = (name: string, from: string, to: string) =>
     enabled: from !== "" && to !== "",
   });
 
-export const useDrafts = (status: import("./shapes").DraftView["status"] = "pending") =>
+export const useDrafts = (status: DraftView["status"] = "pending") =>
   useQuery({
     queryKey: ["drafts", status],
     queryFn: () => unwrap(api.GET("/v1/drafts", { params: { query: { status } } })),
