@@ -110,7 +110,7 @@ fn what_no_source_or_verb_can_is_refused() {
         (
             "limits: { rows_max: 5 }",
             "limits/rows_max",
-            "only a list has it",
+            "only a list or a summarize has it",
         ),
         (
             "say: '{total}'",
@@ -187,6 +187,7 @@ fn a_summary_offers_the_groups_and_measures_of_its_form() {
             "distinct(city)"
         ])
     );
+    assert_eq!(inputs["measures"]["maxItems"], 10);
     assert_eq!(input.get("required"), None);
     let output = tool.output_schema.as_ref().expect("an output").value();
     let records = &output["properties"]["records"]["items"]["properties"];
@@ -241,6 +242,16 @@ fn a_summary_of_what_has_no_meaning_is_refused() {
             "sum(total)",
             "count(total)",
             "measures/1: 'count(total)' is no measure",
+        ),
+        (
+            "[count, sum(total)",
+            "[count, count, sum(total)",
+            "measures/1: 'count' occurs twice",
+        ),
+        (
+            "[city, placed]",
+            "[city, city]",
+            "group_by/1: 'city' occurs twice",
         ),
         (
             "name: city",

@@ -18,6 +18,8 @@ pub(super) const INPUTS: [&str; 5] = ["group_by", "measures", "having", "order_b
 const GROUPS_MAX: u32 = 1_000;
 /// Columns that one question groups by at most.
 const GROUP_BY_MAX: usize = 3;
+/// Measures of one question at most.
+const MEASURES_MAX: usize = 10;
 
 /// Refuses a verb that asks about many records at once, which the source cannot answer.
 pub(super) fn check_source(
@@ -170,7 +172,7 @@ pub(super) fn add_inputs(
     }
     let first = measures[..measures.len().min(1)].to_vec();
     let measures = json!({
-        "type": "array", "items": names(measures), "minItems": 1, "uniqueItems": true, "default": first,
+        "type": "array", "items": names(measures), "minItems": 1, "maxItems": MEASURES_MAX, "uniqueItems": true, "default": first,
         "description": "What to compute of each group.",
     });
     properties.insert("measures".into(), measures);

@@ -316,7 +316,7 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
             "limits/rows_max",
             form.limits.rows_max.is_some(),
             matches!(verb, Verb::List | Verb::Summarize),
-            "list",
+            "list or a summarize",
         ),
     ];
     summary::check_keys(form, verb, problems);

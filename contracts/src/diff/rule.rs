@@ -140,7 +140,7 @@ tool_rules! {
     ToolRenamed "tool-renamed" Breaking "one tool went and one like it came";
     ToolTextChanged "tool-text-changed" Cosmetic "title, description or sentence of a tool";
     TextModeChanged "text-mode-changed" Review "sentence, JSON or both in the text block";
-    VerbChanged "verb-changed" Breaking "lookup, list, create, update, delete or call";
+    VerbChanged "verb-changed" Breaking "lookup, list, count, summarize, create, update, delete or call";
     AnnotationRiskier "annotation-riskier" Breaking "readOnlyHint or idempotentHint true → false, destructiveHint false → true: clients approve by them";
     AnnotationSafer "annotation-safer" Compatible "the reverse";
     OpenWorldChanged "open-world-changed" Review "openWorldHint";
