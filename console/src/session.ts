@@ -1,6 +1,6 @@
 // Who is signed in. All that knows how a session begins, is kept and ends is in this file.
 import { useSyncExternalStore } from "react";
-import { ProblemError, readProblem, unreachable } from "./api/problem";
+import { asProblem, ProblemError, readProblem, unreachable } from "./api/problem";
 import { takeFragmentValue } from "./location";
 
 export type Role = "viewer" | "editor" | "operator";
@@ -77,7 +77,10 @@ export async function resumeSession(): Promise<void> {
     if (brought) await signIn(brought);
     else keep({ ...(await send("GET", token)), token });
   } catch (error) {
-    forget(error instanceof ProblemError ? error.problem.detail : String(error));
+    const { status, detail } = asProblem(error);
+    // A gateway that does not answer now may take the session later.
+    if (status === 401) forget(detail);
+    else change(null, detail);
   }
 }
 

@@ -52,6 +52,16 @@ test("signing out in one tab is signing out in all", async ({ page, context }) =
   await expect(other.getByRole("button", { name: "Sign in" })).toBeVisible();
 });
 
+test("a session outlives a gateway that does not answer", async ({ page }) => {
+  await signIn(page, "viewer");
+  await page.route("**/v1/session", (route) => route.abort());
+  await page.reload();
+  await expect(page.getByText("Nothing answers at this address now")).toBeVisible();
+  await page.unroute("**/v1/session");
+  await page.reload();
+  await expect(page.getByRole("navigation", { name: "Pages" })).toBeVisible();
+});
+
 test("a key that the gateway does not take is said", async ({ page }) => {
   await page.goto("/");
   await page.getByLabel("Admin key").fill("weiradm_no_such");
