@@ -121,6 +121,15 @@ test("Ctrl + Enter calls once, and not without the role", async ({ page, request
   expect(calls).toBe(1);
 });
 
+test("the agent that is shown is the one that calls", async ({ page, request }) => {
+  await publishDesk(request, "worki");
+  await signIn(page, "editor", "/try?tool=worki_list");
+  const agent = page.getByLabel("As the agent");
+  await expect(agent).toHaveValue("caller");
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  await expect(page.getByRole("definition").filter({ hasText: /^caller$/ })).toBeVisible();
+});
+
 test("a suggestion is one click away", async ({ page, request }) => {
   await publishDesk(request, "workb");
   const wrong = encodeURIComponent(JSON.stringify({ status: "opn" }));
