@@ -119,8 +119,6 @@ fn summaries() -> Vec<Value> {
         "max(at)", "distinct(status)", "distinct(flag)", "distinct(day)", "distinct(at)", "distinct(name)"];
     let mut asked = vec![
         json!({}),
-        json!({"measures": exact}),
-        json!({"measures": exact, "status": "nothing like it"}),
         // Eighths, whose sums are exact in any order.
         json!({"measures": ["sum(ratio)", "avg(ratio)"], "name_starts": "Plain", "group_by": ["status"]}),
         json!({"group_by": ["status"], "measures": ["count", "sum(amount)"], "order_by": ["-sum(amount)"]}),
@@ -138,8 +136,14 @@ fn summaries() -> Vec<Value> {
     ];
     for group in ["status", "code", "amount", "ratio", "flag", "day(day)", "week(day)", "month(day)", "quarter(day)", "year(day)",
         "day(at)", "week(at)", "month(at)", "quarter(at)", "year(at)"] {
-        asked.push(json!({"group_by": [group], "measures": exact, "limit": 500}));
+        asked.extend(exact.chunks(8).map(|some| json!({"group_by": [group], "measures": some, "limit": 500})));
     }
+    for some in exact.chunks(8) {
+        asked.push(json!({"measures": some}));
+        asked.push(json!({"measures": some, "status": "nothing like it"}));
+    }
+    asked.push(json!({"measures": &exact[..11]}));
+    asked.push(json!({"having": [{"measure": "max(day)", "at_least": 1}], "measures": ["max(day)", "count"]}));
     asked
 }
 
@@ -169,8 +173,9 @@ async fn same_counts(all: &[&Source]) -> usize {
         }
         count += 1;
     }
-    // Six name no group and no measure of the question; in one group the integers come to more than 2^53.
-    assert_eq!(refused.len(), 7, "{refused:#?}");
+    // Six name no group and no measure of the question, one too many, and one compares a date with a number; in one group
+    // the integers come to more than 2^53.
+    assert_eq!(refused.len(), 9, "{refused:#?}");
     let open = json!({"group_by": ["status"], "measures": ["count", "sum(amount)", "avg(count)"], "name_starts": "Plain", "limit": 1});
     let (told, _) = answer(all[0], "summarize_items", &open).await;
     let expected = r#"error=false {"records":[{"status":"closed","count":43,"sum(amount)":"2805.75","avg(count)":65}],"more":true}"#;
