@@ -159,8 +159,13 @@ impl Shapes {
             let state = self.settings.config()?.folders.state;
             let recorded = block_on(control::recorded_shapes(&state, &source))?
                 .map_err(anyhow::Error::from)?;
+            let mut known = shapes.clone();
             for (collection, shape) in recorded {
-                shapes.entry(collection).or_insert(shape);
+                known.entry(collection).or_insert(shape);
+            }
+            // A recorded shape has no more than the tools of then needed: new ones may need what only the source knows.
+            if compile::compile_known(&source, &known).is_ok() {
+                shapes = known.clone();
             }
             let missing: Vec<&form::Collection> = source
                 .collections
@@ -172,6 +177,9 @@ impl Shapes {
                 && let Ok(Ok((described, _))) = block_on(self.describe(&source, &missing))
             {
                 shapes.extend(described);
+            }
+            for (collection, shape) in known {
+                shapes.entry(collection).or_insert(shape);
             }
         }
         Ok(compile::compile_known(&source, &shapes)?)

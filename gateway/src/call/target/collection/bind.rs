@@ -34,7 +34,7 @@ pub(in crate::call::target) fn bind(
         }
         Verb::Summarize => {
             let query = query(caller, target, &arguments, 1);
-            let query = summary::summarize(&target.published.binding, &arguments, query)?;
+            let query = summary::summarize(target, &arguments, query)?;
             CollectionRequest::Summarize(query.into())
         }
         Verb::Create | Verb::Update | Verb::Delete | Verb::Call => {

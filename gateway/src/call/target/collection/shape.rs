@@ -143,9 +143,17 @@ pub(super) fn check_page(
     target: &CollectionTool,
     records: &str,
 ) -> Result<CheckedPage, OutputMismatch> {
+    check_with(&target.records, target, records)
+}
+
+pub(super) fn check_with(
+    checker: &RecordChecker,
+    target: &CollectionTool,
+    records: &str,
+) -> Result<CheckedPage, OutputMismatch> {
     match target.counts_skipped {
-        true => target.records.page(records),
-        false => target.records.records(records).map(CheckedPage::from),
+        true => checker.page(records),
+        false => checker.records(records).map(CheckedPage::from),
     }
 }
 

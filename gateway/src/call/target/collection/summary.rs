@@ -4,13 +4,13 @@ use serde_json::{Map, Value};
 use weir_contracts::{
     contract::{Binding, SummaryChoices},
     output::{OutputMismatch, RecordChecker},
-    shape::Field,
+    shape::{Field, Type},
     validate::InvalidArguments,
     values,
 };
 use weir_plugin_host::{Condition, Query, SummaryGroup, SummaryMeasure, SummaryPage, SummaryQuery};
 
-use super::shape::{check_page, explain_skipped, mismatch, result, sentence};
+use super::shape::{check_page, check_with, explain_skipped, mismatch, result, sentence};
 use crate::{
     call::{CallError, ToolResult},
     catalogue::CollectionTool,
@@ -35,10 +35,11 @@ pub(super) fn count(query: Query) -> SummaryQuery {
 
 /// Asks what the arguments name of the choices that the tool offers.
 pub(super) fn summarize(
-    binding: &Binding,
+    target: &CollectionTool,
     arguments: &Map<String, Value>,
     query: Query,
 ) -> Result<SummaryQuery, CallError> {
+    let binding = &target.published.binding;
     let none = SummaryChoices::default();
     let choices = binding.summary.as_ref().unwrap_or(&none);
     let wanted = names(arguments, "group_by");
@@ -75,11 +76,19 @@ pub(super) fn summarize(
             return Err(CallError::invalid(refused));
         }
     }
+    let fields = target.summary.as_deref().unwrap_or_default();
+    let is_number = |name: &str| {
+        let field = fields.iter().find(|field| field.key == name);
+        field
+            .is_some_and(|field| matches!(field.kind, Type::Integer | Type::Number | Type::Decimal))
+    };
+    let mut comparable = measure_names;
+    comparable.retain(|name| is_number(name));
     let limit = arguments.get("limit").and_then(Value::as_u64);
     let limit = limit.and_then(|limit| u32::try_from(limit).ok());
     Ok(SummaryQuery {
         conditions: query.conditions,
-        having: having(binding, arguments, &measure_names)?,
+        having: having(binding, arguments, &comparable)?,
         order: order.into_iter().map(str::to_owned).collect(),
         limit: limit
             .unwrap_or(binding.limit_default)
@@ -99,7 +108,7 @@ fn names<'a>(arguments: &'a Map<String, Value>, argument: &str) -> Vec<&'a str> 
         .collect()
 }
 
-/// Reads the conditions on measures. A number becomes digits: exact measures are compared as such.
+/// Reads the conditions on measures that are numbers. A number becomes digits: exact measures are compared as such.
 fn having(
     binding: &Binding,
     arguments: &Map<String, Value>,
@@ -186,7 +195,7 @@ fn shape_groups(
         let record = None;
         mismatch(OutputMismatch { record, ..found }, None)
     };
-    let checked = checker.page(&page.records).map_err(fault)?;
+    let checked = check_with(&checker, target, &page.records).map_err(fault)?;
     if checked.records.len() > query.limit as usize {
         let message = "The source answered more than it was asked for.";
         return Err(CallError::new(Code::OutputMismatch, message));
