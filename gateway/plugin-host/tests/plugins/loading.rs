@@ -308,7 +308,8 @@ fn needed_as(
 ) -> NeededCollection {
     let published = format!(
         r#"{{"name": "things", "adapter": "{}", "settings": {{}}, "published": ["id"], "write": false,
-            "shape": {{"name": "things", "fields": {fields}, "misfits": {misfits}}}, "overrides": {overrides}}}"#,
+            "shape": {{"name": "things", "fields": {fields}, "misfits": {misfits}, "capabilities": {{"read": true}}}},
+            "overrides": {overrides}}}"#,
         source.adapter
     );
     NeededCollection {
