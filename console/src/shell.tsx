@@ -1,4 +1,4 @@
-// What is around every page: navigation, who is signed in, what needs somebody, and the search over everything.
+// What is around every page: navigation, who is signed in, what waits for a review, and the search over everything.
 import { useEffect, useState, type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { useContracts, useDrafts } from "./api/queries";

@@ -197,7 +197,7 @@ function Verify() {
             {report.warnings_count > 0 && <CodeBlock text={pretty(report.warnings)} wraps label="Warnings" />}
             <div className="stack tight">
               <h3>Heads</h3>
-              <p className="soft small">Keep them elsewhere: whoever holds one can later prove that nothing before it was cut.</p>
+              <p className="soft small">Keep them elsewhere: one of them later proves that nothing before it was cut.</p>
               <CodeBlock text={report.heads.join("\n")} wraps label="Heads" />
             </div>
           </>

@@ -334,12 +334,7 @@ impl Host {
             collection: collection.clone(),
             query: Arc::clone(query),
         };
-        let left = Arc::<Writes>::default();
-        let told = self
-            .run(context, &collection.adapter, Purpose::Read, ask, &left)
-            .await;
-        self.later.take(&left, context, collection);
-        match told? {
+        match self.run_read(context, collection, ask).await? {
             GuestReply::Page(page) => Ok(page),
             _ => Err(AdapterFailure::Failed("it answered no page".into())),
         }
@@ -356,15 +351,25 @@ impl Host {
             collection: collection.clone(),
             query: Arc::clone(query),
         };
-        let left = Arc::<Writes>::default();
-        let told = self
-            .run(context, &collection.adapter, Purpose::Read, ask, &left)
-            .await;
-        self.later.take(&left, context, collection);
-        match told? {
+        match self.run_read(context, collection, ask).await? {
             GuestReply::Summary(page) => Ok(page),
             _ => Err(AdapterFailure::Failed("it answered no summary".into())),
         }
+    }
+
+    /// Asks an adapter what changes nothing. Work that it leaves behind is done later.
+    async fn run_read(
+        &self,
+        context: &CallContext,
+        collection: &CollectionRef,
+        ask: Ask,
+    ) -> Result<GuestReply, AdapterFailure> {
+        let left = Arc::<Writes>::default();
+        let reply = self
+            .run(context, &collection.adapter, Purpose::Read, ask, &left)
+            .await;
+        self.later.take(&left, context, collection);
+        reply
     }
 
     /// Makes a change and returns the record that the source now holds, as JSON. Once the write has been handed to the

@@ -1,4 +1,4 @@
-//! Other servers: how each fares, what of its lists is published, and a look at one now.
+//! Other servers: the health of each, what of its lists is published, and a look at one now.
 
 use axum::{Json, extract::State as Shared};
 

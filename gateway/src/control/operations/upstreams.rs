@@ -1,4 +1,4 @@
-//! Other servers: how each fares, what of its lists is published, and a look at one now. Which there are is said in the
+//! Other servers: the health of each, what of its lists is published, and a look at one now. Which there are is said in the
 //! configuration alone: nobody starts a command through an operation.
 
 use std::{

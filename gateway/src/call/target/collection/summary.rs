@@ -168,16 +168,16 @@ fn shape_count(target: &CollectionTool, page: &SummaryPage) -> Result<ToolResult
         return Err(CallError::new(Code::OutputMismatch, message));
     };
     let mut structured = record.clone();
-    let mut told = sentence(target, record).unwrap_or_else(|| match count {
+    let mut text = sentence(target, record).unwrap_or_else(|| match count {
         1 => "1 record.".to_owned(),
         count => format!("{count} records."),
     });
     if let Some(skipped) = &checked.skipped {
         structured.truncate(structured.len() - 1);
         structured.push_str(&format!(",\"skipped\":{}}}", skipped.count));
-        told.push_str(&explain_skipped(target, skipped));
+        text.push_str(&explain_skipped(target, skipped));
     }
-    Ok(result(target, told, structured))
+    Ok(result(target, text, structured))
 }
 
 fn shape_groups(
@@ -202,18 +202,18 @@ fn shape_groups(
     }
     let records = checked.records.join(",");
     let mut structured = format!("{{\"records\":[{records}],\"more\":{}", page.more);
-    let mut told = match checked.records.len() {
+    let mut text = match checked.records.len() {
         1 => "1 group".to_owned(),
         count => format!("{count} groups"),
     };
-    told.push_str(match page.more {
+    text.push_str(match page.more {
         true => "; there are more: raise `limit`, or narrow the filters.",
         false => ".",
     });
     if let Some(skipped) = &checked.skipped {
         structured.push_str(&format!(",\"skipped\":{}", skipped.count));
-        told.push_str(&explain_skipped(target, skipped));
+        text.push_str(&explain_skipped(target, skipped));
     }
     structured.push('}');
-    Ok(result(target, told, structured))
+    Ok(result(target, text, structured))
 }
