@@ -1,18 +1,24 @@
 //! A step: one thing done, timed, its output kept in a log that is shown when it fails.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     fs::{self, File},
-    io,
+    io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
-    sync::Mutex,
+    sync::{
+        Mutex,
+        mpsc::{self, RecvTimeoutError},
+    },
     thread,
     time::{Duration, Instant},
 };
 
 /// The time after which a long step shows again what it is doing.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// The time without a line of output after which tests count as hanging.
+const SILENCE: Duration = Duration::from_secs(600);
 const TAIL_LINES: usize = 60;
 
 /// An error message, ready to be read by a person.
@@ -79,14 +85,20 @@ impl Steps {
         })
     }
 
-    /// Runs a command whose output is for the reader: tests, benches.
+    /// Runs tests or benches, and prints what they print. Ends them when they print nothing for [`SILENCE`], and names the
+    /// tests that had not ended.
     pub(crate) fn streamed(&self, name: &str, command: &mut Command) -> Result<(), Failure> {
         self.task(name, || {
             println!("         {name}:");
-            let status = command
-                .stdin(Stdio::null())
-                .status()
+            let (status, hanging) = run_streamed(command, SILENCE)
                 .map_err(|error| describe(name, command, &error.to_string()))?;
+            if let Some(hanging) = hanging {
+                let minutes = SILENCE.as_secs() / 60;
+                return Err(format!(
+                    "{name} printed nothing for {minutes} minutes and was ended. Tests that had not ended: {hanging}"
+                )
+                .into());
+            }
             if status.success() {
                 Ok(())
             } else {
@@ -167,6 +179,77 @@ impl Steps {
     }
 }
 
+/// Runs a command and prints its lines. Returns its status, and the names of the tests that hung if it was ended for that.
+fn run_streamed(
+    command: &mut Command,
+    silence: Duration,
+) -> io::Result<(ExitStatus, Option<String>)> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let output = child.stdout.take().expect("the output is piped");
+    let (sender, lines) = mpsc::channel();
+    // A process that a test left behind may keep the output open, so that the thread is not joined.
+    thread::spawn(move || {
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            if sender
+                .send(String::from_utf8_lossy(&line).into_owned())
+                .is_err()
+            {
+                break;
+            }
+        }
+    });
+    let mut slow = BTreeSet::new();
+    let mut heard = Instant::now();
+    loop {
+        match lines.recv_timeout(Duration::from_secs(1)) {
+            Ok(line) => {
+                println!("{line}");
+                note_slow(&line, &mut slow);
+                heard = Instant::now();
+            }
+            Err(end) => {
+                if end == RecvTimeoutError::Disconnected {
+                    return Ok((child.wait()?, None));
+                }
+                if let Some(status) = child.try_wait()? {
+                    return Ok((status, None));
+                }
+                if heard.elapsed() > silence {
+                    end_children(child.id());
+                    let _ = child.kill();
+                    let names = slow.into_iter().collect::<Vec<_>>().join(", ");
+                    return Ok((child.wait()?, Some(names)));
+                }
+            }
+        }
+    }
+}
+
+/// Keeps the names of the tests that libtest reports as slow until it reports their end.
+fn note_slow(line: &str, slow: &mut BTreeSet<String>) {
+    let Some(rest) = line.strip_prefix("test ") else {
+        return;
+    };
+    if let Some((name, _)) = rest.split_once(" has been running for over ") {
+        slow.insert(name.to_owned());
+    } else if let Some((name, _)) = rest.split_once(" ... ") {
+        slow.remove(name);
+    }
+}
+
+/// Ends the processes that cargo started: cargo alone would leave the program of the tests running.
+fn end_children(parent: u32) {
+    let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    for child in list.unwrap_or_default().split_whitespace() {
+        let _ = Command::new("sh")
+            .args(["-c", &format!("kill -9 {child}")])
+            .status();
+    }
+}
+
 fn describe(name: &str, command: &Command, error: &str) -> Failure {
     format!(
         "{name}: cannot run {}: {error}",
@@ -203,4 +286,45 @@ fn tail(log: &Path, lines: usize) -> String {
         .map(|line| line.rsplit('\r').next().unwrap_or(line))
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_that_has_not_ended_is_named() {
+        let mut slow = BTreeSet::new();
+        for line in [
+            "test a::first has been running for over 60 seconds",
+            "test b::second has been running for over 60 seconds",
+            "test b::second ... ok",
+            "running 3 tests",
+        ] {
+            note_slow(line, &mut slow);
+        }
+        assert_eq!(slow.into_iter().collect::<Vec<_>>(), ["a::first"]);
+    }
+
+    #[test]
+    fn the_status_is_that_of_the_command_though_its_output_stays_open() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo line; sleep 30 & exit 3"]);
+        let (status, hanging) =
+            run_streamed(&mut command, SILENCE).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((status.code(), hanging), (Some(3), None));
+    }
+
+    #[test]
+    fn tests_that_print_nothing_are_ended_and_named() {
+        let mut command = Command::new("sh");
+        let script = "echo 'test a::b has been running for over 60 seconds'; sleep 100; echo late";
+        command.args(["-c", script]);
+        let started = Instant::now();
+        let (status, hanging) = run_streamed(&mut command, Duration::from_secs(2))
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert!(!status.success());
+        assert_eq!(hanging.as_deref(), Some("a::b"));
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
 }
