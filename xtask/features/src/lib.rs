@@ -1,3 +1,3 @@
-//! Has features and nothing else. `cargo xtask demo` builds the program beside this crate, so that cargo compiles each
-//! shared dependency with the features that the whole workspace gives it, and the tests after a demo find it built.
-//! `tests/tidy.rs` compares the two and names a feature that is missing here.
+//! Has features and nothing else. The native crates build their tests beside it, and `cargo xtask demo` builds the program
+//! beside it, so that cargo compiles each shared dependency with the features that the whole workspace gives it: tests of one
+//! crate after a demo compile that crate alone. Its manifest is generated and checked by `tests/tidy/features.rs`.
