@@ -17,7 +17,8 @@ const BLESS: &str = "`WEIR_BLESS=1` with this test writes xtask/features/Cargo.t
 /// Where the generated part of the manifest begins.
 const GENERATED: &str =
     "\n# Generated: `WEIR_BLESS=1` with the test `a_selection_builds_what_the_workspace_builds`.\n";
-const ALL_EDGES: &str = "normal,build,dev";
+/// The edges that tests add.
+const DEV: &str = ",dev";
 /// What `cargo xtask demo` builds.
 const DEMO: [&str; 3] = ["weir-binary", "weir-samples", "weir-features"];
 /// Crates that are compiled for wasm or belong to no build of the program.
@@ -38,6 +39,48 @@ struct Package {
     version: String,
 }
 
+/// What one selection of crates builds.
+struct Build {
+    /// What runs.
+    target: Features,
+    /// That, and what the compiler runs: macros, build scripts and what they use.
+    all: Features,
+}
+
+impl Build {
+    /// Reads a selection with its tests (`dev`) or without.
+    fn read(selection: &[&str], dev: &str) -> Self {
+        Self {
+            target: features(selection, &format!("normal,no-proc-macro{dev}")),
+            all: features(selection, &format!("normal,build{dev}")),
+        }
+    }
+
+    fn workspace() -> Self {
+        // What a crate of macros uses is built for the compiler.
+        let macros = ["--workspace", "--exclude", "weir-plugin-sdk-macros"];
+        Self {
+            target: Self::read(&macros, DEV).target,
+            all: Self::read(&["--workspace"], DEV).all,
+        }
+    }
+
+    /// Returns the dependencies that are built with features that the whole workspace does not give them.
+    fn differing(&self, whole: &Self) -> BTreeSet<Package> {
+        [(&self.target, &whole.target), (&self.all, &whole.all)]
+            .into_iter()
+            .flat_map(|(here, whole)| {
+                here.iter().filter(|(package, built)| {
+                    whole
+                        .get(package)
+                        .is_some_and(|wanted| !built.is_subset(wanted))
+                })
+            })
+            .map(|(package, _)| package.clone())
+            .collect()
+    }
+}
+
 /// Checks each selection, and writes the manifest anew when asked to.
 pub(super) fn compare_selections() {
     let members = native_members();
@@ -45,24 +88,21 @@ pub(super) fn compare_selections() {
     if std::env::var_os("WEIR_BLESS").is_some() {
         write_manifest(&members);
     }
-    let whole = features(&["--workspace"], ALL_EDGES);
+    let whole = Build::workspace();
     let demo = DEMO.map(|member| ["--package", member]);
-    let demo = missing(demo.as_flattened(), "normal,build", &whole);
-    let problem = |selection: &str, package: &Package| {
-        let Package { name, version } = package;
-        format!("{selection} builds {name} {version} with other features than --workspace; {BLESS}")
-    };
-    let mut problems: Vec<String> = demo
-        .keys()
-        .map(|package| problem("a demo", package))
-        .collect();
+    let demo = Build::read(demo.as_flattened(), "");
+    let mut selections = vec![("a demo".to_owned(), demo)];
     for member in &members {
-        let other = missing(&["--package", member], ALL_EDGES, &whole);
-        problems.extend(
-            other
-                .keys()
-                .map(|package| problem(&format!("-p {member}"), package)),
-        );
+        let build = Build::read(&["--package", member], DEV);
+        selections.push((format!("-p {member}"), build));
+    }
+    let mut problems = Vec::new();
+    for (selection, build) in selections {
+        for Package { name, version } in build.differing(&whole) {
+            problems.push(format!(
+                "{selection} builds {name} {version} with other features than --workspace; {BLESS}"
+            ));
+        }
     }
     check(problems);
 }
@@ -86,17 +126,6 @@ fn native_members() -> Vec<String> {
         .collect()
 }
 
-/// Returns the dependencies that a selection builds with features that the whole workspace does not give.
-fn missing(selection: &[&str], edges: &str, whole: &Features) -> Features {
-    features(selection, edges)
-        .into_iter()
-        .filter_map(|(package, built)| {
-            let other: BTreeSet<_> = built.difference(whole.get(&package)?).cloned().collect();
-            (!other.is_empty()).then_some((package, other))
-        })
-        .collect()
-}
-
 /// Writes the dependencies whose features differ between selections. A feature that is turned on can turn on others, so
 /// that this is repeated until no selection differs.
 fn write_manifest(members: &[String]) {
@@ -108,19 +137,13 @@ fn write_manifest(members: &[String]) {
     };
     // A feature that only the manifest still turns on goes.
     write("");
-    let whole = features(&["--workspace"], ALL_EDGES);
-    // What the crates of macros use is built for the compiler.
-    let selection = ["--workspace", "--exclude", "weir-plugin-sdk-macros"];
-    let target = features(&selection, "normal,dev,no-proc-macro");
+    let whole = Build::workspace();
     let mut chosen = BTreeSet::new();
     for _ in 0..8 {
-        write(&format!(
-            "{GENERATED}{}",
-            dependencies(&chosen, &whole, &target)
-        ));
+        write(&format!("{GENERATED}{}", dependencies(&chosen, &whole)));
         let differing: BTreeSet<Package> = members
             .iter()
-            .flat_map(|member| missing(&["--package", member], ALL_EDGES, &whole).into_keys())
+            .flat_map(|member| Build::read(&["--package", member], DEV).differing(&whole))
             .collect();
         if differing.is_subset(&chosen) {
             return;
@@ -130,12 +153,12 @@ fn write_manifest(members: &[String]) {
 }
 
 /// Returns the tables of dependencies with the features of the whole workspace.
-fn dependencies(chosen: &BTreeSet<Package>, whole: &Features, target: &Features) -> String {
+fn dependencies(chosen: &BTreeSet<Package>, whole: &Build) -> String {
     let none = BTreeSet::new();
     let mut lines = [String::new(), String::new()];
     for package in chosen {
-        let run = target.get(package).unwrap_or(&none);
-        for built in &whole[package] {
+        let run = whole.target.get(package).unwrap_or(&none);
+        for built in &whole.all[package] {
             let public = built.iter().filter(|name| !name.starts_with("__"));
             let features: Vec<String> = public.map(|name| format!("{name:?}")).collect();
             let version = compatible(&package.version);
@@ -150,7 +173,7 @@ fn dependencies(chosen: &BTreeSet<Package>, whole: &Features, target: &Features)
             );
             // One set of features serves the target and the compiler alike. What has no build script builds nothing of
             // its second table.
-            let alone = whole[package].len() == 1;
+            let alone = whole.all[package].len() == 1;
             if alone || run.contains(built) {
                 writeln!(lines[0], "{line}").expect("a string takes everything");
             }
