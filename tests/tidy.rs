@@ -22,7 +22,8 @@ use serde_json::Value;
 
 /// Our crates, and which of our crates each may use.
 const CRATES: &[(&str, &[&str])] = &[
-    ("weir-contracts", &[]),
+    ("weir-schema", &[]),
+    ("weir-contracts", &["weir-schema"]),
     ("weir-connections", &[]),
     ("weir-admission", &[]),
     ("weir-files", &[]),
@@ -49,6 +50,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "weir-contracts",
             "weir-files",
             "weir-plugin-host",
+            "weir-schema",
             "weir-state",
             "weir-upstream",
             "weir-watch",
@@ -75,6 +77,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "weir-connections",
             "weir-contracts",
             "weir-plugin-host",
+            "weir-schema",
             "weir-state",
         ],
     ),
@@ -120,7 +123,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
         ],
     ),
     ("wit-bindgen", &["weir-plugin-sdk", "weir-guest-probe"]),
-    ("jsonschema", &["weir-contracts", "weir-tests"]),
+    ("jsonschema", &["weir-schema", "weir-tests"]),
 ];
 
 /// Outside paths that a place may not name: the place, then the paths. `layers.txt` says which modules use which.
@@ -164,17 +167,18 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         "gateway/connections/src",
         &["axum", "wasmtime", "weir_plugin_host", "weir_contracts"],
     ),
-    (
-        "contracts/src",
-        &[
-            "tokio",
-            "std::fs",
-            "std::net",
-            "std::process",
-            "std::thread",
-            "std::env",
-        ],
-    ),
+    ("contracts/src", OUTSIDE_WORLD),
+    ("contracts/schema/src", OUTSIDE_WORLD),
+];
+
+/// What pure functions have no use for.
+const OUTSIDE_WORLD: &[&str] = &[
+    "tokio",
+    "std::fs",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "std::env",
 ];
 
 /// The stages of a call: only `call.rs` calls them.

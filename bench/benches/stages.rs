@@ -30,12 +30,11 @@ use weir::{
 use weir_audit::{About, Call, Event, Outcome, Settings, Trail};
 use weir_bench::ticket;
 use weir_connections::Connections;
-use weir_contracts::{
-    Contract, Shape, compile, form, output::RecordChecker, validate::ArgumentValidator,
-};
+use weir_contracts::{Contract, Shape, compile, form, output::RecordChecker};
 use weir_plugin_host::{
     CallContext, CollectionRef, Condition, Host, HostConfig, Isolation, PluginConfig, Query, native,
 };
+use weir_schema::validate::ArgumentValidator;
 
 const ARGUMENTS: &str = r#"{"ticket_id":"T-1001"}"#;
 const COLUMNS: [&str; 7] = [

@@ -1,135 +1,16 @@
 //! A compiled contract as JSON: what state and lock files keep, so that a published version is served byte for byte
 //! as it was, also after a restart or by a newer compiler.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
 use crate::{
-    contract::{
-        Annotations, Binding, CollectionTarget, Contract, Destination, Limits, OfferTarget, Target,
-        TextMode, Tool, Verb,
-    },
-    json, name,
-    schema::Schema,
-    validate,
+    contract::{Binding, Contract, Destination, NO_VERB, Target, Tool},
+    json, name, validate,
 };
-
-const NO_VERB: &str = "a bound tool has a verb and an output schema";
-
-/// A tool as it is stored. The members of its target stand beside its own, as in artifacts from before there was more
-/// than one kind of target.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StoredTool {
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<String>,
-    description: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    verb: Option<Verb>,
-    input_schema: Schema,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_schema: Option<Schema>,
-    annotations: Annotations,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    binding: Option<Binding>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    offer: Option<OfferTarget>,
-    #[serde(default)]
-    limits: Limits,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    say: Option<String>,
-    #[serde(default)]
-    text: TextMode,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    resource: bool,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    audit_clear: Vec<String>,
-}
-
-impl TryFrom<StoredTool> for Tool {
-    type Error = String;
-
-    fn try_from(stored: StoredTool) -> Result<Self, String> {
-        let target = match (stored.verb, stored.binding, stored.offer) {
-            (None, None, None) => Target::Form,
-            (Some(verb), Some(binding), None) => {
-                let target = CollectionTarget {
-                    verb,
-                    binding,
-                    say: stored.say,
-                    text: stored.text,
-                    resource: stored.resource,
-                };
-                Target::Collection(Arc::new(target))
-            }
-            (None, None, Some(offer)) => Target::Offer(Arc::new(offer)),
-            (_, _, None) => return Err(NO_VERB.to_owned()),
-            (_, _, Some(_)) => {
-                return Err("an offered tool has neither a verb nor a binding".to_owned());
-            }
-        };
-        Ok(Self {
-            name: stored.name,
-            title: stored.title,
-            description: stored.description,
-            input_schema: stored.input_schema,
-            output_schema: stored.output_schema,
-            annotations: stored.annotations,
-            target,
-            limits: stored.limits,
-            audit_clear: stored.audit_clear,
-        })
-    }
-}
-
-impl From<Tool> for StoredTool {
-    fn from(tool: Tool) -> Self {
-        let bare = Self {
-            name: tool.name,
-            title: tool.title,
-            description: tool.description,
-            verb: None,
-            input_schema: tool.input_schema,
-            output_schema: tool.output_schema,
-            annotations: tool.annotations,
-            binding: None,
-            offer: None,
-            limits: tool.limits,
-            say: None,
-            text: TextMode::default(),
-            resource: false,
-            audit_clear: tool.audit_clear,
-        };
-        match tool.target {
-            Target::Form => bare,
-            Target::Offer(offer) => Self {
-                offer: Some(Arc::unwrap_or_clone(offer)),
-                ..bare
-            },
-            Target::Collection(target) => {
-                let CollectionTarget {
-                    verb,
-                    binding,
-                    say,
-                    text,
-                    resource,
-                } = Arc::unwrap_or_clone(target);
-                Self {
-                    verb: Some(verb),
-                    binding: Some(binding),
-                    say,
-                    text,
-                    resource,
-                    ..bare
-                }
-            }
-        }
-    }
-}
 
 impl Contract {
     /// Returns the whole contract, bindings and recorded shapes included, with its keys in their order.

@@ -1,6 +1,8 @@
 //! A compiled contract: what the gateway serves and follows, and what it keeps of a published version.
 
+mod arguments;
 mod choices;
+mod stored;
 mod verb;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -9,16 +11,16 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    artifact::StoredTool,
-    form::Override,
     name,
     schema::Schema,
-    shape::{Shape, Summaries},
+    shape::{Override, Shape, Summaries},
     values,
 };
 
 pub(crate) use choices::is_groupable;
 pub use choices::{GroupChoice, GroupStep, MeasureChoice, MeasureFunction, SummaryChoices};
+pub(crate) use stored::NO_VERB;
+use stored::StoredTool;
 pub use verb::Verb;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

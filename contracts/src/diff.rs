@@ -8,26 +8,23 @@
 mod binding;
 mod consent;
 mod items;
-pub(crate) mod normal;
-pub(crate) mod number;
 mod rule;
-mod schema;
 mod tool;
-mod witness;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
-
-use crate::{
-    contract::{Contract, Version},
+use serde_json::{Value, json};
+use weir_schema::{
+    compare::{self, Finding, Prover, SchemaRule, digest, normal},
     schema::{DIALECT, without_default_dialect},
     validate,
 };
 
+use crate::contract::{Contract, Version};
+
 pub use consent::{ForeignChanges, Returned, returned};
-pub use rule::{Class, Side, page};
-use rule::{SchemaRule, ToolRule};
+use rule::ToolRule;
+pub use rule::page;
+pub use weir_schema::compare::{Class, Side};
 
 /// Values in a report are told in full up to this many bytes of JSON.
 const VALUE_BYTES_MAX: usize = 4_096;
@@ -249,7 +246,7 @@ impl Report {
         }
         match (normal::normal(old), normal::normal(new)) {
             (Ok(was), Ok(is)) => {
-                let findings = schema::compare(&was, &is);
+                let findings = compare::compare(&was, &is);
                 if findings.is_empty() {
                     push(
                         SchemaRule::OrderChanged,
@@ -265,7 +262,7 @@ impl Report {
     fn findings(
         &mut self,
         roots: (&Value, &Value),
-        findings: Vec<schema::Finding<'_>>,
+        findings: Vec<Finding<'_>>,
         side: Side,
         tool: Option<&str>,
     ) {
@@ -275,8 +272,7 @@ impl Report {
             let mut witness = None;
             if class.is_breaking() && self.witnesses_left > 0 {
                 self.witnesses_left -= 1;
-                let prover =
-                    prover.get_or_insert_with(|| witness::Prover::new(roots.0, roots.1, side));
+                let prover = prover.get_or_insert_with(|| Prover::new(roots.0, roots.1, side));
                 witness = prover.as_ref().and_then(|prover| prover.prove(&finding));
             }
             // A change with a witness is no longer undecided.
@@ -336,28 +332,5 @@ fn clipped(value: Value) -> Value {
     match bytes > VALUE_BYTES_MAX {
         true => format!("… {bytes} bytes of JSON").into(),
         false => value,
-    }
-}
-
-/// Returns the SHA-256 of a value in hexadecimal, whatever the order of its keys.
-fn digest(value: &Value) -> String {
-    let digest = Sha256::digest(sorted(value).to_string());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let mut entries: Vec<(&String, &Value)> = map.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            Value::Object(
-                entries
-                    .into_iter()
-                    .map(|(key, value)| (key.clone(), sorted(value)))
-                    .collect::<Map<_, _>>(),
-            )
-        }
-        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-        other => other.clone(),
     }
 }

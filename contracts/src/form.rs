@@ -14,8 +14,9 @@ use serde_json::Value;
 
 use crate::problem::Problem;
 
+pub use crate::shape::Override;
 pub use bound::Bound;
-pub use collection::{Collection, Override};
+pub use collection::Collection;
 pub(crate) use field::FIELDS_MAX;
 pub use field::{Choice, Field, Kind};
 pub use tool::{Limits, Tool, rate};

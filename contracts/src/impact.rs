@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::diff::normal;
+use weir_schema::compare::normal;
 
 pub use judge::judge;
 

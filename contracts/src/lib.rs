@@ -11,18 +11,15 @@
 //! that a question is about, and [`client`] says what single clients take of them.
 
 pub mod artifact;
-pub mod client;
 pub mod code;
 pub mod compile;
 pub mod contract;
-mod cost;
 pub mod diff;
 pub mod draft;
 pub mod drift;
 pub mod form;
 pub mod impact;
 pub mod import;
-pub mod json;
 pub mod lint;
 pub mod listed;
 pub mod lock;
@@ -33,19 +30,16 @@ pub mod openapi;
 pub mod output;
 pub mod page;
 pub mod problem;
-pub mod schema;
 pub mod search;
 pub mod secret;
 pub mod shape;
-pub mod text;
 pub mod upstream;
 pub mod uri;
-pub mod validate;
 pub mod values;
 
 pub use compile::compile;
 pub use contract::{Contract, Tool, Verb, Version};
 pub use listed::document as compiled_document;
 pub use problem::Problem;
-pub use schema::Schema;
 pub use shape::Shape;
+pub use weir_schema::{Schema, client, json, schema, text, validate};

@@ -6,18 +6,17 @@
 
 mod item;
 mod members;
-mod pattern;
-mod schema;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+use weir_schema::json;
 
 pub use self::item::{Annotated, Detail, Item, Kind, Schema, Ui};
 use self::members::Members;
-pub(crate) use self::pattern::check as check_pattern;
-pub use self::schema::{Bounds, check as check_schema};
 use crate::Problem;
+pub(crate) use weir_schema::foreign::check_pattern;
+pub use weir_schema::foreign::{Bounds, check as check_schema};
 
 /// Characters of a title and of a description that a tool is published with.
 pub(crate) const TITLE_MAX: usize = 200;
@@ -304,29 +303,13 @@ fn array(raw: &RawValue) -> Option<Vec<Box<RawValue>>> {
 /// Returns the value as it was written, unless it nests too deeply for its readers.
 fn kept(raw: Option<&RawValue>, name: &str, note: &mut dyn FnMut(String)) -> Option<Box<RawValue>> {
     let raw = raw?;
-    if depth(raw.get()) > DEPTH_MAX {
+    if json::depth(raw.get()) > DEPTH_MAX {
         note(format!(
             "`{name}` is left out: it nests deeper than {DEPTH_MAX} levels"
         ));
         return None;
     }
     Some(raw.to_owned())
-}
-
-/// Returns the levels of a JSON text; a plain value has none.
-fn depth(json: &str) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    for token in Tokens(json) {
-        match token {
-            "{" | "[" => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            "}" | "]" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
 }
 
 /// Writes the same tokens with other white space.

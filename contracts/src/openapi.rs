@@ -4,14 +4,14 @@
 //! they are published: only their references are moved, because a document has one root and each schema was one.
 
 use serde_json::{Map, Value, json};
+use weir_schema::{
+    schema::without_null,
+    walk::{Inside, inside},
+};
 
 use crate::{
     Schema, Tool,
     compile::{error_members, result_arm},
-    schema::{
-        inside::{Inside, inside},
-        without_null,
-    },
     validate,
 };
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{form::Override, name};
+use crate::name;
 
 pub use format::{Reading, TextFormat};
 pub use read::COMPARISONS;
@@ -125,6 +125,22 @@ impl Field {
 /// Columns of one shape, members of nested records included.
 const FIELDS_MAX: usize = 2_000;
 const NESTING_MAX: usize = 16;
+
+/// A contract's own words about a column, where it knows better than the source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Override {
+    pub column: String,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Type>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nullable: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The format of the column's values, for sources that hold text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<TextFormat>,
+}
 
 impl Shape {
     pub fn field(&self, key: &str) -> Option<&Field> {

@@ -5,11 +5,7 @@
 //! server says is passed on in its own words; what is written otherwise, because some client refuses it, is told as
 //! well. The document is the pin: equal documents and overlays give equal bytes.
 
-mod bind;
-mod dialect;
 mod items;
-mod keys;
-mod lower;
 mod offered;
 mod overlay;
 
@@ -19,15 +15,16 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
+use weir_schema::{
+    dialect, presets, renaming,
+    rewrite::{self, Lowered},
+};
 
 pub(crate) use self::items::items;
+use self::offered::{Offer, Offered};
 pub use self::{
     items::{LiveResources, Resources, resources},
     overlay::{Overlay, ToolOverlay},
-};
-use self::{
-    lower::Lowered,
-    offered::{Offer, Offered},
 };
 use crate::{
     Contract, Problem, Schema, Tool, Version,
@@ -38,7 +35,6 @@ use crate::{
     offer::{self, DESCRIPTION_MAX, Kind, TITLE_MAX},
     output::ResultChecker,
     secret, uri,
-    validate::ArgumentValidator,
 };
 
 const HINTS: [&str; 4] = [
@@ -398,7 +394,8 @@ impl Compiler<'_> {
 
     /// Checks that the tool works, and that nothing in it is meant for the model alone.
     fn check(&self, item: &Offered, tool: &Tool) -> Result<(), Refused> {
-        ArgumentValidator::for_tool(tool).map_err(|why| Refused::new("/detail/input", why))?;
+        tool.argument_validator()
+            .map_err(|why| Refused::new("/detail/input", why))?;
         for schema in tool.checked_output().into_iter().chain(&tool.output_schema) {
             let drop = self.say(&item.name, "output: drop");
             ResultChecker::foreign(&schema.value())
@@ -565,8 +562,8 @@ fn input(
         Some(schema) => dialect::translate(schema).map_err(refused)?,
         None => json!({}),
     };
-    lower::root(&mut schema, told).map_err(refused)?;
-    if !lower::has_few_alternatives(&schema) {
+    rewrite::root(&mut schema, told).map_err(refused)?;
+    if !rewrite::has_few_alternatives(&schema) {
         return Err(refused(
             "too many alternatives are reached from the root of its input".to_owned(),
         ));
@@ -577,7 +574,7 @@ fn input(
         Vec::new()
     };
     for (argument, value) in set.into_iter().flatten() {
-        bind::bind(&mut schema, argument, value).map_err(|why| {
+        presets::bind(&mut schema, argument, value).map_err(|why| {
             let place = overlay
                 .map(|overlay| format!("{}/set", overlay.place))
                 .unwrap_or_default();
@@ -596,9 +593,9 @@ fn input(
             .filter_map(|one| Some((one.header.clone(), one.value(&set)?)));
         target.set_headers = repeated.collect();
     }
-    target.keys = keys::publish(&mut schema).map_err(refused)?;
-    lower::inside(&mut schema, told);
-    let Some((plain, is_wider)) = lower::plain_root(&schema) else {
+    target.keys = renaming::publish(&mut schema).map_err(refused)?;
+    rewrite::inside(&mut schema, told);
+    let Some((plain, is_wider)) = rewrite::plain_root(&schema) else {
         return Ok(schema);
     };
     if is_wider {
@@ -639,7 +636,7 @@ fn output(
     if schema.get("type").is_some_and(|kind| kind == "object") {
         return Ok(Some(schema));
     }
-    if !lower::has_few_alternatives(&schema) || !lower::is_object(&schema, &schema, 0) {
+    if !rewrite::has_few_alternatives(&schema) || !rewrite::is_object(&schema, &schema, 0) {
         told.tell("results that are no objects are not described in lists, where clients refuse that; they are held against their schema");
         target.output = Some(schema.into());
         return Ok(None);
@@ -695,7 +692,7 @@ impl Tool {
         };
         let mut arguments = match offer.keys.is_empty() {
             true => arguments,
-            false => keys::restore(checked_input(), &offer.keys, arguments),
+            false => renaming::restore(checked_input(), &offer.keys, arguments),
         };
         // A set value has the last word, even if an open schema takes the same name.
         arguments.extend(
@@ -710,5 +707,5 @@ impl Tool {
 
 /// Lists of types as alternatives, which every client reads.
 pub(crate) fn plain_types(schema: &mut serde_json::Value) {
-    lower::inside(schema, &mut lower::Lowered::default());
+    rewrite::inside(schema, &mut rewrite::Lowered::default());
 }

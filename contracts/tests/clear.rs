@@ -7,7 +7,6 @@ use weir_contracts::{
     Contract, Problem, Shape, compile,
     diff::{Class, diff},
     form,
-    validate::ArgumentValidator,
 };
 
 /// Returns a desk with one update of these fields, beside the key `id`.
@@ -48,7 +47,7 @@ fn due() -> Value {
 /// Returns what the source is asked to write, or the refusal.
 fn written(contract: &Contract, arguments: Value) -> Result<Value, Value> {
     let tool = &contract.tools[0];
-    let validator = ArgumentValidator::for_tool(tool).expect("a schema");
+    let validator = tool.argument_validator().expect("a schema");
     let told = |content: String| serde_json::from_str::<Value>(&content).expect("JSON");
     let taken = validator.validate(&arguments.to_string());
     let mut taken = taken.map_err(|refused| told(refused.structured_content().to_json()))?;

@@ -65,7 +65,9 @@ fn foreign(property: &Value) -> (ArgumentValidator, String) {
     let schema = json!({ "type": "object", "properties": { "p": property } });
     let done = offered(json!({ "name": "t", "description": "Does it.", "inputSchema": schema }));
     let notes: Vec<String> = done.notes.iter().map(ToString::to_string).collect();
-    let arguments = ArgumentValidator::for_tool(&done.contract.tools[0]).expect("a schema");
+    let arguments = done.contract.tools[0]
+        .argument_validator()
+        .expect("a schema");
     (arguments, notes.join("\n"))
 }
 

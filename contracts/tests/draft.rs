@@ -9,7 +9,6 @@ use weir_contracts::{
     contract::Tool,
     draft::{Draft, Input, contract_name, draft},
     form,
-    validate::ArgumentValidator,
 };
 
 fn drafted(name: &str, shape: &Shape, choices: &BTreeMap<String, Vec<String>>) -> Draft {
@@ -284,7 +283,8 @@ fn a_key_is_asked_for_as_it_is_answered() {
     assert!(answered.contains(r#""id":{"type":"string""#), "{answered}");
     let asked =
         |tool: &Tool, field: &str| tool.input_schema.value()["properties"][field]["type"].clone();
-    let taken = ArgumentValidator::for_tool(lookup)
+    let taken = lookup
+        .argument_validator()
         .expect("a validator")
         .validate(r#"{"id": "9223372036854775807"}"#);
     assert!(taken.is_ok(), "{taken:?}");

@@ -641,8 +641,7 @@ fn body_check(
     let (contract, _) = weir_contracts::compile::compile_known(&source, &Default::default())
         .map_err(|problems| problems.iter().map(ToString::to_string).collect::<String>())
         .expect("it compiles");
-    let arguments = weir_contracts::validate::ArgumentValidator::for_tool(&contract.tools[0])
-        .expect("a schema");
+    let arguments = contract.tools[0].argument_validator().expect("a schema");
     move |body: &str| {
         let sent = format!("{{\"body\":{body}}}");
         arguments

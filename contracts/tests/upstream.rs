@@ -10,7 +10,6 @@ use weir_contracts::{
     offer::{Lists, compose},
     upstream::{Compiled, Overlay, Resources, Upstream, compile, resources},
     uri::{own_uri, publish_uris, published_uri},
-    validate::ArgumentValidator,
 };
 
 /// Returns documents of servers that nobody here wrote.
@@ -438,7 +437,7 @@ fn the_root_of_an_input_is_a_plain_object() {
             .any(|note| note.contains("held against all of it")),
         "{notes:?}"
     );
-    let arguments = ArgumentValidator::for_tool(tool).expect("a schema");
+    let arguments = tool.argument_validator().expect("a schema");
     for (sent, is_valid) in [
         (json!({ "kind": "url", "url": "x" }), true),
         (json!({ "kind": "id", "id": 1 }), true),
@@ -526,7 +525,8 @@ fn names_of_arguments_that_clients_refuse_are_mapped_there_and_back() {
         "filter_name_2": "a", "filter_name": "b", "grosse": { "hohe_cm": 1 }, "many": [{ "hohe_cm": 2 }, null],
         "free": { "hohe_cm": { "hohe_cm": 3 } },
     });
-    let arguments = ArgumentValidator::for_tool(tool)
+    let arguments = tool
+        .argument_validator()
         .expect("a schema")
         .validate(&sent.to_string())
         .expect("valid");
@@ -546,7 +546,7 @@ fn formats_and_patterns_are_the_servers_own() {
     let (contract, _) = input(&json!({ "type": "object", "properties": {
         "mail": { "type": "string", "format": "email" }, "word": { "type": "string", "pattern": "^(?!x)[a-z]+$" },
     } }));
-    let arguments = ArgumentValidator::for_tool(&contract.tools[0]).expect("a schema");
+    let arguments = contract.tools[0].argument_validator().expect("a schema");
     assert!(
         arguments
             .validate(r#"{"mail": "not one", "word": "abc"}"#)
@@ -730,7 +730,7 @@ fn what_is_set_decides_the_alternatives_and_has_the_last_word() {
     let referred = json!({ "type": "object", "anyOf": [{ "$ref": "#/$defs/Of", "minProperties": 2 }],
         "$defs": { "Of": { "properties": { "kind": {}, "n": { "type": "integer" } }, "required": ["kind"] } } });
     let tool = set("{kind: id}", &referred).contract.tools[0].clone();
-    let arguments = ArgumentValidator::for_tool(&tool).expect("a schema");
+    let arguments = tool.argument_validator().expect("a schema");
     assert!(
         arguments.validate(r#"{"n": 1}"#).is_ok(),
         "{}",

@@ -7,7 +7,6 @@ use weir_contracts::{
     Tool,
     offer::{Lists, compose},
     upstream::{Upstream, compile},
-    validate::ArgumentValidator,
 };
 
 const DRAFTS: [(&str, Draft); 5] = [
@@ -485,7 +484,7 @@ proptest! {
         // An input that cannot be translated is left out with a reason, never published otherwise.
         let Ok(tool) = tool(&whole) else { return Ok(()) };
         let keys = tool.offer().expect("an offer").keys.clone();
-        let after = ArgumentValidator::for_tool(&tool).expect("a schema");
+        let after = tool.argument_validator().expect("a schema");
         let after_alone = translated(&tool.input_schema.value()).expect("a schema");
         for value in values {
             let value = json!({ "value": value });
@@ -511,7 +510,7 @@ proptest! {
         let before = original(&whole, Draft::Draft202012).expect("a schema");
         let tool = tool(&whole).expect("a tool");
         prop_assert!(["anyOf", "oneOf", "allOf"].iter().all(|keyword| tool.input_schema.value().get(*keyword).is_none()));
-        let (published, checked) = (translated(&tool.input_schema.value()).expect("one"), ArgumentValidator::for_tool(&tool).expect("one"));
+        let (published, checked) = (translated(&tool.input_schema.value()).expect("one"), tool.argument_validator().expect("one"));
         for value in values {
             let value = json!(value);
             prop_assert_eq!(before.is_valid(&value), checked.validate(&value.to_string()).is_ok(), "{} {}", whole, value);
@@ -550,7 +549,10 @@ fn what_is_listed_twice_is_published_once() {
 #[test]
 fn integers_of_64_bits_are_taken_with_their_digits() {
     let input = json!({ "type": "object", "properties": { "id": { "type": "integer" } } });
-    let validator = ArgumentValidator::for_tool(&tool(&input).expect("a tool")).expect("a schema");
+    let validator = tool(&input)
+        .expect("a tool")
+        .argument_validator()
+        .expect("a schema");
     for id in [
         "1234567890123456789",
         "-9223372036854775808",

@@ -14,7 +14,7 @@ mod values;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use tape::Tape;
-use weir_contracts::validate::ArgumentValidator;
+use weir_schema::validate::ArgumentValidator;
 
 // The first half makes the schema and values near it, the second half is taken as arguments as it stands.
 fuzz_target!(|bytes: &[u8]| {
@@ -42,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
                     serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
                 assert_eq!(told["code"], "invalid_arguments");
                 // A text that not every reader reads alike is refused whatever a schema says.
-                let readable = weir_contracts::json::read(&text)
+                let readable = weir_schema::json::read(&text)
                     .ok()
                     .filter(Value::is_object);
                 let is_valid = readable.as_ref().is_some_and(|value| judge.is_valid(value));

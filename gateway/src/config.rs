@@ -14,8 +14,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use weir_connections::ConnectionConfig;
-use weir_contracts::client::ClientProfile;
 use weir_plugin_host::{INSTANCES_MAX, PluginConfig};
+use weir_schema::client::ClientProfile;
 use weir_upstream::UpstreamConfig;
 
 pub use issuers::{ClaimGrant, EVERY_CONTRACT, IssuerConfig, is_address};

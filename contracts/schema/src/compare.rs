@@ -3,17 +3,24 @@
 //! A schema is a conjunction of its keywords. Where each of them allows the same or more, the whole does; so every
 //! change is judged by itself, and what looks at other keywords (`properties` and `additionalProperties`) as one.
 
+mod digest;
+pub mod normal;
+pub mod number;
 mod object;
+mod rule;
 mod union;
 mod value;
+mod witness;
 
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::{
-    normal::{self, canonical},
-    rule::SchemaRule,
+use self::normal::canonical;
+pub use self::{
+    digest::digest,
+    rule::{Class, SCHEMA_ROWS, SchemaRow, SchemaRule, Side},
+    witness::Prover,
 };
 
 /// Pairs of schemas that are looked at; more are left undecided.
@@ -24,7 +31,7 @@ static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
 
 /// One change at one place.
 #[derive(Clone, Debug)]
-pub(super) struct Finding<'s> {
+pub struct Finding<'s> {
     pub rule: SchemaRule,
     /// JSON Pointer into the schema.
     pub path: String,
@@ -38,7 +45,7 @@ pub(super) struct Finding<'s> {
 
 /// A schema that holds the next one, and where.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame<'s> {
+pub struct Frame<'s> {
     pub old: &'s Value,
     pub new: &'s Value,
     pub step: Step<'s>,
@@ -46,7 +53,7 @@ pub(super) struct Frame<'s> {
 
 /// A step from a value to one inside it.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step<'s> {
+pub enum Step<'s> {
     Property(&'s str),
     /// A member that no property names.
     Further,
@@ -58,7 +65,7 @@ pub(super) enum Step<'s> {
 }
 
 /// Returns all changes between two schemas in their one spelling.
-pub(super) fn compare<'s>(old: &'s Value, new: &'s Value) -> Vec<Finding<'s>> {
+pub fn compare<'s>(old: &'s Value, new: &'s Value) -> Vec<Finding<'s>> {
     let mut comparison = Comparison::new(PAIRS_MAX);
     comparison.schema(old, new);
     comparison.findings

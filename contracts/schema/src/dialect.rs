@@ -10,10 +10,8 @@ use serde_json::{Map, Value};
 use crate::{
     json::{self, push_pointer},
     name,
-    schema::{
-        DIALECT, each_once,
-        inside::{Inside, each_inside_mut, inside},
-    },
+    schema::{DIALECT, each_once},
+    walk::{Inside, each_inside_mut, inside},
 };
 
 /// References into places that hold no schemas by themselves; each becomes a schema under `$defs`.
@@ -85,7 +83,7 @@ impl Dialect {
 }
 
 /// Translates the schema into 2020-12. The error names what has no counterpart there.
-pub(super) fn translate(schema: &Value) -> Result<Value, String> {
+pub fn translate(schema: &Value) -> Result<Value, String> {
     let dialect = Dialect::of(schema)?;
     let mut translator = Translator {
         root: schema,

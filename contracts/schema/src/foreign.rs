@@ -1,15 +1,17 @@
 //! Decides whether a schema that a stranger wrote may be used: it must be bounded, closed in itself, and a schema at
 //! all.
 
+mod pattern;
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{depth, pattern};
+pub use self::pattern::check as check_pattern;
 use crate::{
     cost,
     json::{self, Fault, push_pointer},
-    schema::inside::{Inside, inside},
+    walk::{Inside, inside},
 };
 
 /// The bounds of a foreign schema.
@@ -40,7 +42,7 @@ pub fn check(text: &str, bounds: &Bounds) -> Result<(), String> {
             bounds.bytes_max
         ));
     }
-    if depth(text) > bounds.depth_max {
+    if json::depth(text) > bounds.depth_max {
         return Err(format!(
             "the schema nests deeper than {} levels",
             bounds.depth_max

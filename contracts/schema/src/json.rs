@@ -79,7 +79,7 @@ pub fn read_wide(text: &str) -> Result<Value, JsonError> {
 }
 
 /// Reads as far as it goes, as [`read_all`] does, by the rules of [`read_wide`].
-pub(crate) fn read_all_wide(text: &str) -> (Option<Value>, Vec<JsonError>) {
+pub fn read_all_wide(text: &str) -> (Option<Value>, Vec<JsonError>) {
     Walk {
         numbers: Numbers::wide(text),
         ..Walk::reporting(DEPTH_MAX)
@@ -119,12 +119,12 @@ pub fn read_answer(text: &str) -> Result<(Value, Vec<JsonError>), JsonError> {
 }
 
 /// Writes numbers that are not finite as null, and lone surrogates as U+FFFD; `None` if there are none.
-pub(crate) fn mended(text: &str) -> Option<String> {
+pub fn mended(text: &str) -> Option<String> {
     mend::mended(text)
 }
 
 /// Reads what the gateway itself wrote around a document, which may be a few levels deeper than the document was.
-pub(crate) fn read_kept(text: &str) -> Result<Value, JsonError> {
+pub fn read_kept(text: &str) -> Result<Value, JsonError> {
     let (value, faults) = read_to(text, KEPT_DEPTH_MAX);
     match (value, faults.into_iter().next()) {
         (_, Some(fault)) => Err(fault),
@@ -135,7 +135,7 @@ pub(crate) fn read_kept(text: &str) -> Result<Value, JsonError> {
 
 /// Reads as far as it goes and reports every fault, but no more than [`FAULTS_MAX`]. The value is there unless the text is not JSON or too deep; of
 /// duplicate keys it holds the last, and numbers out of range are as near as a double comes.
-pub(crate) fn read_all(text: &str) -> (Option<Value>, Vec<JsonError>) {
+pub fn read_all(text: &str) -> (Option<Value>, Vec<JsonError>) {
     read_to(text, DEPTH_MAX)
 }
 
@@ -144,10 +144,10 @@ fn read_to(text: &str, depth_max: usize) -> (Option<Value>, Vec<JsonError>) {
 }
 
 /// The value with every fault of ours; or the first of them, if there was one, the place, and the format's own error.
-pub(crate) type OtherRead<E> = Result<(Value, Vec<JsonError>), (Option<JsonError>, String, E)>;
+pub type OtherRead<E> = Result<(Value, Vec<JsonError>), (Option<JsonError>, String, E)>;
 
 /// Reads a document of another format by the same rules, as [`read_all`] does for JSON.
-pub(crate) fn read_other<'de, D: Deserializer<'de>>(deserializer: D) -> OtherRead<D::Error> {
+pub fn read_other<'de, D: Deserializer<'de>>(deserializer: D) -> OtherRead<D::Error> {
     let walk = Walk::reporting(DEPTH_MAX);
     let outcome = ValueSeed {
         walk: &walk,
@@ -175,7 +175,7 @@ pub fn push_pointer(pointer: &mut String, token: &str) {
 }
 
 /// Returns the tokens of a JSON Pointer, unescaped.
-pub(crate) fn pointer_tokens(pointer: &str) -> Vec<Cow<'_, str>> {
+pub fn pointer_tokens(pointer: &str) -> Vec<Cow<'_, str>> {
     let plain = |token: &str| token.replace("~1", "/").replace("~0", "~");
     let tokens = pointer.split('/').skip(1);
     tokens
@@ -190,7 +190,7 @@ pub(crate) fn pointer_tokens(pointer: &str) -> Vec<Cow<'_, str>> {
 }
 
 /// Decodes the percent signs of a URI fragment, as JSON Pointers in `$ref` have them.
-pub(crate) fn percent_decoded(fragment: &str) -> String {
+pub fn percent_decoded(fragment: &str) -> String {
     if !fragment.contains('%') {
         return fragment.to_owned();
     }
@@ -214,12 +214,12 @@ pub(crate) fn percent_decoded(fragment: &str) -> String {
 }
 
 /// Returns what a reference inside a document names by a JSON Pointer.
-pub(crate) fn referred<'v>(root: &'v Value, reference: &str) -> Option<&'v Value> {
+pub fn referred<'v>(root: &'v Value, reference: &str) -> Option<&'v Value> {
     root.pointer(&percent_decoded(reference.strip_prefix('#')?))
 }
 
 /// Encodes a JSON Pointer as a URI fragment.
-pub(crate) fn percent_encoded(pointer: &str) -> String {
+pub fn percent_encoded(pointer: &str) -> String {
     let mut encoded = String::with_capacity(pointer.len());
     for byte in pointer.bytes() {
         match byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?".contains(&byte) {
@@ -231,7 +231,7 @@ pub(crate) fn percent_encoded(pointer: &str) -> String {
 }
 
 /// Returns the one form of a double: integers within ±(2^53−1) are integers, so never `1.0` or `-0`.
-pub(crate) fn canonical(number: f64) -> Option<Number> {
+pub fn canonical(number: f64) -> Option<Number> {
     let limit = INTEGER_MAX as f64;
     if number.fract() == 0.0 && number.abs() <= limit {
         return Some(Number::from(number as i64));
@@ -240,7 +240,7 @@ pub(crate) fn canonical(number: f64) -> Option<Number> {
 }
 
 /// Returns `true` if every number in the value can be sent as it is.
-pub(crate) fn is_exact(value: &Value) -> bool {
+pub fn is_exact(value: &Value) -> bool {
     match value {
         Value::Number(number) => number
             .as_f64()
@@ -249,6 +249,25 @@ pub(crate) fn is_exact(value: &Value) -> bool {
         Value::Object(members) => members.values().all(is_exact),
         _ => true,
     }
+}
+
+/// Returns how deep the value of a JSON text is nested.
+pub fn depth(text: &str) -> usize {
+    let (mut open, mut deepest, mut in_string) = (0_usize, 0, false);
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => in_string = !in_string,
+            b'\\' if in_string => _ = bytes.next(),
+            b'[' | b'{' if !in_string => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            b']' | b'}' if !in_string => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// Reads a text as every call does: no places are kept, and the first fault ends it.

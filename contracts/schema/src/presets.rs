@@ -8,7 +8,7 @@ use crate::{json, name, schema::add_to_all_of, validate::foreign_validator};
 const TANGLED: [&str; 5] = ["not", "if", "then", "else", "dependentSchemas"];
 
 /// Takes the argument out of the root's properties. `root` has no reference at its root.
-pub(super) fn bind(root: &mut Value, argument: &str, value: &Value) -> Result<(), String> {
+pub fn bind(root: &mut Value, argument: &str, value: &Value) -> Result<(), String> {
     let whole = root.clone();
     let Value::Object(members) = root else {
         return Err(unknown(argument, &whole));
@@ -144,7 +144,7 @@ fn drop_in_arms(
 }
 
 /// Replaces a reference that stands alone by what it refers to; beside other rules it becomes one of `allOf`.
-pub(super) fn write_out_reference(schema: &mut Value, root: &Value) {
+pub fn write_out_reference(schema: &mut Value, root: &Value) {
     inline(schema, root);
     if let Value::Object(members) = schema
         && let Some(reference) = members.shift_remove("$ref")
@@ -154,7 +154,7 @@ pub(super) fn write_out_reference(schema: &mut Value, root: &Value) {
 }
 
 /// Replaces an alternative that is only a reference by what it refers to.
-pub(super) fn inline(schema: &mut Value, root: &Value) {
+pub fn inline(schema: &mut Value, root: &Value) {
     // A chain of references is short, or leads in a circle.
     for _ in 0..32 {
         let Some(reference) = schema.get("$ref").and_then(Value::as_str) else {
@@ -184,7 +184,7 @@ pub(super) fn inline(schema: &mut Value, root: &Value) {
 }
 
 /// Returns every property that the root or one of its alternatives names.
-pub(super) fn properties(root: &Value) -> Vec<(&str, &Value)> {
+pub fn properties(root: &Value) -> Vec<(&str, &Value)> {
     let mut found = Vec::new();
     let mut open = vec![root];
     let mut visited = 0;

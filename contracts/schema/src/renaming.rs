@@ -10,15 +10,15 @@ use serde_json::{Map, Value};
 
 use crate::{
     json::{self, push_pointer},
-    name,
-    schema::inside::{Inside, each_inside, each_inside_mut, inside},
+    name, validate,
+    walk::{Inside, each_inside, each_inside_mut, inside},
 };
 
 /// Schemas that speak about one value at once.
 const PARTS_MAX: usize = 2_000;
 
 /// Renames what has to be; the table is published name → the maker's own. The error says why a name has to stay.
-pub(super) fn publish(schema: &mut Value) -> Result<BTreeMap<String, String>, String> {
+pub fn publish(schema: &mut Value) -> Result<BTreeMap<String, String>, String> {
     let mut names = Names::default();
     names.collect(schema);
     let refused: Vec<String> = names
@@ -47,7 +47,7 @@ pub(super) fn publish(schema: &mut Value) -> Result<BTreeMap<String, String>, St
 }
 
 /// Returns the arguments that the published schema takes, as their maker names them.
-pub(super) fn restore(
+pub fn restore(
     root: &Value,
     keys: &BTreeMap<String, String>,
     arguments: Map<String, Value>,
@@ -186,7 +186,7 @@ fn check(schema: &Value, published: &BTreeMap<String, String>) -> Result<(), Str
 /// Returns a function that tells whether a pattern matches a name, as the validator reads patterns.
 fn jsonschema_pattern(pattern: &str) -> Result<impl Fn(&str) -> bool, String> {
     let schema = serde_json::json!({ "pattern": pattern });
-    let validator = crate::validate::foreign_validator(&schema)?;
+    let validator = validate::foreign_validator(&schema)?;
     Ok(move |name: &str| validator.is_valid(&Value::String(name.to_owned())))
 }
 

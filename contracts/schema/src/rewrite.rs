@@ -5,8 +5,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::bind::{inline, write_out_reference};
-use crate::schema::{add_to_all_of, inside::each_inside_mut};
+use crate::{
+    presets::{inline, write_out_reference},
+    schema::add_to_all_of,
+    walk::each_inside_mut,
+};
 
 /// Alternatives at a root, those of alternatives included. More are no help to a reader, and references multiply them.
 const ALTERNATIVES_MAX: usize = 300;
@@ -70,12 +73,12 @@ const OF_OBJECTS: &[&str] = &[
 
 /// The changes that were made, in words for a report.
 #[derive(Default)]
-pub(super) struct Lowered {
+pub struct Lowered {
     pub told: Vec<&'static str>,
 }
 
 impl Lowered {
-    pub(super) fn tell(&mut self, what: &'static str) {
+    pub fn tell(&mut self, what: &'static str) {
         if !self.told.contains(&what) {
             self.told.push(what);
         }
@@ -83,7 +86,7 @@ impl Lowered {
 }
 
 /// Makes the root a plain object. The error says why it cannot be one.
-pub(super) fn root(schema: &mut Value, lowered: &mut Lowered) -> Result<(), String> {
+pub fn root(schema: &mut Value, lowered: &mut Lowered) -> Result<(), String> {
     note_patterns(schema, lowered);
     if *schema == Value::Bool(true) {
         *schema = json!({});
@@ -140,7 +143,7 @@ fn note_patterns(schema: &Value, lowered: &mut Lowered) {
 }
 
 /// Lists of types become alternatives, lists say that they hold anything where they say nothing.
-pub(super) fn inside(schema: &mut Value, lowered: &mut Lowered) {
+pub fn inside(schema: &mut Value, lowered: &mut Lowered) {
     let Value::Object(members) = schema else {
         return;
     };
@@ -270,7 +273,7 @@ fn arm(kind: &str, kinds: &[String], rules: &Map<String, Value>) -> Option<Value
 
 /// Returns the input without `allOf`, `anyOf` and `oneOf` at its root, and whether it takes more than before; `None` if
 /// it has none of these.
-pub(super) fn plain_root(schema: &Value) -> Option<(Value, bool)> {
+pub fn plain_root(schema: &Value) -> Option<(Value, bool)> {
     let Value::Object(members) = schema else {
         return None;
     };
@@ -308,7 +311,7 @@ pub(super) fn plain_root(schema: &Value) -> Option<(Value, bool)> {
 }
 
 /// Returns `true` if the root reaches so few alternatives, references followed, that each can be looked at.
-pub(super) fn has_few_alternatives(root: &Value) -> bool {
+pub fn has_few_alternatives(root: &Value) -> bool {
     fn count(schema: &Value, root: &Value, left: &mut usize) -> bool {
         if *left == 0 {
             return false;
@@ -525,7 +528,7 @@ fn texts(list: Option<&Value>) -> Vec<String> {
 }
 
 /// Returns `true` if every value of an output schema is an object, as lists may publish it.
-pub(super) fn is_object(schema: &Value, root: &Value, depth: usize) -> bool {
+pub fn is_object(schema: &Value, root: &Value, depth: usize) -> bool {
     const OBJECTS: [&str; 4] = [
         "properties",
         "required",

@@ -2,17 +2,16 @@
 //! large catalogue are never called.
 
 mod clients;
-pub(crate) mod inside;
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-pub(crate) use self::clients::without_default_dialect;
+pub use self::clients::without_default_dialect;
 
 /// The dialect of every published schema: the one that MCP has where a schema names none.
-pub(crate) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// JSON on one line, in the order of keys that a client sees.
 #[derive(Clone, Debug, Serialize)]
@@ -75,7 +74,7 @@ pub fn without_null(schema: &Value) -> &Value {
 }
 
 /// Returns the items of a list of a schema's keyword, each once: clients refuse an `enum` or `required` that names one twice.
-pub(crate) fn each_once(list: &Value) -> Vec<&Value> {
+pub fn each_once(list: &Value) -> Vec<&Value> {
     let mut seen = HashSet::new();
     let key = |item: &Value| match item.as_f64() {
         Some(number) => format!("{number}"),
@@ -86,7 +85,7 @@ pub(crate) fn each_once(list: &Value) -> Vec<&Value> {
 }
 
 /// Adds a schema that the same value must meet as well.
-pub(crate) fn add_to_all_of(members: &mut Map<String, Value>, schema: Value) {
+pub fn add_to_all_of(members: &mut Map<String, Value>, schema: Value) {
     let all = members
         .entry("allOf")
         .or_insert_with(|| Value::Array(Vec::new()));

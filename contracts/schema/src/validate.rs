@@ -11,6 +11,7 @@ mod clear;
 mod digits;
 mod example;
 mod failure;
+mod fault;
 mod looking;
 mod repair;
 mod schema;
@@ -25,7 +26,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::digits::with_text_form;
+pub use self::digits::with_text_form;
 pub use self::violations::{Stated, Violation};
 use self::{
     budget::StepBudget,
@@ -33,9 +34,8 @@ use self::{
     failure::Context,
     violations::ViolationCache,
 };
-pub(crate) use self::{checker::SchemaChecker, looking::looking_patterns};
+pub use self::{checker::SchemaChecker, looking::looking_patterns};
 use crate::{
-    contract::Tool,
     cost::SchemaCost,
     json::{self, Fault, JsonError},
 };
@@ -60,6 +60,18 @@ pub struct ArgumentValidator {
     is_wide: bool,
     /// Numbers may be given as texts of digits.
     has_digits: bool,
+}
+
+/// The rules for arguments that no schema has.
+#[derive(Clone, Debug)]
+pub struct ArgumentRules {
+    pub judge: Judge,
+    /// The argument that names the fields to empty.
+    pub clear: Option<String>,
+    /// The digits of numbers go on as they are, to a server or a service that knows what it takes.
+    pub is_wide: bool,
+    /// Numbers may be given as texts of digits, where the schema has that form.
+    pub has_digits: bool,
 }
 
 /// The faults of the arguments; `errors` is never empty.
@@ -187,25 +199,13 @@ impl ArgumentValidator {
         }
     }
 
-    /// Prepares the check for the arguments of one tool: its input schema, and the rules that no schema has.
-    pub fn for_tool(tool: &Tool) -> Result<Self, String> {
-        let clear = tool
-            .collection()
-            .and_then(|target| target.binding.clear())
-            .map(str::to_owned);
-        let is_operation = tool
-            .collection()
-            .is_some_and(|target| target.binding.operation.is_some());
-        let schema = &tool.checked_input().value();
-        let judge = match tool.is_foreign() {
-            true => Judge::Foreign,
-            false => Judge::Own,
-        };
+    /// Compiles a schema together with the rules that no schema has.
+    pub fn with_rules(schema: &Value, rules: ArgumentRules) -> Result<Self, String> {
         Ok(Self {
-            clear,
-            is_wide: is_operation || tool.is_foreign(),
-            has_digits: is_operation && digits::are_in(schema),
-            ..Self::with(SchemaChecker::new(schema, judge)?, schema)
+            has_digits: rules.has_digits && digits::are_in(schema),
+            is_wide: rules.is_wide,
+            clear: rules.clear,
+            ..Self::with(SchemaChecker::new(schema, rules.judge)?, schema)
         })
     }
 
@@ -475,7 +475,7 @@ fn push_member(json: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
 
 /// Who has the last word on a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judge {
+pub enum Judge {
     /// The gateway: formats are asserted, and every pattern runs in linear time.
     Own,
     /// An upstream server, which alone knows what it takes for an address or a date. Its patterns may look around; where
@@ -485,12 +485,12 @@ pub(crate) enum Judge {
 
 /// Compiles a schema. All schemas here are compiled like this: 2020-12, formats asserted, linear-time patterns, nothing
 /// fetched.
-pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
+pub fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
     Ok(built(schema, Judge::Own)?.0)
 }
 
 /// Compiles a schema of an upstream server.
-pub(crate) fn foreign_validator(schema: &Value) -> Result<jsonschema::Validator, String> {
+pub fn foreign_validator(schema: &Value) -> Result<jsonschema::Validator, String> {
     Ok(built(schema, Judge::Foreign)?.0)
 }
 
@@ -503,7 +503,7 @@ fn linear(pattern: &str) -> Result<jsonschema::Validator, String> {
 
 /// Returns `true` for a pattern of JSON Schema's own dialect, which is that of JavaScript. Our engine also knows other things,
 /// such as `(?i)` and `\A`: clients refuse these, or read them otherwise. Older clients refuse `(?i:…)` too.
-pub(crate) fn is_pattern(text: &str) -> bool {
+pub fn is_pattern(text: &str) -> bool {
     static REGEX: LazyLock<jsonschema::Validator> =
         LazyLock::new(|| validator(&json!({ "format": "regex" })).expect("a schema"));
     !has_flags(text) && REGEX.is_valid(&text.into())

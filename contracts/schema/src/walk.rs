@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// The kind of value that stands under a keyword, in any dialect.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Inside {
+pub enum Inside {
     /// Schemas by name.
     Named,
     /// One schema, or a list of them.
@@ -12,7 +12,7 @@ pub(crate) enum Inside {
     Nothing,
 }
 
-pub(crate) fn inside(keyword: &str) -> Inside {
+pub fn inside(keyword: &str) -> Inside {
     match keyword {
         "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
         | "dependencies" => Inside::Named,
@@ -37,7 +37,7 @@ pub(crate) fn inside(keyword: &str) -> Inside {
 }
 
 /// Calls `visit` with every schema directly inside.
-pub(crate) fn each_inside<'s>(members: &'s Map<String, Value>, visit: &mut dyn FnMut(&'s Value)) {
+pub fn each_inside<'s>(members: &'s Map<String, Value>, visit: &mut dyn FnMut(&'s Value)) {
     for (keyword, value) in members {
         match (inside(keyword), value) {
             (Inside::Named, Value::Object(schemas)) => schemas.values().for_each(&mut *visit),
@@ -49,7 +49,7 @@ pub(crate) fn each_inside<'s>(members: &'s Map<String, Value>, visit: &mut dyn F
 }
 
 /// Visits the schemas inside, to change them.
-pub(crate) fn each_inside_mut(members: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut Value)) {
+pub fn each_inside_mut(members: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut Value)) {
     for (keyword, value) in members.iter_mut() {
         match (inside(keyword), value) {
             (Inside::Named, Value::Object(schemas)) => schemas.values_mut().for_each(&mut *visit),

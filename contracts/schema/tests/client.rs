@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
-use weir_contracts::client::{ClientProfile, RULES, Verdict, lower};
+use weir_schema::client::{ClientProfile, RULES, Verdict, lower};
 
 fn object(properties: Value, required: Value) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
@@ -403,7 +403,7 @@ fn schemas_of_real_servers_keep_to_each_list() {
                 .for_each(|schema| walk(schema, see));
         }
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/extracted");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/extracted");
     let mut tools = 0;
     for file in fs::read_dir(folder).expect("a folder") {
         let text = fs::read_to_string(file.expect("a file").path()).expect("a text");
@@ -478,8 +478,9 @@ fn schemas_of_real_servers_keep_to_each_list() {
 /// The table in the docs is this one.
 #[test]
 fn the_page_in_docs_has_every_rule() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/views.md"))
-        .expect("a page");
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/views.md"))
+            .expect("a page");
     for rule in &RULES {
         let clients: Vec<&str> = rule.clients.iter().map(|client| client.word()).collect();
         let row = format!(

@@ -1,7 +1,7 @@
 //! Tests what is refused at the gate, and in which words.
 
 use serde_json::{Map, Value, json};
-use weir_contracts::validate::{ArgumentValidator, InvalidArguments};
+use weir_schema::validate::{ArgumentValidator, InvalidArguments};
 
 fn ticket() -> Value {
     json!({

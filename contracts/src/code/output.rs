@@ -5,11 +5,9 @@
 //! member `result` of one, in both eras alike.
 
 use serde_json::{Map, Value, json};
+use weir_schema::walk::each_inside_mut;
 
-use crate::{
-    compile::{ERROR_MEMBERS, error_members},
-    schema::inside::each_inside_mut,
-};
+use crate::compile::{ERROR_MEMBERS, error_members};
 
 /// Schemas that others refer to; they stay at the root.
 const SHARED: [&str; 2] = ["$defs", "definitions"];

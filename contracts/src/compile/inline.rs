@@ -2,13 +2,12 @@
 //! where clients look for it.
 
 use serde_json::{Map, Value};
+use weir_schema::walk::{self, Inside, inside};
 
 use super::{Problems, property::check_dialect};
 use crate::{
     json::{percent_decoded, percent_encoded, push_pointer},
-    name, offer,
-    schema::inside,
-    validate,
+    name, offer, validate,
 };
 
 const DEFS: &str = "$defs";
@@ -110,8 +109,8 @@ fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut Problem
     for (keyword, value) in schema {
         let mut below = place.to_owned();
         push_pointer(&mut below, keyword);
-        match (inside::inside(keyword), value) {
-            (inside::Inside::Named, Value::Object(schemas)) => {
+        match (inside(keyword), value) {
+            (Inside::Named, Value::Object(schemas)) => {
                 for (name, schema) in schemas {
                     let mut place = below.clone();
                     push_pointer(&mut place, name);
@@ -121,7 +120,7 @@ fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut Problem
                         .for_each(|schema| check_inside(schema, &place, problems));
                 }
             }
-            (inside::Inside::Schemas, Value::Array(schemas)) => {
+            (Inside::Schemas, Value::Array(schemas)) => {
                 for (index, schema) in schemas.iter().enumerate() {
                     let place = format!("{below}/{index}");
                     schema
@@ -130,9 +129,7 @@ fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut Problem
                         .for_each(|schema| check_inside(schema, &place, problems));
                 }
             }
-            (inside::Inside::Schemas, Value::Object(schema)) => {
-                check_inside(schema, &below, problems)
-            }
+            (Inside::Schemas, Value::Object(schema)) => check_inside(schema, &below, problems),
             _ => {}
         }
     }
@@ -144,7 +141,7 @@ fn leads_to_defs_alone(schema: &Map<String, Value>) -> bool {
         .and_then(Value::as_str)
         .is_none_or(|target| target.starts_with("#/$defs/"));
     let mut inside_too = true;
-    inside::each_inside(schema, &mut |inner| {
+    walk::each_inside(schema, &mut |inner| {
         inside_too &= inner.as_object().is_none_or(leads_to_defs_alone);
     });
     here && inside_too
@@ -237,7 +234,7 @@ fn redirect(schema: &mut Map<String, Value>, to: &dyn Fn(&str) -> Option<String>
     {
         *target = moved;
     }
-    inside::each_inside_mut(schema, &mut |inner| {
+    walk::each_inside_mut(schema, &mut |inner| {
         inner
             .as_object_mut()
             .into_iter()

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value, json};
+use weir_schema::{schema::DIALECT, walk::each_inside};
 
 use super::{
     Problems,
@@ -15,9 +16,7 @@ use crate::{
         Input, Limits, SummaryChoices, Tool, Verb,
     },
     form::{self, Source},
-    name,
-    schema::{DIALECT, inside::each_inside},
-    secret,
+    name, secret,
     shape::{Effect, Field},
 };
 

@@ -7,11 +7,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    ForeignChanges, Report,
-    consent::awaits_consent,
-    rule::{Side, ToolRule},
-};
+use super::{ForeignChanges, Report, Side, consent::awaits_consent, rule::ToolRule};
 use crate::{
     Schema,
     compile::{error_arm, result_arm},

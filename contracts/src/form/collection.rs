@@ -1,12 +1,11 @@
 //! Reads what a contract says about one collection.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::table::{self, Problems, Table};
 use crate::{
     json,
-    shape::{Misfits, TextFormat, Type},
+    shape::{Misfits, Override, TextFormat, Type},
 };
 
 /// A source as the contract names it, before its shape is known.
@@ -28,21 +27,6 @@ pub struct Collection {
     /// The texts that stand for an empty cell.
     pub null_words: Vec<String>,
     pub(crate) place: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Override {
-    pub column: String,
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Type>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nullable: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The format of the column's values, for sources that hold text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub format: Option<TextFormat>,
 }
 
 pub(super) fn read(

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-
-use super::{Profile, Verdict};
-use crate::{
-    diff::{
+use weir_schema::{
+    compare::{
         normal::{self, TEXTS},
         number::count,
     },
     json::push_pointer,
     validate,
 };
+
+use super::{Profile, Verdict};
 
 /// Decides whether the call behind the profile would be valid under `schema`. Reasons name places and rules, never
 /// values.

@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use weir_schema::{
+    schema::each_once,
+    walk::{Inside, inside},
+};
 
 use super::{discriminator::Discriminator, document::Document, text::sentence};
-use crate::{
-    json, name, offer,
-    schema::{
-        each_once,
-        inside::{Inside, inside},
-    },
-    upstream, validate,
-};
+use crate::{json, name, offer, upstream, validate};
 
 /// Schemas inside one argument, or of one body or answer, with all that they refer to.
 pub(super) const SCHEMAS_MAX: usize = 5_000;

@@ -3,20 +3,17 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
+use weir_schema::{
+    schema::DIALECT,
+    walk::{Inside, each_inside, inside},
+};
 
 use super::{
     ENUM_IN_PROSE, FORMAT_EMAIL, Findings, LIST_ITEMS, OUTPUT_ROOT, PARAMETER_KEYWORD,
     PARAMETER_NAME, PARAMETER_REPEATS, PARAMETER_UNDESCRIBED, PATTERN_DIALECT, SCHEMA_DIALECT,
     SCHEMA_REFERENCE, SCHEMA_ROOT, Shown, wording,
 };
-use crate::{
-    json, name,
-    schema::{
-        DIALECT,
-        inside::{Inside, each_inside, inside},
-    },
-    validate,
-};
+use crate::{json, name, validate};
 
 const ALTERNATIVES: [&str; 3] = ["oneOf", "anyOf", "allOf"];
 /// A parameter with one of these is told by its values or by another place.

@@ -3,7 +3,9 @@
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{json, value::RawValue};
 
-use super::{kept, members::Members, schema};
+use weir_schema::foreign;
+
+use super::{kept, members::Members};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -185,7 +187,7 @@ fn schema_of(raw: &RawValue, name: &str) -> Schema {
             error: Some(format!("`{name}` is not an object")),
         };
     }
-    let error = schema::check(raw.get(), &schema::Bounds::default()).err();
+    let error = foreign::check(raw.get(), &foreign::Bounds::default()).err();
     let mut is_kept = true;
     let json = kept(Some(raw), name, &mut |_| is_kept = false);
     let error = error.map(|error| {

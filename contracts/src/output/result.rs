@@ -1,13 +1,9 @@
 //! Checks the results of a tool that somebody else makes against the schema that the tool is published with.
 
-use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::Value;
+use weir_schema::validate::{Judge, SchemaChecker};
 
 use super::OutputMismatch;
-use crate::{
-    json::push_pointer,
-    validate::{Judge, SchemaChecker},
-};
 
 /// Checks the results of one tool. Built once per snapshot.
 pub struct ResultChecker(SchemaChecker);
@@ -31,8 +27,7 @@ impl ResultChecker {
 
     /// Returns the first fault, without the value that has it. The result is all of `text`, or a part of it.
     pub fn check(&self, result: &Value, text: &str) -> Result<(), OutputMismatch> {
-        let describe = |error: &ValidationError<'_>| describe(nearest(error));
-        match self.0.first_fault(result, text, describe) {
+        match self.0.first_fault(result, text) {
             None => Ok(()),
             Some((path, reason)) => Err(OutputMismatch {
                 path,
@@ -43,40 +38,6 @@ impl ResultChecker {
             }),
         }
     }
-}
-
-/// Returns the fault that is meant, where alternatives fit none: that of the alternative of which most fits. Of several the
-/// first counts, which in a published schema is the tool's own result.
-fn nearest<'e>(error: &'e ValidationError<'e>) -> &'e ValidationError<'e> {
-    let (Kind::AnyOf { context } | Kind::OneOfNotValid { context }) = error.kind() else {
-        return error;
-    };
-    let faults = context.iter().filter_map(|arm| arm.first()).map(nearest);
-    let deep = |fault: &&ValidationError<'_>| fault.instance_path().as_str().matches('/').count();
-    faults.rev().max_by_key(deep).unwrap_or(error)
-}
-
-/// Returns the place of a fault, and whether the member there is missing or wrong.
-fn describe(fault: &ValidationError<'_>) -> (String, String) {
-    let mut path = fault.instance_path().to_string();
-    let reason = match fault.kind() {
-        Kind::Required { property } => {
-            push_pointer(&mut path, property.as_str().unwrap_or_default());
-            "the member is missing".to_owned()
-        }
-        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            push_pointer(&mut path, unexpected.first().map_or("", String::as_str));
-            "the member is not declared".to_owned()
-        }
-        _ => {
-            let why: String = fault.masked().to_string().chars().take(300).collect();
-            match path.is_empty() {
-                true => why,
-                false => format!("the member is wrong ({why})"),
-            }
-        }
-    };
-    (path, reason)
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ pub(super) fn open(
         // Who asked keeps nothing, or is given nothing of it, and asks again.
         None => Value::Null,
     };
-    let responses = weir_contracts::json::read(resumed.responses.unwrap_or("{}"));
+    let responses = weir_schema::json::read(resumed.responses.unwrap_or("{}"));
     match responses {
         Ok(responses @ Value::Object(_)) => Ok((state, responses)),
         _ => Err(CallError::bad_state()),
@@ -217,7 +217,7 @@ pub(super) fn ask(
         |what: String| CallError::new(fault, "The tool asks for something it may not.").log(what);
     // Who asks nothing and gives a state wants to be called again with it.
     let least = if state.is_some() { 0 } else { 1 };
-    let mut asked = match weir_contracts::json::read(requests) {
+    let mut asked = match weir_schema::json::read(requests) {
         Ok(Value::Object(asked)) if (least..=REQUESTS_MAX).contains(&asked.len()) => asked,
         Ok(_) => {
             return Err(wrong(format!(

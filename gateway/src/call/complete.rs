@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use serde_json::{Map, Value, json, value::RawValue};
-use weir_contracts::json;
+use weir_schema::json;
 use weir_upstream::Asked;
 
 use super::{

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use weir_connections::code::BAD_CURSOR;
-use weir_contracts::validate::{ErrorContent, InvalidArguments};
 use weir_plugin_host::{AdapterFailure, GuestError};
+use weir_schema::validate::{ErrorContent, InvalidArguments};
 
 use super::{ToolResult, asking::TASKS};
 use crate::codes::Code;

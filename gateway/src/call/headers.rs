@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use weir_contracts::json;
+use weir_schema::json;
 
 use super::{CallError, CallRequest};
 use crate::catalogue::CatalogueTool;

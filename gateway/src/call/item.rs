@@ -332,7 +332,7 @@ fn arguments(declared: &[PromptArgument], given: Option<&str>) -> Result<Value, 
         field: Some(argument.chars().take(64).collect()),
         ..CallError::new(Code::InvalidArguments, what)
     };
-    let given = match weir_contracts::json::read(given.unwrap_or("{}")) {
+    let given = match weir_schema::json::read(given.unwrap_or("{}")) {
         Ok(Value::Object(given)) => given,
         Ok(_) => return Err(wrong("", "`params.arguments` must be an object".to_owned())),
         Err(error) => {

@@ -1,7 +1,7 @@
 //! A record of a collection, read as a resource: a call of the lookup that publishes it, with all that comes with one.
 
 use serde_json::{Map, Value, json};
-use weir_contracts::text;
+use weir_schema::text;
 
 use super::{CallError, CallOutcome, CallRequest, Proof, call_tool, item::ItemOutcome};
 use crate::{

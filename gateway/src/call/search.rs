@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::LazyLock};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
-use weir_contracts::validate::ArgumentValidator;
+use weir_schema::validate::ArgumentValidator;
 
 use super::{CallError, CallOutcome, CallRequest, ToolResult, limits, record::CallRecord};
 use crate::{

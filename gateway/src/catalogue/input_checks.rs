@@ -9,7 +9,8 @@ use std::{
 use ahash::RandomState;
 use quick_cache::{UnitWeighter, sync::Cache};
 use serde_json::Value;
-use weir_contracts::{Tool, impact::Profiler, validate::ArgumentValidator};
+use weir_contracts::{Tool, impact::Profiler};
+use weir_schema::validate::ArgumentValidator;
 
 /// The tools whose checks are kept: a check takes tens of kilobytes.
 const KEPT_MAX: usize = 4_096;
@@ -27,7 +28,7 @@ pub(super) struct KeptChecks(Arc<Cache<[u8; 32], Arc<InputChecks>, UnitWeighter,
 
 impl InputChecks {
     fn new(tool: &Tool) -> Self {
-        let compiled = ArgumentValidator::for_tool(tool);
+        let compiled = tool.argument_validator();
         Self {
             arguments: compiled
                 .inspect_err(|error| tracing::error!(tool = tool.name, "its input schema: {error}"))

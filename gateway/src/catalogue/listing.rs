@@ -10,7 +10,8 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use weir_contracts::{Contract, client::ClientProfile, name};
+use weir_contracts::{Contract, name};
+use weir_schema::client::ClientProfile;
 
 use super::{
     CatalogueTool, TaskSupport,

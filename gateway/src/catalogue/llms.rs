@@ -6,7 +6,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use weir_contracts::{contract::Annotations, schema::without_null};
+use weir_contracts::contract::Annotations;
+use weir_schema::schema::without_null;
 
 use super::{CatalogueTool, listing::ServerInfo};
 

@@ -10,12 +10,15 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use weir_contracts::{
-    Contract, Schema, Tool, Version,
-    client::{self, ClientProfile},
+    Contract, Tool, Version,
     contract::{self, Annotations, Maker},
     mirror::{self, Mirrored},
 };
 use weir_plugin_host::CollectionRef;
+use weir_schema::{
+    Schema,
+    client::{self, ClientProfile},
+};
 
 use super::{
     Catalogue, ListShape,

@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
-use weir_contracts::{Problem, client::ClientProfile, name};
+use weir_contracts::{Problem, name};
 use weir_plugin_host::{INSTANCES_MAX, PluginConfig, signature::is_public_key};
+use weir_schema::client::ClientProfile;
 
 use super::{
     Config, Folders, Places, issuers,

@@ -16,7 +16,7 @@ use prometheus::{
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use weir_audit::Outcome;
-use weir_contracts::validate::{InvalidArguments, REASONS};
+use weir_schema::validate::{InvalidArguments, REASONS};
 
 pub use self::series::{ToolMeter, ToolSeries};
 use self::{

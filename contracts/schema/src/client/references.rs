@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     json::{push_pointer, referred},
-    schema::inside::{Inside, inside},
+    walk::{Inside, inside},
 };
 
 /// Schemas that name each other often grow by what they name: behind this many copied bytes, the rest stays an object of

@@ -7,13 +7,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::digest;
+use super::digest::digest;
 use crate::{
     json::referred,
-    schema::{
-        add_to_all_of,
-        inside::{Inside, inside},
-    },
+    schema::add_to_all_of,
+    walk::{Inside, inside},
 };
 
 /// Schemas one side may have after inlining; a doubling chain of references would go on for ever.
@@ -21,7 +19,7 @@ const NODES_MAX: usize = 50_000;
 const DEPTH_MAX: usize = 64;
 
 /// Keywords that hold no rule at all.
-pub(crate) const TEXTS: &[&str] = &[
+pub const TEXTS: &[&str] = &[
     "title",
     "description",
     "examples",
@@ -68,7 +66,7 @@ const TYPED_KEYS: &[&str] = &[
 ];
 
 /// Returns the schema in its one spelling, or why it has none.
-pub(crate) fn normal(schema: &Value) -> Result<Value, String> {
+pub fn normal(schema: &Value) -> Result<Value, String> {
     let has_bases = match schema {
         Value::Object(map) => map.values().any(has_base),
         _ => false,
@@ -123,7 +121,7 @@ pub(super) fn is_reference(schema: &Value) -> bool {
 }
 
 /// Returns `true` if there is such a reference anywhere inside.
-pub(crate) fn has_reference(schema: &Value) -> bool {
+pub fn has_reference(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => map.contains_key(LEADS_TO) || map.values().any(has_reference),
         Value::Array(items) => items.iter().any(has_reference),

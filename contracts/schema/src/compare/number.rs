@@ -146,7 +146,7 @@ impl Step {
 }
 
 /// Reads a count, such as that of `minLength`.
-pub(crate) fn count(value: &Value) -> Option<u64> {
+pub fn count(value: &Value) -> Option<u64> {
     match Exact::of(value)? {
         Exact::Whole(count) => u64::try_from(count).ok(),
         Exact::Fraction(_) => None,

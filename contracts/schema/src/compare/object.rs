@@ -5,8 +5,9 @@ use std::{cmp::Ordering, collections::BTreeSet};
 use serde_json::{Map, Value};
 
 use super::{
-    super::normal::{canonical, is_false},
-    Comparison, Effect, SchemaRule, Step, part,
+    Comparison, Effect, SchemaRule, Step,
+    normal::{canonical, is_false},
+    part,
     value::types,
 };
 use crate::name;

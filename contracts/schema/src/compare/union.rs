@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    super::normal::{TEXTS, canonical},
     Comparison, SchemaRule, Step,
+    normal::{TEXTS, canonical},
     value::types,
 };
 

@@ -5,11 +5,8 @@ use std::cmp::Ordering;
 use serde_json::{Value, json};
 
 use super::{
-    super::{
-        normal,
-        number::{self, Bound, Exact, Step as Multiple},
-    },
-    Comparison, SchemaRule,
+    Comparison, SchemaRule, normal,
+    number::{self, Bound, Exact, Step as Multiple},
 };
 use crate::{name, validate};
 

@@ -7,9 +7,9 @@ use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
 use super::{
+    Finding, Frame, Step,
     number::{Exact, count},
     rule::{SchemaRule, Side},
-    schema::{Finding, Frame, Step},
 };
 use crate::{json::pointer_tokens, validate};
 
@@ -19,7 +19,7 @@ const LENGTH_MAX: u64 = 2_000;
 const TRIES_MAX: usize = 400;
 
 /// Both whole schemas, compiled.
-pub(super) struct Prover {
+pub struct Prover {
     side: Side,
     source: Validator,
     target: Validator,
@@ -27,7 +27,7 @@ pub(super) struct Prover {
 
 impl Prover {
     /// Compiles the schemas. Returns `None` if one cannot be compiled: then nothing can be shown.
-    pub(super) fn new(old: &Value, new: &Value, side: Side) -> Option<Self> {
+    pub fn new(old: &Value, new: &Value, side: Side) -> Option<Self> {
         let (source, target) = of_side(side, (old, new));
         Some(Self {
             side,
@@ -36,7 +36,7 @@ impl Prover {
         })
     }
 
-    pub(super) fn prove(&self, finding: &Finding<'_>) -> Option<Value> {
+    pub fn prove(&self, finding: &Finding<'_>) -> Option<Value> {
         let (source, target) = of_side(self.side, finding.pair);
         let blame = blame(finding, target);
         let valid = validate::validator(source).ok()?;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{keyed, pattern};
 use crate::{
     json::{self, push_pointer},
-    schema::inside::{Inside, inside},
+    walk::{Inside, inside},
 };
 
 /// Lookups of references by name, each of which may look through the whole document.

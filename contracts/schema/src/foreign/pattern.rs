@@ -10,7 +10,7 @@ use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 const ROUNDS_MAX: u32 = 32;
 
 /// Checks a pattern. The error is the second half of a sentence that begins with the pattern.
-pub(crate) fn check(pattern: &str, chars_max: usize) -> Result<(), String> {
+pub fn check(pattern: &str, chars_max: usize) -> Result<(), String> {
     if pattern.chars().count() > chars_max {
         return Err(format!("is longer than {chars_max} characters"));
     }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{DIALECT, Schema, inside::each_inside_mut};
+use super::{DIALECT, Schema};
+use crate::walk::each_inside_mut;
 
 /// Keywords that may stand beside alternatives without being one of their rules.
 const BESIDE: [&str; 6] = [
@@ -56,7 +57,7 @@ impl Schema {
 }
 
 /// Leaves out `$schema` where it names the dialect that a schema has without it.
-pub(crate) fn without_default_dialect(schema: &Value) -> Cow<'_, Value> {
+pub fn without_default_dialect(schema: &Value) -> Cow<'_, Value> {
     match schema {
         Value::Object(members) if members.get("$schema").is_some_and(is_default_dialect) => {
             let mut members = members.clone();

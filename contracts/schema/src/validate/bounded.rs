@@ -14,7 +14,7 @@ use super::{Judge, budget, looking};
 use crate::{
     cost::{Graph, NodeId},
     json::push_pointer,
-    schema::inside::{Inside, inside},
+    walk::{Inside, inside},
 };
 
 const KEYWORD: &str = "weir:steps";

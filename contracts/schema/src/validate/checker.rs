@@ -9,9 +9,11 @@ use super::{
     Judge,
     bounded::BoundedValidator,
     budget::{self, StepBudget},
+    fault,
 };
 use crate::{
     cost::{SchemaCost, ValueSteps},
+    json,
     schema::Schema,
 };
 
@@ -28,7 +30,7 @@ const TEXT_BYTES: usize = 64;
 pub(super) const CALL_STEPS: u64 = 2_000_000;
 const HEAVY_CALL_STEPS: u64 = 20_000_000;
 
-pub(crate) struct SchemaChecker {
+pub struct SchemaChecker {
     plain: Validator,
     cost: SchemaCost,
     judge: Judge,
@@ -37,12 +39,12 @@ pub(crate) struct SchemaChecker {
 }
 
 /// One failure of the validator.
-pub(crate) struct Failure<'e> {
-    pub(crate) error: &'e ValidationError<'e>,
+pub struct Failure<'e> {
+    pub error: &'e ValidationError<'e>,
     /// JSON Pointer to the keyword in the schema.
-    pub(crate) keyword: Cow<'e, str>,
+    pub keyword: Cow<'e, str>,
     /// Whether it is about alternatives whose faults were not collected.
-    pub(crate) is_union: bool,
+    pub is_union: bool,
 }
 
 /// How large a value is.
@@ -53,7 +55,7 @@ struct ValueSize {
 }
 
 impl SchemaChecker {
-    pub(crate) fn new(schema: &Value, judge: Judge) -> Result<Self, String> {
+    pub fn new(schema: &Value, judge: Judge) -> Result<Self, String> {
         let (plain, cost) = super::built(schema, judge)?;
         Ok(Self {
             plain,
@@ -65,14 +67,14 @@ impl SchemaChecker {
     }
 
     /// Returns `true` if the value of a JSON text may take long to check.
-    pub(crate) fn is_heavy(&self, text: &str) -> bool {
+    pub fn is_heavy(&self, text: &str) -> bool {
         let values = (text.len() / 2 + 1) as u64;
         let takes_long = |cost: ValueSteps| cost.check.saturating_mul(values) > UNCOUNTED_STEPS;
-        takes_long(self.cost.at_any_depth()) && takes_long(self.cost.at_depth(depth(text)))
+        takes_long(self.cost.at_any_depth()) && takes_long(self.cost.at_depth(json::depth(text)))
     }
 
     /// Returns the steps for one call.
-    pub(crate) fn budget(&self, text: &str) -> u64 {
+    pub fn budget(&self, text: &str) -> u64 {
         match self.is_heavy(text) {
             true => HEAVY_CALL_STEPS,
             false => CALL_STEPS,
@@ -80,7 +82,7 @@ impl SchemaChecker {
     }
 
     /// Checks the value of a JSON text. Where the budget is spent the answer is `false`.
-    pub(crate) fn is_valid_text(&self, value: &Value, text: &str) -> bool {
+    pub fn is_valid_text(&self, value: &Value, text: &str) -> bool {
         match self.is_heavy(text) {
             true => self.is_valid(value),
             false => self.plain.is_valid(value),
@@ -88,7 +90,7 @@ impl SchemaChecker {
     }
 
     /// Checks a value. Where the budget is spent the answer is `false`.
-    pub(crate) fn is_valid(&self, value: &Value) -> bool {
+    pub fn is_valid(&self, value: &Value) -> bool {
         let size = ValueSize::measure(value);
         let steps = self.cost.at_depth(size.depth).check;
         let steps = steps.saturating_mul(size.values);
@@ -102,14 +104,14 @@ impl SchemaChecker {
     }
 
     /// Returns `true` if all failures of a value are collected, and not the first alone.
-    pub(crate) fn collects(&self, value: &Value) -> bool {
+    pub fn collects(&self, value: &Value) -> bool {
         let size = ValueSize::measure(value);
         let steps = self.cost.at_depth(size.depth).report;
         size.values <= COLLECTED_VALUES && steps.saturating_mul(size.values) <= COLLECTED_STEPS
     }
 
     /// Calls `visit` with every failure, until it returns `false`; of a value that is costly, with the first one.
-    pub(crate) fn failures(&self, value: &Value, visit: &mut dyn FnMut(Failure<'_>) -> bool) {
+    pub fn failures(&self, value: &Value, visit: &mut dyn FnMut(Failure<'_>) -> bool) {
         if self.collects(value) {
             let size = ValueSize::measure(value);
             let steps = self.cost.at_depth(size.depth).report * size.values;
@@ -141,14 +143,8 @@ impl SchemaChecker {
         }
     }
 
-    /// Returns the place of the first fault of a value, and why it is one, as `describe` says of an error. The value itself
-    /// is not part of it.
-    pub(crate) fn first_fault(
-        &self,
-        value: &Value,
-        text: &str,
-        describe: impl Fn(&ValidationError<'_>) -> (String, String),
-    ) -> Option<(String, String)> {
+    /// Returns the place of the first fault of a value, and why it is one. The value itself is not part of it.
+    pub fn first_fault(&self, value: &Value, text: &str) -> Option<(String, String)> {
         let _budget = StepBudget::start(self.budget(text));
         if self.is_valid_text(value, text) {
             return None;
@@ -160,7 +156,7 @@ impl SchemaChecker {
                     failure.error.instance_path().to_string(),
                     "it fits none of the alternatives".to_owned(),
                 ),
-                false => describe(failure.error),
+                false => fault::describe(fault::nearest(failure.error)),
             });
             false
         };
@@ -185,25 +181,6 @@ impl SchemaChecker {
             .get_or_init(|| BoundedValidator::new(&self.schema.value(), self.judge).map(Box::new))
             .as_deref()
     }
-}
-
-/// Returns how deep the value of a JSON text is nested.
-fn depth(text: &str) -> usize {
-    let (mut open, mut deepest, mut in_string) = (0_usize, 0, false);
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => in_string = !in_string,
-            b'\\' if in_string => _ = bytes.next(),
-            b'[' | b'{' if !in_string => {
-                open += 1;
-                deepest = deepest.max(open);
-            }
-            b']' | b'}' if !in_string => open = open.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
 }
 
 impl<'e> From<&'e ValidationError<'_>> for Failure<'e> {
@@ -251,7 +228,7 @@ mod tests {
             ("[\"]\",\"\\\"]\",[[1]]]", 3),
         ] {
             let value: Value = serde_json::from_str(text).expect("JSON");
-            assert_eq!(depth(text), expected, "{text}");
+            assert_eq!(json::depth(text), expected, "{text}");
             let inside = usize::from(!text.starts_with('1'));
             assert!(
                 ValueSize::measure(&value).depth + inside >= expected,

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{budget, schema};
-use crate::{json, schema::inside};
+use crate::{json, walk};
 
 /// Digits of the largest integers of 64 bits, with and without a sign.
 const SIGNED: &str = "^-?[0-9]{1,19}$";
@@ -16,7 +16,7 @@ const UNSIGNED: &str = "^[0-9]{1,20}$";
 const TEXTS: [&str; 5] = ["title", "description", "default", "examples", "deprecated"];
 
 /// Gives each integer of 64 bits in a schema its second form, unless its bounds are within ±(2^53−1).
-pub(crate) fn with_text_form(schema: &mut Value) {
+pub fn with_text_form(schema: &mut Value) {
     let Value::Object(members) = schema else {
         return;
     };
@@ -32,7 +32,7 @@ pub(crate) fn with_text_form(schema: &mut Value) {
             }
         }
     }
-    inside::each_inside_mut(members, &mut with_text_form);
+    walk::each_inside_mut(members, &mut with_text_form);
     let Some(pattern) = pattern(members) else {
         return;
     };
@@ -88,7 +88,7 @@ pub(super) fn are_in(schema: &Value) -> bool {
         return false;
     };
     let mut found = has_text_form(members);
-    inside::each_inside(members, &mut |inner| found = found || are_in(inner));
+    walk::each_inside(members, &mut |inner| found = found || are_in(inner));
     found
 }
 

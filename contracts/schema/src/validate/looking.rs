@@ -10,7 +10,7 @@ use jsonschema::{
 use serde_json::{Map, Value, json};
 
 use super::budget;
-use crate::schema::inside::each_inside_mut;
+use crate::walk::each_inside_mut;
 
 /// Stands for `pattern` in the compiled form of a schema.
 pub(super) const KEYWORD: &str = "weir:pattern";
@@ -124,7 +124,7 @@ pub(super) fn replace(schema: &mut Value) {
 }
 
 /// Returns every pattern in the schema that looks around, each once.
-pub(crate) fn looking_patterns(schema: &Value) -> Vec<&str> {
+pub fn looking_patterns(schema: &Value) -> Vec<&str> {
     fn collect<'s>(schema: &'s Value, found: &mut Vec<&'s str>) {
         let Value::Object(members) = schema else {
             return;
@@ -137,7 +137,7 @@ pub(crate) fn looking_patterns(schema: &Value) -> Vec<&str> {
                 found.push(pattern);
             }
         }
-        crate::schema::inside::each_inside(members, &mut |inner| collect(inner, found));
+        crate::walk::each_inside(members, &mut |inner| collect(inner, found));
     }
     let mut found = Vec::new();
     collect(schema, &mut found);

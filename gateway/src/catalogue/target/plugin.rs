@@ -4,9 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 use weir_contracts::{
-    Contract, Schema, Tool, compile::result_arm, contract::OfferTarget, output::ResultChecker,
+    Contract, Tool, compile::result_arm, contract::OfferTarget, output::ResultChecker,
 };
 use weir_plugin_host::ToolRef;
+use weir_schema::Schema;
 
 pub struct PluginTool {
     pub published: Arc<OfferTarget>,

@@ -3,7 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
-use weir_contracts::{Contract, Schema, Tool, contract::OfferTarget, output::ResultChecker};
+use weir_contracts::{Contract, Tool, contract::OfferTarget, output::ResultChecker};
+use weir_schema::Schema;
 
 pub struct UpstreamTool {
     /// The name of the server in the configuration.

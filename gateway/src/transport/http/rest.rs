@@ -15,8 +15,9 @@ use tokio_util::sync::CancellationToken;
 use weir_contracts::{
     Tool,
     openapi::{self, Api},
-    page, text,
+    page,
 };
+use weir_schema::text;
 
 use super::{
     Server, forms,

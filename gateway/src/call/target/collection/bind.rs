@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use weir_contracts::{
     Verb,
     contract::{CollectionTarget, Destination},
-    validate::InvalidArguments,
 };
 use weir_plugin_host::{Change, Condition, Query};
+use weir_schema::validate::InvalidArguments;
 
 use super::{CollectionRequest, summary};
 use crate::{

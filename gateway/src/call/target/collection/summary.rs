@@ -5,10 +5,10 @@ use weir_contracts::{
     contract::{Binding, SummaryChoices},
     output::{OutputMismatch, RecordChecker},
     shape::{Field, Type},
-    validate::InvalidArguments,
     values,
 };
 use weir_plugin_host::{Condition, Query, SummaryGroup, SummaryMeasure, SummaryPage, SummaryQuery};
+use weir_schema::validate::InvalidArguments;
 
 use super::shape::{check_page, check_with, explain_skipped, mismatch, result, sentence};
 use crate::{

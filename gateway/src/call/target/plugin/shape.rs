@@ -1,8 +1,8 @@
 //! Checks what a plugin's function answered against the published output schema.
 
 use serde_json::{Value, json as object};
-use weir_contracts::json;
 use weir_plugin_host::{Invocation, ToolAnswer};
+use weir_schema::json;
 
 use crate::{
     call::{

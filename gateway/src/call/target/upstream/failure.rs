@@ -1,7 +1,7 @@
 //! Reads why a server gave no result: it was not reached, broke off, or refused.
 
 use serde_json::{Map, Value, json as object};
-use weir_contracts::json;
+use weir_schema::json;
 use weir_upstream::{Asked, CallFailure, Kind, Refusal};
 
 use crate::{

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
-use weir_contracts::json;
 use weir_plugin_host::CallEvents;
+use weir_schema::json;
 use weir_upstream::{Answering, Listener, Progress, Question};
 
 use super::parked;

@@ -8,8 +8,8 @@ use std::{
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use weir_contracts::json;
 use weir_plugin_host::CallEvents;
+use weir_schema::json;
 use weir_upstream::{Call, CallFailure, CallOwner, Listener, Upstream};
 
 use super::{

@@ -1,10 +1,8 @@
 //! Reads the server's answer strictly, and checks its structured content against the pinned schema.
 
 use serde_json::{Map, Value};
-use weir_contracts::{
-    json::{self, JsonError},
-    uri,
-};
+use weir_contracts::uri;
+use weir_schema::json::{self, JsonError};
 use weir_upstream::Asked;
 
 use super::{UpstreamAnswer, UpstreamRequest, parked};

@@ -1,6 +1,6 @@
 //! What clients of a view can do: what it lists, and all that its lists have them do.
 
-use weir_contracts::client::ClientProfile;
+use weir_schema::client::ClientProfile;
 
 use super::*;
 use crate::{call::has_resource, config::View, identity::Access};

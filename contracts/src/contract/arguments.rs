@@ -1,0 +1,25 @@
+//! The check of a tool's arguments: its input schema, and the rules that no schema has.
+
+use weir_schema::validate::{ArgumentRules, ArgumentValidator, Judge};
+
+use super::Tool;
+
+impl Tool {
+    /// Prepares the check of its arguments.
+    pub fn argument_validator(&self) -> Result<ArgumentValidator, String> {
+        let binding = self.collection().map(|target| &target.binding);
+        let is_operation = binding.is_some_and(|binding| binding.operation.is_some());
+        let rules = ArgumentRules {
+            judge: match self.is_foreign() {
+                true => Judge::Foreign,
+                false => Judge::Own,
+            },
+            clear: binding
+                .and_then(|binding| binding.clear())
+                .map(str::to_owned),
+            is_wide: is_operation || self.is_foreign(),
+            has_digits: is_operation,
+        };
+        ArgumentValidator::with_rules(&self.checked_input().value(), rules)
+    }
+}
