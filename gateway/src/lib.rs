@@ -1,5 +1,6 @@
 //! Weir, the gateway between agents and data. Modules in the order a request meets them.
 
+#[path = "../../cli/src/lib.rs"]
 pub mod cli;
 
 pub mod transport;

@@ -197,7 +197,7 @@ mod tests {
     /// What was made of a list is a list again: every command that reads one reads an extracted document.
     #[test]
     fn a_document_is_read_wherever_a_list_of_tools_is() {
-        let whole = include_str!("../../../tests/fixtures/extracted/time.json");
+        let whole = include_str!("../../tests/fixtures/extracted/time.json");
         let extracted: Value = serde_json::from_str(whole).expect("JSON");
         let listed = document(extracted.clone()).expect("a list of tools");
         assert!(!listed["tools"].as_array().expect("tools").is_empty());
