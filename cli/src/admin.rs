@@ -6,10 +6,10 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::Value;
+use weir::admin::{self, TOKEN_FILE};
 use weir_contracts::Problem;
 
 use super::{Failure, PLACE, Settings};
-use crate::admin::{self, TOKEN_FILE};
 
 /// A command of several verbs, each for the gateway named on the same line.
 #[derive(Args)]

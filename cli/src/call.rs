@@ -20,16 +20,15 @@ use weir_contracts::{
     validate::ArgumentValidator,
 };
 
+use weir::{
+    app::App,
+    call::{CallRequest, Content, Endpoint, ToolResult, Unasked, call_tool},
+};
 use weir_plugin_host::CallEvents;
 
 use super::{
     Done, Failure, Settings, admin::table, block_on, draft, extracted, flags, start,
     terminal::TerminalProgress,
-};
-use crate::{
-    app::App,
-    call::{CallRequest, Content, Endpoint, ToolResult, Unasked, call_tool},
-    identity::{Caller, Credential, Refused},
 };
 
 #[derive(Args)]
@@ -176,7 +175,7 @@ impl Call {
 
     async fn here(&self, name: &str, line: &[String]) -> Result<Option<ToolResult>, Failure> {
         let started = self.open().await?;
-        let caller = caller(&started)?;
+        let caller = start::caller(&started)?;
         let snapshot = started.gateway.snapshot();
         let Some(tool) = snapshot
             .catalogue
@@ -188,7 +187,7 @@ impl Call {
                 .filter_map(|tool| tool["name"].as_str())
                 .collect();
             names.sort_unstable();
-            return Err(unknown(name, &names).into());
+            return Err(extracted::unknown_tool(name, &names).into());
         };
         let cli = cli(&started, &tool.tool);
         let Some(arguments) = parse(
@@ -220,14 +219,14 @@ impl Call {
                 "`{name}` asks its caller before it goes on, which `weir call` cannot answer"
             )
             .into()),
-            Err(Unasked::NotThere) => Err(unknown(name, &[]).into()),
+            Err(Unasked::NotThere) => Err(extracted::unknown_tool(name, &[]).into()),
         }
     }
 }
 
 /// Returns the tools that the agent of `WEIR_KEY` may use, with their names and descriptions.
 fn listed(started: &App) -> anyhow::Result<Vec<Value>> {
-    let caller = caller(started)?;
+    let caller = start::caller(started)?;
     let snapshot = started.gateway.snapshot();
     let catalogue = &snapshot.catalogue;
     let tools = catalogue
@@ -236,21 +235,6 @@ fn listed(started: &App) -> anyhow::Result<Vec<Value>> {
     Ok(tools
         .map(|tool| json!({ "name": tool.tool.name, "description": tool.tool.description }))
         .collect())
-}
-
-/// Returns the agent of `WEIR_KEY`.
-pub(super) fn caller(started: &App) -> anyhow::Result<Caller> {
-    let key = key();
-    let credential = key.as_deref().map_or(Credential::None, Credential::Key);
-    identified(started, credential).map_err(|refused| match refused {
-        Refused::Missing => anyhow::anyhow!("a key is needed: set WEIR_KEY"),
-        refused => anyhow::anyhow!("WEIR_KEY: {}", refused.message()),
-    })
-}
-
-/// Identifies the caller of a command.
-pub(super) fn identified(started: &App, credential: Credential<'_>) -> Result<Caller, Refused> {
-    started.gateway.identities().resolve(credential)
 }
 
 /// Parses the words; `None` if help was asked for and printed.
@@ -323,16 +307,6 @@ fn cli(started: &App, tool: &Tool) -> Value {
     tool.map_or(Value::Null, |mut tool| tool["cli"].take())
 }
 
-pub(super) fn unknown(name: &str, names: &[&str]) -> anyhow::Error {
-    match names {
-        [] => anyhow::anyhow!(
-            "there is no tool `{name}`, nor any other here; name a server with --url, a spreadsheet with --file, or a \
-             configuration with --config, before the tool"
-        ),
-        names => anyhow::anyhow!("there is no tool `{name}`; there are {}", names.join(", ")),
-    }
-}
-
 /// Calls a tool that an extracted document describes, at the server that is named beside it.
 async fn of_document(
     from: &Path,
@@ -363,14 +337,14 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     let tools = remote.tools().await?;
     let Some(tool) = tools.iter().find(|tool| tool["name"] == name) else {
         if tools.is_empty() {
-            let whose = if key().is_some() {
+            let whose = if start::key().is_some() {
                 "the key in WEIR_KEY may use no tool"
             } else {
                 "nobody may use a tool"
             };
             anyhow::bail!("{whose} at {url}");
         }
-        return Err(unknown(
+        return Err(extracted::unknown_tool(
             name,
             &tools
                 .iter()
@@ -404,11 +378,6 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
         .map(|(name, value)| (name.clone().into(), value.to_string()))
         .collect();
     Ok(Some(told))
-}
-
-/// Returns the key of the caller, if keys are needed.
-pub(super) fn key() -> Option<String> {
-    std::env::var("WEIR_KEY").ok().filter(|key| !key.is_empty())
 }
 
 /// Refuses what is no address of an MCP endpoint.
@@ -496,7 +465,7 @@ impl Remote {
         if let Some(name) = name {
             request = request.header("mcp-name", name);
         }
-        if let Some(key) = key() {
+        if let Some(key) = start::key() {
             request = request.bearer_auth(key);
         }
         let unanswered = |error: reqwest::Error| {

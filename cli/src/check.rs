@@ -133,7 +133,7 @@ impl Clients {
             profiles = of_view.map_or_else(|| ClientProfile::ALL.to_vec(), |profile| vec![profile]);
         }
         let snapshot = started.gateway.snapshot();
-        let catalogue = crate::catalogue::Catalogue::new(
+        let catalogue = weir::catalogue::Catalogue::new(
             &snapshot.contracts,
             &config.views,
             Some(&snapshot.catalogue),

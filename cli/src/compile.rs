@@ -10,13 +10,13 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
+use weir::control;
 use weir_contracts::{
     Contract, Problem, Shape, compile, compiled_document, form,
     upstream::{self, Overlay, Resources, Upstream},
 };
 
 use super::{Done, Failure, Settings, block_on, start};
-use crate::control;
 
 #[derive(Args)]
 pub(super) struct Compile {

@@ -8,6 +8,7 @@ use std::{
 
 use clap::Args;
 use reqwest::StatusCode;
+use weir::config;
 use weir_state::State;
 use weir_upstream::{Failure, Kind};
 
@@ -15,7 +16,6 @@ use super::{
     Done, block_on, call,
     hosts::{self, ClientFile, Entry, Host},
 };
-use crate::config;
 
 /// The ending of the file that has what was there before Weir wrote to it.
 const BACKUP: &str = ".weir-backup";

@@ -5,13 +5,13 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Subcommand;
 use reqwest::Method;
 use serde_json::{Value, json};
+use weir::control::gate::{ChangeClass, DraftStatus};
 
 use super::{
     Done, Failure,
     admin::{Api, Head, Target, cell, path, table, time, told},
     block_on, offered,
 };
-use crate::control::gate::{ChangeClass, DraftStatus};
 
 pub(super) type Contracts = Head<Command>;
 

@@ -9,6 +9,7 @@ use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
+use weir::control::gate::ChangeClass;
 use weir_contracts::{
     Contract, compiled_document,
     diff::{Class, Diff, Side, diff, diff_documents, diff_schemas},
@@ -24,7 +25,6 @@ use super::{
     compile::{Shapes, read},
     extracted, offered,
 };
-use crate::control::gate::ChangeClass;
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]

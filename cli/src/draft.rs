@@ -15,6 +15,7 @@ use clap::Args;
 use reqwest::Url;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use weir::{app::App, config::Config, serving::Serving};
 use weir_connections::ConnectionConfig;
 use weir_contracts::{
     Shape, compile,
@@ -26,7 +27,6 @@ use weir_plugin_host::{CallContext, CollectionRef, Grant, Query};
 
 use self::connection::Connection;
 use super::{Done, Failure, Settings, block_on, start};
-use crate::{app::App, config::Config, serving::Serving};
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, ffi::OsString, process::ExitCode, time::Duration};
 
 use clap::{Args, ValueEnum};
+use weir::control::sources::upstreams::offer::server_lists;
 use weir_contracts::{
     Problem,
     offer::{self, Lists},
@@ -12,7 +13,6 @@ use weir_upstream::{
 };
 
 use super::{Done, block_on, compose, hosts};
-use crate::control::sources::upstreams::offer::server_lists;
 
 /// Tools, resources, resource templates and prompts of an MCP server, as one JSON document
 #[derive(Args)]

@@ -8,10 +8,10 @@ use std::{path::Path, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
+use weir::call::{Content, ToolResult};
 use weir_upstream::{Asked, Call, Command, Listener, RequestError, Session, Settings, Target};
 
-use super::{call, compile, extract, terminal::TerminalProgress};
-use crate::call::{Content, ToolResult};
+use super::{compile, extract, terminal::TerminalProgress};
 
 /// The wait, which is that of `weir extract`.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -44,7 +44,7 @@ pub(super) fn tools(file: &Path) -> anyhow::Result<Vec<Value>> {
 pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
     let tools = tools(file)?;
     let Some(tool) = tools.iter().find(|tool| tool["name"] == name) else {
-        return Err(call::unknown(
+        return Err(unknown_tool(
             name,
             &tools
                 .iter()
@@ -64,6 +64,17 @@ pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
         schema: usable.unwrap_or_default(),
         as_task: tool["execution"]["taskSupport"] == "required",
     })
+}
+
+/// Returns the error for a tool that is not among `names`.
+pub(super) fn unknown_tool(name: &str, names: &[&str]) -> anyhow::Error {
+    match names {
+        [] => anyhow::anyhow!(
+            "there is no tool `{name}`, nor any other here; name a server with --url, a spreadsheet with --file, or a \
+             configuration with --config, before the tool"
+        ),
+        names => anyhow::anyhow!("there is no tool `{name}`; there are {}", names.join(", ")),
+    }
 }
 
 /// Returns the tools of an extracted document as their server lists them; `None` for any other document.
@@ -192,7 +203,7 @@ mod tests {
     use weir_contracts::offer::{self, Lists};
 
     use super::*;
-    use crate::cli::diff::document;
+    use crate::diff::document;
 
     /// What was made of a list is a list again: every command that reads one reads an extracted document.
     #[test]

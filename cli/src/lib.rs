@@ -6,14 +6,14 @@
 
 /// The macros of the standard library, for all commands: what they print on a terminal does not steer it.
 macro_rules! print {
-    ($($text:tt)*) => { $crate::cli::terminal::print(::std::format_args!($($text)*)) };
+    ($($text:tt)*) => { $crate::terminal::print(::std::format_args!($($text)*)) };
 }
 macro_rules! println {
     () => { print!("\n") };
     ($($text:tt)*) => { print!("{}\n", ::std::format_args!($($text)*)) };
 }
 macro_rules! eprint {
-    ($($text:tt)*) => { $crate::cli::terminal::print_error(::std::format_args!($($text)*)) };
+    ($($text:tt)*) => { $crate::terminal::print_error(::std::format_args!($($text)*)) };
 }
 macro_rules! eprintln {
     () => { eprint!("\n") };
@@ -59,17 +59,20 @@ mod views;
 
 use std::{path::PathBuf, process::ExitCode, sync::OnceLock};
 
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use weir_contracts::client::ClientProfile;
-use weir_plugin_host::BuiltIn;
-
-pub use self::author::Sources;
-use crate::{
+use clap::{
+    Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use weir::{
     app::Failure,
     catalogue::Endpoint,
     config::{Config, LogFormat},
     telemetry,
 };
+use weir_contracts::client::ClientProfile;
+use weir_plugin_host::BuiltIn;
+
+pub use self::author::Sources;
 
 /// The gateway between agents and data. A form is a tool contract: describe a tool as a form, point it at a
 /// spreadsheet, a SQL table or a REST endpoint, and serve it to any MCP client.
@@ -173,7 +176,7 @@ struct Settings {
     #[arg(long, env = "WEIR_STATE", value_name = "FOLDER", global = true, help_heading = PLACE)]
     state: Option<PathBuf>,
     /// How log lines on stderr look
-    #[arg(long, env = "WEIR_LOG_FORMAT", value_enum, global = true, help_heading = PLACE)]
+    #[arg(long, env = "WEIR_LOG_FORMAT", value_parser = log_format(), value_name = "LOG_FORMAT", global = true, help_heading = PLACE)]
     log_format: Option<LogFormat>,
 }
 
@@ -192,7 +195,7 @@ fn sources() -> Sources {
 }
 
 pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
-    crate::memory::give_large_blocks_back();
+    weir::memory::give_large_blocks_back();
     let _ = BUILT_IN.set(built_in); // once a process
     let _ = SOURCES.set(sources);
     end_with_the_reader();
@@ -235,10 +238,10 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
     };
     telemetry::end();
     done.unwrap_or_else(|failure| {
-        if failure.is_of_the_reader() {
+        if reader_left(&failure) {
             return ExitCode::SUCCESS;
         }
-        failure.say();
+        print_failure(&failure);
         ExitCode::FAILURE
     })
 }
@@ -280,6 +283,14 @@ fn long_version(built_in: BuiltIn) -> String {
 
 type Done = Result<ExitCode, Failure>;
 
+/// Reads the format of log lines from its word.
+fn log_format() -> impl TypedValueParser<Value = LogFormat> {
+    PossibleValuesParser::new(["pretty", "json"]).map(|word| match word.as_str() {
+        "json" => LogFormat::Json,
+        _ => LogFormat::Pretty,
+    })
+}
+
 /// Reads a client profile from its word.
 fn client_profile(word: &str) -> Result<ClientProfile, String> {
     let words = ClientProfile::ALL.map(ClientProfile::word).join(", ");
@@ -301,21 +312,20 @@ fn view(config: &Config, name: Option<&str>) -> anyhow::Result<Endpoint> {
     }
 }
 
-impl Failure {
-    fn is_of_the_reader(&self) -> bool {
-        let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
-        matches!(self, Self::Other(error) if error.downcast_ref().is_some_and(broken))
-    }
+/// Returns `true` if a write failed because its reader left.
+fn reader_left(failure: &Failure) -> bool {
+    let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    matches!(failure, Failure::Other(error) if error.downcast_ref().is_some_and(broken))
+}
 
-    fn say(&self) {
-        match self {
-            Failure::Problems(problems) => {
-                for problem in problems {
-                    eprintln!("{problem}");
-                }
+fn print_failure(failure: &Failure) {
+    match failure {
+        Failure::Problems(problems) => {
+            for problem in problems {
+                eprintln!("{problem}");
             }
-            Failure::Other(error) => eprintln!("weir: {error:#}"),
         }
+        Failure::Other(error) => eprintln!("weir: {error:#}"),
     }
 }
 

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
+use weir::call::Endpoint;
 
-use super::{Done, Failure, Settings, block_on, call, start};
-use crate::call::Endpoint;
+use super::{Done, Failure, Settings, block_on, start};
 
 #[derive(Args)]
 pub(super) struct Llms {
@@ -53,7 +53,7 @@ async fn at_url(url: &str) -> anyhow::Result<String> {
         None => format!("{endpoint}/llms.txt"),
     };
     let mut request = super::http_client(&page)?.get(&page);
-    if let Some(key) = call::key() {
+    if let Some(key) = start::key() {
         request = request.bearer_auth(key);
     }
     let response = request

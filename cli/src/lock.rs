@@ -10,6 +10,7 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::Value;
+use weir::control::gate::{ChangeClass, Role};
 use weir_contracts::{
     Contract, form,
     lock::{Approval, Lock as Locked},
@@ -17,7 +18,6 @@ use weir_contracts::{
 use weir_state::{Live, Origin, State, VersionHead};
 
 use super::{Done, Failure, Settings, block_on};
-use crate::control::gate::{ChangeClass, Role};
 
 #[derive(Args)]
 pub(super) struct Lock {
@@ -44,7 +44,7 @@ impl Lock {
         let live: BTreeMap<&str, &Live> =
             live.iter().map(|live| (live.name.as_str(), live)).collect();
         let files = match self.files.is_empty() {
-            true => crate::control::contract_files(&folders.contracts)
+            true => weir::control::contract_files(&folders.contracts)
                 .map_err(|problem| vec![problem])?,
             false => self.files.clone(),
         };
@@ -93,7 +93,7 @@ impl Lock {
 
 fn write(folder: &Path, live: &Live, versions: &[VersionHead], note: &str) -> Result<(), Failure> {
     let lock = lock(live, versions)?;
-    let path = crate::control::sources::lock_path(folder, &live.name);
+    let path = weir::control::sources::lock_path(folder, &live.name);
     weir_files::replace(
         &path,
         lock.to_text().as_bytes(),

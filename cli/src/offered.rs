@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Deserialize as _;
 use serde_json::Value;
+use weir::catalogue::arguments_in_words;
 use weir_contracts::contract::Annotations;
-
-use crate::catalogue::arguments_in_words;
 
 /// The lists of a compiled document, with a word for one of their entries and the member that names it.
 const LISTS: [(&str, &str, &str); 4] = [

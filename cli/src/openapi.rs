@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use weir::transport::http::openapi_document;
 
 use super::{Done, Failure, Settings, block_on, start};
-use crate::transport::http::openapi_document;
 
 /// Prints the OpenAPI 3.1 document that the gateway serves at /rest/CONTRACT/openapi.json.
 ///

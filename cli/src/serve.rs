@@ -5,16 +5,16 @@ use std::{
 };
 
 use clap::Args;
-use weir_contracts::Problem;
-
-use super::{Done, Settings, block_on, clients, draft, runtime, start};
-use crate::{
+use weir::{
     app::App,
     catalogue::Endpoint,
     config::Config,
     reload::{Read, Reload},
     transport,
 };
+use weir_contracts::Problem;
+
+use super::{Done, Settings, block_on, clients, draft, runtime, start};
 
 #[derive(Args)]
 pub(super) struct Serve {
@@ -161,7 +161,7 @@ fn reading(file: bool, settings: Settings, listen: Option<SocketAddr>) -> Read {
 fn listening(mut config: Config, listen: Option<SocketAddr>) -> Result<Config, Vec<Problem>> {
     if let Some(listen) = listen {
         config.http.listen = Some(listen);
-        crate::config::check(&config)?;
+        weir::config::check(&config)?;
     }
     Ok(config)
 }
@@ -176,7 +176,7 @@ fn stdio(
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         let (started, _) = start(config, file.as_deref(), "stdio", read, strict).await?;
-        let key = super::call::key();
+        let key = start::key();
         let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
         transport::stdio::serve(
             started.gateway.clone(),

@@ -6,15 +6,15 @@ use std::{
 };
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use weir_contracts::Problem;
-
-use super::{Failure, Settings, call};
-use crate::{
+use weir::{
     app::{App, Setup},
     config::{self, Config},
-    identity::Caller,
+    identity::{Caller, Credential, Refused},
     reload::Reload,
 };
+use weir_contracts::Problem;
+
+use super::{Failure, Settings};
 
 /// What a command that nothing but a configuration helps is told.
 pub(super) const NAME_ONE: &str = "Name one: --config /path/to/weir.toml";
@@ -126,8 +126,28 @@ pub(super) async fn here(settings: &Settings, process: &str) -> Result<(App, Cal
     let config = settings.config_to_serve(NAME_ONE)?;
     let started = briefly(config, Some(process)).await?;
     started.load(false).await?;
-    let caller = call::caller(&started)?;
+    let caller = caller(&started)?;
     Ok((started, caller))
+}
+
+/// Returns the agent of `WEIR_KEY`.
+pub(super) fn caller(started: &App) -> anyhow::Result<Caller> {
+    let key = key();
+    let credential = key.as_deref().map_or(Credential::None, Credential::Key);
+    identified(started, credential).map_err(|refused| match refused {
+        Refused::Missing => anyhow::anyhow!("a key is needed: set WEIR_KEY"),
+        refused => anyhow::anyhow!("WEIR_KEY: {}", refused.message()),
+    })
+}
+
+/// Identifies the caller of a command.
+pub(super) fn identified(started: &App, credential: Credential<'_>) -> Result<Caller, Refused> {
+    started.gateway.identities().resolve(credential)
+}
+
+/// Returns the key of the caller, if keys are needed.
+pub(super) fn key() -> Option<String> {
+    std::env::var("WEIR_KEY").ok().filter(|key| !key.is_empty())
 }
 
 /// Opens the gateway for a command that answers and ends: its answer is wanted on the terminal, and no log of a start.

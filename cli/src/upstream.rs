@@ -17,6 +17,14 @@ use reqwest::Method;
 use serde_json::Value;
 use tokio::time::timeout;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
+use weir::{
+    app::App,
+    config,
+    control::{
+        gate::{Verdict, first_fingerprint},
+        sources::upstreams::offer::{self, Offer},
+    },
+};
 use weir_contracts::{Contract, compiled_document, lint};
 use weir_upstream::{Target as Server, Transport, Upstreams as Servers};
 
@@ -26,14 +34,6 @@ use super::{
     block_on, child, hosts,
     lint::line,
     offered, start,
-};
-use crate::{
-    app::App,
-    config,
-    control::{
-        gate::{Verdict, first_fingerprint},
-        sources::upstreams::offer::{self, Offer},
-    },
 };
 
 pub(super) type Upstreams = Head<Command>;

@@ -4,15 +4,15 @@ use std::{process::ExitCode, sync::Arc};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use weir_contracts::client::ClientProfile;
-
-use super::{Done, Failure, Settings, admin::table, block_on, client_profile, start};
-use crate::{
+use weir::{
     catalogue::{Catalogue, Endpoint, ListShape, Listing},
     config::View,
     identity::Access,
     tokens::vocabulary,
 };
+use weir_contracts::client::ClientProfile;
+
+use super::{Done, Failure, Settings, admin::table, block_on, client_profile, start};
 
 #[derive(Args)]
 pub(super) struct Views {

@@ -26,7 +26,7 @@ use weir_contracts::Problem;
 use weir_state::State;
 use weir_watch::{Place, Watcher};
 
-pub(crate) use self::shapes::recorded_shapes;
+pub use self::shapes::recorded_shapes;
 pub use self::{
     compiler::{FormCompiler, Uncompiled},
     describe::{Away, Describe, describe_all},

@@ -1,8 +1,5 @@
 //! Weir, the gateway between agents and data. Modules in the order a request meets them.
 
-#[path = "../../cli/src/lib.rs"]
-pub mod cli;
-
 pub mod transport;
 
 pub mod era;
@@ -24,7 +21,7 @@ pub mod call_history;
 pub mod config;
 pub mod control;
 pub mod live_resources;
-mod memory;
+pub mod memory;
 pub mod plugin_files;
 pub mod reload;
 pub mod scrape;

@@ -8,13 +8,13 @@ const MAPPED_MIN_BYTES: i32 = 1 << 20;
 /// was freed: bodies of 4 MB then come from areas that stay with the process. To be called before there are other threads.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library offers it in no other way")]
-pub(crate) fn give_large_blocks_back() {
+pub fn give_large_blocks_back() {
     // SAFETY: it sets one number of the allocator.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_MIN_BYTES) };
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn give_large_blocks_back() {}
+pub fn give_large_blocks_back() {}
 
 /// Gives free blocks of every size back, a moment later on a thread of its own: many small ones stay with the process otherwise.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 const ADAPTERS: &[(&str, &str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/adapters.rs"));
 
 /// Path in the repository and content, from `build.rs`.
-const SOURCES: weir::cli::Sources = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
+const SOURCES: weir_cli::Sources = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// The files of the console, from `build.rs`; none where it was not built.
 const CONSOLE: &[weir::admin::ConsoleFile] = include!(concat!(env!("OUT_DIR"), "/console.rs"));
 
 fn main() -> ExitCode {
     weir::admin::embed_console(CONSOLE);
-    weir::cli::main(ADAPTERS, SOURCES)
+    weir_cli::main(ADAPTERS, SOURCES)
 }

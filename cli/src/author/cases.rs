@@ -10,13 +10,13 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use weir::app::App;
 
 use super::{
     super::{Done, Failure, Settings, block_on},
     folder::Folder,
     run::{Outcome, Trial, call, refusal},
 };
-use crate::app::App;
 
 #[derive(Args)]
 pub(in super::super) struct Test {

@@ -13,6 +13,7 @@ use std::{
 
 use clap::Args;
 use sha2::{Digest as _, Sha256};
+use weir::app::App;
 
 use self::report::Report;
 use super::{
@@ -21,7 +22,6 @@ use super::{
     folder::Folder,
     run::{Trial, refusal},
 };
-use crate::app::App;
 
 #[derive(Args)]
 pub(in super::super) struct Check {

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use weir::config::{self, Config};
 
 use super::{
     super::{Failure, Settings},
     templates::Language,
 };
-use crate::config::{self, Config};
 
 pub(super) struct Folder {
     pub(super) path: PathBuf,

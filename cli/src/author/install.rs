@@ -15,6 +15,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use weir::config::Config;
 use weir_files::Readers;
 use weir_plugin_host::signature::{read_signature, signature_path, signer};
 
@@ -23,7 +24,6 @@ use super::{
     super::{Done, Failure, Settings, block_on},
     run::{Trial, refusal},
 };
-use crate::config::Config;
 
 #[derive(Args)]
 pub(in super::super) struct Install {

@@ -9,15 +9,15 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
-use weir_plugin_host::{Grant, PluginConfig};
-
-use super::super::{Failure, block_on, call, draft, start};
-use crate::{
+use weir::{
     app::App,
     call::{CallRequest, Content, Endpoint, Unasked, call_tool},
     config::{Config, Identity},
     identity::Credential,
 };
+use weir_plugin_host::{Grant, PluginConfig};
+
+use super::super::{Failure, block_on, draft, start};
 
 /// A gateway with which a component is tried. Its folder is removed when it is dropped.
 pub(super) struct Trial {
@@ -194,7 +194,7 @@ impl Outcome {
 
 /// Calls one tool as anybody's client would.
 pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcome {
-    let caller = match call::identified(started, Credential::None) {
+    let caller = match start::identified(started, Credential::None) {
         Ok(caller) => caller,
         Err(refused) => {
             let text = refused.message().to_string();

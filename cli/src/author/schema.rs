@@ -7,13 +7,13 @@ use std::{
 
 use clap::Args;
 use serde_json::Value;
+use weir::config::Config;
 
 use super::{
     super::{Done, Failure, Settings, block_on},
     folder::Folder,
     run::{Trial, refusal},
 };
-use crate::config::Config;
 
 #[derive(Args)]
 pub(in super::super) struct Schema {

@@ -126,7 +126,7 @@ fn filled(content: &[u8], name: &str) -> Vec<u8> {
 }
 
 fn sources() -> super::Sources {
-    crate::cli::sources()
+    crate::sources()
 }
 
 fn source(path: &str) -> anyhow::Result<&'static [u8]> {

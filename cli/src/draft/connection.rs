@@ -4,11 +4,10 @@ use std::path::Path;
 
 use reqwest::Url;
 use toml_edit::DocumentMut;
+use weir::config::Config;
 use weir_connections::ConnectionConfig;
 use weir_contracts::draft::contract_name;
 use weir_plugin_host::Grant;
-
-use crate::config::Config;
 
 /// The block with an address, so that `weir serve` listens wherever it is started from.
 const LISTEN: &str = "[http]\nlisten = \"127.0.0.1:8484\"\n\n";
@@ -223,7 +222,7 @@ mod tests {
     }
 
     fn read(toml: &str, base: &Path) -> Config {
-        crate::config::read("weir.toml", toml, base)
+        weir::config::read("weir.toml", toml, base)
             .unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))
     }
 

@@ -1,5 +1,6 @@
 //! Web services: one base URL with its credentials. A guest chooses method, path, query and body; never a host.
 
+mod document;
 mod headers;
 mod target;
 
@@ -17,6 +18,7 @@ use reqwest::{
 };
 use rustls_platform_verifier::ConfigVerifierExt as _;
 
+pub use self::document::{FetchedDocument, fetch_document};
 use crate::{Code, ConnectionError};
 
 const RESPONSE_MAX_BYTES: u64 = 8 * 1024 * 1024;

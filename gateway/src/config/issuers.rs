@@ -175,7 +175,7 @@ impl ClaimGrant {
 
 /// Returns `true` for a URL that may be fetched: by https, or on this machine. Nobody between can then replace what it says.
 pub fn is_address(text: &str) -> bool {
-    let Ok(url) = reqwest::Url::parse(text) else {
+    let Ok(url) = url::Url::parse(text) else {
         return false;
     };
     let host = url.host_str().unwrap_or_default();

@@ -44,7 +44,7 @@ pub(super) async fn recorded(
 }
 
 /// Returns the shapes that a gateway with this state folder recorded for the collections of a form.
-pub(crate) async fn recorded_shapes(
+pub async fn recorded_shapes(
     folder: &Path,
     source: &form::Source,
 ) -> Result<BTreeMap<String, Shape>, StateError> {

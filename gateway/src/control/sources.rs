@@ -6,4 +6,4 @@ pub(super) mod locks;
 pub mod plugins;
 pub mod upstreams;
 
-pub(crate) use self::folder::lock_path;
+pub use self::folder::lock_path;

@@ -50,7 +50,7 @@ use crate::{
     wire::{self, Body, Malformed, Message, RpcError},
 };
 
-pub(crate) use self::rest::openapi_document;
+pub use self::rest::openapi_document;
 
 /// The head of the first request on a connection takes no longer to arrive.
 const FIRST_HEAD_MAX: Duration = Duration::from_secs(10);

@@ -8,6 +8,7 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     sync::Notify,
 };
+use weir::{app::App, catalogue::Endpoint, codes::Code, transport};
 
 use super::{
     super::{
@@ -16,7 +17,6 @@ use super::{
     },
     Report,
 };
-use crate::{app::App, catalogue::Endpoint, codes::Code, transport};
 
 /// Room for an answer that is on its way.
 const PIPE_BYTES: usize = 64 << 10;

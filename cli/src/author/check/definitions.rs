@@ -1,10 +1,10 @@
 //! The definitions of a plugin's tools: schemas, defaults and documentation.
 
 use serde_json::Value;
+use weir::config::Config;
 use weir_contracts::code;
 
 use super::Report;
-use crate::config::Config;
 
 pub(super) fn look(plugin: &str, definitions: &str, config: &Config, report: &mut Report) {
     let own = config.plugins.get(plugin).cloned().unwrap_or_default();

@@ -106,7 +106,7 @@ pub(super) fn locked(folder: &Path) -> Vec<String> {
 }
 
 /// Returns where the lock of a contract lies: `NAME.lock.json`, by the contract's name.
-pub(crate) fn lock_path(folder: &Path, name: &str) -> PathBuf {
+pub fn lock_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}{LOCK}"))
 }
 

@@ -1,19 +1,15 @@
 //! Fetches the public keys of an issuer: from a file, from their URL, or from where its metadata says that they are.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
-use reqwest::{Client, Url, header::CACHE_CONTROL, redirect::Policy};
 use serde::Deserialize;
+use url::Url;
+use weir_connections::http::{FetchedDocument, fetch_document};
 
 use crate::config::{IssuerConfig, is_address};
 
 /// A document is no larger.
 const DOCUMENT_MAX_BYTES: usize = 256 << 10;
-const TIMEOUT: Duration = Duration::from_secs(10);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where the keys of an issuer are.
 #[derive(Debug)]
@@ -24,12 +20,6 @@ pub(super) enum KeyPlace {
     Metadata {
         issuer: String,
     },
-}
-
-/// The keys as they were published, and how long they may be kept by their publisher's word.
-pub(super) struct FetchedKeys {
-    pub text: Vec<u8>,
-    pub kept_for: Option<Duration>,
 }
 
 /// What is read of the metadata of an authorization server (RFC 8414, OpenID Connect Discovery).
@@ -53,7 +43,7 @@ impl KeyPlace {
     }
 
     /// Fetches the keys. The error says what could not be had, and has no more of an answer than its status.
-    pub(super) async fn fetch(&self) -> Result<FetchedKeys, String> {
+    pub(super) async fn fetch(&self) -> Result<FetchedDocument, String> {
         match self {
             Self::File(path) => read_file(path).await,
             Self::Url(url) => get(url).await,
@@ -62,7 +52,7 @@ impl KeyPlace {
     }
 }
 
-async fn read_file(path: &Path) -> Result<FetchedKeys, String> {
+async fn read_file(path: &Path) -> Result<FetchedDocument, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     let metadata = tokio::fs::metadata(path).await.map_err(failed)?;
     if metadata.len() > DOCUMENT_MAX_BYTES as u64 {
@@ -70,7 +60,7 @@ async fn read_file(path: &Path) -> Result<FetchedKeys, String> {
     }
     let text = tokio::fs::read(path).await.map_err(failed)?;
     let kept_for = None;
-    Ok(FetchedKeys { text, kept_for })
+    Ok(FetchedDocument { text, kept_for })
 }
 
 /// Returns the URL of the keys by the issuer's metadata, which has to name the same issuer.
@@ -113,49 +103,11 @@ fn metadata_urls(issuer: &str) -> Vec<String> {
     [after].into_iter().chain(before).collect()
 }
 
-async fn get(url: &str) -> Result<FetchedKeys, String> {
+async fn get(url: &str) -> Result<FetchedDocument, String> {
     if !is_address(url) {
         return Err(format!("{url} is neither https nor on this machine"));
     }
-    let failed = |error: reqwest::Error| format!("{url}: {}", error.without_url());
-    let client = client(url).map_err(failed)?;
-    let mut response = client.get(url).send().await.map_err(failed)?;
-    if response.status().as_u16() != 200 {
-        return Err(format!("{url} answered {}", response.status().as_u16()));
-    }
-    let kept_for = response
-        .headers()
-        .get(CACHE_CONTROL)
-        .and_then(|value| max_age(value.to_str().ok()?));
-    let mut text = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(failed)? {
-        if text.len() + piece.len() > DOCUMENT_MAX_BYTES {
-            return Err(format!(
-                "{url} answered more than {DOCUMENT_MAX_BYTES} bytes"
-            ));
-        }
-        text.extend_from_slice(&piece);
-    }
-    Ok(FetchedKeys { text, kept_for })
-}
-
-/// Returns a client that follows no redirect. A proxy of the environment is asked for hosts elsewhere alone.
-fn client(url: &str) -> reqwest::Result<Client> {
-    weir_connections::http::install_tls();
-    let builder = Client::builder()
-        .redirect(Policy::none())
-        .connect_timeout(CONNECT_TIMEOUT)
-        .timeout(TIMEOUT);
-    match url.starts_with("http:") {
-        true => builder.no_proxy().build(),
-        false => builder.build(),
-    }
-}
-
-fn max_age(value: &str) -> Option<Duration> {
-    let mut directives = value.split(',').map(str::trim);
-    let seconds = directives.find_map(|directive| directive.strip_prefix("max-age="))?;
-    Some(Duration::from_secs(seconds.parse().ok()?))
+    fetch_document(url, DOCUMENT_MAX_BYTES).await
 }
 
 #[cfg(test)]

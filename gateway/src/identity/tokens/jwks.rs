@@ -14,12 +14,9 @@ use jsonwebtoken::{
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use weir_connections::http::FetchedDocument;
 
-use super::{
-    fault::TokenFault,
-    fetch::{FetchedKeys, KeyPlace},
-    signature::ACCEPTED,
-};
+use super::{fault::TokenFault, fetch::KeyPlace, signature::ACCEPTED};
 use crate::config::IssuerConfig;
 
 /// Keys are fetched again after this time at the earliest and at the latest; between them, their publisher decides.
@@ -135,7 +132,7 @@ impl IssuerKeys {
 
 impl KnownKeys {
     /// Reads a JWKS. Keys of other types or for other uses are left out.
-    fn read(fetched: &FetchedKeys) -> Result<Self, String> {
+    fn read(fetched: &FetchedDocument) -> Result<Self, String> {
         let list: KeyList = serde_json::from_slice(&fetched.text)
             .map_err(|_| "the answer is no JWKS: it has no list `keys`".to_owned())?;
         let keys = list.keys.into_iter().take(KEYS_MAX);

@@ -155,11 +155,7 @@ pub(super) async fn reference(
 }
 
 /// Returns the document of one contract, with the tools that this caller sees; `None` if it sees no such contract.
-pub(crate) fn openapi_document(
-    gateway: &Serving,
-    caller: &Caller,
-    contract: &str,
-) -> Option<String> {
+pub fn openapi_document(gateway: &Serving, caller: &Caller, contract: &str) -> Option<String> {
     described(gateway, caller, contract, |api, tools| {
         openapi::document(api, tools).to_string()
     })
