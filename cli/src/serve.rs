@@ -9,7 +9,7 @@ use weir::{
     app::App,
     catalogue::Endpoint,
     config::Config,
-    reload::{Read, Reload},
+    control::reload::{Read, Reload},
     transport,
 };
 use weir_contracts::Problem;

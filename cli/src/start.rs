@@ -9,8 +9,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir::{
     app::{App, Setup},
     config::{self, Config},
+    control::reload::Reload,
     identity::{Caller, Credential, Refused},
-    reload::Reload,
 };
 use weir_contracts::Problem;
 

@@ -21,17 +21,21 @@ use weir::{
     app::App,
     config,
     control::{
-        gate::{Verdict, first_fingerprint},
-        sources::upstreams::offer::{self, Offer},
+        gate::{Role, first_fingerprint},
+        operations::{
+            ActingAdmin, OperationError,
+            upstreams::{self, AgreedOffer},
+        },
+        sources::upstreams::offer::Offer,
     },
 };
 use weir_contracts::{Contract, compiled_document, lint};
-use weir_upstream::{Target as Server, Transport, Upstreams as Servers};
+use weir_upstream::{Target as Server, Transport};
 
 use super::{
     Done, Failure,
     admin::{Api, Head, Target, cell, path, table, time},
-    block_on, child, hosts,
+    block_on, hosts,
     lint::line,
     offered, start,
 };
@@ -289,7 +293,9 @@ impl Add {
             weir_files::create_folder(folder, 0o777)
                 .with_context(|| format!("{} cannot be made", folder.display()))?;
         }
-        let offer = self.look(&started).await?;
+        let offer = upstreams::preview(&started.control, &self.name).await;
+        started.gateway.upstreams().close().await;
+        let offer = offer.map_err(failure)?;
         say(&offer);
         if offer.compiled.contract.tools.is_empty() {
             return Err(
@@ -354,41 +360,6 @@ impl Add {
         let folder = Path::new(FOLDERS).join(&self.name);
         entry.insert("folder", toml_edit::value(folder.display().to_string()));
         Some(base.join(folder))
-    }
-
-    async fn look(&self, started: &App) -> Result<Offer, Failure> {
-        let config = started.gateway.config();
-        let servers = Servers::new(child::words());
-        let settings = config
-            .upstreams
-            .get(&self.name)
-            .context("the entry is not read as it was written")?;
-        let only = BTreeMap::from([(self.name.clone(), settings.clone())]);
-        let (resolved, wrong) = servers.resolve(&only, &config.base, &config.kept_files());
-        if let Some((_, what)) = wrong.into_iter().next() {
-            return Err(anyhow!(what).into());
-        }
-        servers.take(resolved);
-        let server = servers
-            .get(&self.name)
-            .context("the server was taken over")?;
-        let listed = server.lists().await;
-        servers.close().await;
-        let (listed, about) = listed.map_err(anyhow::Error::new)?;
-        let taken = started
-            .control
-            .gate()
-            .names_taken_from(&self.name)
-            .await
-            .map_err(|error| anyhow!("{error}"))?;
-        Ok(offer::compile(
-            &self.name,
-            settings,
-            &config.base,
-            listed,
-            &about,
-            &taken,
-        )?)
     }
 
     /// Returns the configuration with the server in it.
@@ -599,23 +570,29 @@ fn agreed(name: &str) -> anyhow::Result<bool> {
 }
 
 async fn publish(started: &App, name: &str, offer: Offer) -> Result<(), Failure> {
-    let verdict = started
-        .control
-        .upstreams()
-        .agree(name, offer, BY)
-        .await
-        .map_err(|error| anyhow!("{error}"))?;
-    match verdict {
-        Verdict::Published { version, .. } => {
+    let admin = ActingAdmin {
+        by: BY,
+        role: Role::Operator,
+    };
+    let agreed = upstreams::agree(&started.control, name, offer, admin).await;
+    match agreed.map_err(failure)? {
+        AgreedOffer::Published { version } => {
             println!("its tools are published, as version {version}")
         }
-        Verdict::Unchanged { version } => {
+        AgreedOffer::Unchanged { version } => {
             println!("its tools are published already, as version {version}")
         }
-        Verdict::Held(held) => println!("held: {}", held.line()),
+        AgreedOffer::Held { summary } => println!("held: {summary}"),
     }
-    started.gateway.upstreams().close().await;
     Ok(())
+}
+
+/// Returns what a refused operation prints: the problems of files each on a line, as elsewhere.
+fn failure(error: OperationError) -> Failure {
+    match error.problems.is_empty() {
+        true => anyhow!(error).into(),
+        false => Failure::Problems(error.problems),
+    }
 }
 
 /// Reloads, so that a running gateway serves what the configuration says now. Returns where that one is asked, if one runs.

@@ -50,9 +50,10 @@ pub use self::{
     problem::Refusal,
 };
 use crate::{
-    control::{Control, gate::Role, operations::sessions::make_link, refused::Refused},
+    control::{
+        Control, gate::Role, operations::sessions::make_link, refused::Refused, reload::Reload,
+    },
     identity::{Kind, Minted, now_ms},
-    reload::Reload,
     serving::Serving,
     transport::{
         front_door::{FrontDoor, is_by_address},

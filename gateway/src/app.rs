@@ -15,14 +15,17 @@ use weir_watch::Watcher;
 
 use crate::{
     admin,
-    config::Config,
-    control::{self, Control, sources::plugins::CodeGate},
+    config::{Config, access::AccessRules},
+    control::{
+        self, Control,
+        reload::{self, Reload},
+        sources::plugins::CodeGate,
+    },
     cursor::Cursors,
     identity::Identities,
-    reload::{self, Reload},
     serving::Serving,
     telemetry::{self, Audit, Metrics},
-    transport::front_door::{AccessRules, FrontDoor},
+    transport::front_door::FrontDoor,
 };
 
 /// A gateway with everything that belongs to it. It serves nothing by itself: a transport is given its gateway.

@@ -1,5 +1,6 @@
 //! `weir.toml`, typed. Unknown keys are refused; all problems are reported at once, each with its place.
 
+pub mod access;
 mod issuers;
 mod kept;
 mod places;

@@ -23,7 +23,6 @@ pub mod control;
 pub mod live_resources;
 pub mod memory;
 pub mod plugin_files;
-pub mod reload;
 pub mod scrape;
 pub mod serving;
 pub mod snapshot;

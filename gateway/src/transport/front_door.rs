@@ -24,7 +24,6 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::body::Body as _;
 use weir_audit::RefusedWhat;
 
-pub use self::access::AccessRules;
 pub(crate) use self::access::is_by_address;
 use self::answer::CountedBody;
 pub(super) use self::{
@@ -34,7 +33,7 @@ pub(super) use self::{
 };
 use super::http::connections::{self, Connection};
 use crate::{
-    config::Config,
+    config::{Config, access::AccessRules},
     identity::{Caller, Credential, Refused, TokenResource},
     limits::{ByteBudget, BytesHolder, RateCharge, UNCOUNTED_MAX_BYTES, holder},
     methods::{Endpoint, RequestScope},

@@ -32,11 +32,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_contracts::name::check_contract;
 
 use super::front_door::{
-    AccessRules, AdmittedCaller, DoorSurface, FrontDoor, METADATA, closing, public_prefix,
+    AdmittedCaller, DoorSurface, FrontDoor, METADATA, closing, public_prefix,
     read_of_unknown_caller,
 };
 use crate::{
-    config::Config,
+    config::{Config, access::AccessRules},
     era::{
         Era,
         cancellations::Cancellations,

@@ -13,7 +13,7 @@ use crate::{
 
 /// An admin key, without its secret.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct AdminView {
+pub struct AdminView {
     pub id: String,
     pub name: String,
     pub role: Role,
@@ -23,8 +23,9 @@ pub(crate) struct AdminView {
     pub revoked_ms: Option<i64>,
 }
 
+/// An admin key that was made, with its secret, which is shown once.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct MadeAdmin {
+pub struct MadeAdmin {
     #[serde(flatten)]
     pub view: AdminView,
     /// The key. It is shown now and never again.
@@ -54,13 +55,13 @@ impl From<AdminRow> for AdminView {
 }
 
 /// Returns all admin keys that ever were.
-pub(crate) async fn list(control: &Control) -> OperationResult<Vec<AdminView>> {
+pub async fn list(control: &Control) -> OperationResult<Vec<AdminView>> {
     let admins = control.state().admins().await?;
     Ok(admins.into_iter().map(AdminView::from).collect())
 }
 
 /// Makes an admin key.
-pub(crate) async fn create(
+pub async fn create(
     control: &Control,
     name: String,
     role: Role,
@@ -91,7 +92,7 @@ pub(crate) async fn create(
 }
 
 /// Revokes an admin key: the next request with it is refused.
-pub(crate) async fn revoke(control: &Control, id: &str, by: &str) -> OperationResult<()> {
+pub async fn revoke(control: &Control, id: &str, by: &str) -> OperationResult<()> {
     let admins = control.state().admins().await?;
     let key = admins.iter().find(|key| key.id == id).ok_or_else(|| {
         OperationError::not_found("admin key", id)

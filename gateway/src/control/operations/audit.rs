@@ -13,7 +13,7 @@ const RECORDS_MAX: usize = 1000;
 const RECORDS_USUAL: usize = 100;
 
 /// Returns the newest records that match, oldest first.
-pub(crate) async fn query(
+pub async fn query(
     control: &Control,
     filter: Filter,
     limit: Option<usize>,
@@ -36,7 +36,7 @@ pub(crate) async fn query(
 }
 
 /// Returns whether any record was changed, deleted, moved or cut.
-pub(crate) async fn verify(control: &Control) -> OperationResult<Value> {
+pub async fn verify(control: &Control) -> OperationResult<Value> {
     let folder = control.gateway().config().folders.state.join("audit");
     let verify = move || weir_audit::verify(&folder, &[]).map_err(std::io::Error::other);
     let report = blocking(verify).await?;

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A call to be tried.
-pub(crate) struct TrialCall {
+pub struct TrialCall {
     pub tool: String,
     pub arguments: Map<String, Value>,
     /// Whose call it is.
@@ -25,8 +25,9 @@ pub(crate) struct TrialCall {
     pub dry_run: bool,
 }
 
+/// The result of a call that was tried.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Tried {
+pub struct Tried {
     pub tool: String,
     pub agent: String,
     /// False: no adapter was asked.
@@ -48,7 +49,7 @@ const ASKS: &str = "the tool asks its caller before it goes on, and a trial cann
 
 /// Runs one call, or checks it, as an agent would make it. It is recorded like any other. What may change something needs
 /// the role operator.
-pub(crate) async fn try_call(
+pub async fn try_call(
     control: &Control,
     trial: TrialCall,
     admin: ActingAdmin<'_>,

@@ -9,8 +9,9 @@ use utoipa::ToSchema;
 use super::{OperationError, OperationResult};
 use crate::control::{Control, Describe, Drift};
 
+/// A collection of a live contract, and how its source had changed at the last look.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct CollectionView {
+pub struct CollectionView {
     pub contract: String,
     pub collection: String,
     pub adapter: String,
@@ -23,7 +24,7 @@ pub(crate) struct CollectionView {
 
 /// How the source was found to differ from the recorded shape, at the last look.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct DriftView {
+pub struct DriftView {
     /// One sentence for each column; empty: it serves.
     pub drift: Vec<String>,
     /// What agents would get of it, as a difference of results: `{class, breaking, fingerprint, items}`. They get
@@ -36,8 +37,9 @@ pub(crate) struct DriftView {
     pub edits: Vec<String>,
 }
 
+/// A source as it is now, beside what was published of it.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Described {
+pub struct Described {
     /// As the source describes itself now.
     #[schema(value_type = Object)]
     pub shape: Value,
@@ -59,7 +61,7 @@ impl From<Option<Arc<Drift>>> for DriftView {
 }
 
 /// Returns the collections of all live contracts.
-pub(crate) async fn list(control: &Control) -> OperationResult<Vec<CollectionView>> {
+pub async fn list(control: &Control) -> OperationResult<Vec<CollectionView>> {
     control.gate().refresh().await?;
     let mut views = Vec::new();
     for (name, live) in control.gate().live() {
@@ -78,7 +80,7 @@ pub(crate) async fn list(control: &Control) -> OperationResult<Vec<CollectionVie
 }
 
 /// Asks the source now.
-pub(crate) async fn describe(
+pub async fn describe(
     control: &Control,
     contract: &str,
     collection: &str,

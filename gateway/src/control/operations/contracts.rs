@@ -24,8 +24,9 @@ const CONTRACTS: &str = "GET /v1/contracts and `weir contracts list` name those 
 
 const CHANGED: &str = "the contract has changed since it was read: read it again";
 
+/// All contracts, and the files that are not served.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct ContractsView {
+pub struct ContractsView {
     /// All that ever were.
     pub contracts: Vec<ContractView>,
     /// What is refused as it stands; what was published before is served on.
@@ -34,8 +35,9 @@ pub(crate) struct ContractsView {
     pub waiting: Vec<WaitingFile>,
 }
 
+/// A contract file that was refused, with every problem of it.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct RefusedFile {
+pub struct RefusedFile {
     /// `contract` (a contract file or its lock), `version` (a published one), `plugin`, `connection` or `upstream`.
     pub kind: &'static str,
     /// The file, or the name of the connection or the upstream.
@@ -45,14 +47,16 @@ pub(crate) struct RefusedFile {
     pub problems: Vec<Problem>,
 }
 
+/// A contract file that waits for its source.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct WaitingFile {
+pub struct WaitingFile {
     pub file: String,
     pub reason: String,
 }
 
+/// A contract in the list of all.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct ContractView {
+pub struct ContractView {
     pub name: String,
     /// `file`, `api`, `code` or `upstream`: where it is changed.
     pub origin: &'static str,
@@ -70,8 +74,9 @@ pub(crate) struct ContractView {
     pub pending: Vec<String>,
 }
 
+/// A contract with its versions and drafts.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct ContractDetail {
+pub struct ContractDetail {
     pub name: String,
     /// Null: retired.
     pub version: Option<String>,
@@ -86,8 +91,9 @@ pub(crate) struct ContractDetail {
     pub drafts: Vec<DraftView>,
 }
 
+/// A version in the history of a contract.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct VersionView {
+pub struct VersionView {
     pub version: String,
     /// How it differed from the one before; `first` where there was none.
     pub class: ChangeClass,
@@ -96,8 +102,9 @@ pub(crate) struct VersionView {
     pub published_by: String,
 }
 
+/// A version with its source and what it publishes.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct VersionDetail {
+pub struct VersionDetail {
     #[serde(flatten)]
     pub view: VersionView,
     /// The compiled document, as `weir compile` prints it.
@@ -109,8 +116,9 @@ pub(crate) struct VersionDetail {
     pub source: String,
 }
 
+/// What the gate decided about a submission.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Submitted {
+pub struct Submitted {
     pub contract: String,
     /// `unchanged`, `published` or `held`.
     pub verdict: &'static str,
@@ -128,27 +136,29 @@ pub(crate) struct Submitted {
     pub impact: Option<Impact>,
 }
 
+/// Which past calls a planned contract would have refused.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct PlannedImpact {
+pub struct PlannedImpact {
     /// Null where no calls are kept.
     pub impact: Option<Impact>,
 }
 
+/// The version that is live now.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct NowLive {
+pub struct NowLive {
     pub contract: String,
     /// Null: retired.
     pub version: Option<String>,
 }
 
 /// One contract, with the tag that a change of it may rest on.
-pub(crate) struct ContractAsRead {
+pub struct ContractAsRead {
     pub tag: String,
     pub contract: ContractDetail,
 }
 
 /// Returns all contracts that ever were, and what is refused or waits.
-pub(crate) async fn list(control: &Control) -> OperationResult<ContractsView> {
+pub async fn list(control: &Control) -> OperationResult<ContractsView> {
     let gate = control.gate();
     gate.refresh().await?;
     let live = gate.live();
@@ -209,7 +219,7 @@ pub(crate) async fn list(control: &Control) -> OperationResult<ContractsView> {
 }
 
 /// Returns one contract with its history.
-pub(crate) async fn show(control: &Control, name: &str) -> OperationResult<ContractAsRead> {
+pub async fn show(control: &Control, name: &str) -> OperationResult<ContractAsRead> {
     let gate = control.gate();
     gate.refresh().await?;
     let versions = control.state().versions(name).await?;
@@ -288,7 +298,7 @@ async fn check_tags(
 
 /// Compiles a contract, compares it with the live version and makes it live or holds it. `tags`: what the change rests on,
 /// as [`show`] returned it; `None` stands for anything.
-pub(crate) async fn submit(
+pub async fn submit(
     control: &Control,
     text: &str,
     hold: bool,
@@ -352,7 +362,7 @@ impl Submitted {
     }
 
     /// Returns `true` if it waits for someone.
-    pub(crate) fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         self.draft.is_some()
     }
 
@@ -374,7 +384,7 @@ impl Submitted {
 }
 
 /// Returns one version.
-pub(crate) async fn version(
+pub async fn version(
     control: &Control,
     name: &str,
     version: &str,
@@ -419,7 +429,7 @@ async fn find(control: &Control, name: &str, version: &str) -> OperationResult<V
 
 /// Returns the difference between two versions, and, where calls are kept, which of them the second would have refused
 /// (`impact`). A version that is not named is the live one, or the last one that was live of a contract that was retired.
-pub(crate) async fn compare(
+pub async fn compare(
     control: &Control,
     name: &str,
     from: Option<String>,
@@ -445,11 +455,7 @@ pub(crate) async fn compare(
 }
 
 /// Returns which agents' calls of the past other tools would refuse; nothing is stored.
-pub(crate) async fn plan(
-    control: &Control,
-    name: &str,
-    tools: &Inputs,
-) -> OperationResult<PlannedImpact> {
+pub async fn plan(control: &Control, name: &str, tools: &Inputs) -> OperationResult<PlannedImpact> {
     let gate = control.gate();
     gate.refresh().await?;
     if !gate.live().contains_key(name) {
@@ -460,7 +466,7 @@ pub(crate) async fn plan(
 }
 
 /// Makes an earlier version live again; the fingerprint is that of the difference from live to it.
-pub(crate) async fn roll_back(
+pub async fn roll_back(
     control: &Control,
     name: &str,
     to: &str,
@@ -486,7 +492,7 @@ pub(crate) async fn roll_back(
 }
 
 /// Asks for a contract to be retired: a draft that an operator approves.
-pub(crate) async fn retire(
+pub async fn retire(
     control: &Control,
     name: &str,
     tags: Option<&str>,

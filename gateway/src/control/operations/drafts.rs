@@ -21,8 +21,9 @@ const DRAFTS: &str = "GET /v1/drafts and `weir contracts list` name those that w
 /// Drafts in one answer that no longer wait; those that wait are always in it.
 pub(super) const DRAFTS_MAX: u32 = 200;
 
+/// A draft with its change and what became of it.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct DraftView {
+pub struct DraftView {
     pub id: String,
     pub contract: String,
     /// The live version it was compared with.
@@ -53,16 +54,13 @@ pub(crate) struct DraftView {
 }
 
 /// Returns all drafts that wait, then the newest 200 that no longer do, newest first.
-pub(crate) async fn list(
-    control: &Control,
-    of: DraftFilter<'_>,
-) -> OperationResult<Vec<DraftView>> {
+pub async fn list(control: &Control, of: DraftFilter<'_>) -> OperationResult<Vec<DraftView>> {
     let drafts = control.state().drafts(of, DRAFTS_MAX).await?;
     Ok(drafts.into_iter().map(DraftView::from).collect())
 }
 
 /// Returns one draft.
-pub(crate) async fn show(control: &Control, id: &str) -> OperationResult<DraftView> {
+pub async fn show(control: &Control, id: &str) -> OperationResult<DraftView> {
     let draft = control
         .state()
         .draft(id)
@@ -97,7 +95,7 @@ pub(crate) async fn show(control: &Control, id: &str) -> OperationResult<DraftVi
 }
 
 /// Makes a draft live exactly as it was reported.
-pub(crate) async fn approve(
+pub async fn approve(
     control: &Control,
     id: &str,
     fingerprint: &str,
@@ -118,7 +116,7 @@ pub(crate) async fn approve(
 }
 
 /// Discards a draft that waits.
-pub(crate) async fn reject(control: &Control, id: &str, by: &str) -> OperationResult<()> {
+pub async fn reject(control: &Control, id: &str, by: &str) -> OperationResult<()> {
     let discarded = control.gate().discard(id, by).await;
     discarded.map_err(|error| OperationError::at_the_gate(error, id, DRAFTS))
 }

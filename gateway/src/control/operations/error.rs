@@ -9,12 +9,12 @@ use crate::{control::gate::GateError, telemetry::Unrecorded};
 const NAME_MAX_CHARS: usize = 64;
 
 /// The result of an operation.
-pub(crate) type OperationResult<T> = Result<T, OperationError>;
+pub type OperationResult<T> = Result<T, OperationError>;
 
 /// An operation that was refused, or could not be done.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{detail}")]
-pub(crate) struct OperationError {
+pub struct OperationError {
     pub kind: FailureKind,
     pub detail: String,
     /// Of a contract or a configuration that is refused: every problem.
@@ -23,7 +23,7 @@ pub(crate) struct OperationError {
 
 /// Whose fault a refusal is, and what helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailureKind {
+pub enum FailureKind {
     /// The request names what cannot be a name.
     Malformed,
     /// It needs another role.
@@ -40,7 +40,7 @@ pub(crate) enum FailureKind {
 
 impl OperationError {
     /// Makes a refusal without problems of files.
-    pub(crate) fn new(kind: FailureKind, detail: impl Into<String>) -> Self {
+    pub fn new(kind: FailureKind, detail: impl Into<String>) -> Self {
         Self {
             kind,
             detail: detail.into(),
@@ -49,7 +49,7 @@ impl OperationError {
     }
 
     /// Refuses a request for what is not there. The name is that of the request.
-    pub(crate) fn not_found(what: &str, name: &str) -> Self {
+    pub fn not_found(what: &str, name: &str) -> Self {
         let shown: String = name.chars().take(NAME_MAX_CHARS).collect();
         Self::new(
             FailureKind::NotFound,
@@ -66,23 +66,23 @@ impl OperationError {
     }
 
     /// Adds what to do next.
-    pub(crate) fn see(mut self, next: &str) -> Self {
+    pub fn see(mut self, next: &str) -> Self {
         self.detail = format!("{}: {next}", self.detail);
         self
     }
 
     /// Refuses what may succeed later.
-    pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
+    pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(FailureKind::Unavailable, detail)
     }
 
     /// Refuses what is not valid.
-    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+    pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(FailureKind::Invalid, detail)
     }
 
     /// Refuses a file, with every problem of it.
-    pub(crate) fn problems(detail: &str, problems: Vec<Problem>) -> Self {
+    pub fn problems(detail: &str, problems: Vec<Problem>) -> Self {
         Self {
             problems,
             ..Self::invalid(detail)

@@ -20,7 +20,7 @@ const IDS: &str = "an id is wanted, as GET /v1/keys and `weir keys list` show it
 
 /// A key, without its secret.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct KeyView {
+pub struct KeyView {
     pub id: String,
     pub agent: String,
     pub tenant: String,
@@ -37,7 +37,7 @@ pub(crate) struct KeyView {
 }
 
 /// What a new key is to be.
-pub(crate) struct KeyRequest {
+pub struct KeyRequest {
     /// Who holds it.
     pub agent: String,
     /// Whom the agent belongs to; by default the agent itself.
@@ -51,8 +51,9 @@ pub(crate) struct KeyRequest {
     pub expires_in_s: Option<i64>,
 }
 
+/// An agent's key that was made, with its secret, which is shown once.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct MadeKey {
+pub struct MadeKey {
     #[serde(flatten)]
     pub view: KeyView,
     /// The key. It is shown now and never again.
@@ -86,17 +87,13 @@ impl From<KeyRow> for KeyView {
 }
 
 /// Returns all keys that ever were, revoked ones too.
-pub(crate) async fn list(control: &Control) -> OperationResult<Vec<KeyView>> {
+pub async fn list(control: &Control) -> OperationResult<Vec<KeyView>> {
     let keys = control.state().keys().await?;
     Ok(keys.into_iter().map(KeyView::from).collect())
 }
 
 /// Makes a key for an agent, also where it names contracts or tools that are still to come.
-pub(crate) async fn create(
-    control: &Control,
-    new: KeyRequest,
-    by: &str,
-) -> OperationResult<MadeKey> {
+pub async fn create(control: &Control, new: KeyRequest, by: &str) -> OperationResult<MadeKey> {
     new.check()?;
     let warnings = new.warnings(control).await?;
     let minted = Minted::new(Kind::Agent)
@@ -139,7 +136,7 @@ pub(crate) async fn create(
 }
 
 /// Revokes one key: the next call with it is refused, and what it has open ends.
-pub(crate) async fn revoke(control: &Control, id: &str, by: &str) -> OperationResult<()> {
+pub async fn revoke(control: &Control, id: &str, by: &str) -> OperationResult<()> {
     let key = control
         .state()
         .key(id)

@@ -14,8 +14,9 @@ use crate::{
     plugin_files::{Changing, Refused},
 };
 
+/// A plugin that runs, where it comes from and what it may reach.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct PluginView {
+pub struct PluginView {
     pub name: String,
     pub version: String,
     /// sha256 of the file, hex.
@@ -38,9 +39,10 @@ pub(crate) struct PluginView {
     pub grants: BTreeMap<String, String>,
 }
 
+/// Whether the calls of a plugin succeed.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Health {
+pub enum Health {
     Ok,
     /// It serves, but too many of its last calls ended in a trap, at a bound or in a timeout.
     Failing,
@@ -49,16 +51,18 @@ pub(crate) enum Health {
     Refused,
 }
 
+/// The plugins that run, and the files that do not.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct PluginsView {
+pub struct PluginsView {
     pub plugins: Vec<PluginView>,
     /// Files that were refused, and why; what ran before runs on.
     pub refused: Vec<RefusedFile>,
 }
 
+/// A file of the plugins folder that was refused or is held.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RefusedPlugin)]
-pub(crate) struct RefusedFile {
+pub struct RefusedFile {
     pub file: String,
     /// `held` or `refused`.
     pub health: Health,
@@ -70,7 +74,7 @@ pub(crate) struct RefusedFile {
 
 /// What became of one file of the folder, or of one plugin that is built in.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct FileOutcome {
+pub struct FileOutcome {
     /// The file's name; of what is built in, the plugin's.
     pub file: String,
     pub plugin: Option<String>,
@@ -84,7 +88,7 @@ pub(crate) struct FileOutcome {
 }
 
 /// Returns what runs, and what was refused.
-pub(crate) fn list(control: &Control) -> PluginsView {
+pub fn list(control: &Control) -> PluginsView {
     let refused = control.plugin_files().refused().into_iter();
     let refused = refused.map(|refused| RefusedFile {
         file: refused.file,
@@ -104,7 +108,7 @@ pub(crate) fn list(control: &Control) -> PluginsView {
 
 /// Puts a component into the plugins folder and waits until it runs or is refused; a refused one is taken away again, one
 /// that waits for someone's consent stays, and what ran before runs on.
-pub(crate) async fn upload(
+pub async fn upload(
     control: Arc<Control>,
     plugin: PluginFile,
     bytes: impl AsRef<[u8]> + Send + 'static,
@@ -156,7 +160,7 @@ async fn put_in(
 }
 
 /// Lets a file in that is held because its plugin may write, and waits until it runs or is refused.
-pub(crate) async fn accept(
+pub async fn accept(
     control: Arc<Control>,
     plugin: PluginFile,
     sha256: &str,
@@ -250,7 +254,7 @@ async fn verdict(control: &Control, file: &str, digest: &str) -> OperationResult
 }
 
 /// Takes a plugin's file away: what is built in serves instead, or its tools answer `unavailable`.
-pub(crate) async fn remove(
+pub async fn remove(
     control: Arc<Control>,
     name: String,
     by: String,
@@ -277,7 +281,7 @@ async fn take_away(control: &Control, name: &str, by: &str) -> OperationResult<V
 }
 
 /// Takes up what the folder holds, and tries files again that were refused or are held.
-pub(crate) async fn reload(control: &Control) -> Vec<FileOutcome> {
+pub async fn reload(control: &Control) -> Vec<FileOutcome> {
     let mut outcomes = settled(control, true).await;
     for refused in control.plugin_files().refused() {
         let result = if refused.held.is_some() {
@@ -457,14 +461,14 @@ fn failing(recent: Recent) -> String {
 }
 
 /// A name, and the file of the plugins folder that it stands for.
-pub(crate) struct PluginFile {
+pub struct PluginFile {
     name: String,
     file: String,
 }
 
 impl PluginFile {
     /// Checks that a name is that of a file in the folder and nothing else.
-    pub(crate) fn named(name: String) -> OperationResult<Self> {
+    pub fn named(name: String) -> OperationResult<Self> {
         let fits = |byte: u8| {
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_'
         };

@@ -26,8 +26,9 @@ use crate::{
 const SOURCE: &str = "source";
 const NAMELESS: &str = "names no contract: a form alone compiles, but there is nothing to serve";
 
+/// What a contract would publish, and what that would change.
 #[derive(Default, Serialize, ToSchema)]
-pub(crate) struct ContractPreview {
+pub struct ContractPreview {
     /// All that refuses it: `{file, place, line?, message, hint?}`. Empty: it would be taken.
     #[schema(value_type = Vec<Object>)]
     pub problems: Vec<Problem>,
@@ -54,11 +55,7 @@ pub(crate) struct ContractPreview {
 }
 
 /// Returns what a text would become if it were submitted. Nothing is stored.
-pub(crate) async fn preview(
-    control: &Control,
-    text: &str,
-    by: &str,
-) -> OperationResult<ContractPreview> {
+pub async fn preview(control: &Control, text: &str, by: &str) -> OperationResult<ContractPreview> {
     let refused = |problems| ContractPreview {
         problems,
         ..ContractPreview::default()

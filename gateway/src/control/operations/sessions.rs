@@ -24,7 +24,7 @@ const FRAGMENT: &str = "/#link=";
 
 /// Who asks.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct SessionView {
+pub struct SessionView {
     /// The id of the admin key.
     pub id: String,
     /// The name of the admin key.
@@ -39,16 +39,18 @@ pub(crate) struct SessionView {
     pub mcp_url: Option<String>,
 }
 
+/// A session of a browser that was begun, with its secret.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct NewSession {
+pub struct NewSession {
     #[serde(flatten)]
     pub view: SessionView,
     /// The bearer token of the session. It is shown now and never again.
     pub token: String,
 }
 
+/// A link that signs in once.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct SignInLink {
+pub struct SignInLink {
     /// What begins one session, as a bearer token of `POST /v1/session`.
     pub link: String,
     /// The console's path with the link.
@@ -57,7 +59,7 @@ pub(crate) struct SignInLink {
 }
 
 /// Begins a session of an admin key.
-pub(crate) async fn begin(control: &Control, admin: &AdminRow) -> OperationResult<NewSession> {
+pub async fn begin(control: &Control, admin: &AdminRow) -> OperationResult<NewSession> {
     let made = mint(Kind::Session)?;
     // An operator signs in also where the trail cannot be written, to see why.
     let by = format!("admin:{}", admin.name);
@@ -72,7 +74,7 @@ pub(crate) async fn begin(control: &Control, admin: &AdminRow) -> OperationResul
 }
 
 /// Returns who asks. `expires_ms` is of the session, if it is one.
-pub(crate) fn show(control: &Control, admin: &AdminRow, expires_ms: Option<i64>) -> SessionView {
+pub fn show(control: &Control, admin: &AdminRow, expires_ms: Option<i64>) -> SessionView {
     let config = control.gateway().config();
     // Port 0 is any free one, which the configuration does not know.
     let listen = config.http.listen.filter(|address| address.port() != 0);
@@ -89,7 +91,7 @@ pub(crate) fn show(control: &Control, admin: &AdminRow, expires_ms: Option<i64>)
 }
 
 /// Ends a session.
-pub(crate) async fn end(control: &Control, session: Option<&str>) -> OperationResult<()> {
+pub async fn end(control: &Control, session: Option<&str>) -> OperationResult<()> {
     let session = session.ok_or_else(|| {
         OperationError::new(
             super::FailureKind::Conflict,
@@ -101,7 +103,7 @@ pub(crate) async fn end(control: &Control, session: Option<&str>) -> OperationRe
 }
 
 /// Makes a link that begins one session of an admin key, within a minute.
-pub(crate) async fn make_link(state: &State, admin: &str) -> OperationResult<SignInLink> {
+pub async fn make_link(state: &State, admin: &str) -> OperationResult<SignInLink> {
     let made = mint(Kind::Link)?;
     let row = row(&made, admin, SessionKind::Link, LINK_MS);
     state.add_session(&row).await?;
@@ -113,11 +115,7 @@ pub(crate) async fn make_link(state: &State, admin: &str) -> OperationResult<Sig
 }
 
 /// Takes a link, which is of no use from then on. Returns the id of its admin key.
-pub(crate) async fn take_link(
-    state: &State,
-    text: &str,
-    now: i64,
-) -> Result<Option<String>, StateError> {
+pub async fn take_link(state: &State, text: &str, now: i64) -> Result<Option<String>, StateError> {
     let Some(row) = find(state, text, SessionKind::Link).await? else {
         return Ok(None);
     };
@@ -126,11 +124,7 @@ pub(crate) async fn take_link(
 }
 
 /// Returns the session of a token, if it has not ended.
-pub(crate) async fn resume(
-    state: &State,
-    text: &str,
-    now: i64,
-) -> Result<Option<SessionRow>, StateError> {
+pub async fn resume(state: &State, text: &str, now: i64) -> Result<Option<SessionRow>, StateError> {
     let found = find(state, text, SessionKind::Session).await?;
     let found = found.filter(|row| now < row.expires_ms && now < row.used_ms + IDLE_MS);
     if let Some(row) = &found

@@ -1,13 +1,29 @@
-//! The configuration as it is in effect. What may hold a secret is named, not shown.
+//! The configuration as it is in effect, and taking over an edited one. What may hold a secret is named, not shown.
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
+use weir_plugin_host::LoadReport;
 
-use crate::control::Control;
+use super::{ActingAdmin, OperationError, OperationResult};
+use crate::control::{Control, gate::Role, reload::Reload};
+
+/// What a reload did.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Reloaded)]
+pub struct ReloadedSettings {
+    /// Places in the configuration that are in effect now, such as `/limits/timeout_ms`.
+    pub changed: Vec<String>,
+    /// Places that changed in the file and take effect when the gateway starts again.
+    pub needs_restart: Vec<String>,
+    /// Plugins that were loaded or refused by it.
+    pub plugins: Vec<String>,
+}
 
 /// Returns the effective configuration, without secrets: of connections their names and what plugins may do with them.
-pub(crate) fn show(control: &Control) -> Value {
+pub fn show(control: &Control) -> Value {
     let config = control.gateway().config();
     let grants = |settings: &weir_plugin_host::PluginConfig| {
         let word = |grant: &weir_plugin_host::Grant| grant.word().to_owned();
@@ -34,4 +50,24 @@ pub(crate) fn show(control: &Control) -> Value {
         json!(config.upstreams.keys().collect::<Vec<_>>()),
     );
     shown.into()
+}
+
+/// Reads the configuration again: all of what may change while serving is taken over, or, where anything is wrong, nothing.
+pub async fn reload(reload: &Reload, admin: ActingAdmin<'_>) -> OperationResult<ReloadedSettings> {
+    admin.needs(Role::Operator)?;
+    let taken = reload.run(admin.by).await.map_err(|problems| {
+        OperationError::problems(
+            "the configuration is refused, and nothing was changed",
+            problems,
+        )
+    })?;
+    let plugin = |report: &LoadReport| match &report.result {
+        Ok(plugin) => format!("{}: generation {}", report.file, plugin.generation),
+        Err(why) => format!("{}: {why}", report.file),
+    };
+    Ok(ReloadedSettings {
+        changed: taken.changed,
+        needs_restart: taken.needs_restart,
+        plugins: taken.plugins.iter().map(plugin).collect(),
+    })
 }

@@ -17,16 +17,18 @@ const PAGE: usize = 200;
 /// The bound on what is looked for.
 const WORDS_MAX_CHARS: usize = 400;
 
+/// A page of the tools that are served.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct ToolsPage {
+pub struct ToolsPage {
     /// By name.
     pub tools: Vec<ServedTool>,
     /// Of the next tools; null after the last.
     pub next_cursor: Option<String>,
 }
 
+/// A tool as agents see it.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct ServedTool {
+pub struct ServedTool {
     pub name: String,
     pub contract: String,
     pub version: String,
@@ -45,7 +47,7 @@ pub(crate) struct ServedTool {
 }
 
 /// What is asked for.
-pub(crate) struct ToolsQuery<'a> {
+pub struct ToolsQuery<'a> {
     /// As this agent sees them at `/mcp`. `None`: everything.
     pub agent: Option<&'a str>,
     /// Words that name, title or description all have.
@@ -54,7 +56,7 @@ pub(crate) struct ToolsQuery<'a> {
 }
 
 /// Returns the tools that fit, a page of them.
-pub(crate) async fn list(control: &Control, query: ToolsQuery<'_>) -> OperationResult<ToolsPage> {
+pub async fn list(control: &Control, query: ToolsQuery<'_>) -> OperationResult<ToolsPage> {
     if query.words.chars().count() > WORDS_MAX_CHARS {
         let detail = format!("q: at most {WORDS_MAX_CHARS} characters are looked for");
         return Err(OperationError::invalid(detail));

@@ -1,7 +1,8 @@
-//! Other servers: the health of each, what of its lists is published, and a look at one now. Which there are is said in the
-//! configuration alone: nobody starts a command through an operation.
+//! Other servers: the health of each, what of its lists is published, a look at one now, and the consent to what one offers.
+//! Only the configuration says which servers there are: no operation starts a command that it does not name.
 
 use std::{
+    collections::BTreeMap,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -11,16 +12,22 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use weir_upstream::{Called, Upstream};
 
-use super::{OperationError, OperationResult};
-use crate::control::Control;
+use super::{ActingAdmin, OperationError, OperationResult};
+use crate::control::{
+    Control,
+    gate::{Role, Verdict},
+    sources::upstreams::offer::{self, Offer},
+};
 
+/// Every server of the configuration.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct UpstreamsView {
+pub struct UpstreamsView {
     pub upstreams: Vec<UpstreamView>,
 }
 
+/// A server, as the last look found it.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct UpstreamView {
+pub struct UpstreamView {
     pub name: String,
     /// The contract that its tools are published as.
     pub contract: String,
@@ -54,7 +61,7 @@ pub(crate) struct UpstreamView {
 }
 
 /// Returns all of them, as the last look found each.
-pub(crate) fn list(control: &Control) -> UpstreamsView {
+pub fn list(control: &Control) -> UpstreamsView {
     let all = control.gateway().upstreams().all();
     UpstreamsView {
         upstreams: all.iter().map(|upstream| view(control, upstream)).collect(),
@@ -62,22 +69,91 @@ pub(crate) fn list(control: &Control) -> UpstreamsView {
 }
 
 /// Returns one of them.
-pub(crate) fn show(control: &Control, name: &str) -> OperationResult<UpstreamView> {
+pub fn show(control: &Control, name: &str) -> OperationResult<UpstreamView> {
     Ok(view(control, &*find(control, name)?))
 }
 
 /// Looks at its lists now, and returns what was found.
-pub(crate) async fn look(control: &Control, name: &str) -> OperationResult<UpstreamView> {
+pub async fn look(control: &Control, name: &str) -> OperationResult<UpstreamView> {
     let upstream = find(control, name)?;
     control.upstreams().look_at(&upstream).await;
     Ok(view(control, &upstream))
 }
 
-fn find(control: &Control, name: &str) -> OperationResult<Arc<Upstream>> {
-    control.gateway().upstreams().get(name).ok_or_else(|| {
-        OperationError::not_found("upstream", name)
-            .see("GET /v1/upstreams and `weir upstream list` name those that there are")
+/// Asks a server of the configuration what it offers, and returns what could be published of that. Nothing is submitted. The
+/// session stays open until [`weir_upstream::Upstreams::close`].
+pub async fn preview(control: &Control, name: &str) -> OperationResult<Offer> {
+    let gateway = control.gateway();
+    let config = gateway.config();
+    let Some(settings) = config.upstreams.get(name) else {
+        return Err(unknown(name));
+    };
+    let only = BTreeMap::from([(name.to_owned(), settings.clone())]);
+    let resolved = gateway
+        .upstreams()
+        .resolve(&only, &config.base, &config.kept_files());
+    if let Some((_, fault)) = resolved.1.into_iter().next() {
+        return Err(OperationError::invalid(fault));
+    }
+    let listed = find(control, name)?.lists().await;
+    let (listed, about) = listed.map_err(|failure| {
+        OperationError::unavailable(format!("{:#}", anyhow::Error::new(failure)))
+    })?;
+    let taken = control.gate().names_taken_from(name).await?;
+    offer::compile(name, settings, &config.base, listed, &about, &taken)
+        .map_err(|problems| OperationError::problems("its lists cannot be published", problems))
+}
+
+/// What came of the consent to an offer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgreedOffer {
+    Published {
+        version: String,
+    },
+    /// The same was published before.
+    Unchanged {
+        version: String,
+    },
+    /// The change to what was published before waits for someone.
+    Held {
+        summary: String,
+    },
+}
+
+/// Publishes what an operator has looked at and agreed to. The gate judges a change of what was published before as it does
+/// every other.
+pub async fn agree(
+    control: &Control,
+    name: &str,
+    offer: Offer,
+    admin: ActingAdmin<'_>,
+) -> OperationResult<AgreedOffer> {
+    admin.needs(Role::Editor)?;
+    let verdict = control.upstreams().agree(name, offer, admin.by).await?;
+    Ok(match verdict {
+        Verdict::Published { version, .. } => AgreedOffer::Published {
+            version: version.to_string(),
+        },
+        Verdict::Unchanged { version } => AgreedOffer::Unchanged {
+            version: version.to_string(),
+        },
+        Verdict::Held(held) => AgreedOffer::Held {
+            summary: held.line(),
+        },
     })
+}
+
+fn unknown(name: &str) -> OperationError {
+    OperationError::not_found("upstream", name)
+        .see("GET /v1/upstreams and `weir upstream list` name those that there are")
+}
+
+fn find(control: &Control, name: &str) -> OperationResult<Arc<Upstream>> {
+    control
+        .gateway()
+        .upstreams()
+        .get(name)
+        .ok_or_else(|| unknown(name))
 }
 
 fn view(control: &Control, upstream: &Upstream) -> UpstreamView {

@@ -4,11 +4,10 @@
 //! rebinding) is found out by them. Loopback names are accepted on any port, everything else must be configured.
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     sync::Arc,
 };
 
-use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use axum::{
     body::Body,
@@ -17,7 +16,10 @@ use axum::{
 };
 
 use crate::{
-    config::{self, Config},
+    config::{
+        Config,
+        access::{AccessRules, AllowedNames, Authority, Host, Origin},
+    },
     serving::Serving,
     wire::RpcError,
 };
@@ -26,30 +28,8 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTION
 
 struct Access {
     section: &'static str,
-    hosts: Vec<Authority>,
-    origins: Vec<Origin>,
+    names: AllowedNames,
     listen: Option<IpAddr>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Authority {
-    host: Host,
-    port: Option<u16>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Host {
-    /// Lower case, without a trailing dot.
-    Name(String),
-    Address(IpAddr),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Origin {
-    /// `https` or not, and the port spelled out.
-    Web { secure: bool, host: Host, port: u16 },
-    /// `null`, or another scheme: only literally.
-    Other(String),
 }
 
 /// The header that may not be here, and what the caller is told.
@@ -65,46 +45,6 @@ pub(super) struct Current {
     local: SocketAddr,
     rules: fn(&Config) -> AccessRules<'_>,
     made: ArcSwap<(Arc<Config>, Access)>,
-}
-
-/// The hosts and origins of one listener, as configured.
-pub struct AccessRules<'c> {
-    /// The section of the configuration that has them.
-    section: &'static str,
-    hosts: &'c [String],
-    origins: &'c [String],
-    public_url: Option<&'c str>,
-}
-
-impl AccessRules<'_> {
-    /// Returns the rules of the listener for agents.
-    pub fn public(config: &Config) -> AccessRules<'_> {
-        Self::http(&config.http)
-    }
-
-    /// Returns the rules of the admin listener. Pages call it that it serves itself, and no other ones.
-    pub fn admin(config: &Config) -> AccessRules<'_> {
-        AccessRules {
-            section: "admin",
-            hosts: &config.admin.hosts,
-            origins: &[],
-            public_url: None,
-        }
-    }
-
-    fn http(http: &config::Http) -> AccessRules<'_> {
-        AccessRules {
-            section: "http",
-            hosts: &http.hosts,
-            origins: &http.origins,
-            public_url: http.public_url.as_deref(),
-        }
-    }
-
-    /// Checks that they can be read.
-    pub fn check(&self) -> anyhow::Result<()> {
-        Access::new(self, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).map(drop)
-    }
 }
 
 impl Current {
@@ -160,39 +100,10 @@ impl Current {
 
 impl Access {
     fn new(rules: &AccessRules<'_>, local: SocketAddr) -> anyhow::Result<Self> {
-        let section = rules.section;
-        let mut hosts = Vec::new();
-        for host in rules.hosts {
-            let host = Authority::parse(host).with_context(|| {
-                format!(
-                    "[{section}] hosts: `{host}` is not a host name or address with an optional port"
-                )
-            })?;
-            hosts.push(host);
-        }
-        let mut origins = Vec::new();
-        for origin in rules.origins {
-            let origin = Origin::parse(origin).with_context(|| {
-                format!(
-                    "[{section}] origins: `{origin}` is not an origin such as https://app.example"
-                )
-            })?;
-            origins.push(origin);
-        }
-        if let Some(url) = rules.public_url {
-            let (host, origin) = public(url).with_context(|| {
-                format!(
-                    "[{section}] public_url: `{url}` is not a URL such as https://mcp.example/mcp"
-                )
-            })?;
-            hosts.push(host);
-            origins.push(origin);
-        }
         let listen = Some(local.ip().to_canonical()).filter(|address| !address.is_unspecified());
         Ok(Self {
-            section,
-            hosts,
-            origins,
+            section: rules.section(),
+            names: rules.read()?,
             listen,
         })
     }
@@ -260,7 +171,7 @@ impl Access {
 
     fn serves(&self, authority: &Authority) -> bool {
         self.is_own(&authority.host)
-            || self.hosts.iter().any(|allowed| {
+            || self.names.hosts.iter().any(|allowed| {
                 allowed.host == authority.host
                     && match (allowed.port, authority.port) {
                         (None, _) => true,
@@ -281,89 +192,12 @@ impl Access {
             }
             Origin::Other(_) => false,
         };
-        served || self.origins.contains(origin)
+        served || self.names.origins.contains(origin)
     }
 
     fn is_own(&self, host: &Host) -> bool {
         host.is_loopback()
             || matches!(host, Host::Address(address) if self.listen == Some(*address))
-    }
-}
-
-impl Authority {
-    /// Parses `name`, `name:port`, `address` or `[v6]:port`. Nothing else is taken: no user, no path, no zone, no
-    /// shortened addresses.
-    fn parse(text: &str) -> Option<Self> {
-        let (host, rest) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (address, rest) = rest.split_once(']')?;
-                (
-                    Host::Address(IpAddr::V6(address.parse::<Ipv6Addr>().ok()?).to_canonical()),
-                    rest,
-                )
-            }
-            None => {
-                let end = text.find(':').unwrap_or(text.len());
-                (Host::parse(&text[..end])?, &text[end..])
-            }
-        };
-        let port = match rest.strip_prefix(':') {
-            None if rest.is_empty() => None,
-            Some(digits)
-                if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) =>
-            {
-                Some(digits.parse().ok()?)
-            }
-            _ => return None,
-        };
-        Some(Self { host, port })
-    }
-}
-
-impl Host {
-    fn is_loopback(&self) -> bool {
-        match self {
-            Self::Name(name) => name == "localhost",
-            Self::Address(address) => address.is_loopback(),
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let name = text.strip_suffix('.').unwrap_or(text);
-        let clean = name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
-        if name.is_empty() || name.ends_with('.') || name.starts_with('.') || !clean {
-            return None;
-        }
-        Some(match name.parse::<Ipv4Addr>() {
-            Ok(address) => Self::Address(IpAddr::V4(address)),
-            Err(_) => Self::Name(name.to_ascii_lowercase()),
-        })
-    }
-}
-
-impl Origin {
-    fn parse(text: &str) -> Option<Self> {
-        if text == "null" {
-            return Some(Self::Other(text.to_owned()));
-        }
-        let (scheme, rest) = text.split_once("://")?;
-        let scheme = scheme.to_ascii_lowercase();
-        let secure = match scheme.as_str() {
-            "http" => false,
-            "https" => true,
-            _ if rest.is_empty() || rest.contains(|character: char| character.is_whitespace()) => {
-                return None;
-            }
-            _ => return Some(Self::Other(format!("{scheme}://{rest}"))),
-        };
-        let Authority { host, port } = Authority::parse(rest)?;
-        Some(Self::Web {
-            secure,
-            host,
-            port: port.unwrap_or(if secure { 443 } else { 80 }),
-        })
     }
 }
 
@@ -427,21 +261,6 @@ pub(crate) fn is_by_address(headers: &HeaderMap) -> bool {
         .and_then(|host| Authority::parse(host.to_str().ok()?));
     !headers.contains_key(header::ORIGIN)
         && host.is_some_and(|authority| matches!(authority.host, Host::Address(_)))
-}
-
-fn public(url: &str) -> Option<(Authority, Origin)> {
-    let (scheme, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let origin = Origin::parse(&format!("{scheme}://{authority}"))?;
-    matches!(origin, Origin::Web { .. }).then_some(())?;
-    // The proxy in front may pass on its own port or none.
-    Some((
-        Authority {
-            port: None,
-            ..Authority::parse(authority)?
-        },
-        origin,
-    ))
 }
 
 fn single(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&HeaderValue>, RpcError> {

@@ -9,7 +9,7 @@ fn access(
     listen: &str,
 ) -> anyhow::Result<Access> {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    let http = config::Http {
+    let http = crate::config::Http {
         hosts: owned(hosts),
         origins: owned(origins),
         public_url: public_url.map(str::to_owned),

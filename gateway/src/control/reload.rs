@@ -14,10 +14,11 @@ use weir_plugin_host::LoadReport;
 use weir_upstream::{Resolved, Upstreams};
 
 use crate::{
-    config::{self, Admin, Config, Contracts, Http, Identity, Limits, Log, Metrics},
+    config::{
+        self, Admin, Config, Contracts, Http, Identity, Limits, Log, Metrics, access::AccessRules,
+    },
     control::Control,
     telemetry,
-    transport::front_door::AccessRules,
 };
 
 const FILE: &str = "weir.toml";

@@ -1,0 +1,206 @@
+//! Reads the names of hosts and origins that may speak to a listener: `[http] hosts`, `origins` and `public_url`, and
+//! `[admin] hosts`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anyhow::Context as _;
+
+use super::{Config, Http};
+
+/// The hosts and origins of one listener, as configured.
+pub struct AccessRules<'c> {
+    /// The section of the configuration that has them.
+    section: &'static str,
+    hosts: &'c [String],
+    origins: &'c [String],
+    public_url: Option<&'c str>,
+}
+
+impl AccessRules<'_> {
+    /// Returns the rules of the listener for agents.
+    pub fn public(config: &Config) -> AccessRules<'_> {
+        Self::http(&config.http)
+    }
+
+    /// Returns the rules of the admin listener. Pages call it that it serves itself, and no other ones.
+    pub fn admin(config: &Config) -> AccessRules<'_> {
+        AccessRules {
+            section: "admin",
+            hosts: &config.admin.hosts,
+            origins: &[],
+            public_url: None,
+        }
+    }
+
+    pub(crate) fn http(http: &Http) -> AccessRules<'_> {
+        AccessRules {
+            section: "http",
+            hosts: &http.hosts,
+            origins: &http.origins,
+            public_url: http.public_url.as_deref(),
+        }
+    }
+
+    /// Checks that they can be read.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.read().map(drop)
+    }
+
+    /// Returns the section of the configuration that has them.
+    pub(crate) fn section(&self) -> &'static str {
+        self.section
+    }
+
+    /// Reads the names. The error names the first that cannot be read.
+    pub(crate) fn read(&self) -> anyhow::Result<AllowedNames> {
+        let section = self.section;
+        let mut hosts = Vec::new();
+        for host in self.hosts {
+            let host = Authority::parse(host).with_context(|| {
+                format!(
+                    "[{section}] hosts: `{host}` is not a host name or address with an optional port"
+                )
+            })?;
+            hosts.push(host);
+        }
+        let mut origins = Vec::new();
+        for origin in self.origins {
+            let origin = Origin::parse(origin).with_context(|| {
+                format!(
+                    "[{section}] origins: `{origin}` is not an origin such as https://app.example"
+                )
+            })?;
+            origins.push(origin);
+        }
+        if let Some(url) = self.public_url {
+            let (host, origin) = public(url).with_context(|| {
+                format!(
+                    "[{section}] public_url: `{url}` is not a URL such as https://mcp.example/mcp"
+                )
+            })?;
+            hosts.push(host);
+            origins.push(origin);
+        }
+        Ok(AllowedNames { hosts, origins })
+    }
+}
+
+/// The names that a listener serves beside its own.
+pub(crate) struct AllowedNames {
+    pub hosts: Vec<Authority>,
+    pub origins: Vec<Origin>,
+}
+
+/// A host with the port that it is meant on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Authority {
+    pub host: Host,
+    pub port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Host {
+    /// Lower case, without a trailing dot.
+    Name(String),
+    Address(IpAddr),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// `https` or not, and the port spelled out.
+    Web { secure: bool, host: Host, port: u16 },
+    /// `null`, or another scheme: only literally.
+    Other(String),
+}
+
+impl Authority {
+    /// Parses `name`, `name:port`, `address` or `[v6]:port`. Nothing else is taken: no user, no path, no zone, no
+    /// shortened addresses.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (host, rest) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (address, rest) = rest.split_once(']')?;
+                (
+                    Host::Address(IpAddr::V6(address.parse::<Ipv6Addr>().ok()?).to_canonical()),
+                    rest,
+                )
+            }
+            None => {
+                let end = text.find(':').unwrap_or(text.len());
+                (Host::parse(&text[..end])?, &text[end..])
+            }
+        };
+        let port = match rest.strip_prefix(':') {
+            None if rest.is_empty() => None,
+            Some(digits)
+                if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
+                Some(digits.parse().ok()?)
+            }
+            _ => return None,
+        };
+        Some(Self { host, port })
+    }
+}
+
+impl Host {
+    pub(crate) fn is_loopback(&self) -> bool {
+        match self {
+            Self::Name(name) => name == "localhost",
+            Self::Address(address) => address.is_loopback(),
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let name = text.strip_suffix('.').unwrap_or(text);
+        let clean = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+        if name.is_empty() || name.ends_with('.') || name.starts_with('.') || !clean {
+            return None;
+        }
+        Some(match name.parse::<Ipv4Addr>() {
+            Ok(address) => Self::Address(IpAddr::V4(address)),
+            Err(_) => Self::Name(name.to_ascii_lowercase()),
+        })
+    }
+}
+
+impl Origin {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        if text == "null" {
+            return Some(Self::Other(text.to_owned()));
+        }
+        let (scheme, rest) = text.split_once("://")?;
+        let scheme = scheme.to_ascii_lowercase();
+        let secure = match scheme.as_str() {
+            "http" => false,
+            "https" => true,
+            _ if rest.is_empty() || rest.contains(|character: char| character.is_whitespace()) => {
+                return None;
+            }
+            _ => return Some(Self::Other(format!("{scheme}://{rest}"))),
+        };
+        let Authority { host, port } = Authority::parse(rest)?;
+        Some(Self::Web {
+            secure,
+            host,
+            port: port.unwrap_or(if secure { 443 } else { 80 }),
+        })
+    }
+}
+
+fn public(url: &str) -> Option<(Authority, Origin)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let origin = Origin::parse(&format!("{scheme}://{authority}"))?;
+    matches!(origin, Origin::Web { .. }).then_some(())?;
+    // The proxy in front may pass on its own port or none.
+    Some((
+        Authority {
+            port: None,
+            ..Authority::parse(authority)?
+        },
+        origin,
+    ))
+}
