@@ -143,11 +143,6 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row("weir-function-fresh", Weir(Function(Code::Fresh)), MODERN),
     row("weir-function-child", Weir(Function(Code::Child)), MODERN),
-    row(
-        "weir-function-in-process",
-        Weir(Function(Code::InProcess)),
-        MODERN,
-    ),
     row("weir-function-js", Weir(Function(Code::JavaScript)), MODERN),
     row("weir-function-python", Weir(Function(Code::Python)), MODERN),
     more(

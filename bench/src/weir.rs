@@ -47,10 +47,8 @@ pub(crate) enum Code {
     Kept,
     /// The same component, whose instance is made anew for every call.
     Fresh,
-    /// The same source as a native library, in a process of its own (the default of native libraries).
+    /// The same source as a native library, in a process of its own.
     Child,
-    /// The same library, in the process of the gateway.
-    InProcess,
     JavaScript,
     Python,
 }
@@ -314,7 +312,7 @@ impl Backend {
     fn plugin(self, place: &Place) -> Option<PathBuf> {
         let guest = |name| Some(place.guest(name));
         match self {
-            Self::Noop | Self::Function(Code::Child | Code::InProcess) | Self::Upstream(_) => None,
+            Self::Noop | Self::Function(Code::Child) | Self::Upstream(_) => None,
             Self::WasmTenant | Self::WasmCall => guest("ticket.wasm"),
             Self::Function(Code::Kept | Code::Fresh) => guest("lookup.wasm"),
             Self::Function(Code::JavaScript) => guest("lookup-js.wasm"),
@@ -356,14 +354,13 @@ impl Code {
         let run = match self {
             Self::Kept | Self::JavaScript | Self::Python => String::new(),
             Self::Fresh => "isolation = \"call\"\n".to_owned(),
-            Self::Child | Self::InProcess => {
+            Self::Child => {
                 let library = place.guest(&format!("lookup{DLL_SUFFIX}"));
                 let bytes = fs::read(&library)
                     .with_context(|| format!("{} is missing", library.display()))?;
                 let digest = hex::encode(Sha256::digest(&bytes));
-                let in_process = self == Self::InProcess;
                 format!(
-                    "native = \"{}\"\nsha256 = \"{digest}\"\nin_process = {in_process}\n",
+                    "native = \"{}\"\nsha256 = \"{digest}\"\n",
                     library.display()
                 )
             }
@@ -371,7 +368,7 @@ impl Code {
         // A plugin has the name that its author gave it: in Rust, that of the crate.
         let plugin = match self {
             Self::JavaScript | Self::Python => "lookup",
-            Self::Kept | Self::Fresh | Self::Child | Self::InProcess => "weir-bench-function",
+            Self::Kept | Self::Fresh | Self::Child => "weir-bench-function",
         };
         Ok(format!(
             "[plugins.{plugin}]\nlimits = {{ rate = \"{}\", timeout_ms = 2000 }}\n{run}",

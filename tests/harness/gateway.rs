@@ -72,15 +72,15 @@ impl House {
     }
 
     /// Runs the plugin as a native library, which is the built guest `guest`.
-    pub fn native(self, plugin: &str, guest: &str, in_process: bool) -> Self {
-        self.library(plugin, &place::native(guest), in_process)
+    pub fn native(self, plugin: &str, guest: &str) -> Self {
+        self.library(plugin, &place::native(guest))
     }
 
-    pub fn library(self, plugin: &str, library: &Path, in_process: bool) -> Self {
+    pub fn library(self, plugin: &str, library: &Path) -> Self {
         let digest = digest(library);
         let library = library.display();
         self.config(&format!(
-            "[plugins.{plugin}]\nnative = \"{library}\"\nsha256 = \"{digest}\"\nin_process = {in_process}"
+            "[plugins.{plugin}]\nnative = \"{library}\"\nsha256 = \"{digest}\""
         ))
     }
 

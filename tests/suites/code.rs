@@ -424,7 +424,7 @@ async fn the_text_of_a_panic_reaches_the_log_and_no_caller() {
     );
     let native = House::new()
         .own_plugins(&[])
-        .native("weir-guest-tools", "tools-rust", false);
+        .native("weir-guest-tools", "tools-rust");
     for house in [inside, native] {
         let gateway = house.serve();
         let client = Modern::new(gateway.url());

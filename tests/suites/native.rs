@@ -32,11 +32,11 @@ tools:
 "#;
 
 /// Makes a house with the hostile guest as a library, beside an honest component.
-fn house(in_process: bool) -> House {
+fn house() -> House {
     let house = sample::house()
         .own_plugins(&["sheet"])
         .file("contracts/guest.yaml", GUEST_CONTRACT);
-    house.native("misbehaving", "misbehaving", in_process)
+    house.native("misbehaving", "misbehaving")
 }
 
 async fn behave(client: &Modern, behaviour: &str) -> Value {
@@ -85,7 +85,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[tokio::test]
 async fn what_kills_a_child_fails_its_own_call_alone() {
-    let house = house(false);
+    let house = house();
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     assert_eq!(
@@ -145,7 +145,7 @@ async fn what_kills_a_child_fails_its_own_call_alone() {
 #[tokio::test]
 async fn no_child_outlives_the_gateway_however_it_ends() {
     for kills in [false, true] {
-        let house = house(false);
+        let house = house();
         let mut gateway = house.serve();
         let client = Modern::new(gateway.url());
         assert_eq!(behave(&client, "behave").await["isError"], false);
@@ -177,74 +177,26 @@ async fn no_child_outlives_the_gateway_however_it_ends() {
     }
 }
 
-#[tokio::test]
-async fn in_the_process_of_the_gateway_panics_are_caught_and_calls_end_in_time() {
-    let house = house(true).file(
-        "contracts/guest.yaml",
-        GUEST_CONTRACT.replace("timeout_ms: 8000", "timeout_ms: 3000"),
-    );
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    assert_eq!(
-        behave(&client, "behave").await["isError"],
-        false,
-        "{}",
-        gateway.log()
-    );
-    assert!(children(&gateway).is_empty(), "it is no child");
-    for (behaviour, wanted) in [
-        ("panic", "plugin_failed"),
-        ("ungranted-sql", "forbidden"),
-        ("host-calls", "no code"),
-        ("wrong-type", "output_mismatch"),
-    ] {
-        let result = behave(&client, behaviour).await;
-        assert_eq!(code(&result), wanted, "{behaviour}: {result}");
-        assert_eq!(
-            behave(&client, "behave").await["isError"],
-            false,
-            "after {behaviour}"
-        );
-    }
-    let (_, shown, _) = house.run(&["plugins", "show", "misbehaving", "--json"]);
-    assert!(shown.contains("native-in-process"), "{shown}");
-    // A call that never comes back cannot be ended: its thread is given up, and not without end.
-    for _ in 0..4 {
-        assert_eq!(code(&behave(&client, "spin").await), "timeout");
-    }
-    assert_eq!(code(&behave(&client, "behave").await), "plugin_failed");
-    gateway.wait_for_log("4 of its calls were given up and still run in this process");
-    let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
-    assert_eq!(neighbour["isError"], false, "{neighbour}");
-}
-
 /// What only fails is left alone for a while, and counted, as a component is.
 #[tokio::test]
 async fn a_library_that_only_fails_says_when_to_come_back_and_is_counted() {
-    for (in_process, behaviour) in [(false, "segv"), (false, "panic"), (true, "panic")] {
-        let house = house(in_process);
+    for behaviour in ["segv", "panic"] {
+        let house = house();
         let gateway = house.serve();
         let client = Modern::new(gateway.url());
         for _ in 0..5 {
             assert_eq!(
                 code(&behave(&client, behaviour).await),
                 "plugin_failed",
-                "{behaviour} {in_process}"
+                "{behaviour}"
             );
         }
         let told = behave(&client, "behave").await;
-        assert_eq!(
-            code(&told),
-            "unavailable",
-            "{behaviour} {in_process}: {told}"
-        );
+        assert_eq!(code(&told), "unavailable", "{behaviour}: {told}");
         let wait = told["structuredContent"]["retry_after_ms"]
             .as_u64()
             .unwrap_or(0);
-        assert!(
-            (1..=1_000).contains(&wait),
-            "{behaviour} {in_process}: {told}"
-        );
+        assert!((1..=1_000).contains(&wait), "{behaviour}: {told}");
         let metrics = http()
             .get(format!("{}/metrics", gateway.base))
             .send()
@@ -258,7 +210,7 @@ async fn a_library_that_only_fails_says_when_to_come_back_and_is_counted() {
         ] {
             assert!(
                 metrics.contains(line),
-                "{behaviour} {in_process}: {line} is not in\n{metrics}"
+                "{behaviour}: {line} is not in\n{metrics}"
             );
         }
         let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
@@ -267,12 +219,12 @@ async fn a_library_that_only_fails_says_when_to_come_back_and_is_counted() {
         assert_eq!(
             behave(&client, "behave").await["isError"],
             false,
-            "it is tried again: {behaviour} {in_process}"
+            "it is tried again: {behaviour}"
         );
         assert_eq!(
             behave(&client, "behave").await["isError"],
             false,
-            "and answers: {behaviour} {in_process}"
+            "and answers: {behaviour}"
         );
     }
 }
@@ -280,92 +232,90 @@ async fn a_library_that_only_fails_says_when_to_come_back_and_is_counted() {
 /// Another build is another digest in the configuration; whoever calls meanwhile does not notice.
 #[tokio::test]
 async fn another_build_is_swapped_in_under_load() {
-    for in_process in [false, true] {
-        let bytes = fs::read(place::native("misbehaving")).expect("a library can be read");
-        let build = |name: &str| {
-            const MARKER: &[u8] = b"build=1       ";
-            let mut bytes = bytes.clone();
-            let at = bytes
-                .windows(MARKER.len())
-                .position(|window| window == MARKER)
-                .expect("the marker");
-            bytes[at..at + MARKER.len()].copy_from_slice(format!("build={name:<8}").as_bytes());
-            bytes
-        };
-        let house = sample::house()
-            .own_plugins(&["sheet"])
-            .file("contracts/guest.yaml", GUEST_CONTRACT);
-        house.write("one.so", build("1"));
-        house.write("two.so", build("2"));
-        house.write("lost.so", build("lost"));
-        let [one, two, lost] = ["one.so", "two.so", "lost.so"].map(|name| house.path().join(name));
-        let house = house.library("misbehaving", &one, in_process);
-        let gateway = house.serve();
-        let url = gateway.url();
-        let client = Modern::new(url.clone());
-        let answered = |result: &Value| {
-            result["structuredContent"]["build"]
-                .as_str()
-                .map(str::to_owned)
-        };
-        assert_eq!(
-            answered(&behave(&client, "behave").await).as_deref(),
-            Some("1"),
-            "{}",
-            gateway.log()
-        );
-        let calls = tokio::spawn(async move {
-            let (client, mut builds) = (Modern::new(url), Vec::new());
-            let began = Instant::now();
-            while builds.last().is_none_or(|last| last != "2")
-                && began.elapsed() < Duration::from_secs(60)
-            {
-                let result = behave(&client, "behave").await;
-                assert_eq!(result["isError"], false, "{result}");
-                builds.push(answered(&result).expect("a build"));
-            }
-            builds
-        });
-        name_instead(&house, &gateway, &one, &two);
-        let builds = calls.await.expect("no call failed");
-        assert_eq!(
-            builds.last().map(String::as_str),
-            Some("2"),
-            "{}",
-            gateway.log()
-        );
-        // A library that lost what a contract needs is refused, and the one before serves on.
-        name_instead(&house, &gateway, &two, &lost);
-        gateway.wait_for_log("published contracts need more");
-        assert_eq!(
-            answered(&behave(&client, "behave").await).as_deref(),
-            Some("2"),
-            "{}",
-            gateway.log()
-        );
-        // A child that somebody ended while nobody called it is replaced.
-        let killed = children(&gateway);
-        for child in &killed {
-            assert!(
-                Command::new("kill")
-                    .args(["-9", &child.to_string()])
-                    .status()
-                    .expect("kill")
-                    .success()
-            );
+    let bytes = fs::read(place::native("misbehaving")).expect("a library can be read");
+    let build = |name: &str| {
+        const MARKER: &[u8] = b"build=1       ";
+        let mut bytes = bytes.clone();
+        let at = bytes
+            .windows(MARKER.len())
+            .position(|window| window == MARKER)
+            .expect("the marker");
+        bytes[at..at + MARKER.len()].copy_from_slice(format!("build={name:<8}").as_bytes());
+        bytes
+    };
+    let house = sample::house()
+        .own_plugins(&["sheet"])
+        .file("contracts/guest.yaml", GUEST_CONTRACT);
+    house.write("one.so", build("1"));
+    house.write("two.so", build("2"));
+    house.write("lost.so", build("lost"));
+    let [one, two, lost] = ["one.so", "two.so", "lost.so"].map(|name| house.path().join(name));
+    let house = house.library("misbehaving", &one);
+    let gateway = house.serve();
+    let url = gateway.url();
+    let client = Modern::new(url.clone());
+    let answered = |result: &Value| {
+        result["structuredContent"]["build"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    assert_eq!(
+        answered(&behave(&client, "behave").await).as_deref(),
+        Some("1"),
+        "{}",
+        gateway.log()
+    );
+    let calls = tokio::spawn(async move {
+        let (client, mut builds) = (Modern::new(url), Vec::new());
+        let began = Instant::now();
+        while builds.last().is_none_or(|last| last != "2")
+            && began.elapsed() < Duration::from_secs(60)
+        {
+            let result = behave(&client, "behave").await;
+            assert_eq!(result["isError"], false, "{result}");
+            builds.push(answered(&result).expect("a build"));
         }
-        // The first thread of a process may be a zombie before its others have ended.
-        let threads = |id: u32| fs::read_dir(format!("/proc/{id}/task")).map_or(0, Iterator::count);
-        let runs =
-            |stat: &Stat| killed.contains(&stat.id) && (stat.state != "Z" || threads(stat.id) > 1);
-        until("what was killed has ended", || processes(runs).is_empty()).await;
-        assert_eq!(
-            answered(&behave(&client, "behave").await).as_deref(),
-            Some("2"),
-            "{}",
-            gateway.log()
+        builds
+    });
+    name_instead(&house, &gateway, &one, &two);
+    let builds = calls.await.expect("no call failed");
+    assert_eq!(
+        builds.last().map(String::as_str),
+        Some("2"),
+        "{}",
+        gateway.log()
+    );
+    // A library that lost what a contract needs is refused, and the one before serves on.
+    name_instead(&house, &gateway, &two, &lost);
+    gateway.wait_for_log("published contracts need more");
+    assert_eq!(
+        answered(&behave(&client, "behave").await).as_deref(),
+        Some("2"),
+        "{}",
+        gateway.log()
+    );
+    // A child that somebody ended while nobody called it is replaced.
+    let killed = children(&gateway);
+    for child in &killed {
+        assert!(
+            Command::new("kill")
+                .args(["-9", &child.to_string()])
+                .status()
+                .expect("kill")
+                .success()
         );
     }
+    // The first thread of a process may be a zombie before its others have ended.
+    let threads = |id: u32| fs::read_dir(format!("/proc/{id}/task")).map_or(0, Iterator::count);
+    let runs =
+        |stat: &Stat| killed.contains(&stat.id) && (stat.state != "Z" || threads(stat.id) > 1);
+    until("what was killed has ended", || processes(runs).is_empty()).await;
+    assert_eq!(
+        answered(&behave(&client, "behave").await).as_deref(),
+        Some("2"),
+        "{}",
+        gateway.log()
+    );
 }
 
 /// A library that serves stops at a reload after which another has to sign it, and comes back once that one has.
@@ -434,7 +384,7 @@ async fn a_library_is_held_to_its_signers_when_they_change() {
 async fn a_build_with_other_tools_is_held_until_they_are_published() {
     let house = House::new().own_plugins(&[]);
     let [one, two] = two_builds(&house);
-    let house = house.library("weir-guest-tools", &one, false);
+    let house = house.library("weir-guest-tools", &one);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     assert_eq!(
@@ -495,106 +445,99 @@ fn two_builds(house: &House) -> [PathBuf; 2] {
 /// What was published goes on with what it was made from, whatever library is named; if the operator allows that build.
 #[tokio::test]
 async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allowed() {
-    for in_process in [false, true] {
-        const RUNS_KEPT: &str = "plugin loaded\",\"file\":\"weir-guest-tools (kept build)";
-        let house = House::new().own_plugins(&[]);
-        let [one, two] = two_builds(&house);
-        let [old, new] = [&one, &two].map(|file| weir_tests::gateway::digest(file));
-        let name = |file: &Path, digests: &[&String]| {
-            let config =
-                fs::read_to_string(house.path().join("weir.toml")).expect("the configuration");
-            let folders = config
-                .split("[plugins.")
-                .next()
-                .expect("the folders")
-                .to_owned();
-            let file = file.display();
-            house.write("weir.toml", format!(
-                "{folders}[plugins.weir-guest-tools]\nnative = \"{file}\"\nsha256 = {digests:?}\nin_process = {in_process}\n"
-            ));
-        };
-        let run = |words: &[&str]| {
-            let output = house.weir_as_it_is(words).output().expect("weir starts");
-            assert!(output.status.success(), "{words:?}: {output:?}");
-            String::from_utf8(output.stdout).expect("text")
-        };
-        // A report of what breaks ends with a code of its own.
-        let parsed = |words: &[&str]| {
-            let output = house.weir_as_it_is(words).output().expect("weir starts");
-            serde_json::from_slice::<Value>(&output.stdout)
-                .unwrap_or_else(|error| panic!("{error}: {output:?}"))
-        };
-        let answers = async |gateway: &Gateway, tool: &str| {
-            Modern::new(gateway.url()).call(tool, json!({})).await["isError"] == false
-        };
-        run(&["--version"]);
-        name(&one, &[&old]);
-        let gateway = serve(&house);
-        assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
-        drop(gateway);
+    const RUNS_KEPT: &str = "plugin loaded\",\"file\":\"weir-guest-tools (kept build)";
+    let house = House::new().own_plugins(&[]);
+    let [one, two] = two_builds(&house);
+    let [old, new] = [&one, &two].map(|file| weir_tests::gateway::digest(file));
+    let name = |file: &Path, digests: &[&String]| {
+        let config = fs::read_to_string(house.path().join("weir.toml")).expect("the configuration");
+        let folders = config.split("[plugins.").next().expect("the folders");
+        let file = file.display();
+        let plugin =
+            format!("[plugins.weir-guest-tools]\nnative = \"{file}\"\nsha256 = {digests:?}\n");
+        house.write("weir.toml", format!("{folders}{plugin}"));
+    };
+    let run = |words: &[&str]| {
+        let output = house.weir_as_it_is(words).output().expect("weir starts");
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    // A report of what breaks ends with a code of its own.
+    let parsed = |words: &[&str]| {
+        let output = house.weir_as_it_is(words).output().expect("weir starts");
+        serde_json::from_slice::<Value>(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {output:?}"))
+    };
+    let answers = async |gateway: &Gateway, tool: &str| {
+        Modern::new(gateway.url()).call(tool, json!({})).await["isError"] == false
+    };
+    run(&["--version"]);
+    name(&one, &[&old]);
+    let gateway = serve(&house);
+    assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
+    drop(gateway);
 
-        // The new build waits for its draft: at a start the one before it serves, out of what was kept.
-        fs::remove_file(&one).expect("the first build is there");
-        name(&two, &[&new, &old]);
-        let gateway = serve(&house);
-        gateway.wait_for_log(RUNS_KEPT);
-        assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
-        let shown = parsed(&["contracts", "show", "weir-guest-tools", "--json"]);
-        let drafts = shown["drafts"].as_array().expect("drafts");
-        let draft = drafts
-            .iter()
-            .find(|draft| draft["status"] == "pending")
-            .expect("it waits");
-        let (id, print) = (
-            draft["id"].as_str().expect("an id"),
-            draft["fingerprint"].as_str().expect("a fingerprint"),
-        );
-        run(&["contracts", "publish", id, "--fingerprint", print]);
-        gateway.wait_for_log("two.so\",\"origin\":\"native");
-        assert!(answers(&gateway, "whoisi").await, "{}", gateway.log());
-        drop(gateway);
+    // The new build waits for its draft: at a start the one before it serves, out of what was kept.
+    fs::remove_file(&one).expect("the first build is there");
+    name(&two, &[&new, &old]);
+    let gateway = serve(&house);
+    gateway.wait_for_log(RUNS_KEPT);
+    assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
+    let shown = parsed(&["contracts", "show", "weir-guest-tools", "--json"]);
+    let drafts = shown["drafts"].as_array().expect("drafts");
+    let draft = drafts
+        .iter()
+        .find(|draft| draft["status"] == "pending")
+        .expect("it waits");
+    let (id, print) = (
+        draft["id"].as_str().expect("an id"),
+        draft["fingerprint"].as_str().expect("a fingerprint"),
+    );
+    run(&["contracts", "publish", id, "--fingerprint", print]);
+    gateway.wait_for_log("two.so\",\"origin\":\"native");
+    assert!(answers(&gateway, "whoisi").await, "{}", gateway.log());
+    drop(gateway);
 
-        // Back to the version before it: at once, and after a restart.
-        let gateway = serve(&house);
-        let rollback = ["contracts", "rollback", "weir-guest-tools", "--to", "1.0.0"];
-        let report = parsed(&[&rollback[..], &["--json"]].concat());
-        let print = report["fingerprint"]
-            .as_str()
-            .expect("a fingerprint")
-            .to_owned();
-        run(&[&rollback[..], &["--fingerprint", &print]].concat());
-        gateway.wait_for_log(RUNS_KEPT);
-        assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
-        drop(gateway);
-        let gateway = serve(&house);
-        assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
-        drop(gateway);
+    // Back to the version before it: at once, and after a restart.
+    let gateway = serve(&house);
+    let rollback = ["contracts", "rollback", "weir-guest-tools", "--to", "1.0.0"];
+    let report = parsed(&[&rollback[..], &["--json"]].concat());
+    let print = report["fingerprint"]
+        .as_str()
+        .expect("a fingerprint")
+        .to_owned();
+    run(&[&rollback[..], &["--fingerprint", &print]].concat());
+    gateway.wait_for_log(RUNS_KEPT);
+    assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
+    drop(gateway);
+    let gateway = serve(&house);
+    assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
+    drop(gateway);
 
-        // Not allowed: refused with what to write, and nothing else runs in its place.
-        name(&two, &[&new]);
-        let gateway = serve(&house);
-        gateway.wait_for_log(&format!(
-            "write `sha256 = [\\\"{new}\\\", \\\"{old}\\\"]`, then `weir reload`"
-        ));
-        assert!(!answers(&gateway, "whoami").await, "{}", gateway.log());
-        // As it says.
-        name(&two, &[&new, &old]);
-        let sent = Command::new("kill")
-            .args(["-HUP", &gateway.process_id().to_string()])
-            .status();
-        assert!(sent.expect("kill").success());
-        gateway.wait_for_log(RUNS_KEPT);
-        assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
-        drop(gateway);
+    // Not allowed: refused with what to write, and nothing else runs in its place.
+    name(&two, &[&new]);
+    let gateway = serve(&house);
+    gateway.wait_for_log(&format!(
+        "write `sha256 = [\\\"{new}\\\", \\\"{old}\\\"]`, then `weir reload`"
+    ));
+    assert!(!answers(&gateway, "whoami").await, "{}", gateway.log());
+    // As it says.
+    name(&two, &[&new, &old]);
+    let sent = Command::new("kill")
+        .args(["-HUP", &gateway.process_id().to_string()])
+        .status();
+    assert!(sent.expect("kill").success());
+    gateway.wait_for_log(RUNS_KEPT);
+    assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
+    drop(gateway);
 
-        // What was kept is what runs: another file under its name is not opened.
-        let kept = house.path().join(format!("state/builds/{old}.so"));
-        assert!(kept.exists(), "the first build is kept");
-        fs::copy(&two, kept).expect("copied");
-        let gateway = serve(&house);
-        gateway.wait_for_log("the kept build is not what it was kept as");
-        assert!(!answers(&gateway, "whoami").await, "{}", gateway.log());
-    }
+    // What was kept is what runs: another file under its name is not opened.
+    let kept = house.path().join(format!("state/builds/{old}.so"));
+    assert!(kept.exists(), "the first build is kept");
+    fs::copy(&two, kept).expect("copied");
+    let gateway = serve(&house);
+    gateway.wait_for_log("the kept build is not what it was kept as");
+    assert!(!answers(&gateway, "whoami").await, "{}", gateway.log());
 }
 
 /// With the configuration as it lies there.
@@ -645,7 +588,7 @@ async fn another_library_is_refused_with_what_to_do() {
         "{log}"
     );
 
-    let another = base().native("other", "misbehaving", false);
+    let another = base().native("other", "misbehaving");
     let log = refused(&another);
     assert!(
         log.contains(
@@ -666,20 +609,18 @@ async fn another_library_is_refused_with_what_to_do() {
             "its table is of version 99",
         ),
     ] {
-        for in_process in [false, true] {
-            let house = base();
-            house.write("strange.c", source);
-            let library = house.path().join("strange.so");
-            let mut compiler = Command::new("cc");
-            compiler
-                .args(["-shared", "-fPIC", "-o"])
-                .arg(&library)
-                .arg(house.path().join("strange.c"));
-            assert!(compiler.status().expect("a C compiler").success());
-            let house = house.library("strange", &library, in_process);
-            let log = refused(&house);
-            assert!(log.contains(why), "{why}: {log}");
-        }
+        let house = base();
+        house.write("strange.c", source);
+        let library = house.path().join("strange.so");
+        let mut compiler = Command::new("cc");
+        compiler
+            .args(["-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(house.path().join("strange.c"));
+        assert!(compiler.status().expect("a C compiler").success());
+        let house = house.library("strange", &library);
+        let log = refused(&house);
+        assert!(log.contains(why), "{why}: {log}");
     }
 
     let house = base();
@@ -709,7 +650,11 @@ async fn a_configuration_that_leaves_the_digest_out_is_not_taken() {
             "[plugins.a]\nnative = \"a.so\"\nsha256 = \"12\"",
             "/plugins/a/native",
         ),
-        ("[plugins.a]\nin_process = true", "/plugins/a/in_process"),
+        ("[plugins.a]\nin_process = false", "/plugins/a/in_process"),
+        (
+            "[plugins.a]\nin_process = true",
+            "build a component instead",
+        ),
         (
             "[plugins.a]\nnative = \"a.so\"\nsha256 = [\"12\"]",
             "/plugins/a/native",
@@ -730,7 +675,7 @@ async fn a_configuration_that_leaves_the_digest_out_is_not_taken() {
 #[tokio::test]
 async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
     let plugin = "weir-guest-tools";
-    let house = |runs: Option<bool>| {
+    let house = |is_native: bool| {
         let house = House::new().own_plugins(&[]).config(
             "[connections.db]\nkind = \"sqlite\"\npath = \"data/things.sqlite\"\nwrite = true\n\
              [plugins.weir-guest-tools.grants]\ndb = \"write\"\n[plugins.weir-guest-tools.settings]\ngreeting = \"hello\"",
@@ -739,16 +684,14 @@ async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
             .expect("a database");
         let rows = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO things VALUES (1, 'one'), (2, 'two')";
         database.execute_batch(rows).expect("two things");
-        match runs {
-            None => {
-                house.write(
-                    "plugins/tools.wasm",
-                    fs::read(place::guest("tools-rust")).expect("a guest can be read"),
-                );
-                house
-            }
-            Some(in_process) => house.native(plugin, "tools-rust", in_process),
+        if is_native {
+            return house.native(plugin, "tools-rust");
         }
+        house.write(
+            "plugins/tools.wasm",
+            fs::read(place::guest("tools-rust")).expect("a guest can be read"),
+        );
+        house
     };
     // What each is answered with, as a component and native.
     let calls = [
@@ -772,8 +715,8 @@ async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
         ("steps", json!({"pause_ms": 0}), "no code"),
     ];
     let mut expected: Option<(Vec<Value>, Vec<String>)> = None;
-    for runs in [None, Some(false), Some(true)] {
-        let house = house(runs);
+    for is_native in [false, true] {
+        let house = house(is_native);
         let gateway = house.serve();
         let client = Modern::new(gateway.url());
         let (tools, _) = client.list().await;
@@ -783,12 +726,12 @@ async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
             assert_eq!(
                 code(&result),
                 *wanted,
-                "{tool} {arguments} {runs:?}: {result}"
+                "{tool} {arguments} {is_native}: {result}"
             );
             assert_eq!(
                 result["isError"],
                 *wanted != "no code",
-                "{tool} {arguments} {runs:?}: {result}"
+                "{tool} {arguments} {is_native}: {result}"
             );
             let call_id = result["structuredContent"]["call_id"]
                 .as_str()
@@ -800,9 +743,15 @@ async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
         match &expected {
             None => expected = Some((tools, told)),
             Some((same_tools, same)) => {
-                assert_eq!(same_tools, &tools, "{runs:?}");
+                assert_eq!(same_tools, &tools, "{is_native}");
                 for (at, (left, right)) in same.iter().zip(&told).enumerate() {
-                    assert_eq!(left, right, "{:?} {runs:?}\n{}", calls[at], gateway.log());
+                    assert_eq!(
+                        left,
+                        right,
+                        "{:?} {is_native}\n{}",
+                        calls[at],
+                        gateway.log()
+                    );
                 }
             }
         }

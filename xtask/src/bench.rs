@@ -86,7 +86,7 @@ fn prepare(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
 fn build(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
     plugins::build(workshop)?;
     plugins::rust_guests(workshop)?;
-    if wanted.any(&["weir-function-child", "weir-function-in-process"]) {
+    if wanted.any(&["weir-function-child"]) {
         plugins::native(workshop)?;
     }
     let programs = dist::build(workshop, dist::ALL)?;

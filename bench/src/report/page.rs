@@ -42,7 +42,7 @@ The rows:
 | toolbox | MCP Toolbox, the same table and lookup |
 | typescript-sdk, python-sdk, fastmcp | the SDKs' own servers, one echo tool |
 | weir-function, -fresh, -stdio | the same ticket by a typed function in Rust, as a component |
-| weir-function-child, -in-process | the same source as a native library, in a process of its own or in the gateway's |
+| weir-function-child | the same source as a native library, in a process of its own |
 | weir-function-js, -python | the same function in JavaScript and in Python, as components |
 | weir-upstream, -stdio | rmcp's server with the echo tool behind Weir: over HTTP it has the generator's core and is not counted, over pipes it is a child and is; its tool says that it only reads, one that may write is announced in the trail before each call |
 | rmcp-proxy, fastmcp-proxy, mcp-proxy | what else stands before a server: a small proxy over rmcp, FastMCP's own; and mcp-proxy, whose server is a child and is counted |

@@ -100,7 +100,7 @@ impl Trial {
             plugin.dev = true;
             plugin.sha256.clear();
             plugin.signed_by.clear();
-            (plugin.native, plugin.in_process) = (None, false);
+            plugin.native = None;
             if !write {
                 plugin
                     .grants

@@ -55,8 +55,8 @@ pub struct PluginConfig {
     pub sha256: Vec<String>,
     /// The plugin is this native library and no file of the plugins folder; `sha256` must name its build.
     pub native: Option<PathBuf>,
-    /// The library runs in the process of the gateway, and not in children of its own: what kills it kills the gateway.
-    pub in_process: bool,
+    /// No longer taken, whatever it says; it is read so that the refusal can say what to write instead.
+    pub in_process: Option<bool>,
     /// Names of `[trust]`: its file is signed by one of them, or refused.
     pub signed_by: Vec<String>,
     /// The public keys of those, which the configuration has filled in: name → minisign's own form of a key.

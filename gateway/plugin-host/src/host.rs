@@ -108,8 +108,6 @@ pub enum Runs {
     Component,
     /// Native code, in a process of its own for each instance.
     Process,
-    /// Native code, in the process of the gateway.
-    Gateway,
 }
 
 impl PluginStatus {
@@ -119,7 +117,6 @@ impl PluginStatus {
             Runs::Component if self.built_in => "built-in",
             Runs::Component => "folder",
             Runs::Process => "native",
-            Runs::Gateway => "native-in-process",
         }
     }
 }

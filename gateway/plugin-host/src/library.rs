@@ -1,8 +1,8 @@
 //! Plugins as native libraries: the same calls and the same bounds as a component's, without its sandbox.
 //!
 //! A library is code that the operator trusts. What it asks of the gateway goes through the same functions as what a
-//! component asks; what it does beside that, nobody sees. It runs in a child process, so that what kills it kills the one
-//! call that it serves; or, where the configuration says so, in this process.
+//! component asks; what it does beside that, nobody sees. It runs in child processes, so that what kills one kills the one
+//! call that it serves.
 
 // The interface is the SDK's, as the component interface is: both sides compile these two files.
 #[allow(unsafe_code, dead_code, unreachable_pub)]
@@ -19,20 +19,12 @@ mod instance;
 mod loaded;
 mod message;
 mod serve;
-mod thread;
 
-use std::{
-    ffi::OsString,
-    fs,
-    path::PathBuf,
-    sync::{Arc, OnceLock, atomic::AtomicUsize},
-    time::Duration,
-};
+use std::{ffi::OsString, fs, path::PathBuf, sync::OnceLock, time::Duration};
 
 use crate::config::DESCRIBE_TIMES;
 
 pub(crate) use instance::LibraryInstance;
-pub(crate) use loaded::Loaded;
 pub use serve::{Bounds, serve, take_pipes};
 
 /// The function that describes a collection.
@@ -55,7 +47,8 @@ pub(crate) struct LibraryCode {
     pub(crate) digest: String,
     /// The signature that lay beside the file when it was copied.
     pub(crate) signature: Option<String>,
-    pub(crate) place: Place,
+    /// The words that start a child which runs it.
+    pub(crate) runner: Vec<OsString>,
     /// The interfaces that the library says it has, once it was asked.
     pub(crate) interfaces: OnceLock<Interfaces>,
 }
@@ -74,15 +67,4 @@ pub(crate) struct Interfaces {
     pub(crate) summaries: bool,
     pub(crate) tools: bool,
     pub(crate) items: bool,
-}
-
-pub(crate) enum Place {
-    /// The library runs in children that these words start.
-    Child { runner: Vec<OsString> },
-    /// The library runs in threads of this process. `overrun` counts those whose call was given up and that have not
-    /// come back.
-    Here {
-        loaded: Loaded,
-        overrun: Arc<AtomicUsize>,
-    },
 }

@@ -18,7 +18,7 @@ use crate::{
     engine::Size,
     guest::{Guest, Profile},
     instance::Instance,
-    library::{LibraryCode, Place},
+    library::LibraryCode,
     pool::Pool,
 };
 
@@ -93,10 +93,7 @@ impl Code {
     fn runs(&self) -> Runs {
         match self {
             Self::Component(_) | Self::Deferred(_) => Runs::Component,
-            Self::Library(code) => match code.place {
-                Place::Child { .. } => Runs::Process,
-                Place::Here { .. } => Runs::Gateway,
-            },
+            Self::Library(_) => Runs::Process,
         }
     }
 

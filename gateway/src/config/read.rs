@@ -328,12 +328,15 @@ impl Reader {
     fn native(&mut self, plugin: &str, settings: &PluginConfig) {
         let is_digest =
             |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match &settings.native {
-            None if settings.in_process => self.problem(
+        if settings.in_process.is_some() {
+            self.problem(
                 format!("/plugins/{plugin}/in_process"),
-                "only a native library can run in the process of the gateway",
-                "name the library with `native = \"…\"` and its `sha256`, or leave this out",
-            ),
+                "a native library always runs in processes of its own",
+                "leave this out; to run in the process of the gateway, build a component instead: its `.wasm` file goes into \
+                 the plugins folder, and `native` goes",
+            );
+        }
+        match &settings.native {
             Some(library)
                 if settings.sha256.is_empty() || !settings.sha256.iter().all(is_digest) =>
             {

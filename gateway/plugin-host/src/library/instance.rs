@@ -1,16 +1,15 @@
-//! Holds one instance of a library, and the calls into it: a child process or a thread, reached by the same messages.
+//! Holds one instance of a library, and the calls into it: a child process, reached by messages.
 
 use std::{cell::Cell, collections::HashSet, sync::Arc};
 
 use serde::Serialize;
 
 use super::{
-    DESCRIBE, Interfaces, LibraryCode, Place,
+    DESCRIBE, Interfaces, LibraryCode,
     abi::{Answer as Told, DONE, FAILED, PANICKED, UNKNOWN},
     child::Child,
     imports,
     message::Message,
-    thread::Thread,
     wire,
 };
 use crate::{
@@ -26,17 +25,12 @@ const LOOKS_EVERY: u32 = 32;
 pub(crate) struct LibraryInstance {
     code: Arc<LibraryCode>,
     guest: Guest,
-    line: Line,
+    child: Child,
     /// Keys of the collections it has been told of.
     configured: HashSet<Arc<str>>,
     set_up: bool,
     calls: u32,
     bytes: Cell<usize>,
-}
-
-enum Line {
-    Child(Box<Child>),
-    Thread(Thread),
 }
 
 impl LibraryInstance {
@@ -45,20 +39,13 @@ impl LibraryInstance {
         profile: &Arc<Profile>,
         call: Call,
     ) -> wasmtime::Result<Self> {
-        let line = match &code.place {
-            Place::Child { runner } => Line::Child(Box::new(
-                Child::start(runner, &code.path, &code.digest, profile).await?,
-            )),
-            Place::Here { loaded, overrun } => Line::Thread(
-                Thread::start(&profile.name, *loaded, overrun).map_err(wasmtime::Error::msg)?,
-            ),
-        };
+        let child = Child::start(&code.runner, &code.path, &code.digest, profile).await?;
         let guest = Guest::new(Arc::clone(profile), call);
         let code = Arc::clone(code);
         Ok(Self {
             code,
             guest,
-            line,
+            child,
             configured: HashSet::new(),
             set_up: false,
             calls: 0,
@@ -68,10 +55,7 @@ impl LibraryInstance {
 
     /// Returns `true` if the library can take a call. A process may have been ended by others while it waited for one.
     pub(crate) fn is_alive(&mut self) -> bool {
-        match &mut self.line {
-            Line::Child(child) => child.is_alive(),
-            Line::Thread(_) => true,
-        }
+        self.child.is_alive()
     }
 
     pub(crate) fn begin(&mut self, call: Call) {
@@ -272,10 +256,8 @@ impl LibraryInstance {
 
     pub(crate) fn end(&mut self) {
         self.guest.call.end();
-        if let Line::Child(child) = &self.line
-            && self.calls.is_multiple_of(LOOKS_EVERY)
-        {
-            self.bytes.set(child.bytes());
+        if self.calls.is_multiple_of(LOOKS_EVERY) {
+            self.bytes.set(self.child.bytes());
         }
     }
 
@@ -292,10 +274,10 @@ impl LibraryInstance {
     }
 
     pub(crate) fn memory_refused(&self) -> bool {
-        matches!(&self.line, Line::Child(child) if child.memory_refused())
+        self.child.memory_refused()
     }
 
-    /// Returns the memory of a child; that of a thread is not counted.
+    /// Returns the memory of the child.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.get()
     }
@@ -348,15 +330,15 @@ impl LibraryInstance {
     /// Makes one call of the library, and answers its own calls of the gateway meanwhile.
     async fn ask(&mut self, function: &str, head: &impl Serialize, body: Vec<u8>) -> Answer<Told> {
         let head = serde_json::to_vec(head).expect("plain data");
-        self.line
-            .send(Message::Call {
+        self.child
+            .send(&Message::Call {
                 function: function.to_owned(),
                 head,
                 body,
             })
             .await?;
         loop {
-            match self.line.receive().await? {
+            match self.child.receive().await? {
                 Message::Answer(told) => return judged(function, told),
                 Message::Call {
                     function,
@@ -364,25 +346,9 @@ impl LibraryInstance {
                     body,
                 } => {
                     let answer = imports::answer(&mut self.guest, &function, &head, &body).await?;
-                    self.line.send(Message::Answer(answer)).await?;
+                    self.child.send(&Message::Answer(answer)).await?;
                 }
             }
-        }
-    }
-}
-
-impl Line {
-    async fn send(&mut self, message: Message) -> wasmtime::Result<()> {
-        match self {
-            Self::Child(child) => child.send(&message).await,
-            Self::Thread(thread) => thread.send(message).map_err(wasmtime::Error::msg),
-        }
-    }
-
-    async fn receive(&mut self) -> wasmtime::Result<Message> {
-        match self {
-            Self::Child(child) => child.receive().await,
-            Self::Thread(thread) => thread.receive().await.map_err(wasmtime::Error::msg),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{
     fs, io,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock, atomic::AtomicUsize},
+    sync::{Arc, OnceLock},
     time::SystemTime,
 };
 
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Libraries, PluginConfig,
     engine::Size,
-    library::{LibraryCode, Loaded, Place},
+    library::LibraryCode,
     plugin::{About, Code, Plugin},
     signature,
 };
@@ -42,7 +42,6 @@ pub(super) struct Library {
 pub(super) struct Named {
     pub(super) path: PathBuf,
     sha256: Vec<String>,
-    in_process: bool,
     signed_by: Vec<String>,
     trusted: BTreeMap<String, String>,
 }
@@ -56,7 +55,6 @@ impl Named {
     pub(super) fn at(path: PathBuf, config: &PluginConfig) -> Self {
         let PluginConfig {
             sha256,
-            in_process,
             signed_by,
             trusted,
             ..
@@ -64,7 +62,6 @@ impl Named {
         Self {
             path,
             sha256,
-            in_process,
             signed_by,
             trusted,
         }
@@ -228,20 +225,11 @@ impl Loader {
                 path,
                 signature,
             } = copy(&name, &config, &named.path, &libraries, &running)?;
-            let place = match named.in_process {
-                true => Place::Here {
-                    loaded: Loaded::load(&path)?,
-                    overrun: Arc::<AtomicUsize>::default(),
-                },
-                false => Place::Child {
-                    runner: libraries.runner,
-                },
-            };
             let code = LibraryCode {
                 path,
                 digest: digest.clone(),
                 signature,
-                place,
+                runner: libraries.runner,
                 interfaces: OnceLock::new(),
             };
             let code = Arc::new(Code::Library(Arc::new(code)));

@@ -1,4 +1,4 @@
-//! Native libraries, compiled from `library.c`: in children or in this process.
+//! Native libraries, compiled from `library.c`.
 
 use std::{
     collections::BTreeMap,
@@ -53,6 +53,7 @@ fn library(folder: &Path, name: &str, version: &str, more: &[&str]) -> PathBuf {
     compiler
         .arg(format!("-DNAME=\"{name}\""))
         .arg(format!("-DVERSION=\"{version}\""))
+        .arg(format!("-DWORKED=\"{}.worked\"", path.display()))
         .args(more);
     compiler
         .arg(here.join("tests/plugins/library.c"))
@@ -63,17 +64,16 @@ fn library(folder: &Path, name: &str, version: &str, more: &[&str]) -> PathBuf {
 }
 
 /// Returns a configuration that names the library.
-fn named(library: &Path, in_process: bool) -> PluginConfig {
+fn named(library: &Path) -> PluginConfig {
     let digest = hex::encode(Sha256::digest(fs::read(library).expect("it was compiled")));
     PluginConfig {
         native: Some(library.to_owned()),
         sha256: vec![digest],
-        in_process,
         ..PluginConfig::default()
     }
 }
 
-/// Makes a workbench with libraries that run in this process, unless a configuration says otherwise.
+/// Makes a workbench with libraries.
 async fn bench(
     plugins: &[(&str, PluginConfig)],
     connections: BTreeMap<String, ConnectionConfig>,
@@ -140,23 +140,20 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 async fn a_copy_that_serves_stays_however_often_another_library_is_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     // Each of its calls starts a child.
-    let stays = named(&library(folder.path(), "stays", "1", &[]), false);
+    let stays = named(&library(folder.path(), "stays", "1", &[]));
     let stays = PluginConfig {
         isolation: Some(Isolation::Call),
         ..stays
     };
     let first = library(folder.path(), "moves", "0", &[]);
     let bench = bench(
-        &[("stays", stays.clone()), ("moves", named(&first, true))],
+        &[("stays", stays.clone()), ("moves", named(&first))],
         BTreeMap::new(),
     )
     .await;
     read(&bench, "stays", "").await.expect("an answer");
     for version in 1..=17 {
-        let next = named(
-            &library(folder.path(), "moves", &version.to_string(), &[]),
-            true,
-        );
+        let next = named(&library(folder.path(), "moves", &version.to_string(), &[]));
         let reports = reconfigure(&bench, &[("stays", &stays), ("moves", &next)]).await;
         assert!(
             reports.iter().all(|report| report.result.is_ok()),
@@ -168,7 +165,7 @@ async fn a_copy_that_serves_stays_however_often_another_library_is_replaced() {
         .expect("a child starts from its copy");
     let copy = |digest: &str| bench.folder.path().join(format!("native/{digest}.so"));
     assert!(
-        !copy(&named(&first, true).sha256[0]).exists(),
+        !copy(&named(&first).sha256[0]).exists(),
         "nothing runs from the oldest copy"
     );
     assert!(copy(&stays.sha256[0]).exists());
@@ -177,7 +174,7 @@ async fn a_copy_that_serves_stays_however_often_another_library_is_replaced() {
 #[tokio::test]
 async fn a_description_has_five_times_the_processor_time_of_a_call() {
     let folder = tempfile::tempdir().expect("a folder");
-    let tight = named(&library(folder.path(), "slow", "1", &[]), false);
+    let tight = named(&library(folder.path(), "slow", "1", &[]));
     let tight = PluginConfig {
         cpu_max_ms: Some(300),
         ..tight
@@ -226,7 +223,7 @@ async fn a_library_without_its_signature_is_not_opened() {
     let folder = tempfile::tempdir().expect("a folder");
     let opened = folder.path().join("opened");
     let says = format!("-DOPENED=\"{}\"", opened.display());
-    let config = named(&library(folder.path(), "unsigned", "1", &[&says]), true);
+    let config = named(&library(folder.path(), "unsigned", "1", &[&says]));
     let bench = Workbench::empty(
         BTreeMap::from([("unsigned".to_owned(), signed(&config))]),
         BTreeMap::new(),
@@ -245,7 +242,7 @@ async fn a_library_without_its_signature_is_not_opened() {
 #[tokio::test]
 async fn a_library_that_serves_stops_when_it_has_to_be_signed_and_is_not() {
     let folder = tempfile::tempdir().expect("a folder");
-    let config = named(&library(folder.path(), "serves", "1", &[]), true);
+    let config = named(&library(folder.path(), "serves", "1", &[]));
     let bench = bench(&[("serves", config.clone())], BTreeMap::new()).await;
     read(&bench, "serves", "").await.expect("an answer");
     // Another build is named that cannot be loaded: the one before it serves on, since its pin is that of the next one.
@@ -325,7 +322,7 @@ async fn of_sixty_four_writes_eight_are_under_way_at_once() {
         timeout_ms: None,
         response_max_bytes: None,
     };
-    let posts = named(&library(folder.path(), "posts", "1", &[]), true);
+    let posts = named(&library(folder.path(), "posts", "1", &[]));
     let posts = PluginConfig {
         grants: config(&[("service", Grant::Write)]).grants,
         ..posts
@@ -353,7 +350,7 @@ async fn a_refused_replace_has_changed_nothing_and_one_before_it_has() {
         path: folder.path().join("root"),
         write: true,
     };
-    let replaces = named(&library(folder.path(), "replaces", "1", &[]), true);
+    let replaces = named(&library(folder.path(), "replaces", "1", &[]));
     let replaces = PluginConfig {
         grants: config(&[("root", Grant::Write)]).grants,
         ..replaces
@@ -385,11 +382,8 @@ async fn a_refused_replace_has_changed_nothing_and_one_before_it_has() {
 #[tokio::test]
 async fn endless_work_for_later_calls_leaves_others_theirs() {
     let folder = tempfile::tempdir().expect("a folder");
-    let endless = named(
-        &library(folder.path(), "endless", "1", &["-DENDLESS"]),
-        true,
-    );
-    let quick = named(&library(folder.path(), "quick", "1", &[]), true);
+    let endless = named(&library(folder.path(), "endless", "1", &["-DENDLESS"]));
+    let quick = named(&library(folder.path(), "quick", "1", &[]));
     let bench = bench(&[("endless", endless), ("quick", quick)], BTreeMap::new()).await;
     let works = tokio::spawn(Arc::clone(&bench.host).work_later());
     let worked = async |adapter: &str| {
@@ -421,7 +415,7 @@ async fn endless_work_for_later_calls_leaves_others_theirs() {
 #[tokio::test]
 async fn work_for_later_calls_that_fails_closes_nothing_for_its_tenant() {
     let folder = tempfile::tempdir().expect("a folder");
-    let fails = named(&library(folder.path(), "fails", "1", &[]), true);
+    let fails = named(&library(folder.path(), "fails", "1", &[]));
     let bench = bench(&[("fails", fails)], BTreeMap::new()).await;
     let works = tokio::spawn(Arc::clone(&bench.host).work_later());
     for _ in 0..2 {
@@ -474,7 +468,7 @@ async fn lines_of_a_child_beyond_the_bound_are_dropped_and_said() {
     let lines = Lines::default();
     let _kept = tracing::subscriber::set_default(lines.clone());
     let folder = tempfile::tempdir().expect("a folder");
-    let prints = named(&library(folder.path(), "prints", "1", &[]), false);
+    let prints = named(&library(folder.path(), "prints", "1", &[]));
     let bench = bench(&[("prints", prints)], BTreeMap::new()).await;
     read(&bench, "prints", "print").await.expect("an answer");
     let said = || {

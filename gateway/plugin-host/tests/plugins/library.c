@@ -1,5 +1,6 @@
-/* A native library for the tests of the plugin host. Its name, its version and, with ENDLESS, its way to work for later
- * calls are given to the compiler. What it does is a word in the options of a query or a change.
+/* A native library for the tests of the plugin host. Its name, its version, the file WORKED in which its children count
+ * their work for later calls and, with ENDLESS, its way to do that are given to the compiler. What it does is a word in
+ * the options of a query or a change.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,22 @@
 #include "weir-plugin.h"
 
 static const weir_table *host;
-static int worked;
+
+static void work(void) {
+  FILE *file = fopen(WORKED, "a");
+  if (!file) return;
+  fputc('.', file);
+  fclose(file);
+}
+
+static long worked(void) {
+  FILE *file = fopen(WORKED, "r");
+  if (!file) return 0;
+  fseek(file, 0, SEEK_END);
+  long pieces = ftell(file);
+  fclose(file);
+  return pieces;
+}
 
 #ifdef OPENED
 /* Leaves a file behind when the library is opened, before it is asked anything. */
@@ -73,7 +89,7 @@ static void behave(uint64_t token, const char *options, weir_reply *out) {
   char text[64];
   answer(out, WEIR_DONE, "{}", "[]");
   if (strstr(options, "\\\"later\\\"")) {
-    worked++;
+    work();
 #ifdef ENDLESS
     nanosleep(&(struct timespec){0, 5000000}, NULL);
     answer(out, WEIR_DONE, "{\"next\":\"more\"}", "[]");
@@ -82,12 +98,14 @@ static void behave(uint64_t token, const char *options, weir_reply *out) {
   } else if (strstr(options, "ask-later")) {
     ask(token, "index.later", "null", "work", out);
   } else if (strstr(options, "ask-failing")) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
     for (int at = 0; at < 4; at++) {
-      snprintf(text, sizeof text, "fail %d of %ld", at, (long)clock());
+      snprintf(text, sizeof text, "fail %d of %ld.%ld", at, (long)now.tv_sec, now.tv_nsec);
       ask(token, "index.later", "null", text, out);
     }
   } else if (strstr(options, "worked")) {
-    snprintf(text, sizeof text, "[{\"worked\":%d}]", worked);
+    snprintf(text, sizeof text, "[{\"worked\":%ld}]", worked());
     answer(out, WEIR_DONE, "{}", text);
   } else if (strstr(options, "post-many")) {
     post_many(token, out);

@@ -23,8 +23,8 @@ pub struct PluginView {
     pub digest: String,
     /// What its collections name under `adapter:`.
     pub adapters: Vec<String>,
-    /// `built-in`: it came with the gateway; `folder`: from a file of the plugins folder; `native` and
-    /// `native-in-process`: from a library that the configuration names.
+    /// `built-in`: it came with the gateway; `folder`: from a file of the plugins folder; `native`: from
+    /// a library that the configuration names.
     pub origin: &'static str,
     /// Moves with every new build that went live.
     pub generation: u64,
