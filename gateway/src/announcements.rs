@@ -6,10 +6,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// A plugin that says it more often is heard this often, and once after it has fallen silent.
@@ -148,7 +149,7 @@ impl Announcements {
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 }
 
@@ -229,7 +230,7 @@ impl WatchedResources {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, u64>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 }
 

@@ -9,13 +9,14 @@ mod tokens;
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use arc_swap::{ArcSwapOption, Guard};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use weir_state::{KeyRow, State, StateError};
 
@@ -223,7 +224,7 @@ impl Identities {
 
     /// Takes over rows in the order of their changes. Those that were taken over before are skipped.
     fn apply(&self, rows: &[KeyRow]) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         for row in rows.iter().filter(|row| row.change > *seen) {
             self.keys.apply(row);
         }
@@ -231,7 +232,7 @@ impl Identities {
     }
 
     fn seen(&self) -> i64 {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.seen.lock()
     }
 
     /// Takes over the section `[identity]`, from the next request on. `base` is what relative paths start from.

@@ -1,12 +1,10 @@
 //! Resources that come and go, as they may be listed: what a server lists is held against the same rules as what is
 //! pinned, once for each list that differs.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use ahash::RandomState;
+use parking_lot::RwLock;
 use quick_cache::sync::Cache;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -33,10 +31,7 @@ pub struct LiveResources {
 impl LiveResources {
     /// Sets the overlay; `None` means that there is none.
     pub fn set_overlay(&self, upstream: &str, overlay: Option<Overlay>) {
-        let mut overlays = self
-            .overlays
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut overlays = self.overlays.write();
         match overlay {
             Some(overlay) => drop(overlays.insert(upstream.to_owned(), Arc::new(overlay))),
             None => drop(overlays.remove(upstream)),
@@ -44,11 +39,7 @@ impl LiveResources {
     }
 
     pub fn overlay(&self, upstream: &str) -> Option<Arc<Overlay>> {
-        self.overlays
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(upstream)
-            .cloned()
+        self.overlays.read().get(upstream).cloned()
     }
 
     /// Returns the resources that may be listed. There are none if an overlay exists that has not been read yet.

@@ -5,9 +5,9 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::sync::MutexGuard;
 use weir_files::Readers;
@@ -35,7 +35,7 @@ pub struct Refused {
 
 impl PluginFiles {
     pub(crate) fn note(&self, report: &LoadReport) {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock();
         if report.removed {
             files.remove(&report.file);
         } else {
@@ -52,15 +52,12 @@ impl PluginFiles {
 
     /// Forgets what was said about a file that is taken away.
     pub fn forget(&self, file: &str) {
-        self.files
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(file);
+        self.files.lock().remove(file);
     }
 
     /// Returns the files that are refused now, and why.
     pub fn refused(&self) -> Vec<Refused> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock();
         let refused = files.iter().filter_map(|(file, noted)| {
             Some(Refused {
                 file: file.clone(),

@@ -9,13 +9,14 @@ mod room;
 use std::{
     future::Future,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -246,7 +247,7 @@ impl Tasks {
 
     /// Returns the tasks, and perhaps some that are over.
     fn lock(&self) -> MutexGuard<'_, room::Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 
@@ -360,7 +361,7 @@ impl Task {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

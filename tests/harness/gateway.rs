@@ -5,10 +5,11 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
@@ -233,11 +234,11 @@ impl Gateway {
         let kept = log.clone();
         std::thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
-                kept.lock().expect("the log is whole").push(line);
+                kept.lock().push(line);
             }
         });
         loop {
-            let text = log.lock().expect("the log is whole").join("\n");
+            let text = log.lock().join("\n");
             if let Some(at) = text.find("listening on http://") {
                 let address = &text[at + "listening on http://".len()..];
                 let end = address.find('/').expect("the address ends in a path");
@@ -299,7 +300,7 @@ impl Gateway {
 
     /// Returns everything logged so far.
     pub fn log(&self) -> String {
-        self.log.lock().expect("the log is whole").join("\n")
+        self.log.lock().join("\n")
     }
 
     /// Waits until a line of the log contains `text`.

@@ -1,13 +1,14 @@
 //! The stand-in of the model vendors: it asks for the calls of a script, one a turn, in the words of whichever
 //! interface it is asked at, and keeps what was sent to it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::{
     Json, Router,
     extract::State,
     http::{StatusCode, Uri},
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// A vendor's interface, known by the end of its path.
@@ -71,7 +72,7 @@ impl Vendor {
 
     /// Returns the tools that the model was told of in its first turn.
     pub fn declared(&self) -> Vec<Declared> {
-        let seen = self.state.seen.lock().expect("no test panics here");
+        let seen = self.state.seen.lock();
         seen.first()
             .map(|(interface, request)| interface.declared(request))
             .unwrap_or_default()
@@ -79,7 +80,7 @@ impl Vendor {
 
     /// Returns what the model read after each of its calls, as JSON text.
     pub fn read(&self) -> Vec<String> {
-        let seen = self.state.seen.lock().expect("no test panics here");
+        let seen = self.state.seen.lock();
         seen.iter()
             .skip(1)
             .map(|(interface, request)| interface.last(request).to_string())
@@ -99,7 +100,7 @@ async fn answer(
             Json(json!({"error": {"message": format!("nothing is at {uri}")}})),
         );
     };
-    let mut seen = script.seen.lock().expect("no test panics here");
+    let mut seen = script.seen.lock();
     seen.push((interface, request));
     let turn = seen.len() - 1;
     let reply = match script.calls.get(turn) {

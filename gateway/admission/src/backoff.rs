@@ -7,11 +7,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 /// The number of failures in a row after which a caller waits.
 const FAILURES_MAX: u32 = 5;
@@ -81,7 +83,7 @@ impl Backoff {
             trial: false,
         };
         if self.count.load(Ordering::Relaxed) > 0
-            && let Some(failing) = self.lock().get_mut(&attempt.who())
+            && let Some(failing) = self.failing.lock().get_mut(&attempt.who())
         {
             let left = failing
                 .wait()
@@ -97,15 +99,11 @@ impl Backoff {
 
     /// Callers and what they call that are told to wait.
     pub fn waiting(&self, now: Instant) -> usize {
-        let failing = self.lock();
+        let failing = self.failing.lock();
         failing
             .values()
             .filter(|failing| failing.trial || failing.last + failing.wait() > now)
             .count()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Who, Failing>> {
-        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -127,7 +125,7 @@ impl Attempt<'_> {
 
     fn failed(&self, now: Instant) {
         let who = self.who();
-        let mut all = self.backoff.lock();
+        let mut all = self.backoff.failing.lock();
         if all.len() >= FAILING_MAX && !all.contains_key(&who) {
             all.retain(|_, failing| now.saturating_duration_since(failing.last) < WAIT_MAX * 2);
             if all.len() >= FAILING_MAX {
@@ -149,7 +147,7 @@ impl Attempt<'_> {
 
     fn answered(&self) {
         if self.backoff.count.load(Ordering::Relaxed) > 0 {
-            let mut all = self.backoff.lock();
+            let mut all = self.backoff.failing.lock();
             all.remove(&self.who());
             self.backoff.count.store(all.len(), Ordering::Relaxed);
         }
@@ -159,7 +157,7 @@ impl Attempt<'_> {
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         if self.trial
-            && let Some(failing) = self.backoff.lock().get_mut(&self.who())
+            && let Some(failing) = self.backoff.failing.lock().get_mut(&self.who())
         {
             failing.trial = false;
         }

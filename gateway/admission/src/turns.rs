@@ -3,13 +3,14 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use ahash::RandomState;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The time a call waits for its turn before it is told to come back: long enough for a burst of short calls.
@@ -62,7 +63,7 @@ impl Turns {
     /// Takes a turn. The tenant's own comes first, so that one tenant's queue is not everybody's.
     pub async fn take(&self, tenant: &Arc<str>) -> Result<Turn, Overloaded> {
         let own = {
-            let mut tenants = self.lock();
+            let mut tenants = self.tenants.lock();
             if tenants.len() > TENANTS_KEPT {
                 // Only the map holds these: nobody runs or waits.
                 tenants.retain(|_, own| Arc::strong_count(own) > 1);
@@ -101,10 +102,6 @@ impl Turns {
             .ok()
             .flatten()
             .ok_or(Overloaded::NOW)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Arc<Semaphore>, RandomState>> {
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -196,6 +193,6 @@ mod tests {
         for number in 0..3 * TENANTS_KEPT {
             turns.take(&Arc::from(number.to_string())).await.unwrap();
         }
-        assert!(turns.lock().len() <= TENANTS_KEPT + 1);
+        assert!(turns.tenants.lock().len() <= TENANTS_KEPT + 1);
     }
 }

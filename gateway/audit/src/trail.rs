@@ -8,7 +8,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -27,6 +27,7 @@ use crate::{
     },
     line,
 };
+use parking_lot::{Mutex, MutexGuard};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -343,12 +344,12 @@ impl Shared {
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
         // Nothing panics while the lock is held between writing a record and taking note of it.
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock()
     }
 
     /// Returns at once when another thread has synced beyond `seq` meanwhile.
     fn sync_up_to(&self, seq: u64) -> io::Result<()> {
-        let _syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _syncing = self.syncing.lock();
         if self.synced_seq.load(Ordering::Relaxed) >= seq {
             return Ok(());
         }

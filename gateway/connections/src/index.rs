@@ -10,9 +10,10 @@ mod store;
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{Arc, atomic::AtomicU64},
 };
 
+use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags, params};
 
 use crate::{Code, ConnectionError};
@@ -116,7 +117,7 @@ impl Indexes {
             column: "",
         };
         let renamed = store::rename(&self.folder, name(old), name(new)).map_err(failed)?;
-        locked(&self.open).retain(|(path, _)| !renamed.contains(path));
+        self.open.lock().retain(|(path, _)| !renamed.contains(path));
         Ok(())
     }
 
@@ -124,16 +125,16 @@ impl Indexes {
     /// bounds all indexes of the plugin together; those not used for longest make room.
     pub fn begin(&self, name: Name<'_>, bytes_max: u64) -> Result<u64, ConnectionError> {
         let path = store::path(&self.folder, name);
-        let mut building = locked(&self.building);
+        let mut building = self.building.lock();
         building.values_mut().for_each(Building::drop_abandoned);
         let Building { builds, bytes } = building.entry(name.plugin.to_owned()).or_default();
         if let Some(build) = builds.get(&path) {
-            return Ok(locked(build).covers);
+            return Ok(build.lock().covers);
         }
         if builds.len() >= BUILDS_MAX {
             let idle = builds
                 .iter()
-                .filter_map(|(path, build)| Some((build.try_lock().ok()?.touched, path)));
+                .filter_map(|(path, build)| Some((build.try_lock()?.touched, path)));
             let (_, oldest) = idle.min().ok_or_else(|| {
                 ConnectionError::new(
                     Code::Overloaded,
@@ -163,13 +164,15 @@ impl Indexes {
             );
         }
         let path = store::path(&self.folder, name);
-        let build = locked(&self.building)
+        let build = self
+            .building
+            .lock()
             .get(name.plugin)
             .and_then(|building| building.builds.get(&path).cloned());
         let build = build.ok_or_else(|| {
             ConnectionError::new(Code::NotFound, "there is no such index under way")
         })?;
-        let mut build = locked(&build);
+        let mut build = build.lock();
         if build.covers != from {
             return Err(ConnectionError::new(
                 Code::Conflict,
@@ -191,21 +194,21 @@ impl Indexes {
         let build = build.ok_or_else(|| {
             ConnectionError::new(Code::NotFound, "there is no such index under way")
         })?;
-        locked(&build).finish(&path).map_err(failed)?;
+        build.lock().finish(&path).map_err(failed)?;
         // One of the same version may be open that covers less.
-        locked(&self.open).retain(|(known, _)| *known != path);
+        self.open.lock().retain(|(known, _)| *known != path);
         store::drop_others(&self.folder, name);
         store::make_room(&self.folder, name.plugin, bytes_max);
         Ok(())
     }
 
     fn take_build(&self, plugin: &str, path: &Path) -> Option<Arc<Mutex<Build>>> {
-        locked(&self.building).get_mut(plugin)?.builds.remove(path)
+        self.building.lock().get_mut(plugin)?.builds.remove(path)
     }
 
     fn opened(&self, name: Name<'_>) -> Option<Arc<Opened>> {
         let path = store::path(&self.folder, name);
-        let mut open = locked(&self.open);
+        let mut open = self.open.lock();
         if let Some(at) = open.iter().position(|(known, _)| *known == path) {
             let entry = open.remove(at);
             let opened = entry.1.clone();
@@ -225,7 +228,7 @@ impl Indexes {
 impl Building {
     fn drop_abandoned(&mut self) {
         self.builds
-            .retain(|_, build| build.try_lock().map_or(true, |build| !build.is_abandoned()));
+            .retain(|_, build| build.try_lock().is_none_or(|build| !build.is_abandoned()));
     }
 }
 
@@ -247,7 +250,7 @@ impl Opened {
     }
 
     fn range(&self, range: &Range) -> rusqlite::Result<Vec<Entry>> {
-        let connection = locked(&self.connection);
+        let connection = self.connection.lock();
         let mut entries = Vec::new();
         let limit = range.limit.clamp(1, RANGE_MAX) as usize;
         let to = range.to.as_deref().unwrap_or(&END);
@@ -329,8 +332,4 @@ fn address(path: &Path) -> String {
 
 fn failed(error: impl std::fmt::Display) -> ConnectionError {
     ConnectionError::new(Code::Unavailable, "the index cannot be used").details(error)
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

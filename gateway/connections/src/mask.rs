@@ -9,7 +9,7 @@ use std::{
     borrow::Cow,
     ops::Range,
     path::Path,
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{Arc, OnceLock},
 };
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -19,6 +19,7 @@ use base64::{
     prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD},
 };
 use memchr::{memchr, memchr_iter, memchr2};
+use parking_lot::RwLock;
 
 /// What stands in the place of a secret.
 const MASK: &str = "***";
@@ -133,10 +134,10 @@ pub fn learn_url(url: &str) {
 fn learn_parts(mut parts: Vec<String>) {
     parts.retain(|part| is_long_enough(part));
     let is_known = |known: &Known| parts.iter().all(|part| known.secrets.contains(part));
-    if is_known(&KNOWN.read().unwrap_or_else(PoisonError::into_inner)) {
+    if is_known(&KNOWN.read()) {
         return;
     }
-    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.write();
     for part in parts {
         if !known.secrets.contains(&part) {
             known.secrets.push(part);
@@ -161,7 +162,7 @@ pub fn masked(text: String) -> String {
 }
 
 fn known() -> Arc<SecretMask> {
-    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+    let known = KNOWN.read();
     known
         .mask
         .get_or_init(|| Arc::new(SecretMask::new(known.secrets.iter().map(String::as_str))))

@@ -3,12 +3,13 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wasmtime::UpdateDeadline;
@@ -145,14 +146,14 @@ impl Writes {
 
     /// Keeps a few texts of moderate length; an adapter that asks for more is not heard.
     pub(crate) fn ask_later(&self, work: String) {
-        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut later = self.later.lock();
         if later.len() < LATER_MAX && work.len() <= LATER_BYTES_MAX && !later.contains(&work) {
             later.push(work);
         }
     }
 
     pub(crate) fn asked_later(&self) -> Vec<String> {
-        std::mem::take(&mut *self.later.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.later.lock())
     }
 
     /// Returns `true` once a source may have been changed.

@@ -5,10 +5,11 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -64,7 +65,7 @@ impl Later {
     pub(crate) fn take(&self, writes: &Writes, context: &CallContext, collection: &CollectionRef) {
         for text in writes.asked_later() {
             let (collection, tenant) = (collection.clone(), Arc::clone(&context.tenant));
-            if self.works().take(Work {
+            if self.works.lock().take(Work {
                 collection,
                 tenant,
                 text,
@@ -78,16 +79,12 @@ impl Later {
     /// Waits for a work.
     async fn next(&self) -> Work {
         loop {
-            let next = self.works().next();
+            let next = self.works.lock().next();
             match next {
                 Some(work) => return work,
                 None => self.asked.notified().await,
             }
         }
-    }
-
-    fn works(&self) -> MutexGuard<'_, Works> {
-        self.works.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -172,9 +169,9 @@ impl Host {
                         pieces = work.pieces,
                         "work for later calls is done"
                     );
-                    self.later.works().done(&work);
+                    self.later.works.lock().done(&work);
                 }
-                Ok(false) => self.later.works().put_back(work),
+                Ok(false) => self.later.works.lock().put_back(work),
                 Err(why) => {
                     if self.may_log(&work.collection.adapter, why.len()) {
                         let collection = &*collection;
@@ -184,7 +181,7 @@ impl Host {
                             "work for later calls failed; calls read the source meanwhile"
                         );
                     }
-                    self.later.works().failed(&work);
+                    self.later.works.lock().failed(&work);
                 }
             }
         }

@@ -6,10 +6,11 @@ use std::{
     collections::HashMap,
     future::{Future, pending},
     pin::Pin,
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
     time::Instant,
 };
 
+use parking_lot::RwLock;
 use weir_admission::Turns;
 
 use crate::{
@@ -63,10 +64,7 @@ static INSTALLED: RwLock<Vec<Arc<dyn NativeAdapter>>> = RwLock::new(Vec::new());
 
 /// Adds this adapter to every host that is made from now on.
 pub fn install(adapter: Arc<dyn NativeAdapter>) {
-    INSTALLED
-        .write()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(adapter);
+    INSTALLED.write().push(adapter);
 }
 
 /// The native adapters of one host, each with its bounds: those of `[plugins.NAME]`, by the adapter's name.
@@ -80,7 +78,7 @@ pub(crate) struct Native {
 
 impl Natives {
     pub(crate) fn installed(config: &HostConfig) -> Self {
-        let installed = INSTALLED.read().unwrap_or_else(PoisonError::into_inner);
+        let installed = INSTALLED.read();
         let natives = installed.iter().map(|adapter| {
             let name = adapter.name().to_owned();
             let limits = Limits::new(

@@ -5,11 +5,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use ahash::RandomState;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use weir_admission::{Overloaded, WAIT};
 
@@ -101,7 +102,7 @@ impl Pool {
     /// Forgets the parked instances of a generation that no longer serves.
     pub(crate) fn drop_generation(&self, generation: u64) {
         let dropped: Vec<Parked> = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let stamps: Vec<u64> = state
                 .parked
                 .iter()
@@ -120,7 +121,7 @@ impl Pool {
     pub(crate) fn drop_idle(&self) {
         let mut dropped = Vec::new();
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             while let Some((stamp, parked)) = state.parked.first_key_value() {
                 if parked.since.elapsed() < IDLE_MAX {
                     break;
@@ -134,13 +135,13 @@ impl Pool {
 
     /// Returns how many instances run or are parked, and how many are parked.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        let state = self.lock();
+        let state = self.state.lock();
         (state.live, state.parked.len())
     }
 
     /// Returns the linear memory of the parked instances of one generation.
     pub(crate) fn parked_bytes(&self, generation: u64) -> usize {
-        let state = self.lock();
+        let state = self.state.lock();
         state
             .parked
             .values()
@@ -150,7 +151,7 @@ impl Pool {
     }
 
     fn try_checkout(self: &Arc<Self>, key: &Key, size: Size) -> Option<Lease> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let newest = state
             .by_key
             .get(key)
@@ -190,7 +191,7 @@ impl Pool {
         let bytes = instance.bytes();
         let mut evicted = Vec::new();
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.put(Parked {
                 key,
                 since: Instant::now(),
@@ -219,7 +220,7 @@ impl Pool {
             .collect();
         // Unmapping their memory takes microseconds: not under the lock.
         drop(instances);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         for size in sizes {
             state.free(size);
         }
@@ -228,12 +229,8 @@ impl Pool {
     }
 
     fn release(&self, size: Size) {
-        self.lock().free(size);
+        self.state.lock().free(size);
         self.freed.notify_one();
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

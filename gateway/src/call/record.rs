@@ -8,11 +8,12 @@ use std::{
     any::Any,
     future::Future,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Instant,
 };
 
 use futures::FutureExt;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use weir_audit::{About, Call, Entry, Event, HolderRecord, Intent, Outcome, Receipt};
 
@@ -188,14 +189,14 @@ impl CallRecord {
     }
 
     fn found(&mut self, asked: Asked) {
-        let mut known = lock(&self.line.known);
+        let mut known = self.line.known.lock();
         known.asked = Some(asked);
         known.marks.found = Some(Instant::now());
     }
 
     /// Notes that the item is about to be read, which changes nothing.
     pub(super) fn asks(&mut self) {
-        let mut known = lock(&self.line.known);
+        let mut known = self.line.known.lock();
         let now = Instant::now();
         known.ran = true;
         known.marks.bound = Some(now);
@@ -204,20 +205,20 @@ impl CallRecord {
 
     /// Returns when the target was asked; now, if that is not certain yet.
     pub(super) fn asked_at(&self) -> Instant {
-        let asked = lock(&self.line.known).marks.asked;
+        let asked = self.line.known.lock().marks.asked;
         asked.unwrap_or_else(Instant::now)
     }
 
     /// Notes that the adapter has answered, or failed to.
     pub(super) fn answered(&mut self) {
-        lock(&self.line.known).marks.answered = Some(Instant::now());
+        self.line.known.lock().marks.answered = Some(Instant::now());
     }
 
     /// Notes that the arguments are valid and about to reach an adapter. A write is recorded before it runs.
     pub(super) fn intent(&mut self, input: &CheckedInput<'_>) -> Result<(), CallError> {
         let writes = input.target.writes();
         {
-            let mut known = lock(&self.line.known);
+            let mut known = self.line.known.lock();
             known.ran = true;
             known.wrote = writes;
             known.clear.clone_from(&input.clear);
@@ -231,7 +232,7 @@ impl CallRecord {
         let announced = self
             .line
             .with_about(|about| self.line.audit.append(&Event::Intent(Intent { about })));
-        let mut known = lock(&self.line.known);
+        let mut known = self.line.known.lock();
         match announced {
             Ok(_) => {
                 known.marks.asked = Some(Instant::now());
@@ -257,7 +258,7 @@ impl CallRecord {
                 .catch_unwind()
                 .await
                 .unwrap_or_else(|panic| Err(panicked(&*panic, true)));
-            match std::mem::replace(&mut *lock(&state), Write::Done) {
+            match std::mem::replace(&mut *state.lock(), Write::Done) {
                 Write::Abandoned => drop(line.end(result.as_ref().err())),
                 Write::Running | Write::Done => {}
             }
@@ -273,7 +274,7 @@ impl CallRecord {
 
     /// Returns the error of a call in whose stages something panicked: this call has failed, and the others go on.
     pub(super) fn panicked(&self, panic: &(dyn Any + Send)) -> CallError {
-        panicked(panic, lock(&self.line.known).wrote)
+        panicked(panic, self.line.known.lock().wrote)
     }
 
     pub(super) async fn close(mut self, outcome: Result<CallOutcome, CallError>) -> CallOutcome {
@@ -327,7 +328,7 @@ impl CallRecord {
             }
             (Ok(outcome), Ok(_)) => outcome,
             // The write has been done, or may have been, and cannot be undone: the caller is told the truth, with a mark.
-            (Ok(CallOutcome::Complete(result)), Err(_)) if lock(&self.line.known).wrote => {
+            (Ok(CallOutcome::Complete(result)), Err(_)) if self.line.known.lock().wrote => {
                 CallOutcome::Complete(ToolResult {
                     unrecorded: true,
                     ..result
@@ -411,7 +412,7 @@ impl Drop for CallRecord {
             return;
         }
         let running = self.write.as_ref().is_some_and(|state| {
-            let mut state = lock(state);
+            let mut state = state.lock();
             let running = matches!(*state, Write::Running);
             if running {
                 *state = Write::Abandoned;
@@ -422,7 +423,7 @@ impl Drop for CallRecord {
             let gone = CallError::new(Code::Cancelled, "The caller has gone.");
             // The write was asked for and no longer runs: it may have been done, and nobody was told.
             let asked = {
-                let known = lock(&self.line.known);
+                let known = self.line.known.lock();
                 known.wrote && known.marks.asked.is_some()
             };
             let gone = if asked {
@@ -440,7 +441,9 @@ impl Line {
     /// clients check errors against it too.
     fn result(&self, error: CallError) -> ToolResult {
         let mut result = error.into_result(&self.call_id);
-        if lock(&self.known)
+        if self
+            .known
+            .lock()
             .asked
             .as_ref()
             .is_some_and(Asked::keeps_errors_in_meta)
@@ -453,7 +456,7 @@ impl Line {
     /// Returns `true` for the error of a write that was made, or may have been. A tool of another server that tells an error
     /// in its own words has run.
     fn may_have_written(&self, error: &CallError) -> bool {
-        let has_run = matches!(error.form, ErrorForm::Upstream(_)) && lock(&self.known).wrote;
+        let has_run = matches!(error.form, ErrorForm::Upstream(_)) && self.known.lock().wrote;
         has_run || error.outcome == Some(WriteOutcome::Unknown)
     }
 
@@ -500,7 +503,7 @@ impl Line {
         unrecorded: bool,
         closed: Instant,
     ) -> Stages {
-        let known = lock(&self.known);
+        let known = self.known.lock();
         let code = match unrecorded && !known.wrote {
             true => Some(Code::Unavailable),
             false => error.map(|error| error.code),
@@ -521,7 +524,7 @@ impl Line {
     }
 
     fn with_about<T>(&self, then: impl FnOnce(About<'_>) -> T) -> T {
-        let known = lock(&self.known);
+        let known = self.known.lock();
         let asked = known.asked.as_ref();
         then(About {
             call_id: &self.call_id,
@@ -551,7 +554,7 @@ impl Line {
         let Some(error) = error else {
             return Outcome::Ok;
         };
-        let known = lock(&self.known);
+        let known = self.known.lock();
         match (error.outcome, error.code) {
             (Some(WriteOutcome::Unknown), _) => Outcome::Unknown,
             (_, Code::Cancelled) => Outcome::Cancelled,
@@ -593,8 +596,4 @@ impl Drop for End<'_> {
         // Whoever would have been told has gone.
         let _ = self.write();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,9 @@
 //! Drift: the sources of live contracts are described again, at a pace and on demand, and what they no longer serve is
 //! reported as the difference it is, with what would mend it.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
@@ -177,7 +174,7 @@ impl SourceDrift {
 
     /// Returns how a source differed from a live contract at the last look.
     pub fn known(&self, live: &LiveContract, collection: &str) -> Option<Arc<Drift>> {
-        let known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.found.lock();
         let drift = known.get(&(live.contract.name.clone(), collection.to_owned()))?;
         (drift.version == live.contract.version).then(|| Arc::clone(drift))
     }
@@ -185,7 +182,7 @@ impl SourceDrift {
     /// Returns the number of served collections that their sources no longer serve in full.
     pub fn count(&self) -> usize {
         let live = self.gate().live();
-        let known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.found.lock();
         let is_live = |((contract, _), drift): &(&(String, String), &Arc<Drift>)| {
             live.get(contract)
                 .is_some_and(|live| live.contract.version == drift.version)
@@ -195,7 +192,7 @@ impl SourceDrift {
 
     fn set_drift(&self, contract: &str, collection: &Collection, drift: Option<Arc<Drift>>) {
         let key = (contract.to_owned(), collection.name.clone());
-        let mut known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.found.lock();
         match drift {
             Some(drift) => known.insert(key, drift),
             None => known.remove(&key),

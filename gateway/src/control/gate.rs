@@ -15,9 +15,10 @@ mod tests;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicI64},
+    sync::{Arc, atomic::AtomicI64},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use weir_audit::AdminAct;
 use weir_contracts::{
@@ -127,7 +128,7 @@ impl Gate {
 
     /// Returns how many drafts of each class wait for someone.
     pub fn waiting_by_class(&self) -> Vec<(&'static str, u32)> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = self.waiting.lock();
         waiting
             .iter()
             .map(|(class, count)| (class.as_str(), *count))

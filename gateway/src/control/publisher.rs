@@ -1,10 +1,8 @@
 //! The publisher: what the gate made live becomes the snapshot that is served.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
+use parking_lot::Mutex;
 use weir_contracts::{Contract, Version, diff::Diff, lint};
 use weir_plugin_host::NeededCollection;
 use weir_state::DraftHead;
@@ -73,7 +71,7 @@ impl SnapshotPublisher {
 
     /// Swaps in what is live now, where that is not what is served already.
     pub(super) fn serve_live(&self) {
-        let _swapping = self.swapping.lock().unwrap_or_else(PoisonError::into_inner);
+        let _swapping = self.swapping.lock();
         let live = self.gate.live();
         let contracts: Vec<Arc<Contract>> = live
             .values()

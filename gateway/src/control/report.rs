@@ -1,11 +1,8 @@
 //! What one look at the contracts folder found, and the log of it.
 
-use std::{
-    collections::BTreeSet,
-    path::PathBuf,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::BTreeSet, path::PathBuf};
 
+use parking_lot::Mutex;
 use weir_contracts::Problem;
 
 use super::{describe::Away, gate::Held};
@@ -30,7 +27,7 @@ impl ReportLog {
     /// Logs each thing once, until it changes: a waiting contract is tried at each look, and what its source says may differ
     /// each time.
     pub(super) fn write(&self, report: &FolderReport) {
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.logged.lock();
         let waiting = report.waiting.iter().map(|(path, away)| {
             let line = |why: &str| format!("waiting: {}: {why}", path.display());
             (line(&away.why), Some(line(&away.in_full())))

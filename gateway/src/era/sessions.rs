@@ -9,13 +9,14 @@ mod order;
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use dashmap::DashMap;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use self::order::SessionOrder;
@@ -98,7 +99,7 @@ impl Session {
         &self,
         admit: impl FnOnce() -> Result<Stream, E>,
     ) -> Result<(CancellationToken, Arc<Stream>), E> {
-        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stream = self.stream.lock();
         let room = match stream.as_ref().and_then(|(_, room)| room.upgrade()) {
             Some(room) => room,
             None => Arc::new(admit()?),
@@ -168,7 +169,7 @@ impl Sessions {
     }
 
     pub fn end(&self, session: &Session) {
-        self.end_in(&mut self.order(), session);
+        self.end_in(&mut self.order.lock(), session);
     }
 
     pub fn len(&self) -> usize {
@@ -181,7 +182,7 @@ impl Sessions {
 
     /// Ends sessions that have to make room for a new one, and puts that in order.
     fn make_room(&self, new: &Session, now: u64) {
-        let mut order = self.order();
+        let mut order = self.order.lock();
         let agent = new.agent();
         self.end_idle(&mut order, now);
         let share = match new.caller.grant {
@@ -241,10 +242,6 @@ impl Sessions {
             order.remove(&session.agent());
         }
         session.ended.cancel();
-    }
-
-    fn order(&self) -> MutexGuard<'_, SessionOrder> {
-        self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_idle(&self, session: &Session) -> bool {

@@ -3,12 +3,13 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use ahash::RandomState;
+use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use weir_contracts::form;
@@ -95,14 +96,8 @@ impl Default for Keys {
 impl Keys {
     /// Takes over one row. A key that did not change stays the same object, with what it has open.
     pub(super) fn apply(&self, row: &KeyRow) {
-        let new = Key::new(
-            row,
-            &mut self.shared.lock().unwrap_or_else(PoisonError::into_inner),
-        );
-        let mut shard = self
-            .shard(&row.id)
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let new = Key::new(row, &mut self.shared.lock());
+        let mut shard = self.shard(&row.id).write();
         let key = match shard.get(row.id.as_str()) {
             Some(ById(known)) if known.is_same(&new) => Arc::clone(known),
             // Another access or another limit is another key: sessions and streams of the old one end.
@@ -137,10 +132,7 @@ impl Keys {
             Credential::Key(text) => text,
         };
         let parts = Parts::read(text, Kind::Agent).ok_or(Refused::Malformed)?;
-        let shard = self
-            .shard(parts.id)
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let shard = self.shard(parts.id).read();
         let key = shard.get(parts.id).map(|ById(key)| Arc::clone(key));
         drop(shard);
         // A hash nobody has: an unknown id takes as long as a wrong secret.
@@ -153,7 +145,7 @@ impl Keys {
     pub(super) fn of_agent(&self, agent: &str, now_ms: i64) -> Option<Arc<Key>> {
         let mut newest: Option<Arc<Key>> = None;
         for shard in &self.shards {
-            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            let shard = shard.read();
             let of_agent = shard.iter().map(|ById(key)| key);
             let of_agent =
                 of_agent.filter(|key| *key.agent == *agent && key.state(|| now_ms).is_ok());

@@ -6,11 +6,12 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use ahash::RandomState;
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use super::Agent;
 use crate::memory;
@@ -81,13 +82,13 @@ impl ByteBudget {
 
     /// Sets the bounds for what comes next.
     pub fn set_most(&self, bytes_max: usize, agent_bytes_max: usize) {
-        let mut held = self.held();
+        let mut held = self.0.lock();
         (held.bytes_max, held.agent_bytes_max) = (bytes_max, agent_bytes_max);
     }
 
     /// Returns the bytes that are held now.
     pub fn bytes(&self) -> usize {
-        self.held().bytes
+        self.0.lock().bytes
     }
 
     /// Returns a count of nothing yet, for a body that is about to be read.
@@ -107,7 +108,7 @@ impl ByteBudget {
         bytes: usize,
         give_way: impl Fn() + Send + 'static,
     ) -> HeldBytes {
-        let mut held = self.held();
+        let mut held = self.0.lock();
         held.answers += 1;
         let number = held.answers;
         held.make_room(&holder, bytes);
@@ -126,10 +127,6 @@ impl ByteBudget {
             bytes,
             answer: Some(number),
         }
-    }
-
-    fn held(&self) -> MutexGuard<'_, HeldTotals> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -217,7 +214,7 @@ impl HeldBytes {
         if bytes == 0 {
             return Ok(());
         }
-        let mut held = self.budget.held();
+        let mut held = self.budget.0.lock();
         // A small body of an agent is taken whatever the others hold.
         let own = held.bytes_of(&self.holder) + bytes;
         let is_small = self.holder.is_some() && own <= UNCOUNTED_MAX_BYTES;
@@ -239,7 +236,7 @@ impl Drop for HeldBytes {
         if self.bytes == 0 {
             return;
         }
-        let mut held = self.budget.held();
+        let mut held = self.budget.0.lock();
         let Some(number) = self.answer else {
             return held.subtract(&self.holder, self.bytes);
         };
@@ -281,7 +278,7 @@ mod tests {
         assert_eq!(budget.bytes(), 100);
         drop((first, second, other));
         assert_eq!(budget.bytes(), 0);
-        assert!(budget.held().agents.is_empty());
+        assert!(budget.0.lock().agents.is_empty());
     }
 
     #[test]
@@ -308,6 +305,6 @@ mod tests {
         assert_eq!(all(), 1111, "all older ones");
         drop((second, third, other, large));
         assert_eq!(budget.bytes(), 0);
-        assert!(budget.held().agents.is_empty());
+        assert!(budget.0.lock().agents.is_empty());
     }
 }

@@ -1,7 +1,8 @@
 //! Waiting until what an endpoint lists, or a resource of it, has changed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -132,7 +133,7 @@ impl LastSeen {
     /// Looks at the lists as they are now, and returns which of them are others than at the last look.
     pub(super) fn look(&self, scope: &RequestScope) -> [bool; 3] {
         let now = Seen::now(scope);
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.0.lock();
         let last = std::mem::replace(&mut *seen, now);
         std::array::from_fn(|list| {
             (last.digests[list], last.announced[list]) != (now.digests[list], now.announced[list])

@@ -1,10 +1,8 @@
 //! The channel of one call to its caller: progress, log messages and questions, in the order in which they came up.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -122,12 +120,11 @@ impl CallChannel {
 
     /// Sends a request of ours, which is never dropped: the call waits for its answer.
     pub(super) fn send(&self, request: Vec<u8>) {
-        self.lock().events.push_back(Event::Question(request));
+        self.waiting
+            .lock()
+            .events
+            .push_back(Event::Question(request));
         self.arrived.notify_one();
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -138,7 +135,7 @@ impl CallEvents for CallChannel {
 
     /// Never blocks. What does not increase is dropped: the protocol wants strictly increasing numbers.
     fn progress(&self, done: f64, total: Option<f64>, message: &str) {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let is_wanted = self.wants_progress() && done.is_finite();
         if !is_wanted || waiting.last.is_some_and(|last| done <= last) {
             return;
@@ -177,7 +174,7 @@ impl CallEvents for CallChannel {
         if message.len() > LOG_MAX_BYTES {
             return;
         }
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.logs == LOGS_MAX {
             return;
         }
@@ -196,7 +193,7 @@ fn log_message(level: LogLevel, logger: &str, data: &Value) -> Vec<u8> {
 impl CallMessages {
     /// Returns when there is something to take. It may be dropped and called again.
     pub async fn arrived(&self) {
-        while self.0.lock().events.is_empty() {
+        while self.0.waiting.lock().events.is_empty() {
             self.0.arrived.notified().await;
         }
     }
@@ -204,7 +201,7 @@ impl CallMessages {
     /// The messages since the last time, in order.
     pub fn take(&self) -> Vec<Vec<u8>> {
         let events = {
-            let mut waiting = self.0.lock();
+            let mut waiting = self.0.waiting.lock();
             (waiting.progress, waiting.logs) = (0, 0);
             std::mem::take(&mut waiting.events)
         };

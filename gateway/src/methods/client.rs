@@ -3,11 +3,12 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU8, AtomicU64, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio::sync::oneshot;
 
@@ -117,7 +118,7 @@ impl Client {
     pub(super) fn ask(&self, method: &str, params: Option<&str>) -> (Vec<u8>, Question<'_>) {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        self.lock().insert(id, sender);
+        self.waiting.lock().insert(id, sender);
         let mut request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{}"#, json!(method));
         if let Some(params) = params {
             request.push_str(r#","params":"#);
@@ -141,7 +142,7 @@ impl Client {
             .as_ref()
             .map(Id::as_json)
             .and_then(|id| id.parse::<u64>().ok());
-        let Some(sender) = id.and_then(|id| self.lock().remove(&id)) else {
+        let Some(sender) = id.and_then(|id| self.waiting.lock().remove(&id)) else {
             return;
         };
         let answer = match response.outcome {
@@ -150,15 +151,11 @@ impl Client {
         };
         let _ = sender.send(answer); // nobody may wait any more
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Question<'_> {
     fn drop(&mut self) {
-        self.client.lock().remove(&self.id);
+        self.client.waiting.lock().remove(&self.id);
     }
 }
 
@@ -227,6 +224,6 @@ mod tests {
             .expect("a result");
         assert_eq!(answer.get(), result.get());
         drop(question);
-        assert!(client.lock().is_empty());
+        assert!(client.waiting.lock().is_empty());
     }
 }

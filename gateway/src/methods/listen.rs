@@ -2,9 +2,10 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -152,7 +153,7 @@ impl OfAgents {
         most: usize,
     ) -> Result<(Arc<Self>, Agent), RpcError> {
         let agent = (caller.tenant.clone(), caller.agent.clone());
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         let open = table.entry(agent.clone()).or_default();
         if *open >= most {
             let message = format!(
@@ -163,10 +164,6 @@ impl OfAgents {
         *open += 1;
         Ok((self.clone(), agent))
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Agent, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Stream {
@@ -174,7 +171,7 @@ impl Drop for Stream {
         let Some((of_agents, agent)) = &self.held else {
             return;
         };
-        let mut table = of_agents.lock();
+        let mut table = of_agents.0.lock();
         if let Some(open) = table.get_mut(agent) {
             *open -= 1;
             if *open == 0 {

@@ -5,10 +5,11 @@ mod lines;
 use std::{
     cell::RefCell,
     io::{IsTerminal as _, Write as _},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Serialize, Serializer};
 use tracing::Level;
 use tracing_subscriber::{EnvFilter, Registry, fmt, prelude::*, reload};
@@ -179,14 +180,14 @@ pub fn start(log: &Log) -> std::io::Result<()> {
         if !terminal {
             let _ = CALLS.set((lines, log.format));
         }
-        *WRITER.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
+        *WRITER.lock() = Some(writer);
     }
     Ok(())
 }
 
 /// Writes what waits to be written, as the last act of a process.
 pub fn end() {
-    let writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let writer = WRITER.lock().take();
     if let Some(writer) = writer {
         writer.end();
     }

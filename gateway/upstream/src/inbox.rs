@@ -3,12 +3,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::{
     sync::{
@@ -125,7 +126,7 @@ pub(crate) struct Wait {
 
 impl Drop for Wait {
     fn drop(&mut self) {
-        self.inbox.waiting().by_id.remove(&self.id);
+        self.inbox.waiting.lock().by_id.remove(&self.id);
     }
 }
 
@@ -153,7 +154,7 @@ impl Inbox {
         caller: Option<Caller>,
     ) -> Result<Wait, Failure> {
         let (sender, answer) = oneshot::channel();
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         if let Some(over) = &waiting.over {
             return Err(over.clone().before_sending());
         }
@@ -174,7 +175,7 @@ impl Inbox {
     }
 
     pub(crate) fn is_awaited(&self, id: u64) -> bool {
-        self.waiting().by_id.contains_key(&id)
+        self.waiting.lock().by_id.contains_key(&id)
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
@@ -188,7 +189,7 @@ impl Inbox {
     /// Returns the callers that a message of the server may belong to: that of the request whose stream it came on, or else
     /// everyone whose call is open, those who cannot hear it too.
     fn callers(&self, of: Option<u64>) -> Vec<Caller> {
-        let waiting = self.waiting();
+        let waiting = self.waiting.lock();
         let caller = |awaited: &Awaited| awaited.caller.clone();
         match of {
             Some(of) => waiting
@@ -223,7 +224,7 @@ impl Inbox {
     pub(crate) async fn pace(&self) {
         let unasked = self.unasked.load(Ordering::Relaxed);
         let next = {
-            let mut span = self.span.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut span = self.span.lock();
             if unasked < span.0 + UNASKED_MAX {
                 return;
             }
@@ -236,14 +237,14 @@ impl Inbox {
 
     /// Ends a request without an answer.
     pub(crate) fn fail(&self, id: u64, error: RequestError) {
-        if let Some(awaited) = self.waiting().by_id.remove(&id) {
+        if let Some(awaited) = self.waiting.lock().by_id.remove(&id) {
             let _ = awaited.answer.send(Err(error)); // nobody may wait any more
         }
     }
 
     /// Ends the session. The first reason stays.
     pub(crate) fn close(&self, failure: Failure) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let failure = waiting.over.get_or_insert(failure).clone();
         for (_, awaited) in waiting.by_id.drain() {
             let _ = awaited.answer.send(Err(failure.clone().into()));
@@ -256,7 +257,7 @@ impl Inbox {
     /// Writes to the log that the server's process ended, which nobody had asked of it. One that never answered is told
     /// to whoever started it.
     pub(crate) fn log_end(&self, how: &str, stderr: &str) {
-        if self.waiting().has_answered {
+        if self.waiting.lock().has_answered {
             let (upstream, said) = (
                 &*self.name,
                 one_line(stderr.trim_end().lines().last().unwrap_or_default(), 200),
@@ -271,7 +272,7 @@ impl Inbox {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.waiting().over.is_some()
+        self.waiting.lock().over.is_some()
     }
 
     /// Is cancelled once the server no longer knows the session.
@@ -281,7 +282,7 @@ impl Inbox {
 
     /// Returns why nothing comes any more, once that is so.
     pub(crate) fn over(&self) -> Option<Failure> {
-        self.waiting().over.clone()
+        self.waiting.lock().over.clone()
     }
 
     fn receive_one(&self, text: &str, of: Option<u64>) -> Option<String> {
@@ -376,14 +377,14 @@ impl Inbox {
 
     /// Returns the request that was sent first, while it is the only one and nothing was answered yet.
     fn first_request(&self) -> Option<u64> {
-        let waiting = self.waiting();
+        let waiting = self.waiting.lock();
         let is_first = !waiting.has_answered && waiting.by_id.len() == 1;
         waiting.by_id.keys().copied().next().filter(|_| is_first)
     }
 
     fn answered(&self, id: Option<u64>, answer: Answer) {
         let awaited = {
-            let mut waiting = self.waiting();
+            let mut waiting = self.waiting.lock();
             let awaited = id.and_then(|id| waiting.by_id.remove(&id));
             waiting.has_answered |= awaited.is_some();
             awaited
@@ -419,7 +420,8 @@ impl Inbox {
                     return;
                 };
                 let caller = self
-                    .waiting()
+                    .waiting
+                    .lock()
                     .by_id
                     .get(&token)
                     .and_then(|it| it.caller.clone());
@@ -516,10 +518,6 @@ impl Inbox {
                 .step("let the server write its log to stderr"),
             );
         }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

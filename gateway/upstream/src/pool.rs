@@ -8,12 +8,13 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher as _, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, broadcast, watch},
     time::timeout,
@@ -182,7 +183,7 @@ impl Pool {
             Opening::Ready(session) => Ok(Lease { slot, session }),
             Opening::Failed(failure) => Err(Unready::Failed {
                 failure: Some(failure),
-                retry_after: lock(&self.trouble).wait(),
+                retry_after: self.trouble.lock().wait(),
             }),
             Opening::Starting => Err(Unready::Starting),
         }
@@ -190,13 +191,13 @@ impl Pool {
 
     /// Returns the slot that is there, or one that is being opened from now on.
     fn slot(self: &Arc<Self>, key: Key) -> Result<Arc<Slot>, Unready> {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         if self.closing.is_cancelled() {
             return Err(Unready::Closed);
         }
         let is_over = match slots.get(&key) {
             Some(slot) if slot.is_usable() => {
-                *lock(&slot.used) = Instant::now();
+                *slot.used.lock() = Instant::now();
                 return Ok(slot.clone());
             }
             over => over.is_some(),
@@ -213,7 +214,7 @@ impl Pool {
                 .iter()
                 .filter(|(key, slot)| **key != Key::Lookout && slot.is_idle());
             let longest = idle
-                .min_by_key(|(_, slot)| *lock(&slot.used))
+                .min_by_key(|(_, slot)| *slot.used.lock())
                 .map(|(key, _)| key.clone());
             let evicted = longest
                 .and_then(|key| slots.remove(&key))
@@ -228,7 +229,7 @@ impl Pool {
     fn open(self: &Arc<Self>) -> Arc<Slot> {
         let (told, opening) = watch::channel(Opening::Starting);
         let now = Instant::now();
-        lock(&self.trouble).started = Some(now);
+        self.trouble.lock().started = Some(now);
         let slot = Arc::new(Slot {
             opening,
             began: now,
@@ -249,7 +250,7 @@ impl Pool {
                     Opening::Ready(Arc::new(session))
                 }
                 Err(failure) => {
-                    lock(&pool.trouble).failed(Some(failure.clone()));
+                    pool.trouble.lock().failed(Some(failure.clone()));
                     Opening::Failed(failure)
                 }
             };
@@ -302,11 +303,11 @@ impl Pool {
             return; // the server forgot it, and is there
         }
         let is_short = over.began.elapsed() < LIVED;
-        lock(&self.trouble).ended(
+        self.trouble.lock().ended(
             session.over(),
             is_short && matches!(self.target, Target::Command(_)),
         );
-        let mut owners = lock(&self.owners);
+        let mut owners = self.owners.lock();
         if !is_short || over.answered.load(Ordering::Relaxed) {
             owners.remove(key);
             return;
@@ -324,7 +325,7 @@ impl Pool {
 
     /// Refuses a start as long as the server, or what this owner does with it, is to be left alone.
     fn may_start(&self, key: &Key) -> Result<(), Unready> {
-        let (of_all, owners) = (lock(&self.trouble), lock(&self.owners));
+        let (of_all, owners) = (self.trouble.lock(), self.owners.lock());
         for trouble in [Some(&*of_all), owners.get(key)].into_iter().flatten() {
             let retry_after = trouble.wait();
             if !retry_after.is_zero() {
@@ -339,12 +340,12 @@ impl Pool {
 
     /// Closes what was not used for long.
     pub(crate) fn sweep(&self) {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         let idle: Vec<Key> = slots
             .iter()
             // The sessions that everybody shares, and that we listen with, stay.
             .filter(|(key, _)| !matches!(key, Key::Lookout | Key::Shared))
-            .filter(|(_, slot)| slot.is_idle() && lock(&slot.used).elapsed() >= self.idle)
+            .filter(|(_, slot)| slot.is_idle() && slot.used.lock().elapsed() >= self.idle)
             .map(|(key, _)| key.clone())
             .collect();
         for slot in idle.iter().filter_map(|key| slots.remove(key)) {
@@ -354,7 +355,7 @@ impl Pool {
 
     /// Closes the session that everybody would share, if nobody has done so.
     fn close_shared(&self, lease: &Lease) {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         if slots
             .get(&Key::Shared)
             .is_some_and(|slot| Arc::ptr_eq(slot, &lease.slot))
@@ -375,7 +376,7 @@ impl Pool {
     pub(crate) async fn drain(&self) {
         const CALLS_END: Duration = Duration::from_secs(60);
         let calls_end = async {
-            while lock(&self.slots).values().any(|slot| slot.is_busy()) {
+            while self.slots.lock().values().any(|slot| slot.is_busy()) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
@@ -386,7 +387,7 @@ impl Pool {
     /// Ends all sessions, and waits until nothing is left of them.
     pub(crate) async fn close(&self) {
         self.closing.cancel();
-        let slots: Vec<Arc<Slot>> = lock(&self.slots).drain().map(|(_, slot)| slot).collect();
+        let slots: Vec<Arc<Slot>> = self.slots.lock().drain().map(|(_, slot)| slot).collect();
         slots.iter().for_each(|slot| self.close_later(slot));
         self.tasks.close();
         self.tasks.wait().await;
@@ -394,13 +395,15 @@ impl Pool {
 
     /// Returns `true` if this owner has a session that is open.
     pub(crate) fn has_open(&self, key: &Key) -> bool {
-        lock(&self.slots)
+        self.slots
+            .lock()
             .get(key)
             .is_some_and(|slot| slot.is_open())
     }
 
     pub(crate) fn open_sessions(&self) -> usize {
-        lock(&self.slots)
+        self.slots
+            .lock()
             .values()
             .filter(|slot| slot.is_open())
             .count()
@@ -423,7 +426,7 @@ impl Pool {
     }
 
     pub(crate) fn stderr(&self) -> String {
-        let slots: Vec<Arc<Slot>> = lock(&self.slots).values().cloned().collect();
+        let slots: Vec<Arc<Slot>> = self.slots.lock().values().cloned().collect();
         let mut ready = slots
             .iter()
             .filter_map(|slot| match &*slot.opening.borrow() {
@@ -438,7 +441,7 @@ impl Lease {
     /// Notes that the server has answered: whatever happens to the session, it had started well.
     pub(crate) fn answered(&self) {
         self.slot.answered.store(true, Ordering::Relaxed);
-        *lock(&self.slot.used) = Instant::now();
+        *self.slot.used.lock() = Instant::now();
     }
 }
 
@@ -527,10 +530,6 @@ impl Unready {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -8,12 +8,13 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::{Mutex, RwLock};
 use serde_json::value::RawValue;
 use tokio::{
     sync::{mpsc, watch},
@@ -488,7 +489,7 @@ impl Session {
 
     /// Says which log messages are wanted, if the server has any.
     async fn set_level(&self, level: &'static str, version: &'static str) {
-        let is_told = *self.level.lock().unwrap_or_else(PoisonError::into_inner) == Some(level);
+        let is_told = *self.level.lock() == Some(level);
         if is_told || !self.advertises("logging") {
             return;
         }
@@ -499,7 +500,7 @@ impl Session {
             .await
             .is_ok()
         {
-            *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+            *self.level.lock() = Some(level);
         }
     }
 
@@ -564,19 +565,16 @@ impl Session {
             }
             .before_sending()
         })?;
-        *self.agreed.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(agreed);
+        *self.agreed.write() = Arc::new(agreed);
         // The new session was told nothing yet.
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.level.lock() = None;
         *self.subscribed.lock().await = Subscribed::default();
         unfinished.disarm();
         Ok(())
     }
 
     fn agreed(&self) -> Arc<Agreed> {
-        self.agreed
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.agreed.read().clone()
     }
 }
 

@@ -6,12 +6,13 @@ use std::{
     fmt,
     path::Path,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
 
+use parking_lot::{Mutex, RwLock};
 use serde_json::value::RawValue;
 use tokio::{sync::broadcast, time::timeout};
 use weir_admission::{BackedOff, Backoff, End, Overloaded, Turns};
@@ -172,7 +173,7 @@ impl Upstreams {
     /// Serves these from now on. Those that did not change keep their sessions; those that are gone, or others now, end
     /// theirs: calls in flight first run to their end.
     pub fn take(&self, resolved: Vec<Resolved>) {
-        let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
+        let mut by_name = self.by_name.write();
         let mut before = std::mem::take(&mut *by_name);
         for new in resolved {
             let same = before
@@ -187,20 +188,11 @@ impl Upstreams {
     }
 
     pub fn get(&self, name: &str) -> Option<Arc<Upstream>> {
-        self.by_name
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(name)
-            .cloned()
+        self.by_name.read().get(name).cloned()
     }
 
     pub fn all(&self) -> Vec<Arc<Upstream>> {
-        self.by_name
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .values()
-            .cloned()
-            .collect()
+        self.by_name.read().values().cloned().collect()
     }
 
     /// Closes idle sessions, until the task ends.
@@ -466,14 +458,11 @@ impl Upstream {
 
     /// Returns the findings of the last look.
     pub fn seen(&self) -> Seen {
-        self.seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.seen.lock().clone()
     }
 
     pub fn note(&self, seen: Seen) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        *self.seen.lock() = seen;
     }
 
     pub fn sessions(&self) -> usize {

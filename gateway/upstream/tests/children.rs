@@ -3,12 +3,13 @@
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -105,7 +106,7 @@ async fn progress_comes_while_the_call_runs() {
         total: Some(3.0),
         message: Some(format!("step {n}")),
     };
-    assert_eq!(*heard.lock().expect("whole"), [step(1), step(2), step(3)]);
+    assert_eq!(*heard.lock(), [step(1), step(2), step(3)]);
     session.close().await;
 }
 
@@ -368,7 +369,7 @@ async fn a_log_message_that_names_no_call_is_heard_by_every_call_of_its_session(
         );
         session.call(logging).await.expect("an answer");
         assert_eq!(
-            *messages.lock().expect("whole"),
+            *messages.lock(),
             vec!["\"a word\"".to_owned(); heard],
             "shared: {is_shared}"
         );
@@ -486,7 +487,7 @@ async fn a_server_that_floods_is_read_slowly() {
             .is_err()
     );
     let spans = began.elapsed().as_millis() / 100 + 2;
-    let heard = messages.lock().expect("whole").len();
+    let heard = messages.lock().len();
     assert!(heard >= 1000, "it is heard: {heard}");
     assert!(
         heard as u128 <= 1000 * spans,
@@ -549,7 +550,7 @@ impl Listener for HeardLog {
     }
 
     fn log(&self, _level: &str, _logger: &str, data: &RawValue) {
-        self.0.lock().expect("whole").push(data.get().to_owned());
+        self.0.lock().push(data.get().to_owned());
     }
 
     fn ask(&self, _question: Question) -> Answering {
@@ -565,7 +566,7 @@ impl Listener for Heard {
     }
 
     fn progress(&self, progress: Progress) {
-        self.0.lock().expect("whole").push(progress);
+        self.0.lock().push(progress);
     }
 
     fn log_level(&self) -> Option<&'static str> {

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -18,6 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::any,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use weir_upstream::{
@@ -37,11 +38,11 @@ struct Server {
 impl Server {
     fn becomes(&self, is_modern: bool) {
         self.is_modern.store(is_modern, Ordering::SeqCst);
-        self.sessions.lock().expect("whole").clear();
+        self.sessions.lock().clear();
     }
 
     fn calls(&self) -> Vec<Option<String>> {
-        std::mem::take(&mut *self.calls.lock().expect("whole"))
+        std::mem::take(&mut *self.calls.lock())
     }
 }
 
@@ -71,7 +72,7 @@ async fn answer(
     let is_modern = server.is_modern.load(Ordering::SeqCst);
     let is_known = session
         .as_ref()
-        .is_some_and(|session| server.sessions.lock().expect("whole").contains(session));
+        .is_some_and(|session| server.sessions.lock().contains(session));
     match request["method"].as_str().unwrap_or_default() {
         "server/discover" if is_modern => answered(
             json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } }),
@@ -82,11 +83,7 @@ async fn answer(
                 "session-{}",
                 server.opened.fetch_add(1, Ordering::SeqCst) + 1
             );
-            server
-                .sessions
-                .lock()
-                .expect("whole")
-                .insert(session.clone());
+            server.sessions.lock().insert(session.clone());
             let about = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "s" } });
             ([("mcp-session-id", session)], answered(about)).into_response()
         }
@@ -96,7 +93,7 @@ async fn answer(
         // As the servers of the TypeScript SDK do it.
         _ if !is_modern && !is_known => refused(StatusCode::BAD_REQUEST, &Value::Null, -32000),
         "tools/call" => {
-            server.calls.lock().expect("whole").push(session);
+            server.calls.lock().push(session);
             answered(json!({ "content": [] })).into_response()
         }
         "tools/list" => answered(json!({ "tools": [] })).into_response(),

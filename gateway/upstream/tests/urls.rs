@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -17,6 +17,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{any, get, post},
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -169,7 +170,6 @@ async fn legacy(
     let request: Value = serde_json::from_slice(&body).expect("JSON");
     seen.requests
         .lock()
-        .expect("whole")
         .push((headers.clone(), request.clone()));
     let current = format!("session-{}", seen.sessions.load(Ordering::SeqCst));
     match request["method"].as_str().unwrap_or_default() {
@@ -225,7 +225,7 @@ async fn a_session_that_is_over_is_opened_anew_and_the_call_runs_once() {
     );
     call(&session, "t").await.expect("an answer");
     assert_eq!(seen.calls.load(Ordering::SeqCst), 1);
-    let requests = seen.requests.lock().expect("whole");
+    let requests = seen.requests.lock();
     let initialized = requests
         .iter()
         .filter(|(_, request)| request["method"] == "initialize")
@@ -277,11 +277,11 @@ async fn forgetful(
                 .await
                 .expect("it is open")
                 .forget();
-            *server.known.lock().expect("whole") = Some(session.clone());
+            *server.known.lock() = Some(session.clone());
             let about = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": { "name": "f" } });
             ([("mcp-session-id", session)], Json(result(&request, about))).into_response()
         }
-        _ if session.is_none() || session != *server.known.lock().expect("whole") => {
+        _ if session.is_none() || session != *server.known.lock() => {
             server.refused.fetch_add(1, Ordering::SeqCst);
             if session.is_some() {
                 StatusCode::NOT_FOUND.into_response()
@@ -313,7 +313,7 @@ async fn forgotten() -> (Arc<Forgetful>, Session) {
     )
     .await;
     let session = open(format!("{url}/mcp")).await.expect("a session");
-    *server.known.lock().expect("whole") = None;
+    *server.known.lock() = None;
     (server, session)
 }
 
@@ -479,10 +479,7 @@ async fn polled(
         return match server.polls.fetch_add(1, Ordering::SeqCst) {
             3 => StatusCode::SERVICE_UNAVAILABLE.into_response(),
             _ if last < 10 => ends(format!("id: {}\ndata:\n\n", last + 1)),
-            _ => events(&[result(
-                &server.request.lock().expect("whole"),
-                json!({ "content": [] }),
-            )]),
+            _ => events(&[result(&server.request.lock(), json!({ "content": [] }))]),
         };
     }
     let request: Value = serde_json::from_slice(&body).expect("JSON");
@@ -493,7 +490,7 @@ async fn polled(
             Json(result(&request, about)).into_response()
         }
         "tools/call" => {
-            *server.request.lock().expect("whole") = request;
+            *server.request.lock() = request;
             ends("id: 0\nretry: 1\ndata:\n\n".to_owned())
         }
         _ => StatusCode::ACCEPTED.into_response(),
@@ -526,10 +523,7 @@ async fn modern(
     headers: HeaderMap,
     Json(request): Json<Value>,
 ) -> Response {
-    seen.requests
-        .lock()
-        .expect("whole")
-        .push((headers, request.clone()));
+    seen.requests.lock().push((headers, request.clone()));
     match (
         request["method"].as_str().unwrap_or_default(),
         request["params"]["name"].as_str(),
@@ -635,7 +629,7 @@ async fn answers_that_are_none_end_the_call_and_not_the_session() {
     call_with(&session, "ünï", &repeated)
         .await
         .expect("an answer");
-    let requests = seen.requests.lock().expect("whole");
+    let requests = seen.requests.lock();
     let (headers, request) = requests.last().expect("a request");
     assert_eq!(headers["mcp-method"], "tools/call");
     assert_eq!(headers["mcp-name"], "=?base64?w7xuw68=?=");
@@ -674,7 +668,7 @@ async fn a_modern_call_is_cancelled_by_hanging_up() {
     let (ended, ()) = tokio::join!(session.call(hang), async {
         let is_hang = |(_, request): &(HeaderMap, Value)| request["params"]["name"] == "hang";
         until("the call arrives", || {
-            seen.requests.lock().expect("whole").iter().any(is_hang)
+            seen.requests.lock().iter().any(is_hang)
         })
         .await;
         cancel.cancel();
@@ -692,7 +686,7 @@ fn old(endpoint: &'static str) -> Router {
     let (sender, receiver) = mpsc::channel::<Result<Bytes, Infallible>>(16);
     let receiver = Arc::new(Mutex::new(Some(receiver)));
     let opened = move || async move {
-        let receiver = receiver.lock().expect("whole").take().expect("opened once");
+        let receiver = receiver.lock().take().expect("opened once");
         let stream = tokio_stream::wrappers::ReceiverStream::new(receiver);
         (
             [(header::CONTENT_TYPE, "text/event-stream")],
@@ -755,14 +749,7 @@ struct Asking {
 
 async fn asking(State(server): State<Arc<Asking>>, method: Method, body: Bytes) -> Response {
     if method == Method::GET {
-        return stream(
-            server
-                .stream
-                .lock()
-                .expect("whole")
-                .take()
-                .expect("opened once"),
-        );
+        return stream(server.stream.lock().take().expect("opened once"));
     }
     let message: Value = serde_json::from_slice(&body).expect("JSON");
     match message["method"].as_str() {
@@ -829,8 +816,7 @@ async fn a_stream_that_is_refused_is_hung_up() {
         ))
         .expect("room");
     let opened = Arc::new(Mutex::new(Some(opened)));
-    let opened =
-        move || async move { stream(opened.lock().expect("whole").take().expect("opened once")) };
+    let opened = move || async move { stream(opened.lock().take().expect("opened once")) };
     let router = Router::new().route("/sse", get(opened));
     let url = serve(router).await;
     assert!(open_by(format!("{url}/sse"), Transport::Sse).await.is_err());

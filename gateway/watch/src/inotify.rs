@@ -6,11 +6,12 @@ use std::{
     mem::MaybeUninit,
     os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     thread,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{
@@ -120,7 +121,7 @@ impl Kernel {
             places: Mutex::new(places.into_iter().map(watched).collect()),
             changed: Notify::new(),
         });
-        let mut watches = lock(&self.shared.watches);
+        let mut watches = self.shared.watches.lock();
         watches.retain(|watch| watch.strong_count() > 0);
         watches.push(Arc::downgrade(&places));
         Watch {
@@ -133,7 +134,7 @@ impl Kernel {
 impl Watch {
     /// Watches the folders that are there now: one may be new, or another one than before.
     pub(crate) fn renew(&self) -> Result<(), String> {
-        for watched in lock(&self.places.places).iter_mut() {
+        for watched in self.places.places.lock().iter_mut() {
             self.kernel.shared.renew(watched)?;
         }
         Ok(())
@@ -179,11 +180,11 @@ impl Shared {
     }
 
     fn deliver(&self, number: i32, is_all: bool, name: Option<&CStr>) {
-        for places in lock(&self.watches).iter().filter_map(Weak::upgrade) {
+        for places in self.watches.lock().iter().filter_map(Weak::upgrade) {
             let is_meant = |watched: &Watched| {
                 is_all || (watched.number == Some(number) && is_named(&watched.place, name))
             };
-            if lock(&places.places).iter().any(is_meant) {
+            if places.places.lock().iter().any(is_meant) {
                 places.changed.notify_one();
             }
         }
@@ -231,8 +232,4 @@ fn foreign_system(folder: &Path) -> Option<&'static str> {
     let kind = statfs(folder).ok()?.f_type as u32;
     let (_, name) = FOREIGN.iter().find(|(number, _)| *number == kind)?;
     Some(name)
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

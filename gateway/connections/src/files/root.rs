@@ -9,13 +9,13 @@ use std::{
     io::{self, ErrorKind},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use cap_std::{
     ambient_authority,
     fs::{Dir, File, Metadata, MetadataExt as _},
 };
+use parking_lot::Mutex;
 
 use super::{failed, path::RootedPath};
 use crate::{Code, ConnectionError};
@@ -55,7 +55,7 @@ impl Private {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         if seen.is_none() && now.is_some() {
             let folder = std::fs::File::open(&self.path)?;
             let metadata = folder.metadata()?;
@@ -112,7 +112,7 @@ impl Root {
             });
         };
         let own = identity(&folder.dir_metadata().map_err(unavailable)?);
-        let mut holds = holds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut holds = holds.lock();
         let is_beneath = match *holds {
             Some((of, is_beneath)) if of == own => is_beneath,
             _ => {

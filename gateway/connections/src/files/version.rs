@@ -9,11 +9,11 @@ use std::{
     collections::HashMap,
     io::{self, Read},
     path::PathBuf,
-    sync::Mutex,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use cap_std::fs::{Metadata, MetadataExt};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::{Info, failed, path::RootedPath, root::Root};
@@ -60,10 +60,7 @@ impl Versions {
     }
 
     pub(super) fn remembered(&self, path: &RootedPath, stamp: Stamp) -> Option<String> {
-        let by_path = self
-            .by_path
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let by_path = self.by_path.lock();
         by_path
             .get(path.as_path())
             .filter(|(known, _)| *known == stamp)
@@ -95,10 +92,7 @@ impl Versions {
     /// Returns the version of a content, whose digest can be continued from here on.
     fn keep_end(&self, hasher: Sha256, size: u64) -> String {
         let version = text(hasher.clone(), size);
-        let mut ends = self
-            .ends
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut ends = self.ends.lock();
         ends.retain(|(known, _)| *known != version);
         if ends.len() == ENDS_MAX {
             ends.remove(0);
@@ -109,10 +103,7 @@ impl Versions {
 
     /// Returns the version of a content of this version and size with more behind it; `None` if its digest is not kept.
     pub(super) fn appended(&self, version: &str, size: u64, more: &[&[u8]]) -> Option<String> {
-        let ends = self
-            .ends
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let ends = self.ends.lock();
         let (_, mut hasher) = ends.iter().find(|(known, _)| known == version)?.clone();
         drop(ends);
         more.iter().for_each(|more| hasher.update(more));
@@ -143,10 +134,7 @@ impl Versions {
     }
 
     fn remember(&self, path: &RootedPath, stamp: Stamp, version: &str) {
-        let mut by_path = self
-            .by_path
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut by_path = self.by_path.lock();
         if by_path.len() >= REMEMBERED_MAX {
             by_path.clear();
         }

@@ -14,12 +14,13 @@ use std::{
     os::unix::fs::MetadataExt,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -171,7 +172,7 @@ impl Inner {
     }
 
     fn idle(&self, file: FileId) -> Option<Opened> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         idle.retain(|opened| opened.file == file);
         idle.pop()
     }
@@ -179,10 +180,7 @@ impl Inner {
     fn put_back(&self, opened: Opened) {
         opened.guard.rest();
         if opened.connection.is_autocommit() {
-            self.idle
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(opened);
+            self.idle.lock().push(opened);
         }
     }
 

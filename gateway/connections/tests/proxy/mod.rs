@@ -6,11 +6,13 @@ use std::{
     os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     thread,
 };
+
+use parking_lot::Mutex;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spoil {
@@ -67,12 +69,12 @@ impl Proxy {
     }
 
     pub(crate) fn spoil(&self, spoil: Spoil) {
-        self.seen.lock().expect("a lock").spoil = spoil;
+        self.seen.lock().spoil = spoil;
     }
 
     /// Returns what came since the last time.
     pub(crate) fn requests(&self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.seen.lock().expect("a lock").requests)
+        std::mem::take(&mut self.seen.lock().requests)
     }
 }
 
@@ -95,7 +97,7 @@ fn pass(mut client: UnixStream, mut server: UnixStream, seen: &Mutex<Seen>) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(length @ 1..) = client.read(&mut buffer) {
         let mut request = buffer[..length].to_vec();
-        let mut seen = seen.lock().expect("a lock");
+        let mut seen = seen.lock();
         seen.requests.push(request.clone());
         match seen.spoil {
             Spoil::Begin => replace(&mut request, b"BEGIN ISOLATION", b"BEGAN ISOLATION"),

@@ -6,12 +6,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -66,12 +67,12 @@ impl Meter {
         } else {
             Since::Began(Instant::now())
         };
-        self.lock().since = Some(since);
+        self.state.lock().since = Some(since);
     }
 
     /// Stops the guest's time, and gives up its turn.
     pub(crate) fn pause(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.stop();
         state.turn = None;
     }
@@ -79,12 +80,12 @@ impl Meter {
     /// Returns `true` if the guest has neither paused nor come to a tick: it waits for something else, such as a clock
     /// of WASI's.
     pub(crate) fn is_running(&self) -> bool {
-        self.lock().since.is_some()
+        self.state.lock().since.is_some()
     }
 
     /// Stops the guest's time at a tick, and returns the time so far.
     pub(crate) fn tick(&self) -> Duration {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.stop();
         state.used
     }
@@ -101,7 +102,7 @@ impl Meter {
         if busy && !self.has_turn(used) {
             let plugin = Arc::clone(&self.plugin_turn).acquire_owned().await;
             let host = Arc::clone(&self.host_turn).acquire_owned().await;
-            self.lock().turn = plugin.ok().zip(host.ok()).map(|permits| Turn {
+            self.state.lock().turn = plugin.ok().zip(host.ok()).map(|permits| Turn {
                 ends: used + TURN,
                 _permits: permits,
             });
@@ -111,13 +112,9 @@ impl Meter {
 
     /// Gives up a turn that has lasted.
     fn has_turn(&self, used: Duration) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.turn.take_if(|turn| turn.ends <= used);
         state.turn.is_some()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,10 +7,11 @@ use std::{
     io::ErrorKind,
     path::Path,
     process::{ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
@@ -207,10 +208,7 @@ impl Child {
     }
 
     fn said(&self) -> String {
-        self.said
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.said.lock().clone()
     }
 
     fn kill(&self) {
@@ -269,6 +267,6 @@ async fn listen(stderr: ChildStderr, said: Arc<Mutex<String>>, profile: Arc<Prof
         if profile.log.passes(plugin, text.len()) {
             tracing::info!(target: "weir::plugin", plugin, "{text}");
         }
-        *said.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        *said.lock() = text;
     }
 }

@@ -1,11 +1,12 @@
 //! A component whose code is loaded when its first instance is made: what no call needs takes neither time nor memory.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use futures::{
     FutureExt as _,
     future::{BoxFuture, Shared},
 };
+use parking_lot::Mutex;
 
 use super::ComponentCode;
 
@@ -46,7 +47,7 @@ impl DeferredCode {
     /// Returns the attempt that runs, which this begins if there is none. It goes on when its callers leave: the next one
     /// would begin the same work again.
     fn join_attempt(&self) -> LoadAttempt {
-        let mut running = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.attempt.lock();
         if let Some(attempt) = &*running {
             return attempt.clone();
         }
@@ -76,7 +77,7 @@ struct AttemptGuard(Arc<Mutex<Option<LoadAttempt>>>);
 
 impl Drop for AttemptGuard {
     fn drop(&mut self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock() = None;
     }
 }
 
@@ -99,7 +100,7 @@ mod tests {
         let counted = Arc::clone(&attempts);
         let code = Arc::new(DeferredCode::new(move || {
             counted.fetch_add(1, Ordering::SeqCst);
-            let _ = wait.lock().expect("one at a time").recv();
+            let _ = wait.lock().recv();
             Err("the disk is gone".to_owned())
         }));
         let call = |code: &Arc<DeferredCode>| {
@@ -132,7 +133,7 @@ mod tests {
             only.abort();
             let _ = only.await;
             go_on.send(()).expect("the attempt waits");
-            while code.attempt.lock().expect("no panic").is_some() {
+            while code.attempt.lock().is_some() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }

@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use weir_plugin_host::{AdapterFailure, CallEvents, PluginConfig};
@@ -343,10 +344,7 @@ impl CallEvents for Seen {
     fn log(&self, _level: &str, _logger: &str, _data: serde_json::Value) {}
 
     fn progress(&self, done: f64, total: Option<f64>, message: &str) {
-        self.0
-            .lock()
-            .unwrap()
-            .push((done, total, message.to_owned()));
+        self.0.lock().push((done, total, message.to_owned()));
     }
 }
 
@@ -362,7 +360,7 @@ async fn progress_only_moves_forward() {
         .read(&context, &collection, &steps)
         .await
         .expect("an answer");
-    let seen = seen.0.lock().unwrap();
+    let seen = seen.0.lock();
     assert!(
         seen.len() >= 2 && seen.len() < 100,
         "{} reports",

@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use weir_connections::Connections;
 use weir_plugin_host::{AdapterFailure, CallEvents, CollectionRef, Grant, PluginConfig, Query};
 
@@ -204,10 +205,7 @@ impl Guest {
             page.records,
             r#"[{"id":1,"name":"one","greeting":"hello"}]"#
         );
-        assert_eq!(
-            *seen.0.lock().unwrap(),
-            [(1.0, Some(3.0), "reading".to_owned())]
-        );
+        assert_eq!(*seen.0.lock(), [(1.0, Some(3.0), "reading".to_owned())]);
     }
 
     async fn state_stays_with_its_tenant(&self) {
@@ -302,9 +300,6 @@ impl CallEvents for Seen {
     fn log(&self, _level: &str, _logger: &str, _data: serde_json::Value) {}
 
     fn progress(&self, done: f64, total: Option<f64>, message: &str) {
-        self.0
-            .lock()
-            .unwrap()
-            .push((done, total, message.to_owned()));
+        self.0.lock().push((done, total, message.to_owned()));
     }
 }

@@ -7,12 +7,13 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -447,7 +448,7 @@ impl Subscriber for Lines {
         event.record(&mut |field: &field::Field, value: &dyn std::fmt::Debug| {
             line += &format!("{field}={value:?} ")
         });
-        self.0.lock().unwrap().push(line);
+        self.0.lock().push(line);
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
@@ -475,7 +476,6 @@ async fn lines_of_a_child_beyond_the_bound_are_dropped_and_said() {
         lines
             .0
             .lock()
-            .unwrap()
             .iter()
             .any(|line| line.contains("lines were dropped"))
     };
@@ -483,7 +483,6 @@ async fn lines_of_a_child_beyond_the_bound_are_dropped_and_said() {
     let printed = lines
         .0
         .lock()
-        .unwrap()
         .iter()
         .filter(|line| line.contains("000000"))
         .count();

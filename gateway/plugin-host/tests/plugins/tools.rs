@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use weir_connections::Connections;
 use weir_plugin_host::{
@@ -144,7 +145,7 @@ async fn progress_arrives_and_a_tool_without_end_is_ended() {
         .run("steps", &watched, invocation(json!({"pause_ms": 40}), None))
         .await
         .expect("an answer");
-    let steps: Vec<(f64, Option<f64>)> = seen.0.lock().unwrap().clone();
+    let steps: Vec<(f64, Option<f64>)> = seen.0.lock().clone();
     assert_eq!(
         steps,
         [(1.0, Some(3.0)), (2.0, Some(3.0)), (3.0, Some(3.0))]
@@ -540,16 +541,16 @@ impl Default for Gate {
 
 impl Gate {
     fn say(&self, word: Admitted) {
-        *self.says.lock().unwrap() = word;
+        *self.says.lock() = word;
     }
 
     fn promise(&self, definitions: &str) {
-        *self.promised.lock().unwrap() = vec![("tools-js".to_owned(), definitions.into())];
+        *self.promised.lock() = vec![("tools-js".to_owned(), definitions.into())];
     }
 
     /// Returns the definitions that the gate was last asked about.
     fn asked(&self) -> String {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -562,13 +563,13 @@ impl ToolGate for Gate {
     ) -> Admitting<'a> {
         assert_eq!(plugin, "tools-js");
         assert!(definitions.text.contains("Deploy a service"));
-        *self.asked.lock().unwrap() = definitions.digest.to_string();
-        let word = self.says.lock().unwrap().clone();
+        *self.asked.lock() = definitions.digest.to_string();
+        let word = self.says.lock().clone();
         Box::pin(async move { word })
     }
 
     fn promised(&self) -> Vec<(String, Arc<str>)> {
-        self.promised.lock().unwrap().clone()
+        self.promised.lock().clone()
     }
 }
 
@@ -587,6 +588,6 @@ impl CallEvents for Seen {
     fn log(&self, _level: &str, _logger: &str, _data: Value) {}
 
     fn progress(&self, done: f64, total: Option<f64>, _message: &str) {
-        self.0.lock().unwrap().push((done, total));
+        self.0.lock().push((done, total));
     }
 }

@@ -4,10 +4,11 @@ use std::{
     collections::BTreeMap,
     env,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -217,7 +218,7 @@ impl Workbench {
         let folder = self.folder.path().to_owned();
         self.watch = Some(tokio::spawn(async move {
             let watcher = Watcher::start(&folder).await;
-            let report = move |report| reports.lock().unwrap().push(report);
+            let report = move |report| reports.lock().push(report);
             host.watch(watcher, report).await;
         }));
     }
@@ -227,7 +228,7 @@ impl Workbench {
         let started = Instant::now();
         loop {
             let found = {
-                let mut reports = self.reports.lock().unwrap();
+                let mut reports = self.reports.lock();
                 let at = reports.iter().position(|report| report.file == file);
                 at.map(|at| reports.remove(at))
             };

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
 };
 
 use weir_contracts::Contract;
@@ -54,7 +54,7 @@ impl Gate {
     }
 
     async fn read(&self) -> Result<(), GateError> {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = self.state.waiting().await?;
+        *self.waiting.lock() = self.state.waiting().await?;
         let (known, mut now) = (self.live(), LiveVersions::default());
         if known.is_empty() {
             self.state
@@ -89,10 +89,7 @@ impl Gate {
 
     /// Logs what is skipped from now on.
     fn set_unreadable(&self, now: BTreeMap<String, Unreadable>) {
-        let mut before = self
-            .unreadable
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut before = self.unreadable.lock();
         for (contract, skipped) in &now {
             if before
                 .get(contract)
@@ -111,18 +108,12 @@ impl Gate {
 
     /// Returns the live versions that this program cannot read, by contract. The others are served.
     pub fn unreadable(&self) -> BTreeMap<String, Unreadable> {
-        self.unreadable
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.unreadable.lock().clone()
     }
 
     /// Returns the live contracts by name.
     pub fn live(&self) -> BTreeMap<String, Arc<LiveContract>> {
-        self.live
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.live.lock().clone()
     }
 
     /// Returns the names of tools that other contracts publish, which a server's tools cannot have, with those contracts.
@@ -145,7 +136,7 @@ impl Gate {
     }
 
     fn set(&self, live: BTreeMap<String, Arc<LiveContract>>) {
-        *self.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
+        *self.live.lock() = live;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError},
+    sync::Arc,
 };
 
 use tokio::sync::Mutex;
@@ -29,7 +29,7 @@ pub(in crate::control) struct FileSource {
     compiler: Arc<FormCompiler>,
     known: Mutex<KnownFiles>,
     /// The files of the folder that are not served, as of the last look.
-    unserved: std::sync::Mutex<Vec<UnservedFile>>,
+    unserved: parking_lot::Mutex<Vec<UnservedFile>>,
 }
 
 #[derive(Default)]
@@ -95,10 +95,7 @@ impl FileSource {
 
     /// Returns the contract files that were refused or wait for their source, at the last look.
     pub(in crate::control) fn unserved(&self) -> Vec<UnservedFile> {
-        self.unserved
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.unserved.lock().clone()
     }
 
     /// Forgets the files that were refused: under another configuration they are tried again.
@@ -135,7 +132,7 @@ impl FileSource {
                 waiting: None,
             });
         }
-        *self.unserved.lock().unwrap_or_else(PoisonError::into_inner) = unserved;
+        *self.unserved.lock() = unserved;
     }
 
     /// Reads a file if it is new or has changed, and remembers what came of it.

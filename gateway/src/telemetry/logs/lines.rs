@@ -4,13 +4,14 @@ use std::{
     io::{self, Write},
     mem,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     thread::{self, JoinHandle},
     time::Duration,
 };
 
+use parking_lot::{Condvar, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
 use weir_connections::mask::mask;
 
@@ -56,7 +57,7 @@ impl Lines {
 
     /// Adds one line or several, each with its end.
     pub(super) fn put(&self, line: &[u8]) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         if waiting.bytes.len() + line.len() > WAITING_MAX {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
@@ -75,40 +76,30 @@ impl Lines {
     fn write_to(&self, mut to: impl Write) {
         let mut bytes = Vec::new();
         loop {
-            let mut waiting = self.waiting();
+            let mut waiting = self.waiting.lock();
             while waiting.bytes.is_empty() {
                 if waiting.ended {
                     return;
                 }
                 waiting.idle = true;
-                waiting = self
-                    .changed
-                    .wait(waiting)
-                    .unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait(&mut waiting);
             }
-            let held = self
-                .changed
-                .wait_timeout_while(waiting, HELD, |waiting| !waiting.ended);
-            mem::swap(
-                &mut held.unwrap_or_else(PoisonError::into_inner).0.bytes,
-                &mut bytes,
-            );
+            self.changed
+                .wait_while_for(&mut waiting, |waiting| !waiting.ended, HELD);
+            mem::swap(&mut waiting.bytes, &mut bytes);
+            drop(waiting);
             // Nobody is left to be told of a failure.
             let _ = to.write_all(&bytes).and_then(|()| to.flush());
             bytes.clear();
             bytes.shrink_to(BUFFER_KEPT);
         }
     }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Writer {
     /// Writes what waits, and ends the writer.
     pub(super) fn end(self) {
-        self.lines.waiting().ended = true;
+        self.lines.waiting.lock().ended = true;
         self.lines.changed.notify_one();
         let _ = self.thread.join();
     }

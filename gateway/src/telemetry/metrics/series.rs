@@ -2,11 +2,12 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use ahash::RandomState;
 use dashmap::DashMap;
+use parking_lot::Mutex;
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec};
 
 use weir_contracts::Version;
@@ -146,7 +147,7 @@ impl Tools {
     /// Returns the series of a tool: looked up once, then kept with it.
     pub(super) fn of<'a>(&self, tool: &'a ToolMeter) -> &'a ToolSeries {
         tool.series
-            .get_or_init(|| self.find(&mut self.known(), tool))
+            .get_or_init(|| self.find(&mut self.known.lock(), tool))
     }
 
     /// Takes the tools of a new snapshot, which count from 0. Those that are gone keep their series until the room
@@ -154,7 +155,7 @@ impl Tools {
     pub(super) fn set<'a>(&self, tools: impl Iterator<Item = &'a ToolMeter>) {
         let tools: Vec<_> = tools.collect();
         let live: HashSet<Key> = tools.iter().map(|tool| key(tool)).collect();
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let new = live
             .iter()
             .filter(|key| !known.tools.contains_key(*key))
@@ -231,10 +232,6 @@ impl Tools {
             }
             false
         });
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,12 +4,13 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
 
 use hyper::rt::{Sleep, Timer};
+use parking_lot::Mutex;
 
 use super::connections::seats::Seat;
 
@@ -46,11 +47,7 @@ impl Timer for HeadTimer {
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
-        let first = self
-            .first
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let first = self.first.lock().take();
         self.seat.set_waiting(true);
         Box::pin(Until {
             deadline: first.map_or(deadline, |first| first.min(deadline)),
@@ -70,7 +67,7 @@ impl Future for Until {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clock = self.clock.lock();
         let deadline = self.deadline.into();
         loop {
             ready!(clock.as_mut().poll(context));

@@ -5,9 +5,10 @@ use std::{
     ffi::OsStr,
     path::Path,
     process::{ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -382,7 +383,7 @@ impl Stderr {
     async fn read(self: Arc<Self>, mut stderr: impl AsyncRead + Unpin) {
         let mut chunk = [0; 4096];
         while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
-            let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut bytes = self.bytes.lock();
             bytes.extend(&chunk[..length]);
             let over = bytes.len().saturating_sub(STDERR_MAX_BYTES);
             bytes.drain(..over);
@@ -390,13 +391,7 @@ impl Stderr {
     }
 
     fn text(&self) -> String {
-        let bytes: Vec<u8> = self
-            .bytes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .copied()
-            .collect();
+        let bytes: Vec<u8> = self.bytes.lock().iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         // The first of many lines may have lost its beginning, and with it that of a secret.
         let is_cut = bytes.len() == STDERR_MAX_BYTES;

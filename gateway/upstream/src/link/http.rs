@@ -1,10 +1,6 @@
 //! Streamable HTTP: a POST for each message; the answer is one body or a stream of events.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{
@@ -13,6 +9,7 @@ use http::{
 };
 use http_body_util::Full;
 use hyper::body::Incoming as Body;
+use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use tokio::task::AbortHandle;
 use weir_connections::mask::masked;
@@ -98,14 +95,14 @@ impl HttpLink {
         };
         let link = self.clone();
         let task = tokio::spawn(async move { drop(link.exchange(&message).await) });
-        let mut streams = lock(&self.streams);
+        let mut streams = self.streams.lock();
         streams.insert(id, task.abort_handle());
         streams.retain(|_, stream| !stream.is_finished());
         Ok(())
     }
 
     pub(crate) fn hang_up(&self, id: u64) {
-        if let Some(stream) = lock(&self.streams).remove(&id) {
+        if let Some(stream) = self.streams.lock().remove(&id) {
             stream.abort();
         }
     }
@@ -125,17 +122,18 @@ impl HttpLink {
                 wait = (wait * 2).min(Duration::from_secs(60));
             }
         });
-        if let Some(before) = lock(&self.listener).replace(task.abort_handle()) {
+        if let Some(before) = self.listener.lock().replace(task.abort_handle()) {
             before.abort();
         }
     }
 
     /// Ends everything that listens. What listens holds the link itself, which would never end otherwise.
     pub(crate) fn abandon(&self) {
-        if let Some(listener) = lock(&self.listener).take() {
+        if let Some(listener) = self.listener.lock().take() {
             listener.abort();
         }
-        lock(&self.streams)
+        self.streams
+            .lock()
             .drain()
             .for_each(|(_, stream)| stream.abort());
     }
@@ -143,7 +141,7 @@ impl HttpLink {
     /// Ends the session at the server too, where there is one.
     pub(crate) async fn close(&self) {
         self.abandon();
-        let session = lock(&self.session).take();
+        let session = self.session.lock().take();
         if let Some(session) = session {
             let mut request = self.client.request(Method::DELETE, &self.address);
             request.headers_mut().insert(SESSION, session);
@@ -336,7 +334,7 @@ impl HttpLink {
                     .get(SESSION)
                     .filter(|id| id.len() <= 1024)
                     .cloned();
-                *lock(&self.session) = session;
+                *self.session.lock() = session;
             }
             return Ok(response);
         }
@@ -434,7 +432,7 @@ impl HttpLink {
         if let Some(version) = version {
             headers.insert(VERSION, HeaderValue::from_static(version));
         }
-        if let Some(session) = lock(&self.session).clone() {
+        if let Some(session) = self.session.lock().clone() {
             headers.insert(SESSION, session);
         }
         request
@@ -463,8 +461,4 @@ fn header_value(text: &str) -> HeaderValue {
         ),
     };
     HeaderValue::from_str(&value).expect("plain ASCII")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,11 @@
 //! Connections to one PostgreSQL server: opened on use, kept while they are good.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -75,7 +76,7 @@ impl Pool {
     }
 
     pub(super) fn clear(&self) {
-        lock(&self.idle).clear();
+        self.idle.lock().clear();
     }
 
     /// Asks the server to end what that session runs. Best effort: `statement_timeout` is behind it. Returns `false` if the
@@ -90,18 +91,18 @@ impl Pool {
     }
 
     async fn connect(&self, left: Duration) -> Result<Box<Session>, ConnectionError> {
-        let unreachable_until = *lock(&self.unreachable_until);
+        let unreachable_until = *self.unreachable_until.lock();
         if unreachable_until.is_some_and(|until| Instant::now() < until) {
             return Err(refused::unavailable());
         }
         match timeout(left.min(CONNECT_MAX), login::session(&self.address)).await {
             Ok(Ok(session)) => {
-                *lock(&self.unreachable_until) = None;
+                *self.unreachable_until.lock() = None;
                 Ok(Box::new(session))
             }
             Ok(Err(error)) => Err(error::while_connecting(error)),
             Err(_) => {
-                *lock(&self.unreachable_until) = Some(Instant::now() + UNREACHABLE_FOR);
+                *self.unreachable_until.lock() = Some(Instant::now() + UNREACHABLE_FOR);
                 Err(refused::unavailable().details("connecting took too long"))
             }
         }
@@ -109,12 +110,12 @@ impl Pool {
 
     fn give_back(&self, mut session: Box<Session>) {
         session.shrink();
-        lock(&self.idle).push((session, Instant::now()));
+        self.idle.lock().push((session, Instant::now()));
     }
 
     /// Returns the session used last, so that the others may grow old, unless the server has ended it since.
     fn idle(&self) -> Option<Box<Session>> {
-        let mut idle = lock(&self.idle);
+        let mut idle = self.idle.lock();
         idle.retain(|(_, since)| since.elapsed() < IDLE_MAX);
         while let Some((mut session, _)) = idle.pop() {
             if session.quiet() {
@@ -215,10 +216,4 @@ impl Drop for Held {
             drop(turn);
         });
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }

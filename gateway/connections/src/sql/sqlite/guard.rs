@@ -3,12 +3,13 @@
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Instant,
 };
 
+use parking_lot::Mutex;
 use rusqlite::{
     Connection, OpenFlags, Result,
     config::DbConfig,
@@ -92,21 +93,21 @@ impl Default for Guard {
 
 impl Guard {
     pub(super) fn watch(&self, deadline: Instant, gone: Arc<AtomicBool>) {
-        *self.call() = Some(Call::Watched { deadline, gone });
+        *self.call.lock() = Some(Call::Watched { deadline, gone });
     }
 
     pub(super) fn at_once(&self) {
-        *self.call() = Some(Call::AtOnce {
+        *self.call.lock() = Some(Call::AtOnce {
             looks: LOOKS_AT_ONCE,
         });
     }
 
     pub(super) fn rest(&self) {
-        *self.call() = None;
+        *self.call.lock() = None;
     }
 
     pub(super) fn interrupted(&self) -> Option<Interrupted> {
-        match self.call().as_ref()? {
+        match self.call.lock().as_ref()? {
             Call::Watched { gone, .. } if gone.load(Ordering::Relaxed) => Some(Interrupted::Gone),
             Call::Watched { deadline, .. } => {
                 (Instant::now() >= *deadline).then_some(Interrupted::Deadline)
@@ -117,7 +118,7 @@ impl Guard {
 
     /// Decides whether to interrupt; SQLite asks every so many steps.
     fn look(&self) -> bool {
-        if let Some(Call::AtOnce { looks }) = self.call().as_mut() {
+        if let Some(Call::AtOnce { looks }) = self.call.lock().as_mut() {
             *looks = looks.saturating_sub(1);
         }
         self.interrupted().is_some()
@@ -130,14 +131,10 @@ impl Guard {
         if looks == 0 {
             return true;
         }
-        if let Some(Call::AtOnce { looks: left }) = self.call().as_mut() {
+        if let Some(Call::AtOnce { looks: left }) = self.call.lock().as_mut() {
             *left = left.saturating_sub(looks);
         }
         self.interrupted().is_none()
-    }
-
-    fn call(&self) -> MutexGuard<'_, Option<Call>> {
-        self.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn allow<T>(&self, what: Allowed, work: impl FnOnce() -> T) -> T {

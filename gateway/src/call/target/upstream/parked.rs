@@ -3,10 +3,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{json, value::RawValue};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -236,7 +237,7 @@ pub fn abandon_questions() {
 }
 
 fn parked() -> MutexGuard<'static, HashMap<u128, ParkedCall>> {
-    PARKED.lock().unwrap_or_else(PoisonError::into_inner)
+    PARKED.lock()
 }
 
 #[cfg(test)]

@@ -8,13 +8,14 @@ use std::{
     collections::{BTreeMap, HashMap},
     net::{IpAddr, SocketAddr},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use ahash::RandomState;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -133,7 +134,7 @@ impl Seats {
     }
 
     fn try_take(self: &Arc<Self>, peer: SocketAddr) -> Option<(SeatGuard, usize)> {
-        let mut taken = self.taken();
+        let mut taken = self.taken.lock();
         let address = address(peer);
         let mut gone = 0;
         while taken.unknown_of(address) >= self.address_connections_max {
@@ -162,10 +163,6 @@ impl Seats {
         drop(taken);
         let seats = self.clone();
         Some((SeatGuard { seats, seat }, gone))
-    }
-
-    fn taken(&self) -> MutexGuard<'_, TakenSeats> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -228,7 +225,7 @@ impl TakenSeats {
 impl Drop for SeatGuard {
     fn drop(&mut self) {
         let address = address(self.seat.peer);
-        self.seats.taken().remove(address, self.seat.number);
+        self.seats.taken.lock().remove(address, self.seat.number);
         self.seats.freed.notify_one();
     }
 }
@@ -269,7 +266,7 @@ mod tests {
         assert!(!has_left(&all[2]) && !has_left(&all[3]) && !has_left(&other) && !has_left(&more));
         drop(all);
         drop((more, other));
-        let taken = seats.taken();
+        let taken = seats.taken.lock();
         assert!(taken.all.is_empty() && taken.unknown.is_empty());
     }
 
