@@ -1,5 +1,4 @@
 //! Holds what the programs of this crate share: what the measured servers answer, and how they are asked.
-#![allow(clippy::print_stdout, reason = "measurements are printed")]
 
 pub mod load;
 pub mod ticket;

@@ -1,7 +1,7 @@
 //! `weir-bench`: runs the rows, one server at a time, and writes what they came to.
 //!
 //! Started by `cargo xtask bench`, which builds and installs what is measured.
-#![allow(
+#![expect(
     clippy::print_stdout,
     reason = "a terminal tool: standard output is what it is for"
 )]

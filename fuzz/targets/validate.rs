@@ -4,7 +4,7 @@
 #[path = "../parts/judge.rs"]
 mod judge;
 #[path = "../../contracts/tests/diff_properties/schemas.rs"]
-#[allow(dead_code, reason = "the property tests use the rest")]
+#[expect(dead_code, reason = "the property tests use the rest")]
 mod schemas;
 #[path = "../parts/tape.rs"]
 mod tape;

@@ -6,7 +6,13 @@ pub(crate) mod large;
 pub mod summaries;
 pub mod toolbox;
 
-#[allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]
+#[allow(
+    missing_docs,
+    unsafe_code,
+    unreachable_pub,
+    clippy::all,
+    reason = "the code is generated"
+)]
 mod generated {
     wit_bindgen::generate!({
         world: "adapter",

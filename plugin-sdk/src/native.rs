@@ -5,11 +5,11 @@
 //! `native/weir-plugin.h` has both in the words of C.
 
 #[doc(hidden)]
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "the interface is in the words of C")]
 pub mod abi;
 pub(crate) mod calls;
 mod exports;
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "the gateway is called through pointers")]
 mod host;
 mod wire;
 
@@ -26,7 +26,7 @@ macro_rules! export_native {
             "a native plugin must not abort where it panics, since its panics are caught: build it with panic = \"unwind\""
         );
 
-        #[allow(unsafe_code, unreachable_pub)]
+        #[allow(unsafe_code, unreachable_pub, reason = "the symbol is looked up by name")]
         mod weir_native_export {
             #[unsafe(no_mangle)]
             pub extern "C" fn weir_plugin_abi(

@@ -276,14 +276,14 @@ macro_rules! export {
     };
     (@items) => {
         #[cfg(target_arch = "wasm32")]
-        #[allow(unsafe_code)]
+        #[allow(unsafe_code, reason = "the exports are generated")]
         mod weir_plugin_exports {
             use super::WeirPlugin;
             $crate::bindings::toolbox::export_toolbox!(WeirPlugin with_types_in $crate::bindings::toolbox);
         }
 
         #[cfg(target_arch = "wasm32")]
-        #[allow(unsafe_code)]
+        #[allow(unsafe_code, reason = "the exports are generated")]
         mod weir_item_exports {
             use super::WeirPlugin;
             $crate::bindings::items::export_items!(WeirPlugin with_types_in $crate::bindings::items);
@@ -293,7 +293,7 @@ macro_rules! export {
         $crate::export!(@plugin $version, [], [$($tool),+], []);
 
         #[cfg(target_arch = "wasm32")]
-        #[allow(unsafe_code)]
+        #[allow(unsafe_code, reason = "the exports are generated")]
         mod weir_plugin_exports {
             use super::WeirPlugin;
             $crate::bindings::toolbox::export_toolbox!(WeirPlugin with_types_in $crate::bindings::toolbox);
@@ -303,7 +303,7 @@ macro_rules! export {
         $crate::export!(@plugin $version, [$($adapter),+], [$($tool),+], []);
 
         #[cfg(target_arch = "wasm32")]
-        #[allow(unsafe_code)]
+        #[allow(unsafe_code, reason = "the exports are generated")]
         mod weir_plugin_exports {
             use super::WeirPlugin;
             $crate::bindings::export_component!(WeirPlugin with_types_in $crate::bindings);
@@ -311,7 +311,7 @@ macro_rules! export {
         }
 
         #[cfg(target_arch = "wasm32")]
-        #[allow(unsafe_code)]
+        #[allow(unsafe_code, reason = "the exports are generated")]
         mod weir_tool_exports {
             use super::WeirPlugin;
             $crate::bindings::toolbox::export_toolbox!(WeirPlugin with_types_in $crate::bindings::toolbox);
@@ -322,7 +322,7 @@ macro_rules! export {
 
         // Export names with a version in them do not link natively, so they exist in a component only.
         #[cfg(target_arch = "wasm32")]
-        #[allow(unsafe_code)]
+        #[allow(unsafe_code, reason = "the exports are generated")]
         mod weir_plugin_exports {
             use super::WeirPlugin;
             $crate::bindings::export_component!(WeirPlugin with_types_in $crate::bindings);
@@ -331,7 +331,7 @@ macro_rules! export {
     };
     (@plugin $version:expr, [$($adapter:ty),*], [$($tool:path),*], [$($items:ty)?]) => {
         #[doc(hidden)]
-        #[allow(unreachable_pub)]
+        #[allow(unreachable_pub, reason = "the exports of a component name it")]
         pub struct WeirPlugin;
 
         impl $crate::plugin::Plugin for WeirPlugin {

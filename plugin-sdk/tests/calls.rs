@@ -65,7 +65,7 @@ struct Target {
     replicas: u8,
     note: Option<String>,
     #[serde(skip)]
-    #[allow(dead_code)]
+    #[expect(dead_code, reason = "serde fills it in, and no test reads it")]
     seen: u32,
 }
 

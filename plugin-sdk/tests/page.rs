@@ -18,7 +18,6 @@ use weir_plugin_sdk::{Bytes, data};
 #[data]
 #[serde(rename_all = "lowercase")]
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-#[allow(dead_code)]
 enum Region {
     North,
     South,
@@ -26,7 +25,6 @@ enum Region {
 
 #[data]
 #[repr(i32)]
-#[allow(dead_code)]
 enum Level {
     Low = 1,
     High = 10,
@@ -45,7 +43,6 @@ struct Percent(#[arg(le = 100)] u8);
 struct Point(f64, f64);
 
 #[data]
-#[allow(dead_code)]
 enum Outside {
     Stop,
     Wait(u32),
@@ -53,7 +50,6 @@ enum Outside {
 
 #[data]
 #[serde(tag = "kind", rename_all = "lowercase")]
-#[allow(dead_code)]
 enum Inside {
     Stop,
     Wait { seconds: u32 },
@@ -61,7 +57,6 @@ enum Inside {
 
 #[data]
 #[serde(untagged)]
-#[allow(dead_code)]
 enum Untagged {
     Number(u64),
     Text(String),

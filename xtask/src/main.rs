@@ -1,7 +1,7 @@
 //! `cargo xtask demo | test | console | plugins | package | instructions | bench | beginner | figures | fuzz`: sets up what a machine lacks, then does the one thing asked.
 //!
 //! Needs nothing but Rust, git, a shell and apt. No dependencies, so that it starts at once on a fresh machine.
-#![allow(
+#![expect(
     clippy::print_stdout,
     reason = "a terminal tool: standard output is what it is for"
 )]

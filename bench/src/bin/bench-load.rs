@@ -5,7 +5,7 @@
 //! virtual, and only for servers slow enough that it had gone to sleep.
 //!
 //! Takes a [`Plan`] on standard input and prints a [`Report`].
-#![allow(clippy::print_stdout, reason = "its report")]
+#![expect(clippy::print_stdout, reason = "its report")]
 
 use std::{
     cell::{Cell, RefCell},

@@ -57,7 +57,6 @@ struct Options {
     describe: bool,
     expect_rows: Option<u64>,
     /// Whether the statement writes. This is for the plugin host, which then asks `query_write`.
-    #[allow(dead_code)]
     write: bool,
 }
 

@@ -5,17 +5,23 @@
 //! call that it serves.
 
 // The interface is the SDK's, as the component interface is: both sides compile these two files.
-#[allow(unsafe_code, dead_code, unreachable_pub)]
+#[expect(
+    unsafe_code,
+    unreachable_pub,
+    reason = "the file is the SDK's, which publishes it"
+)]
 #[path = "../../../plugin-sdk/src/native/abi.rs"]
 pub(crate) mod abi;
-#[allow(dead_code)]
 #[path = "../../../plugin-sdk/src/native/wire.rs"]
 mod wire;
 
 mod child;
 mod imports;
 mod instance;
-#[allow(unsafe_code)]
+#[expect(
+    unsafe_code,
+    reason = "a library is opened and called through pointers"
+)]
 mod loaded;
 mod message;
 mod serve;

@@ -1,7 +1,13 @@
 //! What a plugin with prompts and resources exports beside its tools, and what it may import for them:
 //! `weir:plugin@0.1.1`. A plugin that says nothing of changes imports nothing for it.
 
-#[allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]
+#[allow(
+    missing_docs,
+    unsafe_code,
+    unreachable_pub,
+    clippy::all,
+    reason = "the code is generated"
+)]
 mod generated {
     wit_bindgen::generate!({
         inline: "package weir:extras; world items { import weir:plugin/events@0.1.1; export weir:plugin/items@0.1.1; }",

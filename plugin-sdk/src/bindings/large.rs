@@ -1,6 +1,12 @@
 //! Holds the imports for adapters of large sources: `weir:plugin@0.1.1`. A plugin that uses none of them imports none.
 
-#[allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]
+#[allow(
+    missing_docs,
+    unsafe_code,
+    unreachable_pub,
+    clippy::all,
+    reason = "the code is generated"
+)]
 mod generated {
     wit_bindgen::generate!({
         inline: "package weir:large; world imports { import weir:plugin/parts@0.1.1; import weir:plugin/index@0.1.1; }",

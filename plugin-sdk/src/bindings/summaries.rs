@@ -1,6 +1,12 @@
 //! The export that answers counts and summaries of an adapter's collections: `weir:plugin@0.1.2`.
 
-#[allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]
+#[allow(
+    missing_docs,
+    unsafe_code,
+    unreachable_pub,
+    clippy::all,
+    reason = "the code is generated"
+)]
 mod generated {
     wit_bindgen::generate!({
         inline: "package weir:summarizing; world summaries { export weir:plugin/summaries@0.1.2; }",

@@ -2,7 +2,13 @@
 //!
 //! The imports of a plugin stay those of 0.1.0, which are the same: an adapter is the same bytes with or without this.
 
-#[allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]
+#[allow(
+    missing_docs,
+    unsafe_code,
+    unreachable_pub,
+    clippy::all,
+    reason = "the code is generated"
+)]
 mod generated {
     wit_bindgen::generate!({
         world: "toolbox",

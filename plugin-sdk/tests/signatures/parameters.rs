@@ -1,7 +1,11 @@
 //! Signatures by their parameters: each type of the table, each key of `#[arg(…)]`.
 
 // These functions and types are looked at, not run.
-#![allow(unused_variables, dead_code)]
+#![expect(
+    unused_variables,
+    dead_code,
+    reason = "the signatures alone are looked at"
+)]
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -227,7 +231,7 @@ fn variants_tagged_beside(value: Event) {}
 #[tool]
 fn variants_without_tag(value: Id) {}
 #[tool]
-#[allow(clippy::boxed_local, reason = "a box is what is tried")]
+#[expect(clippy::boxed_local, reason = "a box is what is tried")]
 fn holders(a: Box<u32>, b: Rc<String>, c: Arc<[bool; 2]>) {}
 #[tool]
 fn recursive(value: Tree) {}

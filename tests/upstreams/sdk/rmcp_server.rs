@@ -1,7 +1,9 @@
 //! The server of the matrix, with rmcp: `stdio` or `http PORT`, each in both eras.
 
-// rmcp marks what the modern revision leaves out; this server is for both.
-#![allow(deprecated)]
+#![expect(
+    deprecated,
+    reason = "rmcp marks what the modern revision leaves out; this server is for both"
+)]
 
 use std::{
     sync::{

@@ -48,7 +48,10 @@ mod kernel {
     const F_SETSIG: libc::c_int = 10;
 
     /// Calls `fcntl` with a number.
-    #[allow(unsafe_code)]
+    #[expect(
+        unsafe_code,
+        reason = "the kernel is asked through the C library alone"
+    )]
     fn control(fd: RawFd, command: libc::c_int, value: libc::c_int) -> io::Result<libc::c_int> {
         // SAFETY: `fd` is open while its file is borrowed, and none of these commands takes a pointer.
         match unsafe { libc::fcntl(fd, command, value) } {

@@ -52,11 +52,9 @@ impl Server {
         self.start_with("-c listen_addresses=");
     }
 
-    // Some tests with a server do not use what is allowed to be dead here.
-
     /// Starts the server on a port of this machine too, with TLS, for users whose passwords are asked for in different
     /// ways. Returns the port. The certificate names `localhost` and comes from the authority in `ca.pem`.
-    #[allow(dead_code)]
+    #[allow(dead_code, reason = "some tests with a server do not use this")]
     pub(crate) fn start_with_tls(&self) -> u16 {
         let script = "set -e; umask 077
             openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority
@@ -124,7 +122,7 @@ impl Server {
         )
     }
 
-    #[allow(dead_code)]
+    #[allow(dead_code, reason = "some tests with a server do not use this")]
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }

@@ -102,7 +102,10 @@ pub fn serve(
 
 /// Takes the pipes of this process for messages alone: what a library reads is empty, and what it prints goes to
 /// stderr.
-#[allow(unsafe_code)]
+#[expect(
+    unsafe_code,
+    reason = "the numbers of the standard pipes are given away"
+)]
 pub fn take_pipes() -> io::Result<(File, File)> {
     let kept = |pipe: BorrowedFd<'_>| Ok::<_, io::Error>(File::from(fcntl_dupfd_cloexec(pipe, 3)?));
     let (input, output) = (kept(io::stdin().as_fd())?, kept(io::stdout().as_fd())?);
@@ -177,7 +180,10 @@ mod timer {
     use std::time::Duration;
 
     /// Starts the timer; zero stops it.
-    #[allow(unsafe_code)]
+    #[expect(
+        unsafe_code,
+        reason = "the timer of a process is set by the C library alone"
+    )]
     pub(super) fn start(after: Duration) {
         let seconds = libc::time_t::try_from(after.as_secs()).unwrap_or(libc::time_t::MAX);
         let value = libc::timeval {

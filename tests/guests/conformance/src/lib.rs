@@ -497,7 +497,7 @@ fn test_tool_with_task(ctx: &Context) -> Answer {
 }
 
 /// Takes an argument that a header repeats. Its schema is written by hand, as is that of the tool below.
-#[allow(non_camel_case_types)]
+#[expect(non_camel_case_types, reason = "a tool is named by its type")]
 enum test_custom_header {}
 
 impl Tool for test_custom_header {
@@ -522,7 +522,7 @@ impl Tool for test_custom_header {
 }
 
 /// Has every keyword of JSON Schema that servers should not lose.
-#[allow(non_camel_case_types)]
+#[expect(non_camel_case_types, reason = "a tool is named by its type")]
 enum json_schema_2020_12_tool {}
 
 impl Tool for json_schema_2020_12_tool {

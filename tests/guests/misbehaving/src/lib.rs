@@ -305,7 +305,7 @@ fn fail(behaviour: &str) {
 }
 
 /// What only native code can do.
-#[allow(unsafe_code, reason = "that is what it is for")]
+#[expect(unsafe_code, reason = "that is what it is for")]
 fn segv() {
     // SAFETY: none. Nothing is mapped there, and the process ends.
     unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) };
@@ -321,7 +321,7 @@ fn trap() -> ! {
     panic!("trap");
 }
 
-#[allow(unconditional_recursion, reason = "that is what it is for")]
+#[expect(unconditional_recursion, reason = "that is what it is for")]
 fn recurse(depth: u64) -> u64 {
     let frame = black_box([depth; 64]);
     frame[0] + recurse(depth + 1) + black_box(frame[63])

@@ -12,7 +12,12 @@ use self::generated::{
     weir::plugin::{clock, files, http, log, progress, random, sql},
 };
 
-#[allow(unsafe_code, unreachable_pub, clippy::all)]
+#[allow(
+    unsafe_code,
+    unreachable_pub,
+    clippy::all,
+    reason = "the code is generated"
+)]
 mod generated {
     wit_bindgen::generate!({ world: "adapter", path: "../../../plugin-sdk/wit/0.1.0" });
 }
@@ -27,7 +32,7 @@ thread_local! {
 
 struct Probe;
 
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "the exports are generated")]
 mod exported {
     super::generated::export!(Probe with_types_in super::generated);
     use super::Probe;
@@ -214,7 +219,7 @@ fn spin(rounds: u64) {
     }
 }
 
-#[allow(unconditional_recursion)]
+#[expect(unconditional_recursion, reason = "it is to overflow the stack")]
 fn recurse(depth: u64) -> u64 {
     let room = black_box([depth; 64]);
     black_box(recurse(room[63] + 1)) + room[0]

@@ -190,14 +190,14 @@ fn is_private(_file: &fs::Metadata, _folder: &fs::Metadata) -> bool {
     true
 }
 
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "loading compiled code is running it")]
 fn load_file(engine: &Engine, path: &Path) -> Option<Component> {
     // SAFETY: the file was written by this user, by `put`, into a folder only this user can enter; both are checked
     // by the caller. wasmtime itself refuses files of another version, of other settings, and torn ones.
     unsafe { Component::deserialize_file(engine, path) }.ok()
 }
 
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "loading compiled code is running it")]
 fn load(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
     // SAFETY: the bytes come from `precompile_component` in this process.
     unsafe { Component::deserialize(engine, code) }
