@@ -45,6 +45,9 @@ pub enum ConnectionConfig {
         path: PathBuf,
         #[serde(default)]
         write: bool,
+        /// Whether people put files in over the admin API. Plugins write with `write` alone.
+        #[serde(default)]
+        uploads: bool,
     },
 }
 
@@ -214,10 +217,15 @@ impl fmt::Debug for ConnectionConfig {
                 .field("headers", &headers.keys().collect::<Vec<_>>())
                 .field("write", write)
                 .finish_non_exhaustive(),
-            Self::Files { path, write } => out
+            Self::Files {
+                path,
+                write,
+                uploads,
+            } => out
                 .debug_struct("Files")
                 .field("path", path)
                 .field("write", write)
+                .field("uploads", uploads)
                 .finish(),
         }
     }

@@ -14,7 +14,7 @@ mod version;
 
 use std::{
     io::{self, ErrorKind},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -35,6 +35,7 @@ pub struct FileRoot {
 struct Inner {
     root: PathBuf,
     writable: bool,
+    takes_uploads: bool,
     /// A folder that no path reaches: Weir's own state.
     private: Option<Arc<Private>>,
     holds: Holds,
@@ -57,12 +58,18 @@ pub struct Listing {
 impl FileRoot {
     /// Creates a connection. The folder need not exist yet: until it does, calls answer `unavailable`. No path reaches
     /// `private`.
-    pub(crate) fn new(root: PathBuf, writable: bool, private: Option<Arc<Private>>) -> Self {
+    pub(crate) fn new(
+        root: PathBuf,
+        writable: bool,
+        takes_uploads: bool,
+        private: Option<Arc<Private>>,
+    ) -> Self {
         let (holds, versions) = (Holds::default(), Versions::default());
         Self {
             inner: Arc::new(Inner {
                 root,
                 writable,
+                takes_uploads,
                 private,
                 holds,
                 versions,
@@ -72,6 +79,25 @@ impl FileRoot {
 
     pub fn writable(&self) -> bool {
         self.inner.writable
+    }
+
+    /// Returns `true` if people may put files in.
+    pub fn takes_uploads(&self) -> bool {
+        self.inner.takes_uploads
+    }
+
+    /// Refuses a text that names no file beneath the root.
+    pub fn check_path(&self, path: &str) -> Result<(), ConnectionError> {
+        RootedPath::parse(path).map(drop)
+    }
+
+    /// Asks whether the folder is there and can be read.
+    pub(crate) async fn check(&self) -> Result<(), ConnectionError> {
+        self.blocking(|inner| {
+            let folder = inner.open_root()?.folder(Path::new(""))?;
+            folder.entries().map(drop).map_err(failed)
+        })
+        .await
     }
 
     pub async fn stat(&self, path: &str) -> Result<Info, ConnectionError> {
@@ -145,6 +171,27 @@ impl FileRoot {
                 if_version.as_deref(),
                 content,
             )
+        })
+        .await
+    }
+
+    /// Puts a file of a person in the place of the one that is there, whole and atomically like `replace`; `content` is read from
+    /// where it is.
+    pub async fn upload(
+        &self,
+        path: &str,
+        content: std::fs::File,
+    ) -> Result<String, ConnectionError> {
+        if !self.inner.takes_uploads {
+            return Err(ConnectionError::new(
+                Code::Forbidden,
+                "the connection takes no files",
+            ));
+        }
+        let path = RootedPath::parse(path)?;
+        self.blocking(move |inner| {
+            let content = replace::Content::Copied(&content);
+            replace::replace(&inner.open_root()?, &inner.versions, &path, None, content)
         })
         .await
     }

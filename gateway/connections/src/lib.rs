@@ -2,6 +2,7 @@
 //!
 //! Pools, credentials and caps live here. Nothing in this crate knows plugins, HTTP servers or contracts.
 
+pub mod browse;
 pub mod code;
 pub mod config;
 pub mod error;
@@ -138,9 +139,16 @@ impl Connections {
                     limits,
                 )?))
             }
-            ConnectionConfig::Files { path, write } => Connection::Files(Arc::new(
-                files::FileRoot::new(path.clone(), *write, self.private.clone()),
-            )),
+            ConnectionConfig::Files {
+                path,
+                write,
+                uploads,
+            } => Connection::Files(Arc::new(files::FileRoot::new(
+                path.clone(),
+                *write,
+                *uploads,
+                self.private.clone(),
+            ))),
         })
     }
 

@@ -177,7 +177,8 @@ fn is_long_enough(secret: &str) -> bool {
         && !COMMON_WORDS.contains(&&*secret.to_ascii_lowercase())
 }
 
-fn is_secret_name(name: &str) -> bool {
+/// Returns `true` if what has this name, such as a column or a header, is likely a secret.
+pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let mut words = name.split(|character: char| !character.is_ascii_alphanumeric());
     let last = words.clone().next_back();

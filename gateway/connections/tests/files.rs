@@ -239,6 +239,7 @@ async fn weirs_own_state_is_out_of_reach() {
     let config = |path: &str| ConnectionConfig::Files {
         path: path.into(),
         write: true,
+        uploads: false,
     };
     let configs = BTreeMap::from([
         ("all".to_owned(), config(".")),
@@ -416,6 +417,7 @@ fn open(root: &Path, write: bool) -> Arc<FileRoot> {
         ConnectionConfig::Files {
             path: root.into(),
             write,
+            uploads: false,
         },
     )]);
     match Connections::new(&configs, Path::new("/"))

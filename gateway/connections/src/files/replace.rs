@@ -136,6 +136,8 @@ struct Written {
 #[derive(Clone, Copy)]
 pub(super) enum Content<'c> {
     Whole(&'c [u8]),
+    /// What is left to read of a file.
+    Copied(&'c std::fs::File),
     /// The old content, except for these edits.
     Edited(&'c [Edit]),
 }
@@ -189,6 +191,11 @@ fn write_beside<'v>(
         Content::Whole(content) => {
             temporary.write_all(content).map_err(failed)?;
             version::of(content)
+        }
+        Content::Copied(mut content) => {
+            let mut out = version::Digesting::new(&mut temporary);
+            std::io::copy(&mut content, &mut out).map_err(failed)?;
+            out.version(versions)
         }
         Content::Edited(edits) => {
             let old = old.map_err(failed)?;

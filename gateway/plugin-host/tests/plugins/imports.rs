@@ -24,6 +24,7 @@ async fn bench(grants: &[(&str, Grant)], write: bool) -> Workbench {
             ConnectionConfig::Files {
                 path: sources.join("root"),
                 write,
+                uploads: false,
             },
         ),
     ]);

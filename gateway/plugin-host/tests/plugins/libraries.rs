@@ -350,6 +350,7 @@ async fn a_refused_replace_has_changed_nothing_and_one_before_it_has() {
     let root = ConnectionConfig::Files {
         path: folder.path().join("root"),
         write: true,
+        uploads: false,
     };
     let replaces = named(&library(folder.path(), "replaces", "1", &[]));
     let replaces = PluginConfig {

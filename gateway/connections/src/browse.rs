@@ -1,0 +1,166 @@
+//! Looks at a connection itself: whether it leads anywhere, and what there is to choose from.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Code, Connection, ConnectionError,
+    files::FileRoot,
+    http::{HttpConnection, Request},
+    sql::{SqlConnection, Statement},
+};
+
+/// Sources in one answer.
+const PAGE_MAX: u32 = 200;
+/// Files that the `sheet` adapter reads.
+const SHEET_ENDINGS: [&str; 4] = [".csv", ".tsv", ".xlsx", ".ods"];
+
+/// Tables that a read may select from. A name that has a point is one with its schema.
+const SQLITE: &str = "SELECT name, kind FROM (SELECT CASE WHEN instr(name, '.') THEN 'main.' || name ELSE name END AS name, \
+     type AS kind FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\') \
+     WHERE name > ?1 AND instr(lower(name), lower(?2)) > 0 ORDER BY name";
+const POSTGRESQL: &str = "SELECT name, kind FROM (SELECT CASE WHEN n.nspname = current_schema() AND position('.' in c.relname) = 0 \
+     THEN c.relname::text ELSE n.nspname || '.' || c.relname END COLLATE \"C\" AS name, \
+     CASE WHEN c.relkind IN ('v', 'm') THEN 'view' ELSE 'table' END AS kind \
+     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema') \
+     AND n.nspname NOT LIKE 'pg\\_%' AND pg_catalog.has_table_privilege(c.oid, 'SELECT')) AS readable \
+     WHERE name > $1::text AND position(lower($2::text) in lower(name)) > 0 ORDER BY name";
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceQuery<'a> {
+    /// A part of the name, in any case; empty: all.
+    pub text: &'a str,
+    /// The name after which the answer begins; empty: at the first.
+    pub after: &'a str,
+    pub deadline: Instant,
+}
+
+/// A table, a view or a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundSource {
+    pub name: String,
+    pub kind: String,
+}
+
+/// Some sources, by name.
+#[derive(Clone, Debug, Default)]
+pub struct SourcePage {
+    pub sources: Vec<FoundSource>,
+    /// The name after which there are more.
+    pub next: Option<String>,
+}
+
+impl Connection {
+    /// Asks whether the other end answers.
+    pub async fn check(&self, deadline: Instant) -> Result<(), ConnectionError> {
+        match self {
+            Self::Sql(sql) => {
+                let statement = Statement {
+                    text: "SELECT 1 AS one",
+                    parameters: "[]",
+                    limit: 1,
+                    options: None,
+                    deadline,
+                };
+                sql.query(statement).await.map(drop)
+            }
+            Self::Files(files) => files.check().await,
+            Self::Http(http) => check_service(http, deadline).await,
+        }
+    }
+
+    /// Returns what the connection has, a page of it.
+    pub async fn sources(&self, query: SourceQuery<'_>) -> Result<SourcePage, ConnectionError> {
+        match self {
+            Self::Sql(sql) => tables(sql, query).await,
+            Self::Files(files) => sheets(files, query).await,
+            Self::Http(_) => Err(ConnectionError::new(
+                Code::Unsupported,
+                "a web service does not list what it has: name a path of it",
+            )),
+        }
+    }
+}
+
+/// A service is there whatever it says of the path, but not if it takes no credential, or has failed.
+async fn check_service(http: &HttpConnection, deadline: Instant) -> Result<(), ConnectionError> {
+    let request = Request {
+        method: "HEAD".to_owned(),
+        path: String::new(),
+        query: Vec::new(),
+        query_encoded: None,
+        headers: Vec::new(),
+        body: None,
+    };
+    let status = http.send(request, deadline).await?.status;
+    match status {
+        401 | 403 | 407 => Err(ConnectionError::new(
+            Code::Forbidden,
+            format!("the web service answers with {status}: look at the credential in `headers`"),
+        )),
+        500.. if status != 501 => Err(ConnectionError::new(
+            Code::UpstreamError,
+            format!("the web service answers with {status}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+async fn tables(
+    sql: &SqlConnection,
+    query: SourceQuery<'_>,
+) -> Result<SourcePage, ConnectionError> {
+    let parameters = serde_json::json!([query.after, query.text]).to_string();
+    let statement = Statement {
+        text: match sql.dialect() {
+            "sqlite" => SQLITE,
+            _ => POSTGRESQL,
+        },
+        parameters: &parameters,
+        limit: PAGE_MAX,
+        options: None,
+        deadline: query.deadline,
+    };
+    let rows = sql.query(statement).await?;
+    let sources: Vec<FoundSource> = serde_json::from_str(&rows.records).map_err(|error| {
+        ConnectionError::new(Code::UpstreamError, "the database lists no tables").details(error)
+    })?;
+    let last = sources.last().map(|source| source.name.clone());
+    Ok(SourcePage {
+        next: last.filter(|_| rows.truncated),
+        sources,
+    })
+}
+
+/// Looks for spreadsheets; a page of files without any is passed over.
+async fn sheets(files: &FileRoot, query: SourceQuery<'_>) -> Result<SourcePage, ConnectionError> {
+    let text = query.text.to_lowercase();
+    let fits = |path: &String| {
+        let path = path.to_lowercase();
+        path.contains(&text) && SHEET_ENDINGS.iter().any(|ending| path.ends_with(ending))
+    };
+    let mut page = SourcePage::default();
+    let mut after = (!query.after.is_empty()).then(|| query.after.to_owned());
+    loop {
+        let listing = files.list("", after.as_deref()).await?;
+        for name in listing.paths.into_iter().filter(fits) {
+            if page.sources.len() == PAGE_MAX as usize {
+                page.next = page.sources.last().map(|last| last.name.clone());
+                return Ok(page);
+            }
+            let kind = "file".to_owned();
+            page.sources.push(FoundSource { name, kind });
+        }
+        if listing.next.is_none() {
+            return Ok(page);
+        }
+        if Instant::now() >= query.deadline {
+            let why = "the folder holds too much to look through in time";
+            return Err(ConnectionError::new(Code::Timeout, why));
+        }
+        after = listing.next;
+    }
+}
