@@ -3,27 +3,23 @@
 mod connection;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
-    time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
 use clap::Args;
 use reqwest::Url;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
-use weir::{app::App, config::Config, serving::Serving};
-use weir_connections::ConnectionConfig;
-use weir_contracts::{
-    Shape, compile,
-    draft::{Draft as Drafted, Input},
-    form,
-    shape::Type,
+use weir::{
+    app::App,
+    config::Config,
+    control::operations::sources::{DataSource, SourceFailure, draft_of, look, read_shape},
+    serving::Serving,
 };
-use weir_plugin_host::{CallContext, CollectionRef, Grant, Query};
+use weir_connections::ConnectionConfig;
+use weir_contracts::{compile, form};
+use weir_plugin_host::{AdapterFailure, Grant};
 
 use self::connection::Connection;
 use super::{Done, Failure, Settings, block_on, start};
@@ -47,41 +43,16 @@ pub(super) struct Draft {
     settings: Settings,
 }
 
-/// A source to look at: which adapter reaches it, and how.
-struct Source {
-    /// The name of the contract.
-    name: String,
-    /// The title that the name is made from.
-    title: String,
-    adapter: &'static str,
-    settings: Value,
-}
-
 /// The connection of a file that is served without a configuration.
 const CONNECTION: &str = "source";
-/// Rows looked at for low-cardinality columns.
-const ROWS_MAX: usize = 20_000;
-const PAGE_ROWS: u32 = 1000;
-/// The bound on the values of a choice list.
-const CHOICES_MAX: usize = 12;
-
-impl Source {
-    fn new(title: &str, adapter: &'static str, settings: Value) -> Self {
-        Self {
-            name: weir_contracts::draft::contract_name(title),
-            title: title.to_owned(),
-            adapter,
-            settings,
-        }
-    }
-}
-
 impl Draft {
     pub(super) fn run(self) -> Done {
         let (config, source, connection) = self.source()?;
         let drafted = block_on(async {
             let started = start::briefly(config, None).await?;
-            look(&started.gateway, &source).await
+            let (gateway, source) = (&started.gateway, &source);
+            let drafted = look(gateway, source).await;
+            drafted.map_err(|failure| explained(failure, gateway, source))
         })??;
         print!("{}", drafted.contract);
         for note in &drafted.notes {
@@ -98,7 +69,7 @@ impl Draft {
     }
 
     /// Returns a configuration that reaches the source, and the connection that `weir.toml` may lack.
-    fn source(&self) -> Result<(Config, Source, Option<Connection>), Failure> {
+    fn source(&self) -> Result<(Config, DataSource, Option<Connection>), Failure> {
         match (&self.file, &self.url, &self.connection, &self.table) {
             (Some(file), ..) => self.of_file(file),
             (_, Some(url), ..) => self.of_url(url),
@@ -109,7 +80,7 @@ impl Draft {
         }
     }
 
-    fn of_file(&self, file: &Path) -> Result<(Config, Source, Option<Connection>), Failure> {
+    fn of_file(&self, file: &Path) -> Result<(Config, DataSource, Option<Connection>), Failure> {
         let known = if self.settings.present() {
             Some(self.settings.config()?)
         } else {
@@ -126,7 +97,7 @@ impl Draft {
         ))
     }
 
-    fn of_url(&self, url: &str) -> Result<(Config, Source, Option<Connection>), Failure> {
+    fn of_url(&self, url: &str) -> Result<(Config, DataSource, Option<Connection>), Failure> {
         let url = checked(url)?;
         let mut config = self.settings.config()?;
         let (connection, path) = Connection::to_host(&url, &config, self.settings.present());
@@ -149,7 +120,7 @@ impl Draft {
             json!({ "connection": connection.name, "sample": true, "list": { "path": path } });
         Ok((
             config,
-            Source::new(name, "rest", settings),
+            DataSource::new(name, "rest", settings),
             Some(connection),
         ))
     }
@@ -163,7 +134,7 @@ impl Draft {
         &self,
         connection: &str,
         table: &str,
-    ) -> Result<(Config, Source, Option<Connection>), Failure> {
+    ) -> Result<(Config, DataSource, Option<Connection>), Failure> {
         let config = self.settings.config()?;
         if !config.connections.contains_key(connection) {
             let known: Vec<&str> = config.connections.keys().map(String::as_str).collect();
@@ -174,7 +145,7 @@ impl Draft {
             .into());
         }
         let settings = json!({ "connection": connection, "table": table });
-        Ok((config, Source::new(table, "sql", settings), None))
+        Ok((config, DataSource::new(table, "sql", settings), None))
     }
 }
 
@@ -218,7 +189,9 @@ fn config_of(
 /// Drafts the file's contract and serves it; without the right to write it gets no writing tools.
 pub(super) async fn serve_file(started: &App, file: &Path) -> Result<(), Failure> {
     let source = file_source(file, CONNECTION)?;
-    let shape = shape(&started.gateway, &source).await?;
+    let gateway = &started.gateway;
+    let explain = |failure| explained(failure, gateway, &source);
+    let shape = read_shape(gateway, &source).await.map_err(explain)?;
     let mut offered = shape.clone();
     let config = started.gateway.config();
     let sheet = config.plugins.get("sheet");
@@ -232,7 +205,9 @@ pub(super) async fn serve_file(started: &App, file: &Path) -> Result<(), Failure
             .read_only
             .get_or_insert_with(|| "the file is served without --write".to_owned());
     }
-    let drafted = draft(&started.gateway, &source, &offered).await?;
+    let drafted = draft_of(gateway, &source, &offered)
+        .await
+        .map_err(explain)?;
     for note in &drafted.notes {
         tracing::info!("{note}");
     }
@@ -249,153 +224,29 @@ pub(super) async fn serve_file(started: &App, file: &Path) -> Result<(), Failure
     Ok(())
 }
 
-async fn look(gateway: &Serving, source: &Source) -> Result<Drafted, Failure> {
-    let mut shape = shape(gateway, source).await?;
-    if let Some(why) = read_only(gateway, source).filter(|_| !shape.capabilities.write.is_empty()) {
-        shape.capabilities.write.clear();
-        shape.capabilities.read_only.get_or_insert(why);
-    }
-    draft(gateway, source, &shape).await
-}
-
-/// Returns why nothing can be written through the connection of a source, if the configuration says so.
-fn read_only(gateway: &Serving, source: &Source) -> Option<String> {
-    let name = source.settings["connection"].as_str()?;
-    let config = gateway.config();
-    if !config.connections.get(name)?.is_writable() {
-        return Some(format!("`[connections.{name}] write` is false"));
-    }
-    let grant = config
-        .plugins
-        .get(source.adapter)
-        .and_then(|plugin| plugin.grants.get(name));
-    let is_granted = matches!(grant, Some(Grant::Write));
-    (!is_granted).then(|| {
-        format!(
-            "`[plugins.{}.grants] {name}` is not \"write\"",
-            source.adapter
-        )
-    })
-}
-
-async fn shape(gateway: &Serving, source: &Source) -> Result<Shape, Failure> {
-    let described = gateway
-        .host()
-        .describe(source.adapter, &source.settings.to_string())
-        .await;
-    let described = described.map_err(|failure| match failure {
-        weir_plugin_host::AdapterFailure::Unavailable(adapter) => anyhow::anyhow!(
+/// Says what to do where a source cannot be looked at from here.
+fn explained(failure: SourceFailure, gateway: &Serving, source: &DataSource) -> Failure {
+    let why = match failure {
+        SourceFailure::Adapter(AdapterFailure::Unavailable(adapter)) => anyhow::anyhow!(
             "no plugin provides the adapter `{adapter}`: this program carries none, and {} holds none; name a folder of plugins \
              with --plugins",
             gateway.config().folders.plugins.display()
         ),
-        failure => match source.settings["path"].as_str() {
+        SourceFailure::Adapter(failure) => match source.settings["path"].as_str() {
             Some(file) => anyhow::anyhow!("{file}: {failure}"),
             None => anyhow::anyhow!("{failure}"),
         },
-    })?;
-    Ok(Shape::read(&described)
-        .map_err(anyhow::Error::msg)
-        .context("the adapter answered no shape")?)
-}
-
-async fn draft(gateway: &Serving, source: &Source, shape: &Shape) -> Result<Drafted, Failure> {
-    let choices = choices(gateway, source, shape).await;
-    let drafted = weir_contracts::draft::draft(&Input {
-        name: &source.name,
-        title: &source.title,
-        adapter: source.adapter,
-        settings: &source.settings,
-        shape,
-        choices: &choices,
-    });
-    Ok(drafted.map_err(|why| {
-        anyhow::anyhow!(
+        failure @ SourceFailure::Shape(_) => failure.into(),
+        SourceFailure::Unservable(why) => anyhow::anyhow!(
             "nothing of `{}` can be served. {}",
             source.title,
             why.join(" ")
-        )
-    })?)
+        ),
+    };
+    why.into()
 }
 
-/// Returns the values of text columns that hold few; a source that cannot be read has none.
-async fn choices(
-    gateway: &Serving,
-    source: &Source,
-    shape: &Shape,
-) -> BTreeMap<String, Vec<String>> {
-    let texts: Vec<String> = shape
-        .fields
-        .iter()
-        .filter(|field| field.kind == Type::String)
-        .map(|field| field.key.clone())
-        .collect();
-    let mut seen: BTreeMap<String, BTreeSet<String>> = texts
-        .iter()
-        .map(|key| (key.clone(), BTreeSet::new()))
-        .collect();
-    let collection = CollectionRef {
-        key: format!("draft/{}", source.name).into(),
-        adapter: source.adapter.into(),
-        settings: source.settings.to_string().into(),
-        shape: serde_json::to_string(shape).expect("plain data").into(),
-    };
-    let context = CallContext {
-        tenant: Arc::from("local"),
-        call_id: Arc::from("draft"),
-        deadline: Instant::now() + Duration::from_secs(30),
-        cancel: CancellationToken::new(),
-        ran_on: Arc::default(),
-        events: None,
-    };
-    let mut query = Query {
-        columns: shape.fields.iter().map(|field| field.key.clone()).collect(),
-        order: shape.key.clone().into(),
-        limit: PAGE_ROWS,
-        ..Query::default()
-    };
-    let mut rows = 0;
-    while rows < ROWS_MAX && !seen.is_empty() {
-        let page = match gateway
-            .host()
-            .read(&context, &collection, &Arc::new(query.clone()))
-            .await
-        {
-            Ok(page) => page,
-            Err(failure) => {
-                tracing::debug!(%failure, "no rows to look at");
-                break;
-            }
-        };
-        let Ok(records) = serde_json::from_str::<Vec<BTreeMap<String, Value>>>(&page.records)
-        else {
-            break;
-        };
-        rows += records.len();
-        for record in &records {
-            seen.retain(|key, values| {
-                if let Some(Value::String(value)) = record.get(key) {
-                    values.insert(value.clone());
-                }
-                values.len() <= CHOICES_MAX
-            });
-        }
-        match page.next {
-            Some(next) if !records.is_empty() => query.cursor = Some(next),
-            _ => break,
-        }
-    }
-    // A list of choices is worth its place only where values repeat. Days and numbers go on beyond those that are there.
-    let is_word = |value: &String| !value.starts_with(|first: char| first.is_ascii_digit());
-    seen.retain(|_, values| {
-        values.len() >= 2 && values.len() * 3 <= rows && values.iter().any(is_word)
-    });
-    seen.into_iter()
-        .map(|(key, values)| (key, values.into_iter().collect()))
-        .collect()
-}
-
-fn file_source(file: &Path, connection: &str) -> Result<Source, Failure> {
+fn file_source(file: &Path, connection: &str) -> Result<DataSource, Failure> {
     let name = file
         .file_stem()
         .and_then(|stem| stem.to_str())
@@ -405,7 +256,7 @@ fn file_source(file: &Path, connection: &str) -> Result<Source, Failure> {
         .and_then(|name| name.to_str())
         .context("the file's name is not UTF-8")?;
     let settings = json!({ "connection": connection, "path": path });
-    Ok(Source::new(name, "sheet", settings))
+    Ok(DataSource::new(name, "sheet", settings))
 }
 
 fn connection_config(value: Value) -> anyhow::Result<ConnectionConfig> {

@@ -5,9 +5,11 @@ mod admins;
 mod audit;
 mod calls;
 mod collections;
+mod connections;
 mod console;
 mod contracts;
 mod keys;
+mod live;
 mod plugins;
 mod problem;
 mod retries;
@@ -55,10 +57,11 @@ use crate::{
     },
     identity::{Kind, Minted, now_ms},
     serving::Serving,
+    telemetry::events::EndedCall,
     transport::{
         front_door::{FrontDoor, is_by_address},
         http::{
-            connections::{self, ListenerBounds},
+            connections::{ListenerBounds, serve as serve_connections},
             metrics,
         },
     },
@@ -83,6 +86,8 @@ pub struct Admin {
     pub state: Arc<State>,
     pub reload: Arc<Reload>,
     pub door: Arc<FrontDoor>,
+    /// It is cancelled when the process ends: streams end then.
+    pub ending: CancellationToken,
 }
 
 type Ask = Shared<Arc<Admin>>;
@@ -98,6 +103,8 @@ type Answer<T> = Result<T, Refusal>;
                        the one before it may. Errors are RFC 9457 problem documents."
     ),
     modifiers(&Bearer),
+    // The data of events, which no body of a route has.
+    components(schemas(EndedCall)),
     security(("admin_key" = []))
 )]
 struct Document;
@@ -145,6 +152,13 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(tools::list))
         .routes(routes!(collections::list))
         .routes(routes!(collections::describe))
+        .routes(routes!(connections::list))
+        .routes(routes!(connections::check))
+        .routes(routes!(connections::list_sources))
+        .routes(routes!(connections::describe))
+        .routes(routes!(connections::draft))
+        .routes(routes!(connections::rows))
+        .routes(routes!(connections::upload))
         .routes(routes!(plugins::list))
         .routes(
             routes!(plugins::upload, plugins::remove)
@@ -156,14 +170,25 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(upstreams::show))
         .routes(routes!(upstreams::look))
         .routes(routes!(calls::try_call))
+        .routes(routes!(live::stats))
+        .routes(routes!(live::events))
         .routes(routes!(audit::query))
         .routes(routes!(audit::verify))
         .routes(routes!(settings::show))
         .routes(routes!(settings::reload))
         .split_for_parts();
+    name_paths(&mut document);
     name_problems(&mut document);
     name_operations(&mut document);
     (router, document)
+}
+
+/// Writes a parameter that takes several segments of a path as any other one: the document knows no such difference.
+fn name_paths(document: &mut utoipa::openapi::OpenApi) {
+    let paths = std::mem::take(&mut document.paths.paths).into_iter();
+    document.paths.paths = paths
+        .map(|(path, item)| (path.replace("{*", "{"), item))
+        .collect();
 }
 
 /// Gives each operation an id of its own, such as `get_contracts_name`: handlers of several files share their names.
@@ -251,7 +276,7 @@ pub async fn serve(
         first_head_max: FIRST_HEAD_MAX,
     };
     let (service, ending) = (TowerToHyperService::new(router), CancellationToken::new());
-    connections::serve(listener, service, &bounds, &registered, shutdown, &ending).await;
+    serve_connections(listener, service, &bounds, &registered, shutdown, &ending).await;
     Ok(())
 }
 

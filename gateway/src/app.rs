@@ -150,6 +150,7 @@ impl App {
         host.set_in_use(Arc::new(in_use));
         let control = Arc::new(Control::new(gateway.clone(), state.clone()));
         control.set_refused_connections(opened.left_out);
+        control.set_connections(connections.clone());
         if setup.process.is_some() {
             host.set_tool_gate(Arc::new(CodeGate::new(control.plugins())));
         }
@@ -218,14 +219,15 @@ impl App {
         let address = listener.local_addr()?;
         let announced = admin::announce(folder, address)?;
         tracing::info!("admin API on http://{address}");
+        let ending = CancellationToken::new();
         let shared = Arc::new(admin::Admin {
             gateway: self.gateway.clone(),
             control: self.control.clone(),
             state: self.state.clone(),
             reload: reload.clone(),
             door: Arc::new(FrontDoor::new(&self.gateway, address, AccessRules::admin)?),
+            ending: ending.clone(),
         });
-        let ending = CancellationToken::new();
         let served = admin::serve(shared, listener, ending.clone().cancelled_owned());
         let task = tokio::spawn(async move {
             tokio::select! {

@@ -11,6 +11,8 @@ mod describe;
 mod drift;
 pub mod gate;
 pub mod impact;
+mod live_events;
+pub(crate) mod live_figures;
 pub mod operations;
 mod publisher;
 pub mod refused;
@@ -23,6 +25,7 @@ use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, watch};
+use weir_connections::Connections;
 use weir_contracts::Problem;
 use weir_state::State;
 use weir_watch::{Place, Watcher};
@@ -32,6 +35,7 @@ pub use self::{
     compiler::{FormCompiler, Uncompiled},
     describe::{Away, Describe, describe_all},
     drift::{Drift, SourceDrift},
+    live_events::EventSubscription,
     publisher::{SnapshotPublisher, in_use},
     report::FolderReport,
     sources::{
@@ -42,6 +46,8 @@ pub use self::{
 };
 use self::{
     gate::Gate,
+    live_events::LiveWatch,
+    live_figures::LiveFigures,
     report::ReportLog,
     sources::{
         files::{FileSource, folder_problem},
@@ -71,6 +77,9 @@ pub struct Control {
     refused_connections: ArcSwap<Vec<Problem>>,
     /// Counts what the background loops take over beside changes of the state and of files.
     background: watch::Sender<u64>,
+    connections: ArcSwap<Connections>,
+    live_figures: LiveFigures,
+    live_watch: LiveWatch,
 }
 
 impl Control {
@@ -91,6 +100,9 @@ impl Control {
             plugin_files: PluginFiles::default(),
             refused_connections: ArcSwap::default(),
             background: watch::Sender::new(0),
+            connections: ArcSwap::default(),
+            live_figures: LiveFigures::default(),
+            live_watch: LiveWatch::default(),
         }
     }
 
@@ -132,6 +144,25 @@ impl Control {
     /// Returns what looks at the sources of live contracts.
     pub fn drift(&self) -> &SourceDrift {
         &self.drift
+    }
+
+    /// Returns the connections in effect.
+    pub fn connections(&self) -> Arc<Connections> {
+        self.connections.load_full()
+    }
+
+    /// Takes over the connections in effect.
+    pub fn set_connections(&self, connections: Arc<Connections>) {
+        self.connections.store(connections);
+    }
+
+    /// Returns the figures of the last minutes.
+    pub(crate) fn live_figures(&self) -> &LiveFigures {
+        &self.live_figures
+    }
+
+    fn live_watch(&self) -> &LiveWatch {
+        &self.live_watch
     }
 
     /// Returns the contract files that were refused or wait for their source, at the last look.

@@ -231,6 +231,11 @@ impl Identities {
         *seen = rows.iter().map(|row| row.change).fold(*seen, i64::max);
     }
 
+    /// Returns the number of the last change of a key that was taken over.
+    pub fn last_change(&self) -> i64 {
+        self.seen()
+    }
+
     fn seen(&self) -> i64 {
         *self.seen.lock()
     }

@@ -9,6 +9,7 @@ use std::{
 };
 
 mod audit;
+pub mod events;
 mod logs;
 pub mod metrics;
 

@@ -244,6 +244,10 @@ pub enum AdminAct {
     SignIn,
     /// A call that was made in the name of an agent, to try a tool.
     TryCall,
+    /// Someone looked at a source before there was a contract over it.
+    SourceLook,
+    /// A file was put into a connection.
+    FileUpload,
 }
 
 fn name<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {

@@ -107,6 +107,7 @@ impl From<OperationError> for Refusal {
             FailureKind::Conflict => StatusCode::CONFLICT,
             FailureKind::Outdated => StatusCode::PRECONDITION_FAILED,
             FailureKind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+            FailureKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             FailureKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         };
         let problems = error

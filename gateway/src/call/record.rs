@@ -509,6 +509,8 @@ impl Line {
             false => error.map(|error| error.code),
         };
         self.metrics.call(&Ended {
+            call_id: &self.call_id,
+            name: known.asked.as_ref().map(Asked::name),
             tool: known.asked.as_ref().and_then(Asked::meter),
             finds: known.asked.as_ref().and_then(Asked::finds),
             agent: &self.caller.agent,

@@ -5,6 +5,7 @@ pub mod admins;
 pub mod audit;
 pub mod calls;
 pub mod collections;
+pub mod connections;
 pub mod contracts;
 pub mod drafts;
 mod error;
@@ -13,7 +14,10 @@ pub mod plugins;
 pub mod preview;
 pub mod sessions;
 pub mod settings;
+pub mod sources;
+pub mod stats;
 pub mod tools;
+pub mod uploads;
 pub mod upstreams;
 
 pub use self::error::{FailureKind, OperationError, OperationResult};

@@ -156,6 +156,7 @@ impl Reload {
         self.control.gateway().upstreams().take(opened.upstreams);
         self.control.reconfigure(new);
         self.control.set_refused_connections(Vec::new());
+        self.control.set_connections(Arc::clone(&connections));
         let plugins = self
             .control
             .gateway()

@@ -1,5 +1,6 @@
 //! Metrics: counted where things happen, read by Prometheus. No label holds what an agent wrote.
 
+mod readings;
 mod series;
 pub mod table;
 
@@ -18,11 +19,15 @@ use subtle::ConstantTimeEq as _;
 use weir_audit::Outcome;
 use weir_schema::validate::{InvalidArguments, REASONS};
 
-pub use self::series::{ToolMeter, ToolSeries};
+pub use self::{
+    readings::{BucketReading, CallReading},
+    series::{ToolMeter, ToolSeries},
+};
 use self::{
     series::{Agents, Tools},
     table::{Kind, Row},
 };
+use super::events::{EndedCall, EventFeed};
 use crate::{
     codes::Code,
     identity::Credential,
@@ -107,6 +112,7 @@ pub struct Metrics {
     refused: OnceLock<Counts<usize>>,
     /// SHA-256 of what a scraper must show.
     token: ArcSwapOption<[u8; 32]>,
+    events: EventFeed,
 }
 
 /// The times when one stage of a call gave over to the next; a stage that was not reached is `None`.
@@ -120,6 +126,9 @@ pub struct Marks {
 
 /// A call that has ended and been recorded.
 pub struct Ended<'a> {
+    pub call_id: &'a str,
+    /// The name of the tool, if the caller sees one of that name.
+    pub name: Option<&'a str>,
     pub tool: Option<&'a ToolMeter>,
     /// The tool that finds others, if that was asked; it belongs to no contract.
     pub finds: Option<&'static str>,
@@ -204,6 +213,7 @@ impl Metrics {
             drifted: OnceLock::new(),
             refused: OnceLock::new(),
             token: ArcSwapOption::from_pointee(token.map(digest)),
+            events: EventFeed::default(),
             registry,
             tools,
             agents,
@@ -271,7 +281,21 @@ impl Metrics {
                 self.reasons[at].inc();
             }
         }
+        self.events.call(|| EndedCall {
+            call_id: call.call_id,
+            agent: call.agent,
+            tool: call.name,
+            contract: call.tool.map(|tool| &*tool.contract_version),
+            outcome: call.outcome.word(),
+            code: call.code.map(Code::label),
+            ms: total.as_micros() as f64 / 1000.0,
+        });
         stages
+    }
+
+    /// Returns what sends events to those who watch.
+    pub fn events(&self) -> &EventFeed {
+        &self.events
     }
 
     /// Counts a request of any method, with the time it took if it was answered at once.

@@ -34,6 +34,7 @@ pub enum FailureKind {
     /// It rests on something that has changed since it was read.
     Outdated,
     Invalid,
+    TooLarge,
     /// It may succeed later.
     Unavailable,
 }

@@ -126,7 +126,7 @@ pub async fn take_link(state: &State, text: &str, now: i64) -> Result<Option<Str
 /// Returns the session of a token, if it has not ended.
 pub async fn resume(state: &State, text: &str, now: i64) -> Result<Option<SessionRow>, StateError> {
     let found = find(state, text, SessionKind::Session).await?;
-    let found = found.filter(|row| now < row.expires_ms && now < row.used_ms + IDLE_MS);
+    let found = found.filter(|row| !has_ended(row, now));
     if let Some(row) = &found
         && now >= row.used_ms + NOTED_MS
     {
@@ -136,6 +136,28 @@ pub async fn resume(state: &State, text: &str, now: i64) -> Result<Option<Sessio
         }
     }
     Ok(found)
+}
+
+/// Returns whether an admin key is valid, and its session, if there is one, has not ended. This is no use of the session.
+pub(crate) async fn is_live(
+    state: &State,
+    admin: &str,
+    session: Option<&str>,
+) -> Result<bool, StateError> {
+    let admins = state.admins().await?;
+    let is_valid = |row: &AdminRow| row.id == admin && row.revoked_ms.is_none();
+    if !admins.iter().any(is_valid) {
+        return Ok(false);
+    }
+    let Some(session) = session else {
+        return Ok(true);
+    };
+    let row = state.session(session, SessionKind::Session).await?;
+    Ok(row.is_some_and(|row| !has_ended(&row, now_ms())))
+}
+
+fn has_ended(row: &SessionRow, now: i64) -> bool {
+    now >= row.expires_ms || now >= row.used_ms + IDLE_MS
 }
 
 async fn find(

@@ -102,6 +102,13 @@ impl ToolSeries {
         code.and_then(|code| self.codes.get(code as usize))
             .unwrap_or(&self.ok)
     }
+
+    /// Returns the calls that went well, and then those of each code of [`TABLE`].
+    pub(super) fn counts(&self) -> impl Iterator<Item = u64> {
+        std::iter::once(&self.ok)
+            .chain(&self.codes)
+            .map(IntCounter::get)
+    }
 }
 
 impl Tools {
@@ -131,6 +138,18 @@ impl Tools {
             folded_tools,
             folded_adapters,
         }
+    }
+
+    /// Visits the series of each tool that has some.
+    pub(super) fn each(&self, mut visit: impl FnMut(&Key, &ToolSeries)) {
+        for (key, series) in &self.known().tools {
+            visit(key, series);
+        }
+    }
+
+    /// Returns the series of the tools beyond the bound.
+    pub(super) fn other(&self) -> &ToolSeries {
+        &self.other
     }
 
     /// Returns series that stand for no tool at all.
@@ -244,6 +263,15 @@ impl Agents {
             other,
             folded: folded.with_label_values(&["agent"]),
         }
+    }
+
+    /// Visits the number of calls of each agent; `None` stands for those beyond the bound.
+    pub(super) fn each(&self, mut visit: impl FnMut(Option<&Arc<str>>, u64)) {
+        let sum = |series: &AgentSeries| series.0.iter().map(IntCounter::get).sum();
+        for entry in &self.known {
+            visit(Some(entry.key()), sum(entry.value()));
+        }
+        visit(None, sum(&self.other));
     }
 
     /// Counts a call of an agent. `result` is one of [`RESULTS`].

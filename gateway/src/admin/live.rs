@@ -1,0 +1,138 @@
+//! Live figures and events: what runs now, for those who watch.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    Json,
+    extract::State as Shared,
+    response::sse::{Event, KeepAlive, Sse},
+};
+use futures::Stream;
+use serde::Deserialize;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+use utoipa::IntoParams;
+
+use super::{Answer, Ask, Refusal, problem::Asked, staff::Staff};
+use crate::{
+    control::{
+        EventSubscription,
+        gate::Role,
+        operations::{
+            sessions,
+            stats::{self, StatsView},
+        },
+    },
+    telemetry::events::LiveEvent,
+};
+
+/// The window of figures where none is asked for, in seconds.
+const WINDOW_USUAL: u64 = 60;
+/// The time between two looks whether the holder of a stream may still read.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WantedFigures {
+    /// Seconds back from now, 1 to 900; by default 60.
+    #[param(minimum = 1, maximum = 900)]
+    window: Option<u64>,
+}
+
+/// What was counted of calls in the last seconds, from the counters that Prometheus scrapes too. Role: viewer.
+#[utoipa::path(get, path = "/v1/stats", params(WantedFigures), responses(
+    (status = 200, body = StatsView), (status = 400, body = Refusal), (status = 401, body = Refusal),
+    (status = 403, body = Refusal), (status = 422, body = Refusal)))]
+pub(super) async fn stats(
+    Shared(admin): Ask,
+    staff: Staff,
+    Asked(wanted): Asked<WantedFigures>,
+) -> Answer<Json<StatsView>> {
+    staff.needs(Role::Viewer)?;
+    let window = wanted.window.unwrap_or(WINDOW_USUAL);
+    Ok(Json(stats::show(&admin.control, window)?))
+}
+
+/// What happens, as server-sent events until the client goes: each second `stats` with what was counted since the one
+/// before; `call` for calls that ended, at most 50 a second; and `draft`, `drift`, `plugin`, `upstream`, `config` and `key` where
+/// those are others than before, within about a second: ask for them again. `missed` says how many events a slow reader
+/// lost. At most 16 streams are served at once. Role: viewer.
+#[utoipa::path(get, path = "/v1/events", responses(
+    (status = 200, content_type = "text/event-stream", body = String), (status = 401, body = Refusal),
+    (status = 403, body = Refusal), (status = 503, body = Refusal, description = "as many streams are open as may be")))]
+pub(super) async fn events(
+    Shared(admin): Ask,
+    staff: Staff,
+) -> Answer<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
+    staff.needs(Role::Viewer)?;
+    let subscription = admin
+        .control
+        .subscribe()
+        .ok_or_else(|| Refusal::unavailable("as many streams of events are open as may be"))?;
+    let holder = StreamHolder {
+        session: staff.session.map(|session| session.id),
+        admin: staff.key.id,
+        ending: admin.ending.clone(),
+    };
+    let state = admin.state.clone();
+    let events = futures::stream::unfold(
+        (subscription, holder, state),
+        async |(mut subscription, holder, state)| {
+            let event = holder.next(&mut subscription, &state).await?;
+            Some((Ok(event), (subscription, holder, state)))
+        },
+    );
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+}
+
+/// The one who reads a stream, as long as they may.
+struct StreamHolder {
+    /// The id of the session, if the request came with one.
+    session: Option<String>,
+    /// The id of the admin key.
+    admin: String,
+    ending: CancellationToken,
+}
+
+impl StreamHolder {
+    /// Returns the next event; `None` at the end of the process, and where the session or the key has ended.
+    async fn next(
+        &self,
+        subscription: &mut EventSubscription,
+        state: &weir_state::State,
+    ) -> Option<Event> {
+        loop {
+            let received = tokio::select! {
+                received = subscription.events.recv() => received,
+                () = self.ending.cancelled() => return None,
+                () = tokio::time::sleep(CHECK_INTERVAL) => {
+                    self.may_read(state).await.then_some(())?;
+                    continue;
+                }
+            };
+            return match received {
+                Ok(LiveEvent {
+                    name: "stats",
+                    data,
+                }) => {
+                    // It comes each second: a stream ends with the right to read it.
+                    self.may_read(state).await.then_some(())?;
+                    Some(Event::default().event("stats").data(data))
+                }
+                Ok(event) => Some(Event::default().event(event.name).data(event.data)),
+                Err(RecvError::Lagged(missed)) => {
+                    let event = Event::default().event("missed");
+                    Some(event.data(format!("{{\"count\":{missed}}}")))
+                }
+                Err(RecvError::Closed) => None,
+            };
+        }
+    }
+
+    async fn may_read(&self, state: &weir_state::State) -> bool {
+        let holds = sessions::is_live(state, &self.admin, self.session.as_deref()).await;
+        // Where nothing can be read, nothing is known to have ended.
+        holds.unwrap_or(true)
+    }
+}

@@ -1,0 +1,184 @@
+//! Tells those who watch what changed, and each second what was counted. It looks only while there is a subscriber.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde::Serialize;
+use tokio::sync::broadcast;
+
+use super::{Control, operations::stats};
+use crate::{
+    config::Config,
+    telemetry::events::{EventFeed, LiveEvent},
+};
+
+/// Those who watch at once.
+const SUBSCRIBERS_MAX: usize = 16;
+/// Calls that are sent in a second.
+const CALLS_MAX: u32 = 50;
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The subscribers of one gateway.
+#[derive(Default)]
+pub(crate) struct LiveWatch {
+    subscribers: AtomicUsize,
+    is_looking: Mutex<bool>,
+}
+
+/// A subscriber, until it is dropped.
+pub struct EventSubscription {
+    pub events: broadcast::Receiver<LiveEvent>,
+    control: Arc<Control>,
+}
+
+/// The things that may have changed since the last look.
+#[derive(PartialEq)]
+struct SeenState {
+    drafts: Vec<String>,
+    drifted: usize,
+    plugins: BTreeMap<String, String>,
+    upstreams: BTreeMap<String, String>,
+    keys: i64,
+}
+
+#[derive(Serialize)]
+struct ChangeCount {
+    count: usize,
+}
+
+#[derive(Serialize)]
+struct NoMore {}
+
+impl Control {
+    /// Subscribes to what happens; `None` where too many do.
+    pub fn subscribe(self: &Arc<Self>) -> Option<EventSubscription> {
+        let watch = self.live_watch();
+        let taken = watch
+            .subscribers
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+                (count < SUBSCRIBERS_MAX).then_some(count + 1)
+            });
+        taken.ok()?;
+        let subscription = EventSubscription {
+            events: self.feed().subscribe(),
+            control: self.clone(),
+        };
+        let mut is_looking = watch
+            .is_looking
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *is_looking, true) {
+            self.feed().allow_calls(CALLS_MAX);
+            tokio::spawn(look_on(Arc::downgrade(self)));
+        }
+        drop(is_looking);
+        Some(subscription)
+    }
+
+    fn feed(&self) -> &EventFeed {
+        self.gateway().metrics().events()
+    }
+
+    /// Returns `true` where no one watches any more; the next subscriber begins anew.
+    fn is_unwatched(&self) -> bool {
+        let looking = &self.live_watch().is_looking;
+        let mut is_looking = looking.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.feed().has_subscribers() {
+            return false;
+        }
+        self.feed().allow_calls(0);
+        *is_looking = false;
+        true
+    }
+}
+
+impl Drop for EventSubscription {
+    fn drop(&mut self) {
+        let subscribers = &self.control.live_watch().subscribers;
+        subscribers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Looks each second, until no one watches.
+async fn look_on(control: Weak<Control>) {
+    let mut seen: Option<(SeenState, Arc<Config>)> = None;
+    loop {
+        let Some(control) = control.upgrade() else {
+            return;
+        };
+        if control.is_unwatched() {
+            return;
+        }
+        let config = Arc::clone(&control.gateway().config());
+        // The log says already what is wrong with a state that cannot be read.
+        if let Ok(now) = SeenState::read(&control).await {
+            if let Some((before, under)) = &seen {
+                now.tell(before, control.feed());
+                if !Arc::ptr_eq(under, &config) {
+                    control.feed().send(LiveEvent::new("config", &NoMore {}));
+                }
+            }
+            seen = Some((now, config));
+        }
+        let figures = stats::show_last(&control);
+        control.feed().send(LiveEvent::new("stats", &figures));
+        control.feed().allow_calls(CALLS_MAX);
+        drop(control);
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+impl SeenState {
+    async fn read(control: &Control) -> Result<Self, weir_state::StateError> {
+        let gateway = control.gateway();
+        let drafts = control.state().pending(None).await?;
+        let mut plugins: BTreeMap<String, String> = gateway
+            .host()
+            .plugins()
+            .into_iter()
+            .map(|plugin| (plugin.name.to_string(), plugin.digest.to_string()))
+            .collect();
+        let refused = control.plugin_files().refused().into_iter();
+        plugins.extend(refused.map(|refused| (refused.file, refused.reason)));
+        let upstreams = gateway.upstreams().all().into_iter().map(|upstream| {
+            let seen = upstream.seen();
+            let (state, draft) = (seen.state(), seen.draft.unwrap_or_default());
+            let reason = seen.failure.unwrap_or_default();
+            let known = format!("{state} {} {draft} {reason}", seen.tools);
+            (upstream.name.to_string(), known)
+        });
+        Ok(Self {
+            drafts: drafts.into_iter().map(|draft| draft.id).collect(),
+            drifted: control.drift().count(),
+            plugins,
+            upstreams: upstreams.collect(),
+            keys: gateway.identities().last_change(),
+        })
+    }
+
+    /// Sends an event for each thing that is another one than before.
+    fn tell(&self, before: &Self, feed: &EventFeed) {
+        let changed = [
+            ("draft", self.drafts != before.drafts, self.drafts.len()),
+            ("drift", self.drifted != before.drifted, self.drifted),
+            ("plugin", self.plugins != before.plugins, self.plugins.len()),
+            (
+                "upstream",
+                self.upstreams != before.upstreams,
+                self.upstreams.len(),
+            ),
+        ];
+        for (name, _, count) in changed.into_iter().filter(|(_, changed, _)| *changed) {
+            feed.send(LiveEvent::new(name, &ChangeCount { count }));
+        }
+        if self.keys != before.keys {
+            feed.send(LiveEvent::new("key", &NoMore {}));
+        }
+    }
+}

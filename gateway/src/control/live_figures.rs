@@ -1,0 +1,78 @@
+//! Keeps what was counted of calls in the last 15 minutes. It is made of readings of the counters: nothing counts for it, and it
+//! reads nothing while no one asks.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    identity::now_ms,
+    telemetry::{Metrics, metrics::CallReading},
+};
+
+/// The age of the oldest figures that are kept.
+pub(crate) const KEPT: Duration = Duration::from_secs(15 * 60);
+/// Readings are kept no more often.
+const INTERVAL: Duration = Duration::from_millis(900);
+
+/// The figures of the last minutes.
+pub(crate) struct LiveFigures {
+    kept: Mutex<KeptFigures>,
+}
+
+struct KeptFigures {
+    /// The counters when they were last read.
+    last: CallReading,
+    read: Instant,
+    spans: VecDeque<FigureSpan>,
+}
+
+/// What was counted between two readings.
+#[derive(Clone)]
+pub(crate) struct FigureSpan {
+    ended: Instant,
+    pub ended_ms: i64,
+    pub took: Duration,
+    pub counted: CallReading,
+}
+
+impl Default for LiveFigures {
+    fn default() -> Self {
+        let kept = KeptFigures {
+            last: CallReading::default(),
+            read: Instant::now(),
+            spans: VecDeque::new(),
+        };
+        Self {
+            kept: Mutex::new(kept),
+        }
+    }
+}
+
+impl LiveFigures {
+    /// Reads the counters, and returns what is known of the window, the oldest first. A span that began before the window is
+    /// part of it.
+    pub(crate) fn look(&self, metrics: &Metrics, window: Duration) -> Vec<FigureSpan> {
+        let now = metrics.read_calls();
+        let at = Instant::now();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = FigureSpan {
+            ended: at,
+            ended_ms: now_ms(),
+            took: at.saturating_duration_since(kept.read),
+            counted: now.since(&kept.last),
+        };
+        let is_within =
+            |span: &&FigureSpan, age: Duration| at.saturating_duration_since(span.ended) < age;
+        let spans = kept.spans.iter().filter(|span| is_within(span, window));
+        let spans = spans.cloned().chain([newest.clone()]).collect();
+        if newest.took >= INTERVAL {
+            kept.spans.retain(|span| is_within(&span, KEPT));
+            kept.spans.push_back(newest);
+            (kept.last, kept.read) = (now, at);
+        }
+        spans
+    }
+}

@@ -1,0 +1,439 @@
+//! Data sources before there is a contract over them: what their records look like, a contract to begin with, and a few
+//! records to look at.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+use weir_audit::AdminAct;
+use weir_connections::{Code, ConnectionConfig, mask::is_secret_name};
+use weir_contracts::{
+    Shape,
+    draft::{Draft, Input, contract_name},
+    shape::Type,
+};
+use weir_plugin_host::{AdapterFailure, CallContext, CollectionRef, Grant, Query};
+
+use super::{FailureKind, OperationError, OperationResult, connections::describe_kind};
+use crate::{control::Control, serving::Serving};
+
+/// Rows looked at for low-cardinality columns.
+const LOOKED_AT_MAX: usize = 20_000;
+const PAGE_ROWS: u32 = 1000;
+/// The bound on the values of a choice list.
+const CHOICES_MAX: usize = 12;
+/// Rows that are shown.
+const SHOWN_MAX: u32 = 20;
+/// The bound on the name of a source.
+const NAME_MAX_CHARS: usize = 1024;
+const READ_MAX: Duration = Duration::from_secs(30);
+/// What stands in the place of a value that is not shown.
+const MASK: &str = "***";
+
+/// A source to look at: which adapter reaches it, and how.
+pub(crate) struct DataSource {
+    /// The name of the contract that is drafted.
+    pub name: String,
+    /// The title that the name is made from.
+    pub title: String,
+    pub adapter: &'static str,
+    pub settings: Value,
+}
+
+/// Why nothing is known of a source.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SourceFailure {
+    #[error(transparent)]
+    Adapter(#[from] AdapterFailure),
+    #[error("the adapter answered no shape: {0}")]
+    Shape(String),
+    /// Nothing of it can be served, one sentence for each reason.
+    #[error("nothing of it can be served: {}", .0.join(" "))]
+    Unservable(Vec<String>),
+}
+
+/// A source as a request names it.
+pub(crate) struct SourceRequest {
+    pub connection: String,
+    /// A table, the path of a file, or the path of a service, as `GET …/sources` lists them.
+    pub source: String,
+    /// Further settings of the collection.
+    pub settings: Map<String, Value>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DescribedSource {
+    pub adapter: &'static str,
+    /// What a collection over this source has as its `settings`.
+    #[schema(value_type = Object)]
+    pub settings: Value,
+    /// As the source describes itself now.
+    #[schema(value_type = Object)]
+    pub shape: Value,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct DraftedSource {
+    /// The text of a contract over the source.
+    pub source: String,
+    /// What of the source it leaves out or guesses, one sentence each.
+    pub notes: Vec<String>,
+    /// Whether it has tools that write.
+    pub writes: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SourceRows {
+    pub columns: Vec<String>,
+    /// The first rows, by column.
+    #[schema(value_type = Vec<Object>)]
+    pub rows: Vec<Map<String, Value>>,
+    /// Columns whose names are those of secrets: their values are not shown.
+    pub masked: Vec<String>,
+    /// Whether there are more rows.
+    pub more: bool,
+}
+
+impl DataSource {
+    pub(crate) fn new(title: &str, adapter: &'static str, settings: Value) -> Self {
+        Self {
+            name: contract_name(title),
+            title: title.to_owned(),
+            adapter,
+            settings,
+        }
+    }
+
+    fn collection(&self, shape: &Shape) -> CollectionRef {
+        CollectionRef {
+            key: format!("draft/{}", self.name).into(),
+            adapter: self.adapter.into(),
+            settings: self.settings.to_string().into(),
+            shape: serde_json::to_string(shape).expect("plain data").into(),
+        }
+    }
+}
+
+/// Returns what a source looks like now.
+pub(crate) async fn describe(
+    control: &Control,
+    request: &SourceRequest,
+    by: &str,
+) -> OperationResult<DescribedSource> {
+    let source = find(control, request)?;
+    record(control, request, "describe", by)?;
+    let shape = read_shape(control.gateway(), &source).await?;
+    Ok(DescribedSource {
+        adapter: source.adapter,
+        shape: serde_json::to_value(shape).expect("plain data"),
+        settings: source.settings,
+    })
+}
+
+/// Drafts a contract over a source. Nothing is stored.
+pub(crate) async fn draft(
+    control: &Control,
+    request: &SourceRequest,
+    by: &str,
+) -> OperationResult<DraftedSource> {
+    let source = find(control, request)?;
+    record(control, request, "draft", by)?;
+    let drafted = look(control.gateway(), &source).await?;
+    Ok(DraftedSource {
+        source: drafted.contract,
+        notes: drafted.notes,
+        writes: drafted.writes,
+    })
+}
+
+/// Returns the first rows of a source, at most 20, without the values of columns that are named like secrets.
+pub(crate) async fn rows(
+    control: &Control,
+    request: &SourceRequest,
+    limit: Option<u32>,
+    by: &str,
+) -> OperationResult<SourceRows> {
+    let limit = limit.unwrap_or(SHOWN_MAX);
+    if !(1..=SHOWN_MAX).contains(&limit) {
+        let detail = format!("`limit` must be 1 to {SHOWN_MAX}");
+        return Err(OperationError::invalid(detail));
+    }
+    let source = find(control, request)?;
+    record(control, request, "rows", by)?;
+    let gateway = control.gateway();
+    let shape = read_shape(gateway, &source).await?;
+    let columns: Vec<String> = shape.fields.iter().map(|field| field.key.clone()).collect();
+    let query = Query {
+        columns: columns.clone().into(),
+        order: shape.key.clone().into(),
+        limit,
+        ..Query::default()
+    };
+    let page = gateway
+        .host()
+        .read(&context(), &source.collection(&shape), &Arc::new(query))
+        .await
+        .map_err(SourceFailure::from)?;
+    let mut rows: Vec<Map<String, Value>> =
+        serde_json::from_str(&page.records).map_err(|error| {
+            OperationError::invalid(format!("the adapter answered no records: {error}"))
+        })?;
+    rows.truncate(limit as usize);
+    let masked: Vec<String> = columns
+        .iter()
+        .filter(|column| is_secret_name(column))
+        .cloned()
+        .collect();
+    let values = rows.iter_mut().flat_map(Map::iter_mut);
+    for (_, value) in values.filter(|(column, value)| is_secret_name(column) && !value.is_null()) {
+        *value = MASK.into();
+    }
+    Ok(SourceRows {
+        columns,
+        rows,
+        masked,
+        more: page.next.is_some(),
+    })
+}
+
+/// Returns how a source of the configuration is reached.
+fn find(control: &Control, request: &SourceRequest) -> OperationResult<DataSource> {
+    let SourceRequest {
+        connection,
+        source,
+        settings,
+    } = request;
+    if !(1..=NAME_MAX_CHARS).contains(&source.chars().count()) {
+        let detail = format!("`source` must be 1 to {NAME_MAX_CHARS} characters");
+        return Err(OperationError::invalid(detail));
+    }
+    let config = control.gateway().config();
+    let known = config.connections.get(connection).ok_or_else(|| {
+        OperationError::not_found("connection", connection)
+            .see("GET /v1/connections names those of the configuration")
+    })?;
+    let (_, adapter, _) = describe_kind(known);
+    let own = match known {
+        ConnectionConfig::Sqlite { .. } | ConnectionConfig::Postgresql { .. } => {
+            json!({ "connection": connection, "table": source })
+        }
+        ConnectionConfig::Files { .. } => json!({ "connection": connection, "path": source }),
+        ConnectionConfig::Http { .. } => {
+            json!({ "connection": connection, "sample": true, "list": { "path": source } })
+        }
+    };
+    let Value::Object(own) = own else {
+        unreachable!("it is written as an object")
+    };
+    if let Some(name) = settings.keys().find(|name| own.contains_key(*name)) {
+        let shown: String = name.chars().take(64).collect();
+        let detail = format!("`settings`: `{shown}` is made of `connection` and `source`");
+        return Err(OperationError::invalid(detail));
+    }
+    let settings: Map<String, Value> = settings.clone().into_iter().chain(own).collect();
+    Ok(DataSource::new(
+        title(known, source),
+        adapter,
+        settings.into(),
+    ))
+}
+
+/// Returns the part of a name that says what is in the source.
+fn title<'a>(connection: &ConnectionConfig, source: &'a str) -> &'a str {
+    let parts = |separator: char| source.split(separator).filter(|part| !part.is_empty());
+    let last = |separator: char| parts(separator).next_back().unwrap_or("records");
+    match connection {
+        ConnectionConfig::Files { .. } => {
+            let file = last('/');
+            file.rsplit_once('.').map_or(file, |(stem, _)| stem)
+        }
+        ConnectionConfig::Http { .. } => last('/'),
+        ConnectionConfig::Sqlite { .. } | ConnectionConfig::Postgresql { .. } => last('.'),
+    }
+}
+
+/// Records who looked at what, before they see it.
+fn record(
+    control: &Control,
+    request: &SourceRequest,
+    asked: &str,
+    by: &str,
+) -> OperationResult<()> {
+    let detail = Map::from_iter([
+        ("source".to_owned(), Value::from(request.source.as_str())),
+        ("asked".to_owned(), Value::from(asked)),
+    ]);
+    let audit = control.gateway().audit();
+    let subject = &request.connection;
+    Ok(audit.admin(AdminAct::SourceLook, subject, None, by, Some(&detail))?)
+}
+
+/// Drafts the contract of a source, with the tools that may write only where the configuration lets them.
+pub(crate) async fn look(gateway: &Serving, source: &DataSource) -> Result<Draft, SourceFailure> {
+    let mut shape = read_shape(gateway, source).await?;
+    if let Some(why) = read_only(gateway, source).filter(|_| !shape.capabilities.write.is_empty()) {
+        shape.capabilities.write.clear();
+        shape.capabilities.read_only.get_or_insert(why);
+    }
+    draft_of(gateway, source, &shape).await
+}
+
+/// Returns why nothing can be written through the connection of a source, if the configuration says so.
+fn read_only(gateway: &Serving, source: &DataSource) -> Option<String> {
+    let name = source.settings["connection"].as_str()?;
+    let config = gateway.config();
+    if !config.connections.get(name)?.is_writable() {
+        return Some(format!("`[connections.{name}] write` is false"));
+    }
+    let grant = config
+        .plugins
+        .get(source.adapter)
+        .and_then(|plugin| plugin.grants.get(name));
+    let is_granted = matches!(grant, Some(Grant::Write));
+    (!is_granted).then(|| {
+        format!(
+            "`[plugins.{}.grants] {name}` is not \"write\"",
+            source.adapter
+        )
+    })
+}
+
+/// Asks the adapter what the source looks like.
+pub(crate) async fn read_shape(
+    gateway: &Serving,
+    source: &DataSource,
+) -> Result<Shape, SourceFailure> {
+    let described = gateway
+        .host()
+        .describe(source.adapter, &source.settings.to_string())
+        .await?;
+    Shape::read(&described).map_err(|error| SourceFailure::Shape(error.to_string()))
+}
+
+/// Drafts a contract over a source of this shape.
+pub(crate) async fn draft_of(
+    gateway: &Serving,
+    source: &DataSource,
+    shape: &Shape,
+) -> Result<Draft, SourceFailure> {
+    let choices = choices(gateway, source, shape).await;
+    let drafted = weir_contracts::draft::draft(&Input {
+        name: &source.name,
+        title: &source.title,
+        adapter: source.adapter,
+        settings: &source.settings,
+        shape,
+        choices: &choices,
+    });
+    drafted.map_err(SourceFailure::Unservable)
+}
+
+/// Returns the values of text columns that hold few; a source that cannot be read has none.
+async fn choices(
+    gateway: &Serving,
+    source: &DataSource,
+    shape: &Shape,
+) -> BTreeMap<String, Vec<String>> {
+    let texts = shape
+        .fields
+        .iter()
+        .filter(|field| field.kind == Type::String && !is_secret_name(&field.key));
+    let mut seen: BTreeMap<String, BTreeSet<String>> = texts
+        .map(|field| (field.key.clone(), BTreeSet::new()))
+        .collect();
+    let (collection, context) = (source.collection(shape), context());
+    let mut query = Query {
+        columns: shape.fields.iter().map(|field| field.key.clone()).collect(),
+        order: shape.key.clone().into(),
+        limit: PAGE_ROWS,
+        ..Query::default()
+    };
+    let mut rows = 0;
+    while rows < LOOKED_AT_MAX && !seen.is_empty() {
+        let page = match gateway
+            .host()
+            .read(&context, &collection, &Arc::new(query.clone()))
+            .await
+        {
+            Ok(page) => page,
+            Err(failure) => {
+                tracing::debug!(%failure, "no rows to look at");
+                break;
+            }
+        };
+        let Ok(records) = serde_json::from_str::<Vec<BTreeMap<String, Value>>>(&page.records)
+        else {
+            break;
+        };
+        rows += records.len();
+        for record in &records {
+            seen.retain(|key, values| {
+                if let Some(Value::String(value)) = record.get(key) {
+                    values.insert(value.clone());
+                }
+                values.len() <= CHOICES_MAX
+            });
+        }
+        match page.next {
+            Some(next) if !records.is_empty() => query.cursor = Some(next),
+            _ => break,
+        }
+    }
+    // A list of choices is worth its place only where values repeat. Days and numbers go on beyond those that are there.
+    let is_word = |value: &String| !value.starts_with(|first: char| first.is_ascii_digit());
+    seen.retain(|_, values| {
+        values.len() >= 2 && values.len() * 3 <= rows && values.iter().any(is_word)
+    });
+    seen.into_iter()
+        .map(|(key, values)| (key, values.into_iter().collect()))
+        .collect()
+}
+
+fn context() -> CallContext {
+    CallContext {
+        tenant: Arc::from("local"),
+        call_id: Arc::from("draft"),
+        deadline: Instant::now() + READ_MAX,
+        cancel: CancellationToken::new(),
+        ran_on: Arc::default(),
+        events: None,
+    }
+}
+
+impl From<SourceFailure> for OperationError {
+    fn from(failure: SourceFailure) -> Self {
+        let (kind, detail) = match &failure {
+            SourceFailure::Adapter(AdapterFailure::Guest(error)) => {
+                let message = error.message.clone();
+                match Code::of_word(&error.code) {
+                    code if code.is_for_later() => (FailureKind::Unavailable, message),
+                    Code::NotFound => (FailureKind::NotFound, message),
+                    Code::Forbidden => {
+                        let hint =
+                            "grant the connection under [plugins.ADAPTER.grants] in weir.toml";
+                        (FailureKind::Invalid, format!("{message}: {hint}"))
+                    }
+                    _ => (FailureKind::Invalid, message),
+                }
+            }
+            SourceFailure::Adapter(AdapterFailure::OverLimit(_))
+            | SourceFailure::Shape(_)
+            | SourceFailure::Unservable(_) => (FailureKind::Invalid, failure.to_string()),
+            SourceFailure::Adapter(AdapterFailure::Failed(why)) => {
+                tracing::error!(why, "a source could not be looked at");
+                (
+                    FailureKind::Unavailable,
+                    "the adapter failed: the log says why".to_owned(),
+                )
+            }
+            SourceFailure::Adapter(_) => (FailureKind::Unavailable, failure.to_string()),
+        };
+        Self::new(kind, detail)
+    }
+}

@@ -1,0 +1,174 @@
+//! Live figures of calls, from the counters that Prometheus scrapes too.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{OperationError, OperationResult};
+use crate::{
+    control::{
+        Control,
+        live_figures::{FigureSpan, KEPT},
+    },
+    telemetry::metrics::CallReading,
+};
+
+/// Tools and agents that are named.
+const NAMED_MAX: usize = 10;
+
+/// What was counted of calls in a window.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CallFigures {
+    /// The time that was counted, in seconds: more than the window where no one looked for a while, less where the process is
+    /// younger.
+    pub seconds: f64,
+    pub calls: u64,
+    /// Of them those that did not go well.
+    pub errors: u64,
+    pub calls_per_second: f64,
+    /// Calls by error code; `ok` for those that went well.
+    pub codes: BTreeMap<&'static str, u64>,
+    /// Estimates of whole durations, in milliseconds; null where there was no call.
+    pub p50_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
+    /// Estimates of the time in the gateway itself.
+    pub overhead_p50_ms: Option<f64>,
+    pub overhead_p99_ms: Option<f64>,
+    /// Calls that run now.
+    pub in_flight: usize,
+    /// The tools with the most calls, at most 10.
+    pub tools: Vec<ToolFigures>,
+    /// The agents with the most calls, at most 10.
+    pub agents: Vec<AgentFigures>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ToolFigures {
+    pub tool: String,
+    /// `contract@version`.
+    pub contract: String,
+    pub calls: u64,
+    pub errors: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AgentFigures {
+    pub agent: String,
+    pub calls: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct StatsView {
+    #[serde(flatten)]
+    pub figures: CallFigures,
+    /// The same over time, the oldest first.
+    pub points: Vec<StatsPoint>,
+}
+
+/// What was counted up to a moment, since the point before.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct StatsPoint {
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    pub seconds: f64,
+    pub calls: u64,
+    pub errors: u64,
+    pub p50_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
+}
+
+/// Returns the figures of the last `window` seconds.
+pub(crate) fn show(control: &Control, window: u64) -> OperationResult<StatsView> {
+    if !(1..=KEPT.as_secs()).contains(&window) {
+        let detail = format!("`window` must be 1 to {} seconds", KEPT.as_secs());
+        return Err(OperationError::invalid(detail));
+    }
+    let spans = look(control, Duration::from_secs(window));
+    let points = spans.iter().filter(|span| !span.took.is_zero());
+    Ok(StatsView {
+        points: points.map(StatsPoint::from).collect(),
+        figures: figures(control, &spans),
+    })
+}
+
+/// Returns the figures since the last look.
+pub(crate) fn show_last(control: &Control) -> CallFigures {
+    figures(control, &look(control, Duration::ZERO))
+}
+
+fn look(control: &Control, window: Duration) -> Vec<FigureSpan> {
+    control
+        .live_figures()
+        .look(control.gateway().metrics(), window)
+}
+
+fn figures(control: &Control, spans: &[FigureSpan]) -> CallFigures {
+    let mut counted = CallReading::default();
+    for span in spans {
+        counted.merge(&span.counted);
+    }
+    let seconds: f64 = spans.iter().map(|span| span.took.as_secs_f64()).sum();
+    let (calls, errors) = (counted.calls(), counted.errors());
+    let tools = counted
+        .tools
+        .iter()
+        .map(|((tool, contract), read)| ToolFigures {
+            tool: tool.to_string(),
+            contract: contract.to_string(),
+            calls: read.calls,
+            errors: read.errors,
+        });
+    let agents = counted.agents.iter().map(|(agent, calls)| AgentFigures {
+        agent: agent.to_string(),
+        calls: *calls,
+    });
+    CallFigures {
+        seconds,
+        calls,
+        errors,
+        calls_per_second: if seconds > 0.0 {
+            calls as f64 / seconds
+        } else {
+            0.0
+        },
+        p50_ms: counted.durations.quantile(0.5).map(milliseconds),
+        p99_ms: counted.durations.quantile(0.99).map(milliseconds),
+        overhead_p50_ms: counted.overhead.quantile(0.5).map(milliseconds),
+        overhead_p99_ms: counted.overhead.quantile(0.99).map(milliseconds),
+        in_flight: control.gateway().in_flight().len(),
+        tools: most_called(tools, |tool| (tool.calls, tool.tool.clone())),
+        agents: most_called(agents, |agent| (agent.calls, agent.agent.clone())),
+        codes: counted.codes,
+    }
+}
+
+/// Returns those with the most calls; of as many calls, by name.
+fn most_called<T>(all: impl Iterator<Item = T>, rank: impl Fn(&T) -> (u64, String)) -> Vec<T> {
+    let mut all: Vec<T> = all.collect();
+    all.sort_by_cached_key(|one| {
+        let (calls, name) = rank(one);
+        (std::cmp::Reverse(calls), name)
+    });
+    all.truncate(NAMED_MAX);
+    all
+}
+
+fn milliseconds(seconds: f64) -> f64 {
+    // Three digits: more would be noise.
+    (seconds * 1_000_000.0).round() / 1000.0
+}
+
+impl From<&FigureSpan> for StatsPoint {
+    fn from(span: &FigureSpan) -> Self {
+        let counted = &span.counted;
+        Self {
+            at_ms: span.ended_ms,
+            seconds: span.took.as_secs_f64(),
+            calls: counted.calls(),
+            errors: counted.errors(),
+            p50_ms: counted.durations.quantile(0.5).map(milliseconds),
+            p99_ms: counted.durations.quantile(0.99).map(milliseconds),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Files of people, put into a connection that takes them. A file is written down beside the state while it arrives, and
+//! replaces the old one whole.
+
+use std::{
+    io::{self, Seek as _, SeekFrom, Write as _},
+    path::Path,
+    sync::{Arc, LazyLock},
+};
+
+use bytes::Bytes;
+use futures::{Stream, TryStreamExt as _};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+use utoipa::ToSchema;
+use weir_audit::AdminAct;
+use weir_connections::Connection;
+
+use super::{
+    FailureKind, OperationError, OperationResult,
+    connections::{failed, find},
+};
+use crate::control::Control;
+
+/// The bound on a file.
+pub(crate) const FILE_MAX_BYTES: u64 = 64 << 20;
+/// Files that arrive at once: this bounds what they take of the disk.
+static ARRIVING: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(4));
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct UploadedFile {
+    pub connection: String,
+    pub path: String,
+    pub bytes: u64,
+    /// sha256 of the file, hex.
+    pub digest: String,
+}
+
+/// Replaces a file of a connection whose configuration says `uploads = true`, or makes it.
+pub(crate) async fn put<E: std::fmt::Display>(
+    control: Arc<Control>,
+    connection: String,
+    path: String,
+    body: impl Stream<Item = Result<Bytes, E>> + Send,
+    by: String,
+) -> OperationResult<UploadedFile> {
+    let files = match find(&control, &connection)?.map_err(failed)? {
+        Connection::Files(files) if files.takes_uploads() => files,
+        _ => {
+            let detail = format!(
+                "the connection `{connection}` takes no files: it needs `kind = \"files\"` and `uploads = true`"
+            );
+            return Err(OperationError::new(FailureKind::Conflict, detail));
+        }
+    };
+    files.check_path(&path).map_err(failed)?;
+    let _room = ARRIVING
+        .try_acquire()
+        .map_err(|_| OperationError::unavailable("as many files arrive as may: try again"))?;
+    let folder = control.gateway().config().folders.state.clone();
+    let arrived = arrive(&folder, body).await?;
+    let ArrivedFile {
+        file,
+        bytes,
+        digest,
+    } = arrived;
+    let subject = format!("{connection}/{path}");
+    let audit = control.gateway().audit();
+    audit.admin(AdminAct::FileUpload, &subject, Some(&digest), &by, None)?;
+    files.upload(&path, file).await.map_err(failed)?;
+    Ok(UploadedFile {
+        connection,
+        path,
+        bytes,
+        digest,
+    })
+}
+
+/// A file that has arrived whole. It has no name, and is gone once it is closed.
+struct ArrivedFile {
+    file: std::fs::File,
+    bytes: u64,
+    digest: String,
+}
+
+async fn arrive<E: std::fmt::Display>(
+    folder: &Path,
+    body: impl Stream<Item = Result<Bytes, E>>,
+) -> OperationResult<ArrivedFile> {
+    let mut file = nameless(folder).map_err(unwritten)?;
+    let (mut bytes, mut digest) = (0, Sha256::new());
+    let mut body = std::pin::pin!(body);
+    while let Some(chunk) = body.try_next().await.map_err(|error| {
+        OperationError::new(
+            FailureKind::Malformed,
+            format!("the file did not arrive: {error}"),
+        )
+    })? {
+        bytes += chunk.len() as u64;
+        if bytes > FILE_MAX_BYTES {
+            let detail = format!("a file has at most {} MiB", FILE_MAX_BYTES >> 20);
+            return Err(OperationError::new(FailureKind::TooLarge, detail));
+        }
+        digest.update(&chunk);
+        let written = tokio::task::spawn_blocking(move || file.write_all(&chunk).map(|()| file));
+        file = written
+            .await
+            .map_err(io::Error::other)
+            .and_then(|done| done)
+            .map_err(unwritten)?;
+    }
+    file.seek(SeekFrom::Start(0)).map_err(unwritten)?;
+    Ok(ArrivedFile {
+        file,
+        bytes,
+        digest: hex::encode(digest.finalize()),
+    })
+}
+
+/// Makes a file without a name in a folder.
+fn nameless(folder: &Path) -> io::Result<std::fs::File> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+    let path = folder.join(format!("upload-{}.tmp", hex::encode(random)));
+    let file = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)?;
+    std::fs::remove_file(path)?;
+    Ok(file)
+}
+
+fn unwritten(error: io::Error) -> OperationError {
+    tracing::error!(%error, "a file could not be written down while it arrived");
+    OperationError::unavailable("the file could not be written down")
+}

@@ -1,0 +1,246 @@
+//! What people see of a gateway while it runs: figures, events, and who may read them.
+
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, stream::BoxStream};
+use serde_json::{Value, json};
+use weir_tests::{Admin, Modern, http};
+
+use crate::sample;
+
+/// An event takes at most about a second; the rest is for a busy machine.
+const EVENT_MAX: Duration = Duration::from_secs(10);
+
+/// A stream of events, as they come.
+struct EventStream {
+    chunks: BoxStream<'static, Vec<u8>>,
+    buffer: String,
+}
+
+impl EventStream {
+    async fn open(admin: &Admin) -> Self {
+        let response = admin.request("GET", "/v1/events").send().await;
+        let response = response.expect("an answer");
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let chunks = response.bytes_stream();
+        let chunks = chunks.filter_map(async |chunk| chunk.ok().map(|bytes| bytes.to_vec()));
+        Self {
+            chunks: chunks.boxed(),
+            buffer: String::new(),
+        }
+    }
+
+    /// Returns the next event; `None` at the end of the stream.
+    async fn next(&mut self) -> Option<(String, Value)> {
+        loop {
+            if let Some(end) = self.buffer.find("\n\n") {
+                let event: String = self.buffer.drain(..end + 2).collect();
+                let line = |name: &str| {
+                    let line = event.lines().find_map(|line| line.strip_prefix(name));
+                    line.map(str::trim)
+                };
+                let Some(name) = line("event:") else { continue };
+                let data = serde_json::from_str(line("data:").expect("data")).expect("JSON");
+                return Some((name.to_owned(), data));
+            }
+            let chunk = tokio::time::timeout(EVENT_MAX, self.chunks.next()).await;
+            let chunk = chunk.expect("the stream is not silent")?;
+            self.buffer.push_str(&String::from_utf8_lossy(&chunk));
+        }
+    }
+
+    /// Returns the data of the next event of that name.
+    async fn find(&mut self, wanted: &str) -> Value {
+        let start = Instant::now();
+        while start.elapsed() < EVENT_MAX {
+            let (name, data) = self.next().await.expect("the stream goes on");
+            if name == wanted {
+                return data;
+            }
+        }
+        panic!("there was no event `{wanted}`");
+    }
+}
+
+async fn make_admin(operator: &Admin, role: &str) -> (Admin, String) {
+    let body = json!({"name": role, "role": role}).to_string();
+    let (status, made) = operator.ask("POST", "/v1/admins", body).await;
+    assert_eq!(status, 201, "{made}");
+    let admin = Admin {
+        key: made["key"].as_str().expect("a key").to_owned(),
+        ..operator.clone()
+    };
+    (admin, made["id"].as_str().expect("an id").to_owned())
+}
+
+#[tokio::test]
+async fn figures_are_those_of_the_counters() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let client = Modern::new(gateway.url());
+    for iata in ["OSL", "ARN", "wrong"] {
+        client.call("lookup_airport", json!({"iata": iata})).await;
+    }
+    let (status, stats) = admin.ask("GET", "/v1/stats?window=60", "").await;
+    assert_eq!(status, 200, "{stats}");
+    assert_eq!((&stats["calls"], &stats["errors"]), (&json!(3), &json!(1)));
+    assert_eq!(
+        stats["codes"],
+        json!({"ok": 2, "invalid_arguments": 1}),
+        "{stats}"
+    );
+    assert_eq!(
+        stats["tools"],
+        json!([{"tool": "lookup_airport", "contract": "airports@1.0.0", "calls": 3, "errors": 1}])
+    );
+    assert_eq!(stats["agents"], json!([{"agent": "local", "calls": 3}]));
+    assert!(
+        stats["p99_ms"].as_f64() >= stats["p50_ms"].as_f64() && stats["p50_ms"].is_f64(),
+        "{stats}"
+    );
+    let points = stats["points"].as_array().expect("points");
+    let calls: u64 = points
+        .iter()
+        .map(|point| point["calls"].as_u64().expect("a count"))
+        .sum();
+    assert_eq!(calls, 3, "{stats}");
+    let exposed = http().get(format!("{}/metrics", admin.url)).send().await;
+    let exposed = exposed.expect("an answer").text().await.expect("text");
+    let counted: f64 = exposed
+        .lines()
+        .filter(|line| line.starts_with("weir_calls_total{"))
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum();
+    assert_eq!(counted, 3.0, "{exposed}");
+    for window in ["0", "901", "x"] {
+        let path = format!("/v1/stats?window={window}");
+        let (status, refused) = admin.ask("GET", &path, "").await;
+        assert!([400, 422].contains(&status), "{window}: {refused}");
+    }
+    let (viewer, _) = make_admin(&admin, "viewer").await;
+    assert_eq!(viewer.ask("GET", "/v1/stats", "").await.0, 200);
+}
+
+#[tokio::test]
+async fn those_who_watch_hear_what_happens() {
+    let house = sample::house().own_plugins(&["sheet"]);
+    let mut gateway = house.serve();
+    let admin = Admin::of(&house);
+    let (viewer, id) = make_admin(&admin, "viewer").await;
+    let mut operators = EventStream::open(&admin).await;
+    let mut events = EventStream::open(&viewer).await;
+    events.find("stats").await;
+
+    let client = Modern::new(gateway.url());
+    client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    let call = events.find("call").await;
+    assert_eq!(
+        (
+            &call["tool"],
+            &call["contract"],
+            &call["agent"],
+            &call["outcome"]
+        ),
+        (
+            &json!("lookup_airport"),
+            &json!("airports@1.0.0"),
+            &json!("local"),
+            &json!("ok")
+        ),
+        "{call}"
+    );
+    let (_, records) = admin.ask("GET", "/v1/audit?kind=call&limit=1", "").await;
+    assert_eq!(records[0]["call_id"], call["call_id"], "{records}");
+    loop {
+        let stats = events.find("stats").await;
+        if stats["calls"] == 1 {
+            assert_eq!(stats["tools"][0]["tool"], "lookup_airport", "{stats}");
+            break;
+        }
+    }
+
+    house.write(
+        "contracts/airports.yaml",
+        sample::CONTRACT.replace(
+            "choices: [NO, SE, IS] }\n      - { name: min",
+            "choices: [NO] }\n      - { name: min",
+        ),
+    );
+    assert_eq!(events.find("draft").await, json!({"count": 1}));
+    house.key(&["--agent", "ann"]);
+    assert_eq!(events.find("key").await, json!({}));
+    std::fs::write(house.plugins().join("broken.wasm"), "no plugin").expect("written");
+    events.find("plugin").await;
+    let (status, _) = admin.ask("POST", "/v1/config/reload", "").await;
+    assert_eq!(status, 200);
+    events.find("config").await;
+
+    // Who may not read any more, hears no more.
+    let path = format!("/v1/admins/{id}");
+    assert_eq!(admin.ask("DELETE", &path, "").await.0, 204);
+    let end = async { while events.next().await.is_some() {} };
+    tokio::time::timeout(EVENT_MAX, end).await.expect("it ends");
+    operators.find("stats").await;
+    gateway.signal("TERM");
+    assert!(gateway.left().success(), "no stream holds the end up");
+    while operators.next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn streams_of_events_are_bounded() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let mut streams = Vec::new();
+    for _ in 0..16 {
+        streams.push(EventStream::open(&admin).await);
+    }
+    let (status, refused) = admin.ask("GET", "/v1/events", "").await;
+    assert_eq!(status, 503, "{refused}");
+    drop(streams.pop());
+    let start = Instant::now();
+    loop {
+        let response = admin.request("GET", "/v1/events").send().await;
+        match response.expect("an answer").status().as_u16() {
+            200 => break,
+            status => assert!(
+                status == 503 && start.elapsed() < EVENT_MAX,
+                "a place is free again"
+            ),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    streams[0].find("stats").await;
+}
+
+/// Whatever the route: a page of another site has no way in, and no one without a key.
+#[tokio::test]
+async fn every_route_is_behind_the_same_checks() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let stranger = Admin {
+        key: String::new(),
+        ..admin.clone()
+    };
+    let (_, document) = admin.ask("GET", "/openapi.json", "").await;
+    let mut routes = 0;
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        let path = path.replace(['{', '}'], "");
+        for method in item.as_object().expect("operations").keys() {
+            let method = method.to_uppercase();
+            routes += 1;
+            let foreign = [("host", "weir.example"), ("origin", "https://evil.example")];
+            for (header, value) in foreign {
+                let request = admin.request(&method, &path).header(header, value);
+                let response = request.body("{}").send().await.expect("an answer");
+                assert_eq!(response.status(), 403, "{method} {path} with {header}");
+            }
+            let (status, _) = stranger.ask(&method, &path, "{}").await;
+            assert_eq!(status, 401, "{method} {path} without a key");
+        }
+    }
+    assert!(routes > 40, "{routes} routes");
+}
