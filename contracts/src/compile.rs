@@ -25,6 +25,9 @@ use crate::{
     shape::{Shape, Summaries},
 };
 
+pub(crate) use binding::makes_sense;
+pub(crate) use inline::refer_to;
+pub(crate) use property::agrees;
 pub(crate) use result::schema as output_schema;
 pub(crate) use result::{ERROR_MEMBERS, error_members};
 pub use result::{count_field, error_arm, result_arm};

@@ -6,6 +6,7 @@
 mod bound;
 mod collection;
 mod field;
+pub mod keys;
 pub(crate) mod table;
 pub(crate) mod text;
 mod tool;
@@ -18,8 +19,8 @@ pub use crate::shape::Override;
 pub use bound::Bound;
 pub use collection::Collection;
 pub(crate) use field::FIELDS_MAX;
-pub use field::{Choice, Field, Kind};
-pub use tool::{Limits, Tool, rate};
+pub use field::{Choice, Field, Kind, TYPES};
+pub use tool::{Limits, Tool, VERBS, rate};
 
 pub(crate) use table::{Problems, Table};
 pub(crate) use tool::{audit_clear, limits};
@@ -111,17 +112,8 @@ fn source(file: &str, value: &Value, problems: &mut Problems) -> Source {
 }
 
 fn contract(file: &str, value: &Value, problems: &mut Problems) -> Source {
-    const KEYS: &[&str] = &[
-        "contract",
-        "title",
-        "description",
-        "instructions",
-        "prefix",
-        "collections",
-        "tools",
-    ];
     let table = Table::new(value, String::new(), problems).expect("the caller saw an object");
-    table.check_keys(KEYS, problems);
+    table.check_known(keys::CONTRACT, problems);
     let mut collections = Vec::new();
     if let Some(entries) = table.object("collections", problems) {
         if entries.len() > COLLECTIONS_MAX {

@@ -8,7 +8,7 @@
 //! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads. [`offer`] reads the
 //! lists of other servers, and [`upstream`] makes a contract of them. [`openapi`] writes down the tools as operations
 //! of an HTTP API, [`page`] as forms for people; [`import`] makes a contract of such a document. [`search`] finds the tools
-//! that a question is about, and [`client`] says what single clients take of them.
+//! that a question is about, [`client`] says what single clients take of them, and [`vocabulary`] what a file may say.
 
 pub mod artifact;
 pub mod code;
@@ -36,6 +36,7 @@ pub mod shape;
 pub mod upstream;
 pub mod uri;
 pub mod values;
+pub mod vocabulary;
 
 pub use compile::compile;
 pub use contract::{Contract, Tool, Verb, Version};

@@ -8,6 +8,7 @@ mod collections;
 mod connections;
 mod console;
 mod contracts;
+mod form;
 mod keys;
 mod live;
 mod plugins;
@@ -149,6 +150,8 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(contracts::draft))
         .routes(routes!(contracts::publish))
         .routes(routes!(contracts::discard))
+        .routes(routes!(form::show))
+        .routes(routes!(form::schema))
         .routes(routes!(tools::list))
         .routes(routes!(collections::list))
         .routes(routes!(collections::describe))

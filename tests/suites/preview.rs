@@ -1,7 +1,7 @@
 //! What people see of tools: of a contract before it is submitted, and of all that is served.
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, Modern};
+use weir_tests::{Admin, House, Modern, http};
 
 use crate::sample;
 
@@ -197,4 +197,49 @@ async fn the_catalogue_lists_tools_with_their_cost_and_as_an_agent_sees_them() {
         let path = format!("/v1/tools?{query}");
         assert_eq!(admin.ask("GET", &path, "").await.0, refused, "{query}");
     }
+}
+
+/// What a contract file may say is for everyone who may read, and editors of text take the schema as it is.
+#[tokio::test]
+async fn the_form_of_contract_files_is_described() {
+    let house = House::new().sheets();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let (code, viewer, err) = house.run(&["admins", "create", "--name", "v", "--role", "viewer"]);
+    assert_eq!(code, 0, "{err}");
+    let get = async |path: &str, key: &str| {
+        let request = http().get(format!("{}{path}", admin.url));
+        request.bearer_auth(key).send().await.expect("an answer")
+    };
+    for path in ["/v1/form", "/v1/form/schema"] {
+        assert_eq!(get(path, "weiradm_no_such").await.status(), 401, "{path}");
+    }
+
+    let form: Value = get("/v1/form", viewer.trim())
+        .await
+        .json()
+        .await
+        .expect("JSON");
+    let number = form["types"]
+        .as_array()
+        .and_then(|types| types.iter().find(|kind| kind["name"] == "number"));
+    let number = number.expect("the type");
+    assert_eq!(
+        number["columns"],
+        json!(["integer", "decimal", "number", "json"])
+    );
+    assert_eq!(number["keys"][0]["name"], "min");
+    let verbs = form["verbs"].as_array().expect("a list").len();
+    let matches = form["matches"].as_array().expect("a list").len();
+    assert_eq!((verbs, matches), (8, 9));
+
+    let schema = get("/v1/form/schema", viewer.trim()).await;
+    assert_eq!(schema.headers()["content-type"], "application/schema+json");
+    let schema: Value = schema.json().await.expect("JSON");
+    assert_eq!(
+        schema["$schema"],
+        "https://json-schema.org/draft/2020-12/schema"
+    );
+    let keys = &schema["$defs"]["tool"]["properties"];
+    assert_eq!(keys["verb"]["enum"].as_array().expect("words").len(), 8);
 }

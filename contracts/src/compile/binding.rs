@@ -537,7 +537,8 @@ impl<'s> Target<'s> {
     }
 }
 
-fn makes_sense(comparison: &str, kind: Type) -> bool {
+/// Returns `true` if values of such a column can be compared so.
+pub(crate) fn makes_sense(comparison: &str, kind: Type) -> bool {
     match comparison {
         "is-empty" => true,
         "equals" | "not-equals" | "one-of" => {

@@ -1,7 +1,7 @@
 //! A schema that stands in a field becomes a part of the tool's: what it refers to in itself goes to the root's `$defs`,
 //! where clients look for it.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use weir_schema::walk::{self, Inside, inside};
 
 use super::{Problems, property::check_dialect};
@@ -24,6 +24,11 @@ const ADDRESSES: &[&str] = &[
     "id",
     "definitions",
 ];
+
+/// Returns a reference to a definition of the same document.
+pub(crate) fn refer_to(name: &str) -> Value {
+    json!({ "$ref": format!("#/$defs/{name}") })
+}
 
 /// Returns the schema of a `json` field. It is bounded like a stranger's schema, and every reference leads into its own
 /// `$defs`.

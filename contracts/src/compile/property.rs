@@ -373,9 +373,9 @@ fn constraints(
     }
 }
 
-/// Checks that values of the field can be values of the slot at all.
-pub(super) fn check_agreement(field: &Field, slot: Slot<'_>, problems: &mut Problems) {
-    let agrees = match (&field.kind, slot.kind) {
+/// Returns `true` if values of a field can be values of a column. `items` is the type of a list's items, where it is known.
+pub(crate) fn agrees(field: &Kind, column: Type, items: Option<Type>) -> bool {
+    match (field, column) {
         (_, Type::Json) => true,
         (Kind::Text { .. }, Type::String | Type::Decimal) => true,
         (Kind::Email | Kind::Url, Type::String) => true,
@@ -391,18 +391,20 @@ pub(super) fn check_agreement(field: &Field, slot: Slot<'_>, problems: &mut Prob
         (Kind::Date, Type::Date | Type::String) => true,
         (Kind::Datetime, Type::Datetime | Type::String) => true,
         (Kind::File | Kind::Record { .. }, Type::Record) => true,
-        (Kind::MultiChoice { choices, .. }, Type::List) => {
-            slot.items.is_none_or(|items| match items.kind {
-                Type::String | Type::Json => true,
-                kind => choices
-                    .iter()
-                    .all(|choice| values::is_text_of(kind, &choice.value)),
-            })
-        }
+        (Kind::MultiChoice { choices, .. }, Type::List) => items.is_none_or(|items| match items {
+            Type::String | Type::Json => true,
+            kind => choices
+                .iter()
+                .all(|choice| values::is_text_of(kind, &choice.value)),
+        }),
         (Kind::List { .. }, Type::List) => true,
         _ => false,
-    };
-    if agrees {
+    }
+}
+
+/// Checks that values of the field can be values of the slot at all.
+pub(super) fn check_agreement(field: &Field, slot: Slot<'_>, problems: &mut Problems) {
+    if agrees(&field.kind, slot.kind, slot.items.map(|items| items.kind)) {
         return;
     }
     let hint = match (&field.kind, slot.kind) {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{
     field::{self, Kind},
+    keys,
     table::{self, Problems, Table},
 };
 use crate::{contract::BoundSource, name};
@@ -22,7 +23,6 @@ pub struct Bound {
 
 /// The keys that make a field a bound one.
 pub(super) const SOURCES: [&str; 2] = ["from", "value"];
-const KEYS: &[&str] = &["name", "type", "from", "value", "column", "match", "param"];
 
 pub(super) fn is_bound(field: &Value) -> bool {
     field
@@ -38,7 +38,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
     {
         problems.add(table.at("name"), message);
     }
-    let mut known = KEYS.to_vec();
+    let mut known: Vec<&str> = keys::names(keys::BOUND_FIELD).collect();
     for key in field::keys_of_agents().filter(|key| table.has(key)) {
         let message =
             format!("'{key}' has no meaning here: the agent neither sees nor sets this field");

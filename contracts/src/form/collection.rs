@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::table::{self, Problems, Table};
+use super::{
+    keys,
+    table::{self, Problems, Table},
+};
 use crate::{
     json,
     shape::{Misfits, Override, TextFormat, Type},
@@ -29,28 +32,21 @@ pub struct Collection {
     pub(crate) place: String,
 }
 
+/// The types that a contract may give a column.
+pub(super) const COLUMN_TYPES: &[&str] = &[
+    "string", "integer", "decimal", "number", "boolean", "date", "datetime", "json",
+];
+
 pub(super) fn read(
     name: &str,
     entry: &Value,
     parent: String,
     problems: &mut Problems,
 ) -> Option<Collection> {
-    const KEYS: &[&str] = &[
-        "adapter",
-        "settings",
-        "columns",
-        "hide",
-        "key",
-        "write",
-        "shape",
-        "timezone",
-        "misfits",
-        "null_words",
-    ];
     let mut place = parent;
     json::push_pointer(&mut place, name);
     let table = Table::new(entry, place.clone(), problems)?;
-    table.check_keys(KEYS, problems);
+    table.check_known(keys::COLLECTION, problems);
     if table.has("columns") && table.has("hide") {
         problems.add_hint(
             table.at("hide"),
@@ -148,18 +144,7 @@ fn overrides(table: &Table<'_>, problems: &mut Problems) -> Vec<Override> {
                 let Some(table) = Table::new(value, place, problems) else {
                     continue;
                 };
-                table.check_keys(
-                    &[
-                        "type",
-                        "nullable",
-                        "description",
-                        "decimal",
-                        "grouping",
-                        "date",
-                        "datetime",
-                    ],
-                    problems,
-                );
+                table.check_known(keys::COLUMN, problems);
                 Override {
                     column: column.clone(),
                     kind: table
@@ -191,11 +176,10 @@ fn format(table: &Table<'_>, problems: &mut Problems) -> Option<TextFormat> {
 fn kind(value: &Value, place: &str, problems: &mut Problems) -> Option<Type> {
     match Type::deserialize_value(value) {
         Some(Type::Record | Type::List) | None => {
-            let names = "string, integer, decimal, number, boolean, date, datetime, json";
             problems.add_hint(
                 place,
                 "is not a type that a contract may give a column",
-                format!("types: {names}"),
+                format!("types: {}", COLUMN_TYPES.join(", ")),
             );
             None
         }

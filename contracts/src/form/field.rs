@@ -4,6 +4,7 @@ use serde_json::{Number, Value, json};
 
 use super::{
     bound::{self, Bound},
+    keys::{self, ITEMS_MAX, LENGTH_MAX, PATTERN_MAX},
     table::{self, Problems, Table},
 };
 use crate::{name, shape::Type};
@@ -79,7 +80,8 @@ pub struct Choice {
     pub title: Option<String>,
 }
 
-const TYPES: &[&str] = &[
+/// The words of `type`.
+pub const TYPES: &[&str] = &[
     "text",
     "multiline",
     "email",
@@ -119,7 +121,7 @@ impl Kind {
 
 impl Kind {
     /// Returns the type alone, as a bound field names it: bounds and choices are for what an agent sends.
-    pub(super) fn plain(word: &str) -> Self {
+    pub(crate) fn plain(word: &str) -> Self {
         match word {
             "text" | "multiline" => Self::TEXT,
             "email" => Self::Email,
@@ -363,19 +365,20 @@ pub(super) fn keys_of_agents() -> impl Iterator<Item = &'static str> {
     const EVERY: [&str; 6] = [
         "required", "help", "title", "default", "examples", "nullable",
     ];
-    EVERY
-        .into_iter()
-        .chain(TYPES.iter().flat_map(|kind| own_keys(kind).iter().copied()))
+    EVERY.into_iter().chain(
+        TYPES
+            .iter()
+            .flat_map(|kind| keys::names(keys::own_keys(kind))),
+    )
 }
 
 fn check_keys(table: &Table<'_>, kind: Option<&str>, position: Position, problems: &mut Problems) {
-    let mut known = vec!["type", "help", "title", "nullable", "examples"];
-    match position {
-        Position::Form => known.extend([
-            "name", "required", "default", "column", "match", "param", "from", "value",
-        ]),
-        Position::Record => known.extend(["name", "required", "default"]),
-        Position::Element => {}
+    let mut known: Vec<&str> = keys::names(keys::FIELD).collect();
+    if position != Position::Element {
+        known.extend(keys::names(keys::NAMED_FIELD));
+    }
+    if position == Position::Form {
+        known.extend(keys::names(keys::FORM_FIELD).chain(bound::SOURCES));
     }
     for key in bound::SOURCES
         .into_iter()
@@ -389,24 +392,15 @@ fn check_keys(table: &Table<'_>, kind: Option<&str>, position: Position, problem
         known.push(key);
     }
     match kind {
-        Some(kind) => known.extend(own_keys(kind)),
+        Some(kind) => known.extend(keys::names(keys::own_keys(kind))),
         // The type is unknown, so its keys cannot be told apart: any type's key passes here.
-        None => known.extend(TYPES.iter().flat_map(|kind| own_keys(kind))),
+        None => known.extend(
+            TYPES
+                .iter()
+                .flat_map(|kind| keys::names(keys::own_keys(kind))),
+        ),
     }
     table.check_keys(&known, problems);
-}
-
-fn own_keys(kind: &str) -> &'static [&'static str] {
-    match kind {
-        "text" | "multiline" => &["min_length", "max_length", "pattern"],
-        "number" => &["min", "max", "step", "decimals"],
-        "dropdown" => &["choices"],
-        "multi-choice" => &["choices", "min_items", "max_items"],
-        "record" => &["fields"],
-        "list" => &["of", "min_items", "max_items"],
-        "json" => &["schema"],
-        _ => &[],
-    }
 }
 
 fn read_kind(
@@ -415,14 +409,12 @@ fn read_kind(
     left: &mut usize,
     problems: &mut Problems,
 ) -> Option<Kind> {
-    const LENGTH_MAX: u64 = 10_000_000;
-    const ITEMS_MAX: u64 = 100_000;
     let count = |key: &str, max: u64, problems: &mut Problems| table.count(key, 0..=max, problems);
     let kind = match kind {
         "text" | "multiline" => Kind::Text {
             min_length: count("min_length", LENGTH_MAX, problems),
             max_length: count("max_length", LENGTH_MAX, problems),
-            pattern: table.text("pattern", 1_000, problems),
+            pattern: table.text("pattern", PATTERN_MAX, problems),
         },
         "email" => Kind::Email,
         "url" => Kind::Url,
@@ -541,7 +533,7 @@ fn choice(value: &Value, place: String, problems: &mut Problems) -> Option<Choic
         }),
         Value::Object(_) => {
             let table = Table::new(value, place, problems)?;
-            table.check_keys(&["value", "title"], problems);
+            table.check_known(keys::CHOICE, problems);
             if let Some(other) = table.get("value").filter(|value| !value.is_string()) {
                 not_text(other, table.at("value"), problems);
                 return None;

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::keys::{self, FormKey};
 use crate::{json, name, problem::Problem};
 
 pub(crate) const TITLE_MAX: usize = 200;
@@ -112,6 +113,10 @@ impl<'v> Table<'v> {
 
     pub(crate) fn get(&self, key: &str) -> Option<&'v Value> {
         self.map.get(key)
+    }
+
+    pub(crate) fn check_known(&self, known: &'static [FormKey], problems: &mut Problems) {
+        self.check_keys(&keys::names(known).collect::<Vec<_>>(), problems);
     }
 
     pub(crate) fn check_keys(&self, known: &[&str], problems: &mut Problems) {

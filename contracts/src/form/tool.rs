@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{
     bound::Bound,
     field::{self, Field},
+    keys,
     table::{self, Problems, Table},
 };
 use crate::{
@@ -50,10 +51,22 @@ pub struct Limits {
     pub rows_max: Option<u32>,
 }
 
+/// The words of `verb`.
+pub const VERBS: &[&str] = &[
+    "lookup",
+    "list",
+    "count",
+    "summarize",
+    "create",
+    "update",
+    "delete",
+    "call",
+];
+pub(super) const TEXT_MODES: &[&str] = &["sentence", "json", "both"];
 /// Rows of one page at most, whatever a contract says.
-const ROWS_MAX: u64 = 10_000;
+pub(super) const ROWS_MAX: u64 = 10_000;
 /// A call longer than this is a job, not a call.
-const TIMEOUT_MAX_MS: u64 = 600_000;
+pub(super) const TIMEOUT_MAX_MS: u64 = 600_000;
 
 /// Reads a form on its own: it compiles, but is bound to nothing.
 pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -> Option<Tool> {
@@ -74,7 +87,7 @@ pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -
         "prefix",
     ];
     let table = Table::new(value, place, problems)?;
-    let mut known = vec!["tool", "title", "description", "fields"];
+    let mut known = keys::BARE_FORM.to_vec();
     for key in BOUND.iter().filter(|key| table.has(key)) {
         problems.add_hint(
             table.at(key),
@@ -88,27 +101,9 @@ pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -
 }
 
 pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Option<Tool> {
-    const KEYS: &[&str] = &[
-        "tool",
-        "title",
-        "description",
-        "verb",
-        "collection",
-        "fields",
-        "order",
-        "returns",
-        "group_by",
-        "measures",
-        "limits",
-        "say",
-        "text",
-        "operation",
-        "resource",
-        "audit",
-    ];
     let before = problems.len();
     let table = Table::new(value, place, problems)?;
-    table.check_keys(KEYS, problems);
+    table.check_known(keys::TOOL, problems);
     let verb = verb(&table, problems);
     let collection = table.required_text("collection", problems);
     let tool = common(&table, problems);
@@ -119,7 +114,11 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         returns: table.names("returns", problems),
         group_by: table.names("group_by", problems),
         measures: table.names("measures", problems),
-        limits: limits(&table, &["rate", "timeout_ms", "rows_max"], problems),
+        limits: limits(
+            &table,
+            &keys::names(keys::LIMITS).collect::<Vec<_>>(),
+            problems,
+        ),
         say: table.text("say", table::TEXT_MAX, problems),
         text: text_mode(&table, problems),
         operation: table.text("operation", table::TITLE_MAX, problems),
@@ -171,16 +170,6 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
 }
 
 fn verb(table: &Table<'_>, problems: &mut Problems) -> Option<Verb> {
-    const VERBS: &[&str] = &[
-        "lookup",
-        "list",
-        "count",
-        "summarize",
-        "create",
-        "update",
-        "delete",
-        "call",
-    ];
     let word = table.required_text("verb", problems)?;
     let verb = Verb::from_word(&word);
     if verb.is_none() {
@@ -252,7 +241,7 @@ pub(crate) fn audit_clear(table: &Table<'_>, problems: &mut Problems) -> Vec<Str
     else {
         return Vec::new();
     };
-    audit.check_keys(&["clear"], problems);
+    audit.check_known(keys::AUDIT, problems);
     audit.names("clear", problems).unwrap_or_default()
 }
 

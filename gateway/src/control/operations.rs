@@ -9,6 +9,7 @@ pub mod connections;
 pub mod contracts;
 pub mod drafts;
 mod error;
+pub mod form;
 pub mod keys;
 pub mod plugins;
 pub mod preview;

@@ -1,0 +1,190 @@
+//! What a contract file may say: the types of fields with their keys, the matches and the verbs.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use weir_contracts::{
+    form::keys::{self, FormKey, KeyValue},
+    vocabulary,
+};
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct FormView {
+    pub types: Vec<FieldTypeView>,
+    /// The keys of each part of a file: `contract`, `collection`, `column`, `tool`, `limits`, `audit`, `choice`, and of fields
+    /// `field` in a form, `member` in a record, `element` in a list, and `bound` with `from` or `value`.
+    pub parts: BTreeMap<&'static str, Vec<FormKeyView>>,
+    pub matches: Vec<MatchView>,
+    pub verbs: Vec<VerbView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct FieldTypeView {
+    pub name: &'static str,
+    pub help: &'static str,
+    /// The keys beside those that every field has.
+    pub keys: Vec<FormKeyView>,
+    /// The types of columns that such a field may go to.
+    pub columns: Vec<&'static str>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct FormKeyView {
+    pub name: &'static str,
+    pub value: KeyValueView,
+    pub help: &'static str,
+    pub required: bool,
+    /// The words of a `word`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<&'static str>,
+    /// The least of a `count`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<u64>,
+    /// The most of a `count`, and the characters of a `text`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<u64>,
+    /// The part of the file that it holds: one of it, a list, or an object of them by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<&'static str>,
+}
+
+/// What a key holds.
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum KeyValueView {
+    Text,
+    Word,
+    Flag,
+    Number,
+    Count,
+    Names,
+    Any,
+    AnyList,
+    AnyObject,
+    JsonSchema,
+    Part,
+    PartList,
+    PartMap,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MatchView {
+    pub name: &'static str,
+    pub help: &'static str,
+    /// The types of columns that can be compared so.
+    pub columns: Vec<&'static str>,
+    /// The types of fields that ask it; empty: those that agree with the column.
+    pub field_types: &'static [&'static str],
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct VerbView {
+    pub name: &'static str,
+    pub help: &'static str,
+    /// Whether the fields are conditions, which may have a `match`.
+    pub is_query: bool,
+    /// Whether the collection needs `write: true`. For `call` its operation decides.
+    pub can_write: bool,
+}
+
+/// Returns what the readers of contract files accept.
+pub(crate) fn describe() -> FormView {
+    let types = vocabulary::field_types().into_iter();
+    let matches = vocabulary::matches().into_iter();
+    let verbs = vocabulary::verbs().into_iter();
+    let parts = [
+        ("contract", views([keys::CONTRACT])),
+        ("collection", views([keys::COLLECTION])),
+        ("column", views([keys::COLUMN])),
+        ("tool", views([keys::TOOL])),
+        ("limits", views([keys::LIMITS])),
+        ("audit", views([keys::AUDIT])),
+        ("choice", views([keys::CHOICE])),
+        (
+            "field",
+            views([keys::NAMED_FIELD, keys::FIELD, keys::FORM_FIELD]),
+        ),
+        ("member", views([keys::NAMED_FIELD, keys::FIELD])),
+        ("element", views([keys::FIELD])),
+        ("bound", views([keys::BOUND_FIELD])),
+    ];
+    FormView {
+        types: types
+            .map(|kind| FieldTypeView {
+                name: kind.name,
+                help: kind.help,
+                keys: views([kind.keys]),
+                columns: kind.columns,
+            })
+            .collect(),
+        parts: parts.into(),
+        matches: matches
+            .map(|word| MatchView {
+                name: word.name,
+                help: word.help,
+                columns: word.columns,
+                field_types: word.field_types,
+            })
+            .collect(),
+        verbs: verbs
+            .map(|verb| VerbView {
+                name: verb.name,
+                help: verb.help,
+                is_query: verb.is_query,
+                can_write: verb.can_write,
+            })
+            .collect(),
+    }
+}
+
+fn views<const N: usize>(keys: [&'static [FormKey]; N]) -> Vec<FormKeyView> {
+    keys.into_iter().flatten().map(view).collect()
+}
+
+fn view(key: &FormKey) -> FormKeyView {
+    let mut view = FormKeyView {
+        name: key.name,
+        value: KeyValueView::Any,
+        help: key.help,
+        required: key.is_required,
+        words: Vec::new(),
+        min: None,
+        max: None,
+        part: None,
+    };
+    view.value = match key.value {
+        KeyValue::Text { characters_max } => {
+            view.max = Some(characters_max as u64);
+            KeyValueView::Text
+        }
+        KeyValue::Word(words) => {
+            view.words = words.to_vec();
+            KeyValueView::Word
+        }
+        KeyValue::Count { min, max } => {
+            (view.min, view.max) = (Some(min), Some(max));
+            KeyValueView::Count
+        }
+        KeyValue::Part(part) => {
+            view.part = Some(vocabulary::part_word(part));
+            KeyValueView::Part
+        }
+        KeyValue::PartList(part) => {
+            view.part = Some(vocabulary::part_word(part));
+            KeyValueView::PartList
+        }
+        KeyValue::PartMap(part) => {
+            view.part = Some(vocabulary::part_word(part));
+            KeyValueView::PartMap
+        }
+        KeyValue::Flag => KeyValueView::Flag,
+        KeyValue::Number => KeyValueView::Number,
+        KeyValue::Names => KeyValueView::Names,
+        KeyValue::Any => KeyValueView::Any,
+        KeyValue::AnyList => KeyValueView::AnyList,
+        KeyValue::AnyObject => KeyValueView::AnyObject,
+        KeyValue::JsonSchema => KeyValueView::JsonSchema,
+    };
+    view
+}
