@@ -117,10 +117,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ),
     ("sqlx", &["weir-state"]),
     ("postgres-protocol", &["weir-connections"]),
-    (
-        "reqwest",
-        &["weir-connections", "weir-cli", "weir-tests"],
-    ),
+    ("reqwest", &["weir-connections", "weir-cli", "weir-tests"]),
     ("clap", &["weir-cli", "weir-bench"]),
     ("toml_edit", &["weir-cli"]),
     ("jsonc-parser", &["weir-cli"]),

@@ -7,8 +7,8 @@
 //! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
 //! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads. [`offer`] reads the
 //! lists of other servers, and [`upstream`] makes a contract of them. [`openapi`] writes down the tools as operations
-//! of an HTTP API, [`page`] as forms for people; [`import`] makes a contract of such a document. [`search`] finds the tools
-//! that a question is about, [`client`] says what single clients take of them, and [`vocabulary`] what a file may say.
+//! of an HTTP API, and [`import`] makes a contract of such a document. [`search`] finds the tools that a question is about,
+//! and [`vocabulary`] what a file may say.
 
 pub mod artifact;
 pub mod code;
@@ -28,7 +28,6 @@ pub mod name;
 pub mod offer;
 pub mod openapi;
 pub mod output;
-pub mod page;
 pub mod problem;
 pub mod search;
 pub mod secret;

@@ -22,6 +22,7 @@ pub mod config;
 pub mod control;
 pub mod live_resources;
 pub mod memory;
+mod pages;
 pub mod plugin_files;
 pub mod scrape;
 pub mod serving;

@@ -15,15 +15,15 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::Tool;
+use weir_contracts::Tool;
 
-pub use reference::reference;
+pub(crate) use reference::reference;
 
-const SCRIPT: &str = include_str!("page/form.js");
-const STYLE: &str = include_str!("page/form.css");
+const SCRIPT: &str = include_str!("pages/form.js");
+const STYLE: &str = include_str!("pages/form.css");
 
 /// Returns the page of one tool, which sends what is filled in to its own address.
-pub fn tool(tool: &Tool) -> String {
+pub(crate) fn tool(tool: &Tool) -> String {
     let title = tool.title.as_deref().unwrap_or(&tool.name);
     let schema = tool.input_schema.value();
     let writes = tool.annotations.read_only_hint != Some(true);
@@ -46,7 +46,7 @@ pub fn tool(tool: &Tool) -> String {
 }
 
 /// Returns the page that leads to those of the tools; their addresses follow its own.
-pub fn index<'t>(
+pub(crate) fn index<'t>(
     title: &str,
     description: Option<&str>,
     tools: impl IntoIterator<Item = &'t Tool>,
@@ -67,7 +67,7 @@ pub fn index<'t>(
 }
 
 /// Returns the `Content-Security-Policy` of these pages.
-pub fn policy() -> &'static str {
+pub(crate) fn policy() -> &'static str {
     static POLICY: LazyLock<String> = LazyLock::new(|| {
         let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
         format!(
@@ -130,7 +130,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::contract::{Annotations, Limits, Target};
+    use weir_contracts::contract::{Annotations, Limits, Target};
 
     fn of(input_schema: Value) -> String {
         let tool = Tool {

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{properties, resolved};
-use crate::schema::beside_null;
+use weir_schema::schema::beside_null;
 
 /// Levels of records in records that get controls of their own; below them, JSON is written by hand.
 const DEPTH_MAX: usize = 4;

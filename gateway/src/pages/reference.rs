@@ -2,20 +2,19 @@
 
 use maud::{Markup, html};
 use serde_json::{Map, Value};
-
-use super::{page, properties, resolved};
-use crate::{
+use weir_contracts::{
     Tool,
     openapi::{Api, success_schema, takes_query},
-    schema::without_null,
-    validate,
 };
+use weir_schema::{schema::without_null, validate};
+
+use super::{page, properties, resolved};
 
 /// Levels of members that are named, below them a schema speaks for itself.
 const DEPTH_MAX: usize = 4;
 
 /// Returns the page. It leads to the document (`openapi.json`), which lies beside it.
-pub fn reference<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) -> String {
+pub(crate) fn reference<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) -> String {
     let tools: Vec<&Tool> = tools.into_iter().collect();
     let content = html! {
         h1 { (api.title) " " small { (api.version) } }

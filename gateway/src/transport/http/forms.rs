@@ -8,14 +8,13 @@ use axum::{
     http::{HeaderValue, Method, header, request::Parts},
     response::Response,
 };
-use weir_contracts::page;
 
 use super::{
     Server,
     plain::{self, not_allowed, refusal},
     rest,
 };
-use crate::{catalogue::Endpoint, identity::Caller, transport::front_door::AdmittedCaller};
+use crate::{catalogue::Endpoint, identity::Caller, pages, transport::front_door::AdmittedCaller};
 
 pub(super) async fn index(
     State(server): State<Arc<Server>>,
@@ -32,7 +31,7 @@ pub(super) async fn index(
             .as_deref()
             .unwrap_or(&listing.server.name);
         let tools = listing.tools.entries().iter().map(|tool| &*tool.tool);
-        Some(html(page::index(
+        Some(html(pages::index(
             title,
             listing.server.instructions.as_deref(),
             tools,
@@ -59,7 +58,7 @@ pub(super) async fn tool(
                 &tool,
                 admitted.caller().access(),
             ) {
-                Some(tool) => html(page::tool(&tool.tool)),
+                Some(tool) => html(pages::tool(&tool.tool)),
                 None => rest::unknown_tool(&tool).into_response(),
             }
         }
@@ -77,7 +76,7 @@ pub(super) fn html(page: String) -> Response {
     );
     headers.insert(
         header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(page::policy()),
+        HeaderValue::from_static(pages::policy()),
     );
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,

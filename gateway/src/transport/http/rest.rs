@@ -15,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use weir_contracts::{
     Tool,
     openapi::{self, Api},
-    page,
 };
 use weir_schema::text;
 
@@ -32,6 +31,7 @@ use crate::{
     identity::Caller,
     limits::RateCharge,
     methods::{CallChannel, CallMessages},
+    pages,
     serving::Serving,
     transport::front_door::{AdmittedCaller, closing},
     wire::RpcError,
@@ -145,7 +145,7 @@ pub(super) async fn reference(
 ) -> Response {
     let show = |caller: &Caller| {
         let page = described(&server.gateway, caller, &contract, |api, tools| {
-            page::reference(api, tools)
+            pages::reference(api, tools)
         })?;
         Some(forms::html(page))
     };
