@@ -160,6 +160,8 @@ fn path(criterion: &mut Criterion) {
             let (unknown_tool, failed, invalid, code) = (false, false, None, None);
             let finds = None;
             let ended = Ended {
+                call_id: "01980f3e-0000-7000-8000-000000000000",
+                name: Some("airports"),
                 tool,
                 finds,
                 agent: &agent,

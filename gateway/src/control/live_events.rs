@@ -3,12 +3,13 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
@@ -69,10 +70,7 @@ impl Control {
             events: self.feed().subscribe(),
             control: self.clone(),
         };
-        let mut is_looking = watch
-            .is_looking
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut is_looking = watch.is_looking.lock();
         if !std::mem::replace(&mut *is_looking, true) {
             self.feed().allow_calls(CALLS_MAX);
             tokio::spawn(look_on(Arc::downgrade(self)));
@@ -88,7 +86,7 @@ impl Control {
     /// Returns `true` where no one watches any more; the next subscriber begins anew.
     fn is_unwatched(&self) -> bool {
         let looking = &self.live_watch().is_looking;
-        let mut is_looking = looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_looking = looking.lock();
         if self.feed().has_subscribers() {
             return false;
         }

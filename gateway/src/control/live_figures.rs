@@ -3,9 +3,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 use crate::{
     identity::now_ms,
@@ -57,7 +58,7 @@ impl LiveFigures {
     pub(crate) fn look(&self, metrics: &Metrics, window: Duration) -> Vec<FigureSpan> {
         let now = metrics.read_calls();
         let at = Instant::now();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let newest = FigureSpan {
             ended: at,
             ended_ms: now_ms(),

@@ -22,7 +22,7 @@ const LOOK_MAX: Duration = Duration::from_secs(10);
 const TEXT_MAX_CHARS: usize = 400;
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct ConnectionView {
+pub struct ConnectionView {
     pub name: String,
     /// `sqlite`, `postgresql`, `http` or `files`.
     pub kind: &'static str,
@@ -41,7 +41,7 @@ pub(crate) struct ConnectionView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct ConnectionCheck {
+pub struct ConnectionCheck {
     pub ok: bool,
     /// Milliseconds until the answer.
     pub ms: f64,
@@ -51,7 +51,7 @@ pub(crate) struct ConnectionCheck {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct SourceList {
+pub struct SourceList {
     /// By name.
     pub sources: Vec<SourceEntry>,
     /// Of the next sources; null after the last.
@@ -59,7 +59,7 @@ pub(crate) struct SourceList {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct SourceEntry {
+pub struct SourceEntry {
     /// What a collection names it: `table`, or the `path` of a file.
     pub name: String,
     /// `table`, `view` or `file`.
@@ -73,7 +73,7 @@ impl From<FoundSource> for SourceEntry {
 }
 
 /// Returns the connections of the configuration, by name.
-pub(crate) async fn list(control: &Control) -> OperationResult<Vec<ConnectionView>> {
+pub async fn list(control: &Control) -> OperationResult<Vec<ConnectionView>> {
     control.gate().refresh().await?;
     let config = control.gateway().config();
     let refused = control.refused_connections();
@@ -108,7 +108,7 @@ pub(crate) async fn list(control: &Control) -> OperationResult<Vec<ConnectionVie
 }
 
 /// Asks whether the other end of a connection answers.
-pub(crate) async fn check(control: &Control, name: &str) -> OperationResult<ConnectionCheck> {
+pub async fn check(control: &Control, name: &str) -> OperationResult<ConnectionCheck> {
     let started = Instant::now();
     let connection = find(control, name)?;
     let checked = match connection {
@@ -134,7 +134,7 @@ pub(crate) async fn check(control: &Control, name: &str) -> OperationResult<Conn
 
 /// Returns the tables or files of a connection, a page of them. `text` is a part of their names; `cursor` is
 /// `next_cursor` of the page before.
-pub(crate) async fn sources(
+pub async fn sources(
     control: &Control,
     name: &str,
     text: &str,

@@ -10,7 +10,7 @@ use weir_contracts::{
 };
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct FormView {
+pub struct FormView {
     pub types: Vec<FieldTypeView>,
     /// The keys of each part of a file: `contract`, `collection`, `column`, `tool`, `limits`, `audit`, `choice`, and of fields
     /// `field` in a form, `member` in a record, `element` in a list, and `bound` with `from` or `value`.
@@ -20,7 +20,7 @@ pub(crate) struct FormView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct FieldTypeView {
+pub struct FieldTypeView {
     pub name: &'static str,
     pub help: &'static str,
     /// The keys beside those that every field has.
@@ -30,7 +30,7 @@ pub(crate) struct FieldTypeView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct FormKeyView {
+pub struct FormKeyView {
     pub name: &'static str,
     pub value: KeyValueView,
     pub help: &'static str,
@@ -52,7 +52,7 @@ pub(crate) struct FormKeyView {
 /// What a key holds.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum KeyValueView {
+pub enum KeyValueView {
     Text,
     Word,
     Flag,
@@ -69,7 +69,7 @@ pub(crate) enum KeyValueView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct MatchView {
+pub struct MatchView {
     pub name: &'static str,
     pub help: &'static str,
     /// The types of columns that can be compared so.
@@ -79,7 +79,7 @@ pub(crate) struct MatchView {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct VerbView {
+pub struct VerbView {
     pub name: &'static str,
     pub help: &'static str,
     /// Whether the fields are conditions, which may have a `match`.
@@ -89,7 +89,7 @@ pub(crate) struct VerbView {
 }
 
 /// Returns what the readers of contract files accept.
-pub(crate) fn describe() -> FormView {
+pub fn describe() -> FormView {
     let types = vocabulary::field_types().into_iter();
     let matches = vocabulary::matches().into_iter();
     let verbs = vocabulary::verbs().into_iter();

@@ -37,7 +37,7 @@ const READ_MAX: Duration = Duration::from_secs(30);
 const MASK: &str = "***";
 
 /// A source to look at: which adapter reaches it, and how.
-pub(crate) struct DataSource {
+pub struct DataSource {
     /// The name of the contract that is drafted.
     pub name: String,
     /// The title that the name is made from.
@@ -48,7 +48,7 @@ pub(crate) struct DataSource {
 
 /// Why nothing is known of a source.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SourceFailure {
+pub enum SourceFailure {
     #[error(transparent)]
     Adapter(#[from] AdapterFailure),
     #[error("the adapter answered no shape: {0}")]
@@ -59,7 +59,7 @@ pub(crate) enum SourceFailure {
 }
 
 /// A source as a request names it.
-pub(crate) struct SourceRequest {
+pub struct SourceRequest {
     pub connection: String,
     /// A table, the path of a file, or the path of a service, as `GET …/sources` lists them.
     pub source: String,
@@ -68,7 +68,7 @@ pub(crate) struct SourceRequest {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct DescribedSource {
+pub struct DescribedSource {
     pub adapter: &'static str,
     /// What a collection over this source has as its `settings`.
     #[schema(value_type = Object)]
@@ -79,7 +79,7 @@ pub(crate) struct DescribedSource {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct DraftedSource {
+pub struct DraftedSource {
     /// The text of a contract over the source.
     pub source: String,
     /// What of the source it leaves out or guesses, one sentence each.
@@ -89,7 +89,7 @@ pub(crate) struct DraftedSource {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct SourceRows {
+pub struct SourceRows {
     pub columns: Vec<String>,
     /// The first rows, by column.
     #[schema(value_type = Vec<Object>)]
@@ -101,7 +101,7 @@ pub(crate) struct SourceRows {
 }
 
 impl DataSource {
-    pub(crate) fn new(title: &str, adapter: &'static str, settings: Value) -> Self {
+    pub fn new(title: &str, adapter: &'static str, settings: Value) -> Self {
         Self {
             name: contract_name(title),
             title: title.to_owned(),
@@ -121,7 +121,7 @@ impl DataSource {
 }
 
 /// Returns what a source looks like now.
-pub(crate) async fn describe(
+pub async fn describe(
     control: &Control,
     request: &SourceRequest,
     by: &str,
@@ -137,7 +137,7 @@ pub(crate) async fn describe(
 }
 
 /// Drafts a contract over a source. Nothing is stored.
-pub(crate) async fn draft(
+pub async fn draft(
     control: &Control,
     request: &SourceRequest,
     by: &str,
@@ -153,7 +153,7 @@ pub(crate) async fn draft(
 }
 
 /// Returns the first rows of a source, at most 20, without the values of columns that are named like secrets.
-pub(crate) async fn rows(
+pub async fn rows(
     control: &Control,
     request: &SourceRequest,
     limit: Option<u32>,
@@ -275,7 +275,7 @@ fn record(
 }
 
 /// Drafts the contract of a source, with the tools that may write only where the configuration lets them.
-pub(crate) async fn look(gateway: &Serving, source: &DataSource) -> Result<Draft, SourceFailure> {
+pub async fn look(gateway: &Serving, source: &DataSource) -> Result<Draft, SourceFailure> {
     let mut shape = read_shape(gateway, source).await?;
     if let Some(why) = read_only(gateway, source).filter(|_| !shape.capabilities.write.is_empty()) {
         shape.capabilities.write.clear();
@@ -305,10 +305,7 @@ fn read_only(gateway: &Serving, source: &DataSource) -> Option<String> {
 }
 
 /// Asks the adapter what the source looks like.
-pub(crate) async fn read_shape(
-    gateway: &Serving,
-    source: &DataSource,
-) -> Result<Shape, SourceFailure> {
+pub async fn read_shape(gateway: &Serving, source: &DataSource) -> Result<Shape, SourceFailure> {
     let described = gateway
         .host()
         .describe(source.adapter, &source.settings.to_string())
@@ -317,7 +314,7 @@ pub(crate) async fn read_shape(
 }
 
 /// Drafts a contract over a source of this shape.
-pub(crate) async fn draft_of(
+pub async fn draft_of(
     gateway: &Serving,
     source: &DataSource,
     shape: &Shape,

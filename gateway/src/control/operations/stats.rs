@@ -19,7 +19,7 @@ const NAMED_MAX: usize = 10;
 
 /// What was counted of calls in a window.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct CallFigures {
+pub struct CallFigures {
     /// The time that was counted, in seconds: more than the window where no one looked for a while, less where the process is
     /// younger.
     pub seconds: f64,
@@ -44,7 +44,7 @@ pub(crate) struct CallFigures {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct ToolFigures {
+pub struct ToolFigures {
     pub tool: String,
     /// `contract@version`.
     pub contract: String,
@@ -53,13 +53,13 @@ pub(crate) struct ToolFigures {
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct AgentFigures {
+pub struct AgentFigures {
     pub agent: String,
     pub calls: u64,
 }
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct StatsView {
+pub struct StatsView {
     #[serde(flatten)]
     pub figures: CallFigures,
     /// The same over time, the oldest first.
@@ -68,7 +68,7 @@ pub(crate) struct StatsView {
 
 /// What was counted up to a moment, since the point before.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct StatsPoint {
+pub struct StatsPoint {
     /// Milliseconds since 1970.
     pub at_ms: i64,
     pub seconds: f64,
@@ -79,7 +79,7 @@ pub(crate) struct StatsPoint {
 }
 
 /// Returns the figures of the last `window` seconds.
-pub(crate) fn show(control: &Control, window: u64) -> OperationResult<StatsView> {
+pub fn show(control: &Control, window: u64) -> OperationResult<StatsView> {
     if !(1..=KEPT.as_secs()).contains(&window) {
         let detail = format!("`window` must be 1 to {} seconds", KEPT.as_secs());
         return Err(OperationError::invalid(detail));
@@ -93,7 +93,7 @@ pub(crate) fn show(control: &Control, window: u64) -> OperationResult<StatsView>
 }
 
 /// Returns the figures since the last look.
-pub(crate) fn show_last(control: &Control) -> CallFigures {
+pub fn show_last(control: &Control) -> CallFigures {
     figures(control, &look(control, Duration::ZERO))
 }
 

@@ -23,12 +23,12 @@ use super::{
 use crate::control::Control;
 
 /// The bound on a file.
-pub(crate) const FILE_MAX_BYTES: u64 = 64 << 20;
+pub const FILE_MAX_BYTES: u64 = 64 << 20;
 /// Files that arrive at once: this bounds what they take of the disk.
 static ARRIVING: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(4));
 
 #[derive(Serialize, ToSchema)]
-pub(crate) struct UploadedFile {
+pub struct UploadedFile {
     pub connection: String,
     pub path: String,
     pub bytes: u64,
@@ -37,7 +37,7 @@ pub(crate) struct UploadedFile {
 }
 
 /// Replaces a file of a connection whose configuration says `uploads = true`, or makes it.
-pub(crate) async fn put<E: std::fmt::Display>(
+pub async fn put<E: std::fmt::Display>(
     control: Arc<Control>,
     connection: String,
     path: String,

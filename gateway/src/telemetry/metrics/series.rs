@@ -142,7 +142,7 @@ impl Tools {
 
     /// Visits the series of each tool that has some.
     pub(super) fn each(&self, mut visit: impl FnMut(&Key, &ToolSeries)) {
-        for (key, series) in &self.known().tools {
+        for (key, series) in &self.known.lock().tools {
             visit(key, series);
         }
     }
