@@ -1,5 +1,7 @@
 //! `weir contracts`: what is served, what waits, and who agrees to it.
 
+mod lock;
+
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Subcommand;
@@ -21,7 +23,9 @@ pub(super) enum Command {
     List,
     /// Show one contract with its versions and drafts, and how its sources have changed; or one draft, by its id. The exit
     /// code is 3 where a draft waits for someone
-    Show { name: String },
+    Show {
+        name: String,
+    },
     /// Submit a contract file: it goes live where it breaks nothing, and is held where it may
     Submit {
         /// The contract file; `-` for stdin
@@ -39,7 +43,9 @@ pub(super) enum Command {
         fingerprint: Option<String>,
     },
     /// Discard a draft that waits
-    Discard { draft: String },
+    Discard {
+        draft: String,
+    },
     /// Make an earlier version live again
     Rollback {
         name: String,
@@ -57,6 +63,7 @@ pub(super) enum Command {
         #[arg(long)]
         fingerprint: Option<String>,
     },
+    Lock(lock::Lock),
 }
 
 /// The exit code when something waits for someone.
@@ -67,6 +74,7 @@ impl Contracts {
         let Self { command, target } = self;
         match command {
             Command::List => list(&target),
+            Command::Lock(command) => command.run(target.settings()),
             // No contract's name has an underscore.
             Command::Show { name } if name.starts_with("d_") => show_draft(&target, &name),
             Command::Show { name } => show(&target, &name),

@@ -1,6 +1,7 @@
 //! `weir draft`: looks at a source and prints a contract for it. `weir serve FILE` serves that draft at once.
 
 mod connection;
+mod openapi;
 
 use std::{
     path::{Path, PathBuf},
@@ -40,6 +41,8 @@ pub(super) struct Draft {
     #[arg(long, value_name = "URL", conflicts_with = "connection")]
     url: Option<String>,
     #[command(flatten)]
+    openapi: openapi::Openapi,
+    #[command(flatten)]
     settings: Settings,
 }
 
@@ -47,6 +50,9 @@ pub(super) struct Draft {
 const CONNECTION: &str = "source";
 impl Draft {
     pub(super) fn run(self) -> Done {
+        if let Some(done) = self.openapi.run() {
+            return done;
+        }
         let (config, source, connection) = self.source()?;
         let drafted = block_on(async {
             let started = start::briefly(config, None).await?;
@@ -74,9 +80,10 @@ impl Draft {
             (Some(file), ..) => self.of_file(file),
             (_, Some(url), ..) => self.of_url(url),
             (.., Some(connection), Some(table)) => self.of_table(connection, table),
-            _ => Err(
-                anyhow::anyhow!("name a FILE, a --connection with a --table, or a --url").into(),
-            ),
+            _ => Err(anyhow::anyhow!(
+                "name a FILE, a --connection with a --table, a --url, or an --openapi document"
+            )
+            .into()),
         }
     }
 

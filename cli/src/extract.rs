@@ -1,32 +1,42 @@
 //! `weir extract`: what any MCP server offers, as one document.
 
-use std::{collections::BTreeMap, ffi::OsString, process::ExitCode, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use clap::{Args, ValueEnum};
 use weir::control::sources::upstreams::offer::server_lists;
 use weir_contracts::{
     Problem,
-    offer::{self, Lists},
+    offer::{self, Composed, Lists},
 };
 use weir_upstream::{
     Ask, Bounds, Command, Era, Failure, Kind, Session, Settings, Target, Transport, Url,
 };
 
-use super::{Done, block_on, compose, hosts};
+use super::{Done, block_on, compile, hosts};
 
 /// Tools, resources, resource templates and prompts of an MCP server, as one JSON document
 #[derive(Args)]
 #[command(
     arg_required_else_help = true,
-    override_usage = "weir extract [OPTIONS] -- COMMAND…\n       weir extract [OPTIONS] URL\n       weir extract [OPTIONS] NAME --from CLIENT|FILE"
+    override_usage = "weir extract [OPTIONS] -- COMMAND…\n       weir extract [OPTIONS] URL\n       weir extract [OPTIONS] NAME --from CLIENT|FILE\n       weir extract [OPTIONS] --lists LISTS"
 )]
 pub(super) struct Extract {
     /// The server's URL, or, with --from, its name in a client's configuration
-    #[arg(required_unless_present = "command", conflicts_with = "command")]
+    #[arg(required_unless_present_any = ["command", "raw"], conflicts_with_all = ["command", "raw"])]
     server: Option<String>,
     /// The command that starts the server
     #[arg(last = true)]
     command: Vec<OsString>,
+    /// Make the document of raw list results, without a connection: `{tools?, resources?, resourceTemplates?, prompts?,
+    /// server?}`; `-` for stdin
+    #[arg(id = "raw", long = "lists", value_name = "LISTS", conflicts_with_all = ["command", "headers", "environment", "ask", "era", "transport"])]
+    lists: Option<PathBuf>,
     /// A client whose configuration names the server, or a configuration file
     #[arg(long, value_name = "CLIENT|FILE", requires = "server")]
     from: Option<String>,
@@ -79,6 +89,9 @@ enum TransportChoice {
 
 impl Extract {
     pub(super) fn run(self) -> Done {
+        if let Some(file) = &self.lists {
+            return self.compose(file);
+        }
         let target = self.target().map_err(anyhow::Error::new)?;
         let lists = block_on(lists(target, self.settings()))?.map_err(anyhow::Error::new)?;
         let (lists, notes) = lists;
@@ -89,7 +102,18 @@ impl Extract {
                 .into_iter()
                 .map(|note| Problem::new("the server", "", note)),
         );
-        compose::print(&composed, self.compact);
+        print_document(&composed, self.compact);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Makes the document of lists that were asked for before.
+    fn compose(&self, file: &Path) -> Done {
+        let name = file.display().to_string();
+        let (lists, problems) =
+            Lists::read(&name, &compile::read(file)?).map_err(|problem| vec![problem])?;
+        let mut composed = offer::compose(&name, &lists);
+        composed.problems.splice(0..0, problems);
+        print_document(&composed, self.compact);
         Ok(ExitCode::SUCCESS)
     }
 
@@ -241,4 +265,17 @@ fn refuse_if(is_wrong: bool, cause: &str) -> Result<(), Failure> {
 
 fn wrong(expected: impl Into<String>, cause: impl Into<String>) -> Failure {
     Failure::new(Kind::Start, expected, cause)
+}
+
+/// Prints the document to stdout, and what was left out of it to stderr.
+fn print_document(composed: &Composed, compact: bool) {
+    match compact {
+        true => println!("{}", composed.document.compact()),
+        false => print!("{}", composed.document.pretty()),
+    }
+    composed
+        .problems
+        .iter()
+        .map(Problem::to_string)
+        .for_each(|problem| eprintln!("{problem}"));
 }

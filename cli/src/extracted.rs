@@ -32,9 +32,7 @@ pub(super) fn tools(file: &Path) -> anyhow::Result<Vec<Value>> {
     let mut document: Value =
         serde_json::from_str(&text).with_context(|| format!("{shown} is no JSON"))?;
     let Some(Value::Array(mut items)) = document.get_mut("items").map(Value::take) else {
-        anyhow::bail!(
-            "{shown} has no `items`; `weir extract` and `weir compose` print such documents"
-        );
+        anyhow::bail!("{shown} has no `items`; `weir extract` prints such documents");
     };
     items.retain(|item| item["type"] == "tool");
     Ok(items)

@@ -24,14 +24,11 @@ mod admin;
 mod admins;
 mod audit;
 mod author;
-mod backup;
 mod call;
-mod check;
 mod child;
 mod clients;
 mod collections;
 mod compile;
-mod compose;
 mod connect;
 mod contracts;
 mod diff;
@@ -39,23 +36,21 @@ mod draft;
 mod extract;
 mod extracted;
 mod flags;
+mod help;
 mod hosts;
-mod import;
 mod keys;
 mod lint;
-mod llms;
-mod lock;
+mod moved;
 mod native_host;
 mod offered;
-mod openapi;
 mod plugins;
 mod reload;
 mod serve;
 mod start;
+mod state;
 mod terminal;
+mod tools;
 mod upstream;
-mod validate;
-mod views;
 
 use std::{path::PathBuf, process::ExitCode, sync::OnceLock};
 
@@ -102,53 +97,40 @@ enum Command {
     Stdio(serve::Stdio),
     /// Run one tool from the terminal; its flags come from its schema (`weir call TOOL --help`)
     Call(call::Call),
-    /// Print the tools in words, as `/llms.txt` serves them: for models and people who read a page
-    Llms(llms::Llms),
-    /// Compile a contract, a form or a list of forms, and print the tools an agent would see
-    Compile(compile::Compile),
-    /// Check arguments against a JSON Schema, and print what a caller would get
-    Validate(validate::Validate),
-    /// Look at a source and print a contract for it, ready to be edited and served
-    Draft(draft::Draft),
-    /// Say what a change of a contract breaks, and for whom
-    Diff(diff::Compare),
-    /// Say which clients take the tools, and what they are not told
-    Check(check::Check),
-    /// Say what the list of all tools, of each view, and search cost a model
-    Views(views::Views),
-    /// Say what a model may misread in the words of a contract or of any server's tools
-    Lint(lint::Lint),
-    /// Print what any MCP server offers: tools, resources and prompts in one document
-    Extract(extract::Extract),
-    /// Print the same document from raw list results, without a connection
-    Compose(compose::Compose),
-    /// Make a contract of the document of an HTTP API
-    Import(import::Import),
-    /// Print the tools of a contract as OpenAPI 3.1, as they are served by plain HTTP
-    Openapi(openapi::Openapi),
+    /// Print the tools in words or as OpenAPI; say which clients take them and what they cost a model
+    Tools(tools::Tools),
     /// Write Weir into the configuration of an MCP client
     Connect(connect::Connect),
-    /// Write the published version of contract files beside them, for a gateway that starts without state
-    Lock(lock::Lock),
-    /// Contracts of a running gateway: submit, publish, roll back, retire
-    Contracts(contracts::Contracts),
-    /// Collections of a running gateway: what their sources are like now, and what changed
-    Collections(collections::Collections),
+    /// Look at a source, or the document of an HTTP API, and print a contract for it, ready to be edited and served
+    Draft(draft::Draft),
+    /// Compile a contract, a form or a list of forms, and print the tools an agent would see
+    Compile(compile::Compile),
+    /// Say what a change of a contract breaks, and for whom
+    Diff(diff::Compare),
+    /// Say what a model may misread in the words of a contract or of any server's tools
+    Lint(lint::Lint),
     /// Write a plugin (new, build, check, schema, test); look after those of a running gateway (list, show, upload, …)
     #[command(name = "plugin", visible_alias = "plugins")]
     Plugins(plugins::Plugins),
-    /// Other MCP servers behind this one: add, list, show, look at, remove
-    Upstream(upstream::Upstreams),
-    /// Have a running gateway read its configuration again
-    Reload(reload::Reload),
+    /// Contracts of a gateway: submit, publish, roll back, retire, lock
+    Contracts(contracts::Contracts),
+    /// Collections of a running gateway: what their sources are like now, and what changed
+    Collections(collections::Collections),
     /// Keys of agents: create, list, revoke
     Keys(keys::Keys),
     /// Keys of those who operate it, over the admin API: create, list, revoke
     Admins(admins::Admins),
     /// What was called, by whom, and whether anybody changed the record of it
     Audit(audit::Audit),
-    /// Copy the state folder while gateways run: contract versions, keys, the audit trail
-    Backup(backup::Backup),
+    /// Have a running gateway read its configuration again
+    Reload(reload::Reload),
+    /// What a gateway keeps, in its state folder: back it up
+    State(state::StateFolder),
+    /// Other MCP servers behind this one: add, list, show, look at, remove
+    #[command(visible_alias = "upstreams")]
+    Upstream(upstream::Upstreams),
+    /// Print what any MCP server offers: tools, resources and prompts in one document
+    Extract(extract::Extract),
     /// Run a server's command, and end it with the gateway
     #[command(hide = true)]
     Child(child::Child),
@@ -200,7 +182,11 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
     let _ = SOURCES.set(sources);
     end_with_the_reader();
     deny_inspection();
-    let matches = Cli::command()
+    if let Some(error) = moved::error(std::env::args_os().skip(1)) {
+        eprintln!("weir: {error}");
+        return ExitCode::from(2);
+    }
+    let matches = help::with_groups(Cli::command())
         .long_version(long_version(built_in))
         .get_matches();
     let done = match Cli::from_arg_matches(&matches)
@@ -210,29 +196,22 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         Command::Serve(command) => command.run(),
         Command::Stdio(command) => command.run(),
         Command::Call(command) => command.run(),
-        Command::Llms(command) => command.run(),
-        Command::Compile(command) => command.run(),
-        Command::Validate(command) => command.run(),
+        Command::Tools(command) => command.run(),
+        Command::Connect(command) => command.run(),
         Command::Draft(command) => command.run(),
+        Command::Compile(command) => command.run(),
         Command::Diff(command) => command.run(),
+        Command::Lint(command) => command.run(),
+        Command::Plugins(command) => command.run(),
         Command::Contracts(command) => command.run(),
         Command::Collections(command) => command.run(),
-        Command::Plugins(command) => command.run(),
-        Command::Upstream(command) => command.run(),
-        Command::Reload(command) => command.run(),
         Command::Keys(command) => command.run(),
         Command::Admins(command) => command.run(),
-        Command::Check(command) => command.run(),
-        Command::Views(command) => command.run(),
-        Command::Lint(command) => command.run(),
-        Command::Lock(command) => command.run(),
         Command::Audit(command) => command.run(),
-        Command::Backup(command) => command.run(),
+        Command::Reload(command) => command.run(),
+        Command::State(command) => command.run(),
+        Command::Upstream(command) => command.run(),
         Command::Extract(command) => command.run(),
-        Command::Compose(command) => command.run(),
-        Command::Import(command) => command.run(),
-        Command::Openapi(command) => command.run(),
-        Command::Connect(command) => command.run(),
         Command::Child(command) => command.run(),
         Command::NativeHost(command) => command.run(),
     };

@@ -105,7 +105,7 @@ fn check_format(file: &str, value: &Value) -> Result<(), Problem> {
         }
         None => Err(
             Problem::new(file, "", "not a lock file: it has no `lock:` number")
-                .hint("write one with `weir lock`"),
+                .hint("write one with `weir contracts lock`"),
         ),
     }
 }

@@ -1049,10 +1049,10 @@ async fn a_backup_takes_the_place_of_the_state() {
         .as_str()
         .expect("a receipt")
         .to_owned();
-    let (code, out, err) = house.run(&["backup", "copy"]);
+    let (code, out, err) = house.run(&["state", "backup", "copy"]);
     assert_eq!((code, out.as_str()), (0, "copy"), "{err}");
     assert_eq!(
-        house.run(&["backup", "copy"]).0,
+        house.run(&["state", "backup", "copy"]).0,
         1,
         "nothing is overwritten"
     );

@@ -155,7 +155,7 @@ fn weir_validate_prints_the_text_and_takes_null_as_absent() {
         let mut weir = Command::new(place::binary("weir"));
         let output = weir
             .current_dir(house.path())
-            .args(["validate", "--text", "schema.json", arguments])
+            .args(["tools", "validate", "--text", "schema.json", arguments])
             .output();
         let output = output.expect("weir starts");
         (

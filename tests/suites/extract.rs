@@ -1,4 +1,4 @@
-//! `weir extract`, `compose` and `connect`: real servers of other people, ours, and one that behaves badly.
+//! `weir extract` and `weir connect`: real servers of other people, ours, and one that behaves badly.
 
 use std::{
     collections::BTreeMap,
@@ -380,7 +380,7 @@ fn lists_are_composed_without_a_connection() {
         json!({ "tools": [{ "name": "t", "inputSchema": { "type": 1 } }, 7] }).to_string(),
     )
     .expect("a file");
-    let (code, out, err) = run(weir(&["compose", &lists.display().to_string()]));
+    let (code, out, err) = run(weir(&["extract", "--lists", &lists.display().to_string()]));
     assert_eq!((code, names(&out)), (0, vec!["t".to_owned()]));
     assert!(
         items(&out)[0]["detail"]["input"]["error"].is_string(),
@@ -388,7 +388,7 @@ fn lists_are_composed_without_a_connection() {
     );
     assert!(err.contains("/tools/1: the item is left out"), "{err}");
     fs::write(&lists, "[]").expect("a file");
-    let (code, _, err) = run(weir(&["compose", &lists.display().to_string()]));
+    let (code, _, err) = run(weir(&["extract", "--lists", &lists.display().to_string()]));
     assert!(code == 1 && err.contains("hint: give an object"), "{err}");
 }
 
@@ -402,7 +402,7 @@ async fn lists_that_another_client_took_compose_to_what_is_extracted() {
         let lists = stdio::Stdio::server(&server, &[]).await.lists().await;
         let file = scratch.path().join("lists.json");
         fs::write(&file, lists.to_string()).expect("a file");
-        let (code, composed, err) = run(weir(&["compose", &file.display().to_string()]));
+        let (code, composed, err) = run(weir(&["extract", "--lists", &file.display().to_string()]));
         assert_eq!((code, err.as_str()), (0, ""), "{}", stranger.name);
         assert_eq!(
             composed,
@@ -419,7 +419,7 @@ async fn lists_that_another_client_took_compose_to_what_is_extracted() {
         }
         fs::write(&file, results.to_string()).expect("a file");
         assert_eq!(
-            run(weir(&["compose", &file.display().to_string()])).1,
+            run(weir(&["extract", "--lists", &file.display().to_string()])).1,
             composed,
             "{}",
             stranger.name

@@ -657,7 +657,7 @@ async fn with_an_empty_state_the_lock_is_the_published_version() {
     let gateway = house.serve();
     house.write("contracts/airports.yaml", wider());
     until(&gateway.contract_url("airports"), "1.1.0").await;
-    let (code, out, err) = house.run(&["lock"]);
+    let (code, out, err) = house.run(&["contracts", "lock"]);
     assert!(code == 0 && out.contains("airports 1.1.0"), "{out} {err}");
     drop(gateway);
     std::fs::remove_dir_all(house.path().join("state")).expect("wiped");
@@ -931,7 +931,12 @@ async fn diff_tells_a_pipeline_by_its_exit_code() {
             house.run(&["diff", same, "--against", &gateway.contract_url("airports")]);
         assert_eq!(code, 0, "{out} {err}");
     }
-    assert_eq!(house.run(&["lock", "contracts/airports.yaml"]).0, 0);
+    assert_eq!(
+        house
+            .run(&["contracts", "lock", "contracts/airports.yaml"])
+            .0,
+        0
+    );
     let listed = Modern::new(gateway.url())
         .ask("tools/list", json!({}))
         .await
@@ -1021,7 +1026,7 @@ async fn a_name_that_another_contract_took_is_refused_on_every_way_back() {
         .file("data/airports.csv", sample::DATA);
     let elsewhere = elsewhere.file("contracts/third.yaml", named("third", "lookup_airport"));
     drop(elsewhere.serve());
-    assert_eq!(elsewhere.run(&["lock"]).0, 0);
+    assert_eq!(elsewhere.run(&["contracts", "lock"]).0, 0);
     let lock = std::fs::read(elsewhere.path().join("contracts/third.lock.json")).expect("a lock");
     house.write("contracts/third.lock.json", lock);
     house.write("contracts/third.yaml", named("third", "lookup_third"));

@@ -19,7 +19,7 @@ const DOCUMENTS: [(&str, &str, i32); 4] = [
     ),
 ];
 
-/// Runs a command that reads no configuration, as `weir import` does.
+/// Runs a command that reads no configuration, as `weir draft --openapi` does.
 pub(crate) fn weir(house: &House, words: &[&str]) -> (i32, String, String) {
     let mut command = std::process::Command::new(place::binary("weir"));
     let output = command
@@ -52,8 +52,8 @@ fn the_reports_are_fair_and_the_same_each_time() {
     for (name, file, expected) in DOCUMENTS {
         let file = document(file);
         let words = [
-            "import",
-            "openapi",
+            "draft",
+            "--openapi",
             file.to_str().expect("a path"),
             "--name",
             name,
@@ -129,7 +129,7 @@ components:
 #[tokio::test]
 async fn complaint_20_a_document_of_3_1_with_cycles_is_imported_or_reported_by_operation() {
     let house = House::new().file("trees.yaml", CYCLES);
-    let words = ["import", "openapi", "trees.yaml", "--name", "trees"];
+    let words = ["draft", "--openapi", "trees.yaml", "--name", "trees"];
     let (code, contract, report) = weir(&house, &words);
     assert_eq!(code, 3, "{report}");
     for part in [
@@ -165,8 +165,8 @@ fn imported(name: &str, file: &str, base: &str) -> House {
     let house = House::new();
     let file = document(file);
     let words = [
-        "import",
-        "openapi",
+        "draft",
+        "--openapi",
         file.to_str().expect("a path"),
         "--name",
         name,
@@ -357,15 +357,21 @@ async fn what_the_gateway_writes_it_reads() {
     let (code, contract, err) = weir(
         &house,
         &[
-            "import", "openapi", &url, "--only", "POST /*", "--name", "mirror",
+            "draft",
+            "--openapi",
+            &url,
+            "--only",
+            "POST /*",
+            "--name",
+            "mirror",
         ],
     );
     assert_eq!(code, 0, "{err}");
     let (_, connection, _) = weir(
         &house,
         &[
-            "import",
-            "openapi",
+            "draft",
+            "--openapi",
             &url,
             "--only",
             "POST /*",
@@ -405,15 +411,15 @@ async fn what_the_gateway_writes_it_reads() {
     let (code, _, err) = weir(
         &house,
         &[
-            "import",
-            "openapi",
+            "draft",
+            "--openapi",
             &url.replace("openapi.json", "nothing.json"),
         ],
     );
     assert!(code == 1 && err.contains("answered 40"), "{err}");
     let (code, _, err) = weir(
         &house,
-        &["import", "openapi", "http://127.0.0.1:1/openapi.json"],
+        &["draft", "--openapi", "http://127.0.0.1:1/openapi.json"],
     );
     assert!(code == 1 && err.contains("cannot be reached"), "{err}");
 }
@@ -431,7 +437,7 @@ async fn a_newer_document_goes_through_the_gate() {
     let house = House::new();
     let import = |document: String| {
         house.write("notes.json", document);
-        let (code, contract, err) = weir(&house, &["import", "openapi", "notes.json"]);
+        let (code, contract, err) = weir(&house, &["draft", "--openapi", "notes.json"]);
         assert_eq!(code, 0, "{err}");
         contract
     };

@@ -78,8 +78,10 @@ async fn gateway() -> (House, weir_tests::Gateway) {
     let app = Router::new().route("/{*path}", any(echo));
     tokio::spawn(async move { axum::serve(listener, app).await });
     let house = House::new().file("api.yaml", DOCUMENT);
-    let (_, contract, _) =
-        crate::import::weir(&house, &["import", "openapi", "api.yaml", "--name", "echo"]);
+    let (_, contract, _) = crate::import::weir(
+        &house,
+        &["draft", "--openapi", "api.yaml", "--name", "echo"],
+    );
     let house = house.file("contracts/echo.yaml", contract).config(&format!(
         "[connections.echo]\nkind = \"http\"\nbase_url = \"http://{address}\"\nwrite = true\n[plugins.rest.grants]\necho = \"write\""
     ));

@@ -91,13 +91,13 @@ async fn each_endpoint_has_its_tools_in_words_the_same_each_time() {
         assert_eq!(code, 0, "{err}");
         out
     };
-    assert_eq!(printed(&["llms", "--url", &url]), all.trim_end());
+    assert_eq!(printed(&["tools", "llms", "--url", &url]), all.trim_end());
     assert_eq!(
-        printed(&["llms", "--url", &gateway.contract_url("tools-js")]),
+        printed(&["tools", "llms", "--url", &gateway.contract_url("tools-js")]),
         one.trim_end()
     );
-    assert_eq!(printed(&["llms"]), all.trim_end());
-    assert_eq!(printed(&["llms", "tools-js"]), one.trim_end());
+    assert_eq!(printed(&["tools", "llms"]), all.trim_end());
+    assert_eq!(printed(&["tools", "llms", "tools-js"]), one.trim_end());
     drop(gateway);
     let again = house.serve();
     assert_eq!(

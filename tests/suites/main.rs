@@ -10,6 +10,7 @@ mod built_in;
 mod calls;
 mod clients;
 mod code;
+mod commands;
 mod conformance;
 mod console;
 mod door;

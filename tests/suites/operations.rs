@@ -324,11 +324,11 @@ fn where_nothing_is_to_be_served_a_command_says_so_and_ends() {
     for (words, advice) in [
         (&["stdio"][..], "prices.csv"),
         (&["call", "lookup_price"], "--url"),
-        (&["llms"], "weir.toml"),
-        (&["openapi", "prices"], "weir.toml"),
-        (&["views", "cost"], "weir.toml"),
-        (&["check", "clients"], "weir.toml"),
-        (&["lock"], "weir.toml"),
+        (&["tools", "llms"], "weir.toml"),
+        (&["tools", "openapi", "prices"], "weir.toml"),
+        (&["tools", "cost"], "weir.toml"),
+        (&["tools", "clients"], "weir.toml"),
+        (&["contracts", "lock"], "weir.toml"),
     ] {
         let mut command = std::process::Command::new(place::binary("weir"));
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {

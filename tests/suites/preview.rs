@@ -48,7 +48,7 @@ async fn a_preview_says_what_a_submission_does_and_stores_nothing() {
         (&same["class"], &same["version"]),
         (&json!("identical"), &json!("1.0.0"))
     );
-    let cost = house.json(&["views", "cost"]);
+    let cost = house.json(&["tools", "cost"]);
     let rows = cost["rows"].as_array().expect("rows");
     let row = rows.iter().find(|row| row["name"] == "(everything)");
     let row = row.expect("a row for everything");
@@ -170,7 +170,7 @@ async fn the_catalogue_lists_tools_with_their_cost_and_as_an_agent_sees_them() {
             .iter()
             .all(|tool| tool["contract"] == "airports" && tool["version"] == "1.0.0")
     );
-    let row = house.json(&["views", "cost"])["rows"][0].clone();
+    let row = house.json(&["tools", "cost"])["rows"][0].clone();
     let bytes: u64 = tools.iter().filter_map(|tool| tool["bytes"].as_u64()).sum();
     assert_eq!(row["bytes"], bytes + 4, "{row}");
     assert!(tools.iter().all(|tool| tool["tokens"].as_u64() > Some(10)));

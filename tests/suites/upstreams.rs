@@ -396,7 +396,7 @@ async fn with_an_empty_state_the_lock_is_what_was_agreed_to() {
     ));
     let gateway = house.serve();
     listed(&Modern::new(gateway.url()), "swapper_good").await;
-    let (code_of, out, err) = house.run(&["lock"]);
+    let (code_of, out, err) = house.run(&["contracts", "lock"]);
     assert!(code_of == 0 && out.contains("swapper 1.0.0"), "{out}{err}");
     drop(gateway);
     fs::remove_dir_all(house.path().join("state")).expect("wiped");

@@ -126,7 +126,7 @@ async fn a_view_lists_and_calls_its_tools_alone_in_both_eras_and_over_stdio() {
         page.contains("### lookup_field") && !page.contains("lookup_airport"),
         "{page}"
     );
-    let (code, printed, err) = house.run(&["llms", "--view", "lists"]);
+    let (code, printed, err) = house.run(&["tools", "llms", "--view", "lists"]);
     assert_eq!((code, printed.as_str()), (0, page.trim_end()), "{err}");
 
     let mut stdio = Stdio::start_with(&house, "", &["--view", "lists"]);
@@ -387,7 +387,10 @@ async fn a_view_that_is_edited_is_taken_over_while_serving() {
         "{config}\n[views.No]\ntools = [\"\"]\ncolour = 1\n[views.x]\ncontracts = [\"A B\"]\n"
     );
     house.write("weir.toml", refused);
-    let output = house.weir_as_it_is(&["llms"]).output().expect("weir runs");
+    let output = house
+        .weir_as_it_is(&["tools", "llms"])
+        .output()
+        .expect("weir runs");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     for place in [
         "/views/No/colour: unknown key `colour`",
@@ -399,7 +402,10 @@ async fn a_view_that_is_edited_is_taken_over_while_serving() {
         "weir.toml",
         format!("{config}\n[views.No]\ntools = [\"\"]\n"),
     );
-    let output = house.weir_as_it_is(&["llms"]).output().expect("weir runs");
+    let output = house
+        .weir_as_it_is(&["tools", "llms"])
+        .output()
+        .expect("weir runs");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     for place in [
         "/views/No: is no name of a view",
@@ -864,7 +870,7 @@ async fn a_profile_lowers_what_is_listed_and_nothing_of_what_is_checked() {
         "{refused}"
     );
 
-    let (code, printed, err) = house.run(&["check", "clients"]);
+    let (code, printed, err) = house.run(&["tools", "clients"]);
     assert_eq!(code, 0, "{printed}{err}");
     assert!(
         printed.starts_with("TOOL") && printed.contains("openai-strict"),
@@ -874,17 +880,17 @@ async fn a_profile_lowers_what_is_listed_and_nothing_of_what_is_checked() {
         printed.contains("loss   lookup_airport") || printed.contains("loss   list_airports"),
         "{printed}"
     );
-    let (code, ..) = house.run(&["check", "clients", "--no-loss"]);
+    let (code, ..) = house.run(&["tools", "clients", "--no-loss"]);
     assert_eq!(code, 1);
-    let checked = house.json(&["check", "clients", "--view", "gemini"]);
+    let checked = house.json(&["tools", "clients", "--view", "gemini"]);
     let clients = checked[0]["clients"].as_object().expect("clients");
     assert_eq!(clients.keys().collect::<Vec<_>>(), ["gemini"], "{checked}");
     let long = CONTRACT_LONG.replace("NAME", &"n".repeat(60));
     let house = house.file("contracts/long.yaml", long);
-    let (code, printed, _) = house.run(&["check", "clients", "--client", "cursor"]);
+    let (code, printed, _) = house.run(&["tools", "clients", "--client", "cursor"]);
     assert!(code == 1 && printed.contains("refuse nnnn"), "{printed}");
     let (code, of_file, _) = house.run(&[
-        "check",
+        "tools",
         "clients",
         "contracts/long.yaml",
         "--client",
@@ -899,12 +905,12 @@ async fn a_profile_lowers_what_is_listed_and_nothing_of_what_is_checked() {
     ]}});
     let house = house.file("listed.json", of_another.to_string());
     let (code, printed, _) =
-        house.run(&["check", "clients", "listed.json", "--client", "anthropic"]);
+        house.run(&["tools", "clients", "listed.json", "--client", "anthropic"]);
     assert!(
         code == 1 && printed.contains("refuse send for anthropic at /properties/Amount (EUR)"),
         "{printed}"
     );
-    let (code, _, err) = house.run(&["check", "clients", "--client", "netscape"]);
+    let (code, _, err) = house.run(&["tools", "clients", "--client", "netscape"]);
     assert!(code == 2 && err.contains("known are anthropic"), "{err}");
 }
 
@@ -930,7 +936,7 @@ async fn the_cost_of_each_way_is_measured_and_the_cheaper_one_is_named() {
         .await
         .text;
     drop(gateway);
-    let cost = house.json(&["views", "cost"]);
+    let cost = house.json(&["tools", "cost"]);
     let row = |name: &str| {
         let rows = cost["rows"].as_array().expect("rows").iter();
         rows.clone()
@@ -978,7 +984,7 @@ async fn the_cost_of_each_way_is_measured_and_the_cheaper_one_is_named() {
         is_list,
         "{advice}"
     );
-    let (code, printed, err) = house.run(&["views", "cost", "--client", "gemini"]);
+    let (code, printed, err) = house.run(&["tools", "cost", "--client", "gemini"]);
     assert!(
         code == 0 && printed.contains("Tokens are an estimate (o200k)."),
         "{printed}{err}"
@@ -1027,7 +1033,10 @@ async fn search_and_profiles_follow_what_is_published() {
         assert_eq!(shown.next(wait).await.is_some(), is_change, "{profile}");
     }
     house.write("weir.toml", format!("{config}\nprofile = \"netscape\"\n"));
-    let output = house.weir_as_it_is(&["llms"]).output().expect("weir runs");
+    let output = house
+        .weir_as_it_is(&["tools", "llms"])
+        .output()
+        .expect("weir runs");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         told.contains("/views/shown/profile: must be \"anthropic\", \"openai\", \"openai-strict\""),

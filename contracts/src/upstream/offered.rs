@@ -40,7 +40,7 @@ pub(super) struct Schema {
 
 /// Reads a document. Bounds in schemas may be numbers that no reader holds; they are judged where the schema is.
 pub(super) fn read(file: &str, text: &str) -> Result<Offer, Problem> {
-    let hint = "give a document as `weir extract` or `weir compose` prints it";
+    let hint = "give a document as `weir extract` prints it";
     let (value, faults) = json::read_all(text);
     let Some(value) = value else {
         let (place, message) = faults

@@ -403,7 +403,7 @@ async fn with_an_empty_state_the_lock_says_which_build_may_run() {
         version(&gateway).await == "1.0.0"
     })
     .await;
-    let (done, out, err) = house.run(&["lock"]);
+    let (done, out, err) = house.run(&["contracts", "lock"]);
     assert!(done == 0 && out.contains("tools-js 1.0.0"), "{out}{err}");
     drop(gateway);
     std::fs::remove_dir_all(house.path().join("state")).expect("wiped");

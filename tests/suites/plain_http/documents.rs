@@ -121,7 +121,7 @@ async fn of_a_sheet() {
     let house = sample::house();
     let gateway = house.serve();
     let (text, document) = holds(&house, &gateway, "airports", None).await;
-    let (code, printed, err) = house.run(&["openapi", "airports"]);
+    let (code, printed, err) = house.run(&["tools", "openapi", "airports"]);
     assert_eq!((code, printed.trim_end()), (0, text.as_str()), "{err}");
     assert_eq!(
         (
@@ -227,10 +227,10 @@ fn every_operation_has_examples_that_its_own_schemas_take() {
         .config("[plugins.rest.grants]\napi = \"write\"");
     let mut found = Vec::new();
     for contract in ["airports", "orders"] {
-        let (code, text, err) = house.run(&["openapi", contract]);
+        let (code, text, err) = house.run(&["tools", "openapi", contract]);
         assert_eq!(code, 0, "{err}");
         assert_eq!(
-            house.run(&["openapi", contract]).1,
+            house.run(&["tools", "openapi", contract]).1,
             text,
             "the same each time"
         );

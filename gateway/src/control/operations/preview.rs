@@ -50,7 +50,7 @@ pub struct ContractPreview {
     pub lint: Vec<Finding>,
     /// The size of a list of its tools. A form without a contract is in no list.
     pub bytes: usize,
-    /// An estimate of what a model reads of them, counted as `weir views cost` does.
+    /// An estimate of what a model reads of them, counted as `weir tools cost` does.
     pub tokens: usize,
 }
 

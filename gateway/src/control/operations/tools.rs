@@ -39,7 +39,7 @@ pub struct ServedTool {
     pub writes: bool,
     /// The size of its entry in a list.
     pub bytes: usize,
-    /// An estimate of what a model reads of it, counted as `weir views cost` does.
+    /// An estimate of what a model reads of it, counted as `weir tools cost` does.
     pub tokens: usize,
     /// Its entry in a list of the newest protocol version.
     #[schema(value_type = Object)]

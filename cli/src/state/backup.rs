@@ -1,4 +1,4 @@
-//! `weir backup`: everything of the state folder, in one folder that can take its place.
+//! `weir state backup`: everything of the state folder, in one folder that can take its place.
 
 use std::{
     fs, io,
@@ -11,8 +11,9 @@ use anyhow::Context as _;
 use clap::Args;
 use weir_state::{FILE, State};
 
-use super::{Done, Settings, block_on};
+use crate::{Done, Settings, block_on};
 
+/// Copy the state folder while gateways run: contract versions, keys, the audit trail
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 pub(super) struct Backup {

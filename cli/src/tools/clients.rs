@@ -1,16 +1,16 @@
-//! `weir check`: whether clients take the tools of this catalogue.
+//! `weir tools clients`: whether clients take the tools of this catalogue.
 
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde_json::{Map, Value, json};
 use weir_contracts::{
     client::{ClientProfile, Lowered, Verdict, lower},
     compiled_document,
 };
 
-use super::{
+use crate::{
     Done, Failure,
     admin::table,
     block_on, client_profile,
@@ -19,22 +19,11 @@ use super::{
     start,
 };
 
-#[derive(Args)]
-pub(super) struct Check {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    Clients(Clients),
-}
-
 /// Say for each tool and client whether it takes the tool, what it is not told, or why it refuses it
 ///
 /// Exit code 0 where no client refuses a tool, 1 where one does: for CI. The rules and their sources: docs/views.md.
 #[derive(Args)]
-struct Clients {
+pub(super) struct Clients {
     /// A contract, a compiled document, any server's tools/list answer or what `weir extract` prints, instead of what a
     /// configuration serves; `-` for stdin
     #[arg(conflicts_with = "view")]
@@ -63,14 +52,13 @@ struct Checked {
     clients: Vec<(ClientProfile, Lowered)>,
 }
 
-impl Check {
+impl Clients {
     pub(super) fn run(self) -> Done {
-        let Command::Clients(clients) = self.command;
-        let (profiles, checked) = match &clients.file {
-            Some(_) => clients.of_file()?,
-            None => block_on(clients.served())??,
+        let (profiles, checked) = match &self.file {
+            Some(_) => self.of_file()?,
+            None => block_on(self.served())??,
         };
-        if clients.json {
+        if self.json {
             let tools: Vec<Value> = checked.iter().map(Checked::json).collect();
             println!(
                 "{}",
@@ -84,16 +72,14 @@ impl Check {
             .flat_map(|checked| &checked.clients)
             .map(|(_, lowered)| lowered.verdict());
         let fails =
-            |verdict| verdict == Verdict::Refuse || (clients.no_loss && verdict == Verdict::Loss);
+            |verdict| verdict == Verdict::Refuse || (self.no_loss && verdict == Verdict::Loss);
         Ok(if verdicts.any(fails) {
             ExitCode::FAILURE
         } else {
             ExitCode::SUCCESS
         })
     }
-}
 
-impl Clients {
     fn of_file(&self) -> Result<(Vec<ClientProfile>, Vec<Checked>), Failure> {
         let file = self.file.as_deref().expect("a file is named");
         let text = read(file)?;
@@ -122,7 +108,7 @@ impl Clients {
     async fn served(&self) -> Result<(Vec<ClientProfile>, Vec<Checked>), Failure> {
         let (started, caller) = start::here(&self.shapes.settings, "check").await?;
         let mut config = (**started.gateway.config()).clone();
-        let endpoint = super::view(&config, self.view.as_deref())?;
+        let endpoint = crate::view(&config, self.view.as_deref())?;
         let view = self
             .view
             .as_deref()

@@ -1,4 +1,4 @@
-//! `weir validate`: what a caller would get for these arguments.
+//! `weir tools validate`: what a caller would get for these arguments.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -7,8 +7,9 @@ use clap::Args;
 use serde_json::Value;
 use weir_contracts::validate::ArgumentValidator;
 
-use super::Done;
+use crate::Done;
 
+/// Check arguments against a JSON Schema, and print what a caller would get
 #[derive(Args)]
 pub(super) struct Validate {
     /// Any JSON Schema 2020-12
@@ -22,13 +23,13 @@ pub(super) struct Validate {
 
 impl Validate {
     pub(super) fn run(self) -> Done {
-        let schema = super::compile::read(&self.schema)?;
+        let schema = crate::compile::read(&self.schema)?;
         let schema = weir_contracts::json::read(&schema)
             .map_err(|error| anyhow::anyhow!("{error}"))
             .with_context(|| self.schema.display().to_string())?;
         let validator = ArgumentValidator::new(&schema)
             .map_err(|why| anyhow::anyhow!("{}: {why}", self.schema.display()))?;
-        let arguments = super::compile::read(&self.arguments)?;
+        let arguments = crate::compile::read(&self.arguments)?;
         match validator.validate(&arguments) {
             Ok(_) if self.text => {
                 println!("The arguments are valid.");

@@ -1,15 +1,15 @@
-//! `weir openapi`: the tools of one contract as an OpenAPI document.
+//! `weir tools openapi`: the tools of one contract as an OpenAPI document.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use weir::transport::http::openapi_document;
 
-use super::{Done, Failure, Settings, block_on, start};
+use crate::{Done, Failure, Settings, block_on, start};
 
-/// Prints the OpenAPI 3.1 document that the gateway serves at /rest/CONTRACT/openapi.json.
+/// Print the tools of a contract as OpenAPI 3.1, as they are served by plain HTTP
 ///
-/// It holds the tools that the caller sees: set WEIR_KEY where keys are needed.
+/// The gateway serves the same document at /rest/CONTRACT/openapi.json. It holds the tools that the caller sees: set WEIR_KEY where keys are needed.
 #[derive(Args)]
 pub(super) struct Openapi {
     /// The contract's name

@@ -1,16 +1,16 @@
-//! `weir import openapi`: the document of an HTTP API as a contract over the `rest` adapter.
+//! `weir draft --openapi`: the document of an HTTP API as a contract over the `rest` adapter.
 
 use std::{collections::BTreeMap, path::Path, process::ExitCode, time::Duration};
 
 use anyhow::{Context as _, ensure};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use weir_contracts::{
     form::FILE_BYTES_MAX,
     import::{Imported, Remark, Wanted, openapi},
     problem::Problem,
 };
 
-use super::{
+use crate::{
     Done, block_on, compile, hosts,
     offered::{indented, safe},
 };
@@ -21,37 +21,28 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Examples shown of each reason.
 const EXAMPLES: usize = 3;
 
-#[derive(Args)]
-pub(super) struct Import {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Subcommand)]
-enum What {
-    /// Print a contract over the `rest` adapter for an OpenAPI 3.0 or 3.1 document, JSON or YAML
-    Openapi(Openapi),
-}
-
 /// Exit code 0 where every operation that is wanted has a tool, 3 where some have none, 1 where there is no contract.
 #[derive(Args)]
-struct Openapi {
-    /// The document: a file, `-` for stdin, or a URL
-    document: String,
+#[command(next_help_heading = "Of an HTTP API")]
+pub(super) struct Openapi {
+    /// A document of OpenAPI 3.0 or 3.1, JSON or YAML: a file, `-` for stdin, or a URL. Exit code 3: some operations have no
+    /// tool
+    #[arg(long = "openapi", value_name = "DOCUMENT", conflicts_with_all = ["file", "connection", "url"])]
+    document: Option<String>,
     /// Operations that are wanted: a tool's name, an operation's id, a path, `METHOD /path` or a tag; `*` for anything
-    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    #[arg(long, value_name = "PATTERN", num_args = 1.., requires = "document")]
     only: Vec<String>,
     /// The contract's name, and the connection's; made of the document's title without it
-    #[arg(long)]
+    #[arg(long, requires = "document")]
     name: Option<String>,
     /// A header for a URL, such as 'Authorization: Bearer ${env:TOKEN}'
-    #[arg(long = "header", value_name = "NAME: VALUE")]
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "document")]
     headers: Vec<String>,
     /// What goes to stdout
-    #[arg(long, value_enum, default_value_t = Print::Contract)]
+    #[arg(long, value_enum, default_value_t = Print::Contract, requires = "document")]
     print: Print,
     /// Everything that was not taken as it is, and not a few examples
-    #[arg(long)]
+    #[arg(long, requires = "document")]
     all: bool,
 }
 
@@ -62,27 +53,27 @@ enum Print {
     Connection,
 }
 
-impl Import {
-    pub(super) fn run(self) -> Done {
-        let What::Openapi(openapi) = self.what;
-        openapi.run()
-    }
-}
-
 impl Openapi {
-    fn run(self) -> Done {
-        let is_url = self.document.starts_with("http://") || self.document.starts_with("https://");
+    /// Drafts a contract if a document is named.
+    pub(super) fn run(&self) -> Option<Done> {
+        self.document
+            .as_deref()
+            .map(|document| self.draft(document))
+    }
+
+    fn draft(&self, document: &str) -> Done {
+        let is_url = document.starts_with("http://") || document.starts_with("https://");
         let text = match is_url {
-            true => block_on(self.fetched())??,
-            false => compile::read(Path::new(&self.document))?,
+            true => block_on(self.fetched(document))??,
+            false => compile::read(Path::new(document))?,
         };
-        let url = is_url.then_some(self.document.as_str());
+        let url = is_url.then_some(document);
         let wanted = Wanted {
             name: self.name.as_deref(),
             only: &self.only,
             url,
         };
-        let imported = openapi(&self.document, &text, &wanted)
+        let imported = openapi(document, &text, &wanted)
             .map_err(|problems| problems.into_iter().map(printable).collect::<Vec<_>>())?;
         match self.print {
             Print::Contract => {
@@ -129,8 +120,7 @@ impl Openapi {
 
     /// Fetches the document as `weir extract` reaches a URL: no redirect is followed, proxies from the environment are
     /// ignored, and every answer is bounded.
-    async fn fetched(&self) -> anyhow::Result<String> {
-        let url = &self.document;
+    async fn fetched(&self, url: &str) -> anyhow::Result<String> {
         weir_connections::http::install_tls();
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())

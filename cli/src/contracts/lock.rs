@@ -1,4 +1,4 @@
-//! `weir lock`: the published version beside its file, so that the gate holds where there is no state yet. What plugins and
+//! `weir contracts lock`: the published version beside its file, so that the gate holds where there is no state yet. What plugins and
 //! other servers offer has no file: its lock lies in the contracts folder.
 
 use std::{
@@ -17,26 +17,22 @@ use weir_contracts::{
 };
 use weir_state::{Live, Origin, State, VersionHead};
 
-use super::{Done, Failure, Settings, block_on};
+use crate::{Done, Failure, Settings, block_on, compile, start};
 
+/// Write the published version of contract files beside them, for a gateway that starts without state
 #[derive(Args)]
-pub(super) struct Lock {
+pub(crate) struct Lock {
     /// Contract files; by default all of the contracts folder, and what plugins and other servers offer
     files: Vec<PathBuf>,
-    #[command(flatten)]
-    settings: Settings,
 }
 
 impl Lock {
-    pub(super) fn run(self) -> Done {
-        block_on(self.lock())?
+    pub(super) fn run(self, settings: &Settings) -> Done {
+        block_on(self.lock(settings))?
     }
 
-    async fn lock(&self) -> Done {
-        let folders = self
-            .settings
-            .config_to_serve(super::start::NAME_ONE)?
-            .folders;
+    async fn lock(&self, settings: &Settings) -> Done {
+        let folders = settings.config_to_serve(start::NAME_ONE)?.folders;
         let state = State::open(&folders.state)
             .await
             .map_err(anyhow::Error::from)?;
@@ -49,7 +45,7 @@ impl Lock {
             false => self.files.clone(),
         };
         for file in &files {
-            let text = super::compile::read(file)?;
+            let text = compile::read(file)?;
             let source = form::read(&file.display().to_string(), &text)?;
             let name = source
                 .contract

@@ -1,8 +1,8 @@
-//! `weir views`: what the lists of this catalogue cost whoever reads them.
+//! `weir tools cost`: what the lists of this catalogue cost whoever reads them.
 
 use std::{process::ExitCode, sync::Arc};
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde_json::{Value, json};
 use weir::{
     catalogue::{Catalogue, Endpoint, ListShape, Listing},
@@ -12,25 +12,14 @@ use weir::{
 };
 use weir_contracts::client::ClientProfile;
 
-use super::{Done, Failure, Settings, admin::table, block_on, client_profile, start};
-
-#[derive(Args)]
-pub(super) struct Views {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    Cost(Cost),
-}
+use crate::{Done, Failure, Settings, admin::table, block_on, client_profile, start};
 
 /// Measure the lists of this catalogue, and say which way costs a model least
 ///
 /// Bytes are exact. Tokens are an estimate: what is counted is name, description and input schema of every tool, by the
 /// vocabulary o200k of OpenAI; other vendors count otherwise. A task is one call: two requests with a list, three with search.
 #[derive(Args)]
-struct Cost {
+pub(super) struct Cost {
     /// As the schemas are written for this client
     #[arg(long, value_name = "CLIENT", value_parser = client_profile)]
     client: Option<ClientProfile>,
@@ -85,12 +74,11 @@ impl Row {
     }
 }
 
-impl Views {
+impl Cost {
     pub(super) fn run(self) -> Done {
-        let Command::Cost(cost) = self.command;
-        let rows = block_on(cost.rows())??;
+        let rows = block_on(self.rows())??;
         let advice = advice(&rows);
-        if cost.json {
+        if self.json {
             let rows: Vec<Value> = rows.iter().map(Row::json).collect();
             let measured = json!({ "vocabulary": "o200k_base", "rows": rows, "advice": advice });
             println!(
@@ -126,9 +114,7 @@ impl Views {
         );
         Ok(ExitCode::SUCCESS)
     }
-}
 
-impl Cost {
     async fn rows(&self) -> Result<Vec<Row>, Failure> {
         let (started, caller) = start::here(&self.settings, "views").await?;
         let snapshot = started.gateway.snapshot();

@@ -1,4 +1,4 @@
-//! `weir llms`: the tools of a configuration or of an endpoint, in words.
+//! `weir tools llms`: the tools of a configuration or of an endpoint, in words.
 
 use std::process::ExitCode;
 
@@ -6,8 +6,9 @@ use anyhow::Context as _;
 use clap::Args;
 use weir::call::Endpoint;
 
-use super::{Done, Failure, Settings, block_on, start};
+use crate::{Done, Failure, Settings, block_on, start};
 
+/// Print the tools in words, as `/llms.txt` serves them: for models and people who read a page
 #[derive(Args)]
 pub(super) struct Llms {
     /// The contract; by default all of them
@@ -37,7 +38,7 @@ impl Llms {
         let snapshot = started.gateway.snapshot();
         let endpoint = match &self.contract {
             Some(contract) => Endpoint::Contract(contract.as_str().into()),
-            None => super::view(&started.gateway.config(), self.view.as_deref())?.of(&caller),
+            None => crate::view(&started.gateway.config(), self.view.as_deref())?.of(&caller),
         };
         let listing = snapshot.catalogue.listing(&endpoint, caller.access());
         let listing = listing.with_context(|| format!("nothing is served at {endpoint}"))?;
@@ -52,7 +53,7 @@ async fn at_url(url: &str) -> anyhow::Result<String> {
         Some(server) => format!("{server}/llms.txt"),
         None => format!("{endpoint}/llms.txt"),
     };
-    let mut request = super::http_client(&page)?.get(&page);
+    let mut request = crate::http_client(&page)?.get(&page);
     if let Some(key) = start::key() {
         request = request.bearer_auth(key);
     }

@@ -1,0 +1,314 @@
+//! The help of the program: its commands in groups, and examples of each.
+
+use std::fmt::Write as _;
+
+use clap::Command;
+
+/// The commands of one kind of work.
+struct CommandGroup {
+    title: &'static str,
+    commands: &'static [(&'static str, Examples)],
+}
+
+/// Lines that are typed, each with what it does.
+type Examples = &'static [(&'static str, &'static str)];
+
+const GROUPS: [CommandGroup; 4] = [
+    CommandGroup {
+        title: "Serve and call",
+        commands: &[
+            (
+                "serve",
+                &[
+                    (
+                        "weir serve prices.csv",
+                        "serve a spreadsheet at once, on loopback",
+                    ),
+                    (
+                        "weir serve --config weir.toml",
+                        "serve a folder of contracts",
+                    ),
+                ],
+            ),
+            (
+                "stdio",
+                &[(
+                    "weir stdio --config /srv/weir/weir.toml",
+                    "what a desktop client starts",
+                )],
+            ),
+            (
+                "call",
+                &[
+                    (
+                        "weir call --file prices.csv",
+                        "list the tools of a spreadsheet",
+                    ),
+                    (
+                        "weir call --file prices.csv list_prices --limit 3",
+                        "call one of them",
+                    ),
+                    (
+                        "weir call --url http://127.0.0.1:8484/mcp list_prices",
+                        "call a tool of any MCP server",
+                    ),
+                ],
+            ),
+            (
+                "tools",
+                &[
+                    ("weir tools llms", "read the tools as a model reads them"),
+                    (
+                        "weir tools clients prices.yaml",
+                        "see which clients take the tools of a contract",
+                    ),
+                    ("weir tools cost", "see how many tokens each view costs"),
+                    (
+                        "weir tools openapi prices",
+                        "print the tools of a contract for plain HTTP",
+                    ),
+                ],
+            ),
+            (
+                "connect",
+                &[
+                    ("weir connect claude-code", "the client starts Weir itself"),
+                    (
+                        "weir connect cursor --url http://127.0.0.1:8484/mcp",
+                        "the client calls a running Weir",
+                    ),
+                    ("weir connect cursor --undo", "take it out again"),
+                ],
+            ),
+        ],
+    },
+    CommandGroup {
+        title: "Write",
+        commands: &[
+            (
+                "draft",
+                &[
+                    ("weir draft prices.csv", "a contract of a spreadsheet"),
+                    (
+                        "weir draft --connection desk --table tickets",
+                        "of a table of a connection",
+                    ),
+                    (
+                        "weir draft --url https://api.example/items",
+                        "of a JSON endpoint",
+                    ),
+                    (
+                        "weir draft --openapi api.yaml --only orders",
+                        "of an HTTP API",
+                    ),
+                ],
+            ),
+            (
+                "compile",
+                &[("weir compile prices.yaml", "print the tools of a contract")],
+            ),
+            (
+                "diff",
+                &[
+                    ("weir diff old.yaml new.yaml", "compare two files"),
+                    (
+                        "weir diff --against http://127.0.0.1:8484/mcp/prices prices.yaml",
+                        "compare with what is served",
+                    ),
+                ],
+            ),
+            (
+                "lint",
+                &[("weir lint prices.yaml", "find words that mislead a model")],
+            ),
+            (
+                "plugin",
+                &[
+                    ("weir plugin new numbers --lang rust", "begin a plugin"),
+                    ("weir plugin build", "make its component"),
+                    ("weir plugin list", "list the plugins of a running gateway"),
+                ],
+            ),
+        ],
+    },
+    CommandGroup {
+        title: "Look after a gateway",
+        commands: &[
+            (
+                "contracts",
+                &[
+                    ("weir contracts list", "see what is live and what waits"),
+                    (
+                        "weir contracts submit prices.yaml",
+                        "publish it, or hold it as a draft",
+                    ),
+                    ("weir contracts lock", "write down what is published"),
+                ],
+            ),
+            (
+                "collections",
+                &[(
+                    "weir collections describe prices items",
+                    "see what of its source has changed",
+                )],
+            ),
+            (
+                "keys",
+                &[
+                    (
+                        "weir keys create --agent billing --contract prices",
+                        "make a key for one contract",
+                    ),
+                    ("weir keys list", "list the keys with their access"),
+                ],
+            ),
+            (
+                "admins",
+                &[
+                    (
+                        "weir admins create --name ada --role editor",
+                        "make a key for an operator",
+                    ),
+                    ("weir admins link", "sign in at the console"),
+                ],
+            ),
+            (
+                "audit",
+                &[
+                    ("weir audit tail --follow", "see the calls as they come"),
+                    (
+                        "weir audit query --agent billing",
+                        "find the calls of an agent",
+                    ),
+                    ("weir audit verify", "prove that no record was changed"),
+                ],
+            ),
+            (
+                "reload",
+                &[("weir reload", "take over an edited weir.toml")],
+            ),
+            (
+                "state",
+                &[(
+                    "weir state backup /var/backups/weir",
+                    "copy the state while the gateway runs",
+                )],
+            ),
+        ],
+    },
+    CommandGroup {
+        title: "Other servers",
+        commands: &[
+            (
+                "upstream",
+                &[
+                    (
+                        "weir upstream add time -- uvx mcp-server-time",
+                        "look at a server, agree, and serve its tools",
+                    ),
+                    ("weir upstream list", "see how each server is"),
+                ],
+            ),
+            (
+                "extract",
+                &[
+                    (
+                        "weir extract https://mcp.example/mcp",
+                        "print what a server offers",
+                    ),
+                    (
+                        "weir extract -- uvx mcp-server-time",
+                        "the same of a command",
+                    ),
+                    (
+                        "weir extract --lists tools.json",
+                        "the same of a tools/list answer",
+                    ),
+                ],
+            ),
+        ],
+    },
+];
+
+/// Puts the commands in groups, and examples below the help of each.
+pub(super) fn with_groups(mut command: Command) -> Command {
+    for (name, examples) in GROUPS.iter().flat_map(|group| group.commands) {
+        command = command.mut_subcommand(name, |it| {
+            let examples = example_text(&it, examples);
+            it.after_help(examples)
+        });
+    }
+    let template = template(&command);
+    command.help_template(template)
+}
+
+fn example_text(command: &Command, examples: Examples) -> String {
+    let header = command.get_styles().get_header();
+    let width = examples.iter().map(|(line, _)| line.len()).max();
+    let width = width.unwrap_or_default();
+    let mut text = format!("{header}Examples:{header:#}");
+    for (line, meaning) in examples {
+        write!(text, "\n  {line:width$}   {meaning}").expect("a text can be written to");
+    }
+    text
+}
+
+/// Returns the template of the program's help. Clap has one list of commands; this one has a list for each group.
+fn template(command: &Command) -> String {
+    let styles = command.get_styles();
+    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let names = command.get_subcommands().map(|it| it.get_name().len());
+    let width = names.max().unwrap_or_default();
+    let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    for group in &GROUPS {
+        write!(text, "\n{header}{}:{header:#}\n", group.title).expect("as above");
+        for (name, _) in group.commands {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            writeln!(text, "  {literal}{name:width$}{literal:#}  {about}").expect("as above");
+        }
+    }
+    write!(text, "\n{header}Options:{header:#}\n{{options}}\n\n").expect("as above");
+    text + "`weir COMMAND --help` shows examples of each."
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::Cli;
+
+    #[test]
+    fn each_command_is_in_one_group() {
+        let grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|group| group.commands)
+            .map(|(name, _)| *name)
+            .collect();
+        let command = Cli::command();
+        let visible: BTreeSet<&str> = command
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+            .map(Command::get_name)
+            .collect();
+        assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), visible);
+        assert_eq!(grouped.len(), visible.len());
+    }
+
+    #[test]
+    fn examples_are_lines_that_are_understood() {
+        for (name, examples) in GROUPS.iter().flat_map(|group| group.commands) {
+            assert!(!examples.is_empty(), "{name}");
+            for (line, _) in *examples {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                assert_eq!(words[..2], ["weir", *name], "{line}");
+                if let Err(error) = with_groups(Cli::command()).try_get_matches_from(words) {
+                    panic!("{line}: {error}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Names of commands before version 0.1.0. For one release each of them answers with the new one; then this file goes.
+
+use std::ffi::OsString;
+
+/// The words of an old command, and those that it begins with now. Longer ones come first.
+const MOVED: [(&[&str], &str); 12] = [
+    (&["llms"], "tools llms"),
+    (&["openapi"], "tools openapi"),
+    (&["check", "clients"], "tools clients"),
+    (&["check"], "tools clients"),
+    (&["views", "cost"], "tools cost"),
+    (&["views"], "tools cost"),
+    (&["validate"], "tools validate"),
+    (&["import", "openapi"], "draft --openapi"),
+    (&["import"], "draft --openapi"),
+    (&["compose"], "extract --lists"),
+    (&["lock"], "contracts lock"),
+    (&["backup"], "state backup"),
+];
+
+/// Returns the error for a line that begins with an old name, or asks for its help.
+pub(super) fn error(line: impl Iterator<Item = OsString>) -> Option<String> {
+    let words: Vec<String> = line
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let words = match words.as_slice() {
+        [help, rest @ ..] if help == "help" => rest,
+        words => words,
+    };
+    let (old, new) = MOVED
+        .iter()
+        .find(|(old, _)| words.len() >= old.len() && words.iter().zip(*old).all(|(a, b)| a == b))?;
+    let rest = words[old.len()..].iter().map(|word| quoted(word));
+    let whole: Vec<String> = [format!("weir {new}")].into_iter().chain(rest).collect();
+    Some(format!(
+        "`weir {}` is `weir {new}` now: {}",
+        old.join(" "),
+        whole.join(" ")
+    ))
+}
+
+/// Returns a word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |char: char| char.is_alphanumeric() || "-_./:=,@%+".contains(char);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        path::{Path, PathBuf},
+        process::Command,
+    };
+
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::Cli;
+
+    fn error_of(line: &[&str]) -> Option<String> {
+        error(line.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn an_old_line_is_answered_with_the_new_one() {
+        for (line, told) in [
+            (
+                &["backup", "/var/b"][..],
+                Some("`weir backup` is `weir state backup` now: weir state backup /var/b"),
+            ),
+            (
+                &["import", "openapi", "a b.yaml", "--only", "*"],
+                Some(
+                    "`weir import openapi` is `weir draft --openapi` now: weir draft --openapi 'a b.yaml' --only '*'",
+                ),
+            ),
+            (
+                &["help", "lock"],
+                Some("`weir lock` is `weir contracts lock` now: weir contracts lock"),
+            ),
+            (&["contracts", "lock"], None),
+            (&[], None),
+        ] {
+            assert_eq!(error_of(line).as_deref(), told, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn the_new_names_are_there_and_the_old_ones_are_not() {
+        let program = Cli::command();
+        for (old, new) in MOVED {
+            assert!(program.find_subcommand(old[0]).is_none(), "{old:?}");
+            let (first, second) = new.split_once(' ').expect("two words");
+            let command = program.find_subcommand(first).expect(new);
+            let is_there = match second.strip_prefix("--") {
+                Some(flag) => command
+                    .get_arguments()
+                    .any(|it| it.get_long() == Some(flag)),
+                None => command.find_subcommand(second).is_some(),
+            };
+            assert!(is_there, "{new}");
+        }
+    }
+
+    /// Pages and messages name commands that there are. The page that tells of the change and the changelog name both.
+    #[test]
+    fn no_page_and_no_message_names_an_old_command() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let listed = Command::new("git")
+            .args(["ls-files", "-z"])
+            .current_dir(&repository)
+            .output()
+            .expect("git runs");
+        let listed = String::from_utf8(listed.stdout).expect("names in UTF-8");
+        let left_out = [
+            "docs/decisions/commands.md",
+            "CHANGELOG.md",
+            "cli/src/moved.rs",
+        ];
+        let mut found = Vec::new();
+        for file in listed.split('\0').filter(|file| !left_out.contains(file)) {
+            let path: PathBuf = repository.join(file);
+            let Ok(text) = fs::read_to_string(&path) else {
+                continue;
+            };
+            for (number, line) in text.lines().enumerate() {
+                let named = MOVED.iter().find(|(old, _)| {
+                    let name = format!("weir {}", old.join(" "));
+                    line.match_indices(&name).any(|(at, _)| {
+                        let after = line[at + name.len()..].chars().next();
+                        after.is_none_or(|it| !it.is_alphanumeric() && it != '_' && it != '-')
+                    })
+                });
+                if let Some((old, new)) = named {
+                    found.push(format!("{file}:{}: {old:?} is `weir {new}`", number + 1));
+                }
+            }
+        }
+        assert!(found.is_empty(), "\n{}", found.join("\n"));
+    }
+}
