@@ -17,6 +17,7 @@ pub(super) type Admins = Head<Command>;
 #[derive(Subcommand)]
 pub(super) enum Command {
     /// Make a key for someone and print it, once
+    #[command(visible_alias = "add")]
     Create {
         /// Who holds the key: a name that stands in logs and in the audit trail
         #[arg(long)]
@@ -38,6 +39,8 @@ pub(super) enum Command {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum RoleWord {
+    /// Read the audit trail, and nothing else
+    Auditor,
     /// Read
     Viewer,
     /// Submit contracts, publish what needs a second look, try calls
@@ -49,6 +52,7 @@ pub(super) enum RoleWord {
 impl RoleWord {
     fn word(self) -> &'static str {
         match self {
+            Self::Auditor => "auditor",
             Self::Viewer => "viewer",
             Self::Editor => "editor",
             Self::Operator => "operator",

@@ -261,6 +261,7 @@ impl From<Asked> for Filter {
             call_id,
             text,
             limit,
+            before: None,
         }
     }
 }

@@ -100,8 +100,8 @@ type Answer<T> = Result<T, Refusal>;
     info(
         title = "Weir admin API",
         description = "Contracts behind their gate, keys, plugins and the audit trail of one gateway. Every request \
-                       carries `Authorization: Bearer weiradm_…`, or `weirses_…` of a session; roles are viewer, editor and operator, each may what \
-                       the one before it may. Errors are RFC 9457 problem documents."
+                       carries `Authorization: Bearer weiradm_…`, or `weirses_…` of a session; roles are auditor, viewer, editor and operator, each may \
+                       what the one before it may. Errors are RFC 9457 problem documents."
     ),
     modifiers(&Bearer),
     // The data of events, which no body of a route has.
@@ -176,7 +176,9 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(live::stats))
         .routes(routes!(live::events))
         .routes(routes!(audit::query))
-        .routes(routes!(audit::verify))
+        .routes(routes!(audit::verify, audit::verify_receipts))
+        .routes(routes!(audit::export))
+        .routes(routes!(audit::show_call))
         .routes(routes!(settings::show))
         .routes(routes!(settings::reload))
         .split_for_parts();

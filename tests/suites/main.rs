@@ -49,5 +49,6 @@ mod signals;
 mod sources;
 mod spreadsheet;
 mod tasks;
+mod trail;
 mod upstreams;
 mod views;

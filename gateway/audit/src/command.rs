@@ -27,7 +27,7 @@ pub fn verify(
     json: bool,
     out: &mut dyn Write,
 ) -> Result<bool, AuditError> {
-    let mut report = crate::verify(folder, receipts)?;
+    let (report, found) = report(folder, receipts)?;
     if report.chains == 0 {
         let why = "there is no trail in it; it is the folder `audit` in the state folder, with a folder for each process that \
                    wrote";
@@ -36,13 +36,6 @@ pub fn verify(
             "verified",
             io::Error::new(ErrorKind::NotFound, why),
         ));
-    }
-    let found = records_of(folder, &report).map_err(|source| failed(folder, "read", source))?;
-    for check in &mut report.receipts {
-        let record = found
-            .iter()
-            .find(|record| record.receipt() == check.receipt);
-        check.record = record.map(|record| record.members.clone());
     }
     let write = |out: &mut dyn Write| {
         if json {
@@ -57,6 +50,19 @@ pub fn verify(
     };
     ended(write(out)).map_err(|source| failed(folder, "reported on", source))?;
     Ok(report.is_ok())
+}
+
+/// Verifies the trail, and finds the records that receipts are of.
+pub fn report(folder: &Path, receipts: &[Receipt]) -> Result<(Report, Vec<Record>), AuditError> {
+    let mut report = crate::verify(folder, receipts)?;
+    let found = records_of(folder, &report).map_err(|source| failed(folder, "read", source))?;
+    for check in &mut report.receipts {
+        let record = found
+            .iter()
+            .find(|record| record.receipt() == check.receipt);
+        check.record = record.map(|record| record.members.clone());
+    }
+    Ok((report, found))
 }
 
 /// Returns the records that receipts are of: what they prove.

@@ -27,7 +27,9 @@ pub use folder::ChainName;
 /// Times in the API of this crate.
 pub use jiff::Timestamp;
 pub use line::{Hash, LINE_MAX_BYTES};
-pub use read::{Filter, Follow, NotATime, Record, Records, parse_time, read, tail};
+pub use read::{
+    Filter, Follow, NotAPlace, NotATime, Record, RecordPlace, Records, parse_time, read, tail,
+};
 pub use receipt::{NotAReceipt, Receipt};
 pub use trail::{AuditError, Entry, Fsync, Health, Settings, Trail};
 pub use verify::{Finding, OpenEnd, Problem, ReceiptCheck, ReceiptStatus, Report, Warning, verify};

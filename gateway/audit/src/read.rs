@@ -2,6 +2,7 @@
 
 mod filter;
 mod follow;
+mod place;
 
 use std::{
     cmp::Reverse,
@@ -17,6 +18,7 @@ use serde_json::{Map, Value};
 pub use self::{
     filter::{Filter, NotATime, parse_time},
     follow::Follow,
+    place::{NotAPlace, RecordPlace},
 };
 use crate::{
     ChainName, Hash, Receipt,
@@ -54,6 +56,15 @@ impl Record {
             members,
             line,
         })
+    }
+
+    /// Returns where it stands among all records.
+    pub fn place(&self) -> RecordPlace {
+        RecordPlace {
+            time: self.time,
+            chain: self.chain.clone(),
+            seq: self.seq,
+        }
     }
 
     pub fn receipt(&self) -> Receipt {
@@ -110,7 +121,7 @@ pub fn tail(folder: &Path, filter: Filter, count: usize) -> io::Result<(Vec<Reco
         let full = last.len() >= count;
         if !(full && last.first().is_some_and(|oldest| oldest.time > newest)) {
             last.extend(last_of_chain(&chain.name, segments, end, &filter, count)?);
-            last.sort_by(|a, b| (a.time, &a.chain, a.seq).cmp(&(b.time, &b.chain, b.seq)));
+            last.sort_by_cached_key(Record::place);
             last.drain(..last.len().saturating_sub(count));
         }
     }

@@ -1,13 +1,31 @@
 //! The audit trail of this state folder, all processes together.
 
-use axum::{Json, extract::State as Shared};
+use std::io;
+
+use axum::{
+    Json,
+    body::Body as ResponseBody,
+    extract::State as Shared,
+    http::{HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
 use serde::Deserialize;
 use serde_json::Value;
-use utoipa::IntoParams;
-use weir_audit::{Filter, parse_time};
+use utoipa::{IntoParams, ToSchema};
+use weir_audit::{Filter, RecordPlace, parse_time};
 
-use super::{Answer, Ask, Refusal, problem::Asked, staff::Staff};
-use crate::control::{gate::Role, operations::audit};
+use super::{
+    Answer, Ask, Refusal,
+    problem::{Asked, At, Body},
+    staff::Staff,
+};
+use crate::control::{
+    gate::Role,
+    operations::audit::{self, CallTrail, ReceiptedRecord, RecordOrder},
+};
+
+/// The kinds of records.
+const KINDS: [&str; 5] = ["call", "intent", "refused", "admin", "chain"];
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -15,59 +33,214 @@ use crate::control::{gate::Role, operations::audit};
 pub(super) struct Wanted {
     /// RFC 3339, a date, or 90s, 15m, 2h, 7d ago; those of that time are among the records.
     since: Option<String>,
-    /// As `since`; those of that time are not. The time of the first record of one answer asks for what is before it.
+    /// As `since`; those of that time are not.
     until: Option<String>,
-    /// call, intent, refused, admin or chain.
+    /// `time` and `receipt` of a record, with a comma between them: the records before that one, in their order.
+    #[param(max_length = 400)]
+    before: Option<String>,
+    /// call, intent, refused, admin or chain; several with commas between them.
     kind: Option<String>,
+    #[param(max_length = 400)]
     agent: Option<String>,
+    #[param(max_length = 400)]
     tenant: Option<String>,
+    #[param(max_length = 400)]
     tool: Option<String>,
+    #[param(max_length = 400)]
     contract: Option<String>,
     /// ok, refused, failed, cancelled or unknown.
+    #[param(max_length = 400)]
     outcome: Option<String>,
+    #[param(max_length = 400)]
     call_id: Option<String>,
+    /// What the record contains as it is written, such as a digest of arguments.
+    #[param(max_length = 400)]
+    text: Option<String>,
+    /// asc: the oldest of them first, which is the default; desc: the newest.
+    #[serde(default)]
+    #[param(inline)]
+    order: RecordOrder,
     /// The newest so many of those that match, 1 to 1000; by default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-/// The newest records that match, oldest first. Role: viewer.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WantedExport {
+    /// RFC 3339, a date, or 90s, 15m, 2h, 7d ago; those of that time are among the records.
+    since: Option<String>,
+    /// As `since`; those of that time are not.
+    until: Option<String>,
+    /// call, intent, refused, admin or chain; several with commas between them.
+    kind: Option<String>,
+    #[param(max_length = 400)]
+    agent: Option<String>,
+    #[param(max_length = 400)]
+    tenant: Option<String>,
+    #[param(max_length = 400)]
+    tool: Option<String>,
+    #[param(max_length = 400)]
+    contract: Option<String>,
+    /// ok, refused, failed, cancelled or unknown.
+    #[param(max_length = 400)]
+    outcome: Option<String>,
+    /// What the record contains as it is written, such as a digest of arguments.
+    #[param(max_length = 400)]
+    text: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Receipts {
+    /// Receipts that callers kept, `chain:seq:hash`; at most 100.
+    #[schema(max_items = 100)]
+    receipts: Vec<String>,
+}
+
+impl Wanted {
+    fn filter(self) -> Answer<Filter> {
+        Ok(Filter {
+            since: time(self.since)?,
+            until: time(self.until)?,
+            before: self.before.as_deref().map(place).transpose()?,
+            kinds: kinds(self.kind)?,
+            agent: self.agent,
+            tenant: self.tenant,
+            tool: self.tool,
+            contract: self.contract,
+            outcome: self.outcome,
+            call_id: self.call_id,
+            text: self.text,
+            limit: None,
+        })
+    }
+}
+
+impl WantedExport {
+    fn filter(self) -> Answer<Filter> {
+        Ok(Filter {
+            since: time(self.since)?,
+            until: time(self.until)?,
+            kinds: kinds(self.kind)?,
+            agent: self.agent,
+            tenant: self.tenant,
+            tool: self.tool,
+            contract: self.contract,
+            outcome: self.outcome,
+            text: self.text,
+            ..Filter::default()
+        })
+    }
+}
+
+fn time(text: Option<String>) -> Answer<Option<weir_audit::Timestamp>> {
+    let parsed = text.as_deref().map(parse_time).transpose();
+    parsed.map_err(|error| Refusal::invalid(error.to_string()))
+}
+
+fn place(text: &str) -> Answer<RecordPlace> {
+    text.parse()
+        .map_err(|error| Refusal::invalid(format!("`before`: {error}")))
+}
+
+fn kinds(text: Option<String>) -> Answer<Vec<String>> {
+    let kinds = text.as_deref().into_iter().flat_map(|text| text.split(','));
+    let known = |kind: &str| match KINDS.contains(&kind) {
+        true => Ok(kind.to_owned()),
+        false => Err(Refusal::invalid(format!(
+            "`kind` must be some of {}, with commas between them",
+            KINDS.join(", ")
+        ))),
+    };
+    kinds.map(known).collect()
+}
+
+/// The newest records that match, each with its receipt. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit", params(Wanted), responses(
-    (status = 200, body = Vec<Object>), (status = 400, body = Refusal), (status = 401, body = Refusal),
+    (status = 200, body = Vec<ReceiptedRecord>), (status = 400, body = Refusal), (status = 401, body = Refusal),
     (status = 403, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn query(
     Shared(admin): Ask,
     staff: Staff,
     Asked(wanted): Asked<Wanted>,
-) -> Answer<Json<Vec<Value>>> {
-    staff.needs(Role::Viewer)?;
-    let time = |text: Option<String>| {
-        let parsed = text.as_deref().map(parse_time).transpose();
-        parsed.map_err(|error| Refusal::invalid(error.to_string()))
-    };
-    let filter = Filter {
-        since: time(wanted.since)?,
-        until: time(wanted.until)?,
-        kinds: wanted.kind.into_iter().collect(),
-        agent: wanted.agent,
-        tenant: wanted.tenant,
-        tool: wanted.tool,
-        contract: wanted.contract,
-        outcome: wanted.outcome,
-        call_id: wanted.call_id,
-        text: None,
-        limit: None,
-    };
-    Ok(Json(
-        audit::query(&admin.control, filter, wanted.limit).await?,
-    ))
+) -> Answer<Json<Vec<ReceiptedRecord>>> {
+    staff.needs(Role::Auditor)?;
+    let (limit, order) = (wanted.limit, wanted.order);
+    let records = audit::query(&admin.control, wanted.filter()?, limit, order);
+    Ok(Json(records.await?))
 }
 
-/// Whether any record was changed, deleted, moved or cut. Role: viewer.
+/// The records of one call, each with its receipt. Role: auditor.
+#[utoipa::path(get, path = "/v1/audit/{call_id}",
+    params(("call_id" = String, Path, description = "the call's id, as errors, log lines and records have it")),
+    responses((status = 200, body = CallTrail), (status = 401, body = Refusal), (status = 403, body = Refusal),
+        (status = 404, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+pub(super) async fn show_call(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(call_id): At<String>,
+) -> Answer<Json<CallTrail>> {
+    staff.needs(Role::Auditor)?;
+    Ok(Json(audit::show_call(&admin.control, &call_id).await?))
+}
+
+/// Whether any record was changed, deleted, moved or cut. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/verify", responses(
     (status = 200, body = Object), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 503, body = Refusal)))]
 pub(super) async fn verify(Shared(admin): Ask, staff: Staff) -> Answer<Json<Value>> {
-    staff.needs(Role::Viewer)?;
-    Ok(Json(audit::verify(&admin.control).await?))
+    staff.needs(Role::Auditor)?;
+    Ok(Json(audit::verify(&admin.control, &[]).await?))
+}
+
+/// The same, and of each receipt whether its record is there, with the record. Role: auditor.
+#[utoipa::path(post, path = "/v1/audit/verify", request_body = Receipts, responses(
+    (status = 200, body = Object), (status = 400, body = Refusal), (status = 401, body = Refusal),
+    (status = 403, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
+    (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+pub(super) async fn verify_receipts(
+    Shared(admin): Ask,
+    staff: Staff,
+    Body(wanted): Body<Receipts>,
+) -> Answer<Json<Value>> {
+    staff.needs(Role::Auditor)?;
+    Ok(Json(audit::verify(&admin.control, &wanted.receipts).await?))
+}
+
+/// All records that match as JSON lines, as they were written, the oldest first. What is broken off ends the connection, so
+/// that a part is not taken for the whole. Role: auditor.
+#[utoipa::path(get, path = "/v1/audit/export", params(WantedExport), responses(
+    (status = 200, content_type = "application/jsonl", body = String), (status = 400, body = Refusal),
+    (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 422, body = Refusal),
+    (status = 503, body = Refusal)))]
+pub(super) async fn export(
+    Shared(admin): Ask,
+    staff: Staff,
+    Asked(wanted): Asked<WantedExport>,
+) -> Answer<Response> {
+    staff.needs(Role::Auditor)?;
+    let parts = audit::export(&admin.control, wanted.filter()?)?;
+    let begun = Some((parts, admin.ending.clone()));
+    let whole = futures::stream::unfold(begun, async |left| {
+        let (mut parts, ending) = left?;
+        let part = tokio::select! {
+            part = parts.recv() => part?,
+            () = ending.cancelled() => Err(io::Error::other("the gateway ends")),
+        };
+        let left = part.is_ok().then_some((parts, ending));
+        Some((part, left))
+    });
+    let mut response = ResponseBody::from_stream(whole).into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/jsonl"),
+    );
+    headers.insert(
+        header::CONTENT_DISPOSITION,
+        HeaderValue::from_static("attachment; filename=\"audit.jsonl\""),
+    );
+    Ok(response)
 }

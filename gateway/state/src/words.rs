@@ -31,6 +31,8 @@ macro_rules! words {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
+    /// Reads the audit trail, and nothing else.
+    Auditor,
     /// Reads.
     Viewer,
     /// Submits contracts, publishes what needs a second look, tries calls.
@@ -39,7 +41,7 @@ pub enum Role {
     Operator,
 }
 
-words!(Role { Viewer = "viewer", Editor = "editor", Operator = "operator" });
+words!(Role { Auditor = "auditor", Viewer = "viewer", Editor = "editor", Operator = "operator" });
 
 /// How a version differs from the one before it.
 #[derive(

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
-use super::Record;
+use super::{Record, RecordPlace};
 use crate::ChainName;
 
 /// A filter. A part that is `None` or empty takes all.
@@ -10,6 +10,8 @@ use crate::ChainName;
 pub struct Filter {
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
+    /// Records that stand before that one.
+    pub before: Option<RecordPlace>,
     /// Any of them: `call`, `intent`, `refused`, `admin`, `chain`.
     pub kinds: Vec<String>,
     pub agent: Option<String>,
@@ -39,9 +41,10 @@ impl Filter {
 
     /// Returns `true` if nothing that is asked for was written from then on.
     pub(super) fn is_after(&self, time: Timestamp) -> bool {
-        self.until
-            .and_then(|until| until.checked_add(CLOCK_MARGIN).ok())
-            .is_some_and(|until| time > until)
+        let before = self.before.as_ref().map(|place| place.time);
+        let ends = self.until.into_iter().chain(before);
+        ends.filter_map(|end| end.checked_add(CLOCK_MARGIN).ok())
+            .any(|end| time > end)
     }
 
     /// Returns the record of the line, if it is one and matches.
@@ -78,6 +81,10 @@ impl Filter {
         };
         self.since.is_none_or(|since| record.time >= since)
             && self.until.is_none_or(|until| record.time < until)
+            && self
+                .before
+                .as_ref()
+                .is_none_or(|before| record.place() < *before)
             && (self.kinds.is_empty() || kind())
             && is("agent", &self.agent)
             && is("tenant", &self.tenant)

@@ -1,55 +1,216 @@
 //! The audit trail of this state folder, all processes together.
 
-use serde_json::Value;
-use weir_audit::Filter;
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+    sync::LazyLock,
+};
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio::sync::{Semaphore, mpsc};
+use utoipa::ToSchema;
+use weir_audit::{Filter, Receipt, Record, command};
 
 use super::{OperationError, OperationResult};
 use crate::control::Control;
 
-/// Records in one answer; older ones are asked for with `until`, which is the time of the first record of this answer.
+/// Records in one answer; older ones are asked for with `before`.
 const RECORDS_MAX: usize = 1000;
 
 /// Records in one answer where no number is asked for.
 const RECORDS_USUAL: usize = 100;
+/// Records of one call: its intent, its end, and what belongs to it.
+const CALL_RECORDS_MAX: usize = 100;
+/// Receipts that are checked at once.
+const RECEIPTS_MAX: usize = 100;
+/// The bound on a text that is looked for.
+const TEXT_MAX_CHARS: usize = 400;
+/// Bytes of an export that are sent at once, and parts that wait for a slow reader.
+const PART_BYTES: usize = 64 << 10;
+const PARTS_WAITING: usize = 4;
+/// Whole trails that are read at once.
+static WHOLE_READS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
+const CROWDED: &str = "the whole trail is being read for others: try again";
 
-/// Returns the newest records that match, oldest first.
+/// A record as it was written, with its receipt.
+#[derive(Serialize, ToSchema)]
+pub struct ReceiptedRecord {
+    /// Proof of the record: `chain:seq:hash`.
+    #[schema(value_type = String)]
+    pub receipt: Receipt,
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    pub members: Map<String, Value>,
+}
+
+/// What is known of one call.
+#[derive(Serialize, ToSchema)]
+pub struct CallTrail {
+    pub call_id: String,
+    /// The oldest first: of a write its intent before it ran, and then its end.
+    pub records: Vec<ReceiptedRecord>,
+}
+
+/// The order of records in an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordOrder {
+    /// The oldest first.
+    #[default]
+    Asc,
+    /// The newest first.
+    Desc,
+}
+
+impl From<Record> for ReceiptedRecord {
+    fn from(record: Record) -> Self {
+        Self {
+            receipt: record.receipt(),
+            members: record.members,
+        }
+    }
+}
+
+/// Returns the newest records that match.
 pub async fn query(
     control: &Control,
     filter: Filter,
     limit: Option<usize>,
-) -> OperationResult<Vec<Value>> {
+    order: RecordOrder,
+) -> OperationResult<Vec<ReceiptedRecord>> {
+    check(&filter)?;
     let limit = limit.unwrap_or(RECORDS_USUAL);
     if !(1..=RECORDS_MAX).contains(&limit) {
         return Err(OperationError::invalid(format!(
             "`limit` must be 1 to {RECORDS_MAX}"
         )));
     }
-    let folder = control.gateway().config().folders.state.join("audit");
-    let read = move || -> std::io::Result<Vec<Value>> {
-        let (newest, _) = weir_audit::tail(&folder, filter, limit)?;
-        Ok(newest
-            .into_iter()
-            .map(|record| Value::Object(record.members))
-            .collect())
+    let folder = folder(control);
+    let read = move || -> io::Result<Vec<ReceiptedRecord>> {
+        let (mut newest, _) = weir_audit::tail(&folder, filter, limit)?;
+        if order == RecordOrder::Desc {
+            newest.reverse();
+        }
+        Ok(newest.into_iter().map(ReceiptedRecord::from).collect())
     };
     blocking(read).await
 }
 
-/// Returns whether any record was changed, deleted, moved or cut.
-pub async fn verify(control: &Control) -> OperationResult<Value> {
-    let folder = control.gateway().config().folders.state.join("audit");
-    let verify = move || weir_audit::verify(&folder, &[]).map_err(std::io::Error::other);
-    let report = blocking(verify).await?;
+/// Returns all records of one call.
+pub async fn show_call(control: &Control, call_id: &str) -> OperationResult<CallTrail> {
+    let filter = Filter {
+        call_id: Some(call_id.to_owned()),
+        ..Filter::default()
+    };
+    check(&filter)?;
+    let folder = folder(control);
+    let read = move || weir_audit::tail(&folder, filter, CALL_RECORDS_MAX);
+    let (records, _) = blocking(read).await?;
+    if records.is_empty() {
+        return Err(OperationError::not_found("recorded call", call_id)
+            .see("a record is kept for as long as `[audit]` says"));
+    }
+    Ok(CallTrail {
+        call_id: call_id.to_owned(),
+        records: records.into_iter().map(ReceiptedRecord::from).collect(),
+    })
+}
+
+/// Returns whether any record was changed, deleted, moved or cut, and of each receipt whether its record is there.
+pub async fn verify(control: &Control, receipts: &[String]) -> OperationResult<Value> {
+    if receipts.len() > RECEIPTS_MAX {
+        let detail = format!("`receipts`: at most {RECEIPTS_MAX} are checked at once");
+        return Err(OperationError::invalid(detail));
+    }
+    let receipts = receipts.iter().enumerate().map(|(at, text)| {
+        let receipt: Result<Receipt, _> = text.parse();
+        receipt.map_err(|error| OperationError::invalid(format!("`receipts[{at}]`: {error}")))
+    });
+    let receipts: Vec<Receipt> = receipts.collect::<OperationResult<_>>()?;
+    let _turn = WHOLE_READS
+        .try_acquire()
+        .map_err(|_| OperationError::unavailable(CROWDED))?;
+    let folder = folder(control);
+    let verify = move || command::report(&folder, &receipts).map_err(io::Error::other);
+    let (report, _) = blocking(verify).await?;
     Ok(serde_json::to_value(report).expect("plain data"))
+}
+
+/// Returns all records that match as JSON lines, as they were written, the oldest first. A reader that is slow holds the
+/// reading up; one that goes ends it. An error ends the parts before they are whole.
+pub fn export(
+    control: &Control,
+    filter: Filter,
+) -> OperationResult<mpsc::Receiver<io::Result<Bytes>>> {
+    check(&filter)?;
+    let turn = WHOLE_READS
+        .try_acquire()
+        .map_err(|_| OperationError::unavailable(CROWDED))?;
+    let folder = folder(control);
+    let (sender, receiver) = mpsc::channel(PARTS_WAITING);
+    tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        let written = weir_audit::read(&folder, filter).and_then(|records| {
+            write_parts(records, |part| sender.blocking_send(Ok(part)).is_ok())
+        });
+        if let Err(error) = written {
+            tracing::error!(%error, "an export of the audit trail was broken off");
+            let _ = sender.blocking_send(Err(error));
+        }
+    });
+    Ok(receiver)
+}
+
+/// Sends records in parts, until there are no more or no one takes them.
+fn write_parts(
+    records: impl Iterator<Item = io::Result<Record>>,
+    mut send: impl FnMut(Bytes) -> bool,
+) -> io::Result<()> {
+    let mut part = Vec::with_capacity(PART_BYTES);
+    for record in records {
+        writeln!(part, "{}", record?.line)?;
+        if part.len() >= PART_BYTES && !send(std::mem::take(&mut part).into()) {
+            return Ok(());
+        }
+    }
+    send(part.into());
+    Ok(())
+}
+
+/// Bounds what is looked for.
+fn check(filter: &Filter) -> OperationResult<()> {
+    let texts = [
+        ("text", &filter.text),
+        ("call_id", &filter.call_id),
+        ("agent", &filter.agent),
+        ("tenant", &filter.tenant),
+        ("tool", &filter.tool),
+        ("contract", &filter.contract),
+        ("outcome", &filter.outcome),
+    ];
+    for (field, text) in texts {
+        let chars = text.as_ref().map_or(0, |text| text.chars().count());
+        if chars > TEXT_MAX_CHARS {
+            let detail = format!("`{field}` must be at most {TEXT_MAX_CHARS} characters");
+            return Err(OperationError::invalid(detail));
+        }
+    }
+    Ok(())
+}
+
+fn folder(control: &Control) -> PathBuf {
+    control.gateway().config().folders.state.join("audit")
 }
 
 /// Reads files beside the runtime.
 async fn blocking<T: Send + 'static>(
-    read: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+    read: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> OperationResult<T> {
     let done = tokio::task::spawn_blocking(read)
         .await
-        .map_err(std::io::Error::other)
+        .map_err(io::Error::other)
         .and_then(|done| done);
     done.map_err(|error| {
         tracing::error!(%error, "an admin request failed");

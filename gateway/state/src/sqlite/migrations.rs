@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 10] = [
+const MIGRATIONS: [(i64, &str, &str); 11] = [
     (
         1,
         "first",
@@ -53,6 +53,11 @@ const MIGRATIONS: [(i64, &str, &str); 10] = [
         10,
         "sessions",
         include_str!("../../migrations/sqlite/0010_sessions.sql"),
+    ),
+    (
+        11,
+        "auditors",
+        include_str!("../../migrations/sqlite/0011_auditors.sql"),
     ),
 ];
 

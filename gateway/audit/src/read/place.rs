@@ -1,0 +1,33 @@
+//! The place of a record among the records of all chains, from which a reader goes on.
+
+use std::str::FromStr;
+
+use jiff::Timestamp;
+
+use crate::{ChainName, Receipt};
+
+/// Where a record stands: by time, and of one time by chain and number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecordPlace {
+    pub time: Timestamp,
+    pub chain: ChainName,
+    pub seq: u64,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a place is the `time` and the receipt of a record, with a comma between them")]
+pub struct NotAPlace;
+
+impl FromStr for RecordPlace {
+    type Err = NotAPlace;
+
+    fn from_str(text: &str) -> Result<Self, NotAPlace> {
+        let (time, receipt) = text.split_once(',').ok_or(NotAPlace)?;
+        let Receipt { chain, seq, .. } = receipt.parse().map_err(|_| NotAPlace)?;
+        Ok(Self {
+            time: time.parse().map_err(|_| NotAPlace)?,
+            chain,
+            seq,
+        })
+    }
+}

@@ -1,0 +1,187 @@
+//! The audit trail over the admin API: who reads it, and how one finds a record and proves it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use weir_tests::{Admin, Modern};
+
+use crate::sample;
+
+async fn records(admin: &Admin, query: &str) -> Vec<Value> {
+    let path = format!("/v1/audit?{query}");
+    let (status, records) = admin.ask("GET", &path, "").await;
+    assert_eq!(status, 200, "{path}: {records}");
+    records.as_array().expect("records").clone()
+}
+
+#[tokio::test]
+async fn records_are_found_in_pages_by_words_and_kinds() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let client = Modern::new(gateway.url());
+    for iata in ["OSL", "ARN", "KEF", "TRD", "BGO"] {
+        client.call("lookup_airport", json!({"iata": iata})).await;
+    }
+    house.key(&["--agent", "ann"]);
+
+    let oldest_first = records(&admin, "kind=call").await;
+    assert_eq!(oldest_first.len(), 5);
+    let mut newest_first = records(&admin, "kind=call&order=desc").await;
+    let mut paged = Vec::new();
+    let mut before = String::new();
+    loop {
+        let page = records(&admin, &format!("kind=call&order=desc&limit=2{before}")).await;
+        let Some(last) = page.last() else { break };
+        let part = |name: &str| last[name].as_str().expect("a text").to_owned();
+        before = format!("&before={},{}", part("time"), part("receipt"));
+        paged.extend(page);
+    }
+    assert_eq!(paged, newest_first, "each record once");
+    newest_first.reverse();
+    assert_eq!(newest_first, oldest_first);
+
+    let kinds: BTreeSet<String> = records(&admin, "kind=admin,call")
+        .await
+        .iter()
+        .map(|record| record["kind"].as_str().expect("a kind").to_owned())
+        .collect();
+    assert_eq!(
+        kinds,
+        BTreeSet::from(["admin".to_owned(), "call".to_owned()])
+    );
+    let digest = oldest_first[2]["arguments_digest"]
+        .as_str()
+        .expect("a digest");
+    let found = records(&admin, &format!("text={digest}")).await;
+    assert_eq!(found, [oldest_first[2].clone()]);
+    for wrong in [
+        "kind=call,x",
+        "before=now",
+        "order=up",
+        "limit=0",
+        "since=yesterday",
+    ] {
+        let (status, refused) = admin.ask("GET", &format!("/v1/audit?{wrong}"), "").await;
+        assert!([400, 422].contains(&status), "{wrong}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_shown_with_receipts_that_verify() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let made = json!({"iata": "XYZ", "name": "New", "country": "NO"});
+    Modern::new(gateway.url())
+        .call("create_airport", made)
+        .await;
+    let call = records(&admin, "kind=call&limit=1").await.remove(0);
+    let id = call["call_id"].as_str().expect("an id");
+
+    let (status, shown) = admin.ask("GET", &format!("/v1/audit/{id}"), "").await;
+    assert_eq!(status, 200, "{shown}");
+    let kinds: Vec<&Value> = shown["records"]
+        .as_array()
+        .expect("records")
+        .iter()
+        .map(|record| &record["kind"])
+        .collect();
+    assert_eq!(kinds, ["intent", "call"], "{shown}");
+    assert_eq!(shown["records"][1], call);
+    assert_eq!(
+        admin.ask("GET", "/v1/audit/c_0000000000000000", "").await.0,
+        404
+    );
+
+    let receipt = call["receipt"].as_str().expect("a receipt").to_owned();
+    let verify = async |receipts: Value| {
+        let body = json!({ "receipts": receipts }).to_string();
+        admin.ask("POST", "/v1/audit/verify", body).await
+    };
+    let forged = format!("{}{}", &receipt[..receipt.len() - 8], "00000000");
+    let (status, report) = verify(json!([receipt, forged])).await;
+    assert_eq!(
+        (status, &report["findings_count"]),
+        (200, &json!(1)),
+        "{report}"
+    );
+    let statuses: Vec<&Value> = report["receipts"]
+        .as_array()
+        .expect("receipts")
+        .iter()
+        .map(|check| &check["status"])
+        .collect();
+    assert_eq!(statuses, ["present", "replaced"], "{report}");
+    assert_eq!(report["receipts"][0]["record"]["call_id"], id, "{report}");
+    let (status, report) = verify(json!([])).await;
+    assert_eq!(
+        (status, &report["findings_count"]),
+        (200, &json!(0)),
+        "{report}"
+    );
+    assert_eq!(verify(json!(["no receipt"])).await.0, 422);
+    assert_eq!(verify(json!(vec![receipt; 101])).await.0, 422);
+}
+
+#[tokio::test]
+async fn an_auditor_reads_the_trail_and_nothing_else() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let operator = Admin::of(&house);
+    Modern::new(gateway.url())
+        .call("lookup_airport", json!({"iata": "OSL"}))
+        .await;
+    let (code, key, err) = house.run(&["admins", "add", "--name", "bea", "--role", "auditor"]);
+    assert_eq!(code, 0, "{err}");
+    let auditor = Admin {
+        key: key.trim().to_owned(),
+        ..operator.clone()
+    };
+    let (_, who) = auditor.ask("GET", "/v1/session", "").await;
+    assert_eq!(who["role"], "auditor", "{who}");
+    assert_eq!(auditor.ask("POST", "/v1/session", "").await.0, 201);
+
+    let exported = auditor.request("GET", "/v1/audit/export").send().await;
+    let exported = exported.expect("an answer");
+    assert_eq!(exported.headers()["content-type"], "application/jsonl");
+    let exported = exported.text().await.expect("a whole answer");
+    let (code, printed, err) = house.run(&["audit", "export"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(
+        printed.starts_with(exported.trim_end()) && !exported.is_empty(),
+        "{exported}"
+    );
+    let some = auditor.ask("GET", "/v1/audit/export?kind=call", "").await;
+    assert_eq!(
+        (some.0, &some.1["kind"]),
+        (200, &json!("call")),
+        "one line is JSON"
+    );
+
+    // Of all routes it may use those of the trail and of its session.
+    let (_, document) = operator.ask("GET", "/openapi.json", "").await;
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        let named = path.replace(['{', '}'], "");
+        for method in item.as_object().expect("operations").keys() {
+            let method = method.to_uppercase();
+            if path.starts_with("/v1/session") {
+                continue;
+            }
+            let (status, answer) = auditor.ask(&method, &named, "{}").await;
+            match path.starts_with("/v1/audit") {
+                true => assert_ne!(status, 403, "{method} {path}: {answer}"),
+                // Some bodies are refused before the role is looked at; nothing is done then either.
+                false => assert!(
+                    [400, 403, 415, 422].contains(&status),
+                    "{method} {path}: {status} {answer}"
+                ),
+            }
+            if method == "GET" && !path.starts_with("/v1/audit") {
+                assert!([400, 403].contains(&status), "{path}: {status} {answer}");
+            }
+        }
+    }
+    let (_, listed) = operator.ask("GET", "/v1/admins", "").await;
+    assert_eq!(listed[1]["role"], "auditor", "{listed}");
+}
