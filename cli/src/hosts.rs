@@ -7,8 +7,11 @@ mod read;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use weir_upstream::{Failure, Kind, Target};
+
+pub(super) use crate::client_entry::ServerEntry as Entry;
+use crate::client_entry::{KEY, McpClient};
 
 pub(super) use self::edit::{find, put, remove};
 pub(super) use self::file::ClientFile;
@@ -27,23 +30,6 @@ pub(super) enum Host {
     Windsurf,
     Zed,
 }
-
-/// The way to reach a server, for a client to write down. `key`: the variable that holds the client's key.
-pub(super) enum Entry {
-    Command {
-        program: String,
-        arguments: Vec<String>,
-        key: Option<String>,
-    },
-    Url {
-        url: String,
-        headers: Vec<(String, String)>,
-        key: Option<String>,
-    },
-}
-
-/// The variable in which Weir on stdio looks for the key.
-const KEY: &str = "WEIR_KEY";
 
 impl Host {
     pub(super) fn name(self) -> String {
@@ -94,112 +80,31 @@ impl Host {
 
     /// Returns the member that holds the servers by name.
     pub(super) fn member(self) -> &'static str {
-        match self {
-            Self::VsCode => "servers",
-            Self::Codex => "mcp_servers",
-            Self::Zed => "context_servers",
-            _ => "mcpServers",
-        }
+        self.client().member()
     }
 
     /// Returns how this client's configuration writes the value of an environment variable; `None` if it cannot.
-    /// Microsoft's APM checked it with the clients (microsoft.github.io/apm/reference/mcp-variable-compatibility); for Zed
-    /// it is github.com/zed-industries/zed/issues/60459. Codex names the variable itself, see [`Host::entry`].
     pub(super) fn reference(self, variable: &str) -> Option<String> {
-        match self {
-            Self::ClaudeCode | Self::Gemini => Some(format!("${{{variable}}}")),
-            Self::Cursor | Self::VsCode | Self::Windsurf => Some(format!("${{env:{variable}}}")),
-            Self::Codex => Some(variable.to_owned()),
-            Self::ClaudeDesktop | Self::Cline | Self::Zed => None,
-        }
+        self.client().reference(variable)
     }
 
     /// Returns the server in this client's own words. The failure says what the client cannot take.
     pub(super) fn entry(self, entry: &Entry) -> Result<Value, Failure> {
-        let (Entry::Command { key, .. } | Entry::Url { key, .. }) = entry;
-        let key = key.as_deref().map(|variable| {
-            Ok((
-                variable,
-                self.reference(variable)
-                    .ok_or_else(|| self.no_variables())?,
-            ))
-        });
-        let key: Option<(&str, String)> = key.transpose()?;
-        let (url, headers) = match entry {
-            Entry::Command {
-                program, arguments, ..
-            } => {
-                let mut written = json!({ "command": program, "args": arguments });
-                if matches!(self, Self::ClaudeCode | Self::VsCode) {
-                    written = json!({ "type": "stdio", "command": program, "args": arguments });
-                }
-                match key {
-                    None => {}
-                    // Codex starts a server with those variables alone that it is told to hand on.
-                    Some((KEY, _)) if self == Self::Codex => written["env_vars"] = json!([KEY]),
-                    Some((variable, _)) if self == Self::Codex => {
-                        let cause = format!(
-                            "Codex hands a variable on under its own name, and Weir does not look at {variable}"
-                        );
-                        let failure = Failure::new(Kind::Start, format!("the key in {KEY}"), cause);
-                        return Err(failure.step(format!("name the variable so: --key-env {KEY}")));
-                    }
-                    Some((_, reference)) => written["env"] = json!({ KEY: reference }),
-                }
-                return Ok(written);
-            }
-            Entry::Url { url, headers, .. } => (url, headers),
-        };
-        let mut written = match self {
-            Self::ClaudeDesktop => {
-                let expected = "a client that can be told of a URL";
-                return Err(Failure::new(
-                    Kind::Start,
-                    expected,
-                    "Claude Desktop starts servers itself",
-                )
-                .step("leave out --url, and Claude Desktop starts Weir")
-                .step("or add the URL in its settings, under Connectors"));
-            }
-            Self::ClaudeCode | Self::VsCode => json!({ "type": "http", "url": url }),
-            Self::Cline => json!({ "type": "streamableHttp", "url": url }),
-            Self::Gemini => json!({ "httpUrl": url }),
-            Self::Windsurf => json!({ "serverUrl": url }),
-            Self::Cursor | Self::Codex | Self::Zed => json!({ "url": url }),
-        };
-        let mut headers: Map<String, Value> = headers
-            .iter()
-            .map(|(name, value)| (name.clone(), value.as_str().into()))
-            .collect();
-        match key {
-            Some((variable, _)) if self == Self::Codex => {
-                written["bearer_token_env_var"] = variable.into()
-            }
-            Some((_, reference)) => drop(headers.insert(
-                "Authorization".to_owned(),
-                format!("Bearer {reference}").into(),
-            )),
-            None => {}
-        }
-        if !headers.is_empty() {
-            written[if self == Self::Codex {
-                "http_headers"
-            } else {
-                "headers"
-            }] = headers.into();
-        }
-        Ok(written)
+        self.client().entry(entry)
     }
 
-    fn no_variables(self) -> Failure {
-        let name = self.name();
-        Failure::new(
-            Kind::Start,
-            "a client that reads variables of its environment",
-            format!("`{name}` takes what its configuration says as it stands"),
-        )
-        .step("leave out --key-env, and write the key itself: --header 'Authorization: Bearer KEY' with --url")
-        .step(format!("or, where {name} starts Weir, \"env\": {{\"{KEY}\": \"KEY\"}} in the entry"))
+    fn client(self) -> McpClient {
+        match self {
+            Self::ClaudeCode => McpClient::ClaudeCode,
+            Self::ClaudeDesktop => McpClient::ClaudeDesktop,
+            Self::Cursor => McpClient::Cursor,
+            Self::VsCode => McpClient::VsCode,
+            Self::Codex => McpClient::Codex,
+            Self::Cline => McpClient::Cline,
+            Self::Gemini => McpClient::Gemini,
+            Self::Windsurf => McpClient::Windsurf,
+            Self::Zed => McpClient::Zed,
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod problem;
 mod retries;
 mod sessions;
 mod settings;
+mod snippets;
 mod staff;
 mod tools;
 mod upstreams;
@@ -130,6 +131,7 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(sessions::link))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
+        .routes(routes!(snippets::list))
         .routes(routes!(admins::list, admins::create))
         .routes(routes!(admins::revoke))
         .routes(
@@ -172,6 +174,7 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(upstreams::list))
         .routes(routes!(upstreams::show))
         .routes(routes!(upstreams::look))
+        .routes(routes!(upstreams::look_at))
         .routes(routes!(calls::try_call))
         .routes(routes!(live::stats))
         .routes(routes!(live::events))
@@ -259,6 +262,8 @@ pub async fn serve(
     let router = router
         // A contract may have the name of the route that previews one.
         .route("/v1/contracts/preview", get(contracts::show_preview))
+        // So may an upstream.
+        .route("/v1/upstreams/look", get(upstreams::show_look))
         .merge(console::router())
         // The document is seldom asked for, and made then: it takes more memory than the routes.
         .route("/openapi.json", get(async || Json(document())))

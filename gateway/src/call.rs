@@ -29,6 +29,7 @@ use self::heavy::CheckTurn;
 pub use self::item::{ItemOutcome, ask_item, has_resource};
 use self::record::CallRecord;
 pub use self::record::Proof;
+pub(crate) use self::record::TRIAL;
 pub use self::request::{CallOutcome, CallRequest, Unasked};
 pub use self::result::{Content, InputRequired, RECEIPT, ToolResult};
 pub use self::search::{Searched, searched, unknown};

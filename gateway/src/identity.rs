@@ -5,6 +5,7 @@ mod grant;
 mod keys;
 mod secret;
 mod tokens;
+mod uses;
 
 use std::{
     path::Path,
@@ -25,8 +26,9 @@ pub use grant::{Grant, Rate};
 pub use keys::KeyLimits;
 pub use secret::{Credential, Kind, Minted, admin_matches};
 pub use tokens::{TokenFault, TokenHolder, TokenResource, TokenVerifier, WRITE_SCOPE};
+pub use uses::UseCount;
 
-use self::keys::Keys;
+use self::{keys::Keys, uses::UsedKeys};
 use crate::config;
 
 /// The resolved identity of one request.
@@ -67,6 +69,7 @@ pub struct Identities {
     required: AtomicBool,
     /// What validates the tokens of other issuers, where some are configured.
     tokens: ArcSwapOption<TokenVerifier>,
+    used: UsedKeys,
 }
 
 impl Caller {
@@ -208,6 +211,7 @@ impl Identities {
             seen: Mutex::default(),
             required: AtomicBool::new(required),
             tokens: ArcSwapOption::empty(),
+            used: UsedKeys::default(),
         }
     }
 
@@ -229,6 +233,29 @@ impl Identities {
             self.keys.apply(row);
         }
         *seen = rows.iter().map(|row| row.change).fold(*seen, i64::max);
+    }
+
+    /// Counts a call of a caller's key.
+    pub fn note_use(&self, caller: &Caller) {
+        if let Some(grant) = &caller.grant {
+            self.used.note(grant, now_ms());
+        }
+    }
+
+    /// Waits until a key was used that was not used since the last [`write_uses`](Self::write_uses).
+    pub async fn used(&self) {
+        self.used.used().await;
+    }
+
+    /// Writes down which keys were used, for all processes.
+    pub async fn write_uses(&self, state: &State) {
+        let rows = self.used.take();
+        if rows.is_empty() {
+            return;
+        }
+        if let Err(error) = state.add_key_uses(&rows).await {
+            tracing::error!(%error, "the uses of keys could not be written down");
+        }
     }
 
     /// Returns the number of the last change of a key that was taken over.

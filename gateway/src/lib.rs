@@ -17,6 +17,7 @@ pub mod admin;
 pub mod announcements;
 pub mod app;
 pub mod call_history;
+pub mod client_entry;
 
 pub mod config;
 pub mod control;

@@ -248,6 +248,8 @@ pub enum AdminAct {
     SourceLook,
     /// A file was put into a connection.
     FileUpload,
+    /// Another server was looked at that is not in the configuration.
+    UpstreamLook,
 }
 
 fn name<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {

@@ -54,8 +54,8 @@ pub(super) async fn stats(
     Ok(Json(stats::show(&admin.control, window)?))
 }
 
-/// What happens, as server-sent events until the client goes: each second `stats` with what was counted since the one
-/// before; `call` for calls that ended, at most 50 a second; and `draft`, `drift`, `plugin`, `upstream`, `config` and `key` where
+/// What happens, as server-sent events until the client goes: each second `stats` with the figures of about the last
+/// one; `call` for calls that ended, at most 50 a second; and `draft`, `drift`, `plugin`, `upstream`, `config` and `key` where
 /// those are others than before, within about a second: ask for them again. `missed` says how many events a slow reader
 /// lost. At most 16 streams are served at once. Role: viewer.
 #[utoipa::path(get, path = "/v1/events", responses(

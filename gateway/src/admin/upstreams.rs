@@ -1,12 +1,39 @@
 //! Other servers: the health of each, what of its lists is published, and a look at one now.
 
-use axum::{Json, extract::State as Shared};
+use std::collections::BTreeMap;
 
-use super::{Answer, Ask, Refusal, problem::At, staff::Staff};
+use axum::{Json, extract::State as Shared};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{
+    Answer, Ask, Refusal,
+    problem::{At, Body},
+    staff::Staff,
+};
 use crate::control::{
     gate::Role,
-    operations::upstreams::{self, UpstreamView, UpstreamsView},
+    operations::{
+        upstream_looks::{self, UpstreamLook, UpstreamOffer},
+        upstreams::{self, UpstreamView, UpstreamsView},
+    },
 };
+
+/// The name of the route that looks at a server.
+const LOOK: &str = "look";
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WantedLook {
+    /// What the server would be called.
+    #[schema(max_length = 32, pattern = "^[a-z][a-z0-9-]*$")]
+    name: String,
+    /// Its endpoint.
+    url: String,
+    /// Headers for this look alone, such as `Authorization`; they are kept nowhere.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+}
 
 /// All of them, as the last look found each. Role: viewer.
 #[utoipa::path(get, path = "/v1/upstreams", responses(
@@ -41,4 +68,30 @@ pub(super) async fn look(
 ) -> Answer<Json<UpstreamView>> {
     staff.needs(Role::Editor)?;
     Ok(Json(upstreams::look(&admin.control, &name).await?))
+}
+
+/// Looks at a server that is not in the configuration: what it offers, lint, and cost. Nothing is added, and no command is
+/// started. Role: operator.
+#[utoipa::path(post, path = "/v1/upstreams/look", request_body = WantedLook, responses(
+    (status = 200, body = UpstreamOffer), (status = 400, body = Refusal), (status = 401, body = Refusal),
+    (status = 403, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
+    (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+pub(super) async fn look_at(
+    Shared(admin): Ask,
+    staff: Staff,
+    Body(wanted): Body<WantedLook>,
+) -> Answer<Json<UpstreamOffer>> {
+    staff.needs(Role::Operator)?;
+    let wanted = UpstreamLook {
+        name: wanted.name,
+        url: wanted.url,
+        headers: wanted.headers,
+    };
+    let offer = upstream_looks::look_at(&admin.control, wanted, &staff.by()).await?;
+    Ok(Json(offer))
+}
+
+/// Shows the server of that name, which is that of a route too.
+pub(super) async fn show_look(admin: Ask, staff: Staff) -> Answer<Json<UpstreamView>> {
+    show(admin, staff, At(LOOK.to_owned())).await
 }

@@ -34,6 +34,9 @@ use crate::{
     },
 };
 
+/// The transport of a call that an admin tries.
+pub(crate) const TRIAL: &str = "admin";
+
 pub(super) struct CallRecord {
     line: Arc<Line>,
     write: Option<Arc<Mutex<Write>>>,
@@ -139,6 +142,10 @@ enum Write {
 
 impl CallRecord {
     pub(super) fn open(gateway: &Serving, caller: &Caller, request: &CallRequest<'_>) -> Self {
+        // A trial is made in the agent's name, and not with its key.
+        if request.transport != TRIAL {
+            gateway.identities().note_use(caller);
+        }
         let line = Line {
             audit: gateway.audit().clone(),
             metrics: gateway.metrics().clone(),
@@ -277,7 +284,18 @@ impl CallRecord {
         panicked(panic, self.line.known.lock().wrote)
     }
 
-    pub(super) async fn close(mut self, outcome: Result<CallOutcome, CallError>) -> CallOutcome {
+    pub(super) async fn close(self, outcome: Result<CallOutcome, CallError>) -> CallOutcome {
+        let call_id = Arc::clone(&self.line.call_id);
+        match self.close_as(outcome).await {
+            CallOutcome::Complete(result) => CallOutcome::Complete(ToolResult {
+                made: Some(call_id),
+                ..result
+            }),
+            outcome => outcome,
+        }
+    }
+
+    async fn close_as(mut self, outcome: Result<CallOutcome, CallError>) -> CallOutcome {
         self.closed = true;
         let end = self.line.end(outcome.as_ref().err());
         self.line.audit.wait_for_others(end.closed).await;

@@ -1,6 +1,6 @@
 //! Defines the answer of a call: content blocks for whoever reads, a structured value for whoever computes.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use weir_audit::Receipt;
@@ -31,6 +31,8 @@ pub struct ToolResult {
     pub meta: Vec<(Cow<'static, str>, String)>,
     /// Proof that the call is in the audit trail.
     pub receipt: Option<Receipt>,
+    /// The id of the call, if one was made.
+    pub made: Option<Arc<str>>,
     /// Set when a completed write could not be recorded.
     pub unrecorded: bool,
     /// The time of each stage.
@@ -99,6 +101,7 @@ impl ToolResult {
             outcome: None,
             meta: Vec::new(),
             receipt: None,
+            made: None,
             unrecorded: false,
             stages: Stages::default(),
         }

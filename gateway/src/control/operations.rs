@@ -15,10 +15,12 @@ pub mod plugins;
 pub mod preview;
 pub mod sessions;
 pub mod settings;
+pub mod snippets;
 pub mod sources;
 pub mod stats;
 pub mod tools;
 pub mod uploads;
+pub mod upstream_looks;
 pub mod upstreams;
 
 pub use self::error::{FailureKind, OperationError, OperationResult};

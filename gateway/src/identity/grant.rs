@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Access, TokenHolder};
+use super::{Access, TokenHolder, UseCount};
 
 /// Calls, and the seconds they are counted over.
 pub type Rate = (u32, u32);
@@ -35,6 +35,11 @@ pub trait Grant: fmt::Debug + Send + Sync {
     /// Returns whom the grant was given to, where the agent's name alone does not say it: two issuers of tokens may give the
     /// same name.
     fn holder(&self) -> Option<&TokenHolder> {
+        None
+    }
+
+    /// Returns where the uses of the grant are counted, if they are.
+    fn uses(&self) -> Option<&UseCount> {
         None
     }
 

@@ -16,7 +16,7 @@ use weir_contracts::form;
 use weir_state::KeyRow;
 
 use super::{
-    Access, AccessList, Credential, Grant, Rate, Refused,
+    Access, AccessList, Credential, Grant, Rate, Refused, UseCount,
     secret::{Kind, Parts},
 };
 
@@ -43,6 +43,7 @@ pub(super) struct Key {
     is_revoked: AtomicBool,
     /// The token for the end of the key, made for the first who waits for it.
     revoked: OnceLock<CancellationToken>,
+    uses: UseCount,
 }
 
 /// What a key says over the configured limits. Rates read `60/min`.
@@ -242,6 +243,7 @@ impl Key {
             expires_ms: row.expires_ms,
             is_revoked: AtomicBool::new(false),
             revoked: OnceLock::new(),
+            uses: UseCount::default(),
         }
     }
 
@@ -298,6 +300,10 @@ impl Grant for Key {
 
     fn expires_ms(&self) -> Option<i64> {
         self.expires_ms
+    }
+
+    fn uses(&self) -> Option<&UseCount> {
+        Some(&self.uses)
     }
 
     fn revoked(&self) -> CancellationToken {

@@ -183,6 +183,26 @@ pub struct SessionRow {
     pub used_ms: i64,
 }
 
+/// Calls of a key that are added to those that are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyUseRow {
+    /// The key's id.
+    pub key: String,
+    pub calls: i64,
+    /// The time of the last of them.
+    pub last_ms: i64,
+}
+
+/// How a key is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyUsage {
+    /// The key's id.
+    pub key: String,
+    pub last_used_ms: i64,
+    /// Calls of the last 24 hours, counted by whole hours.
+    pub calls_24h: i64,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileRow {
     pub contract: String,

@@ -5,6 +5,7 @@ mod changes;
 mod columns;
 mod contracts;
 mod drafts;
+mod key_uses;
 mod keys;
 mod migrations;
 mod profiles;

@@ -10,7 +10,7 @@ use weir_audit::AdminAct;
 
 use super::{ActingAdmin, OperationError, OperationResult};
 use crate::{
-    call::{self, CallRequest, Endpoint, Unasked},
+    call::{self, CallRequest, Endpoint, TRIAL, Unasked},
     control::{Control, gate::Role},
     telemetry::metrics::STAGES,
 };
@@ -43,6 +43,13 @@ pub struct Tried {
     #[schema(value_type = Object)]
     pub structured_content: Value,
     pub receipt: Option<String>,
+    /// The call's id, as the trail and the log have it; null of a dry run.
+    pub call_id: Option<String>,
+    /// `contract@version` of the tool.
+    pub contract: String,
+    /// The result as a client gets it: content, structured content, `_meta`.
+    #[schema(value_type = Object)]
+    pub wire: Value,
 }
 
 const ASKS: &str = "the tool asks its caller before it goes on, and a trial cannot answer: call it with an MCP client";
@@ -64,6 +71,7 @@ pub async fn try_call(
         .catalogue
         .tool(&Endpoint::All, &trial.tool, caller.access())
         .ok_or_else(|| OperationError::not_found("tool", &trial.tool))?;
+    let contract = tool.contract_version().to_owned();
     if tool.tool.writes() && !trial.dry_run {
         admin.needs(Role::Operator)?;
     }
@@ -86,7 +94,7 @@ pub async fn try_call(
         let cancel = CancellationToken::new();
         let request = CallRequest {
             arguments: Some(&arguments),
-            ..CallRequest::new(&snapshot, &Endpoint::All, &trial.tool, "admin", &cancel)
+            ..CallRequest::new(&snapshot, &Endpoint::All, &trial.tool, TRIAL, &cancel)
         };
         match call::call_tool(control.gateway(), &caller, &request)
             .await
@@ -114,6 +122,9 @@ pub async fn try_call(
             .or(result.structured.as_deref())
             .and_then(|structured| serde_json::from_str(structured).ok())
             .unwrap_or_default(),
+        wire: serde_json::from_str(&result.as_json()).unwrap_or_default(),
         receipt: result.receipt.map(|receipt| receipt.to_string()),
+        call_id: result.made.as_deref().map(str::to_owned),
+        contract,
     })
 }

@@ -1,11 +1,11 @@
 //! Keys of agents: made once, shown once, revoked for good.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
-use weir_state::KeyRow;
+use weir_state::{KeyRow, KeyUsage};
 
 use super::{OperationError, OperationResult};
 use crate::{
@@ -34,6 +34,11 @@ pub struct KeyView {
     pub created_by: String,
     pub expires_ms: Option<i64>,
     pub revoked_ms: Option<i64>,
+    /// When it was last used for a call, over any process; null: never, as far as is kept. Others than this process need 5
+    /// seconds to say so.
+    pub last_used_ms: Option<i64>,
+    /// Calls with it in the last 24 hours, counted by whole hours.
+    pub calls_24h: i64,
 }
 
 /// What a new key is to be.
@@ -82,14 +87,27 @@ impl From<KeyRow> for KeyView {
             created_by: row.created_by,
             expires_ms: row.expires_ms,
             revoked_ms: row.revoked_ms,
+            last_used_ms: None,
+            calls_24h: 0,
         }
     }
 }
 
 /// Returns all keys that ever were, revoked ones too.
 pub async fn list(control: &Control) -> OperationResult<Vec<KeyView>> {
-    let keys = control.state().keys().await?;
-    Ok(keys.into_iter().map(KeyView::from).collect())
+    let state = control.state();
+    control.gateway().identities().write_uses(state).await;
+    let usage = state.key_usage(now_ms()).await?.into_iter();
+    let usage: HashMap<String, KeyUsage> = usage.map(|usage| (usage.key.clone(), usage)).collect();
+    let view = |row: KeyRow| {
+        let used = usage.get(&row.id);
+        KeyView {
+            last_used_ms: used.map(|used| used.last_used_ms),
+            calls_24h: used.map_or(0, |used| used.calls_24h),
+            ..row.into()
+        }
+    };
+    Ok(state.keys().await?.into_iter().map(view).collect())
 }
 
 /// Makes a key for an agent, also where it names contracts or tools that are still to come.

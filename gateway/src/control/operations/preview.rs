@@ -117,7 +117,7 @@ pub async fn preview(control: &Control, text: &str, by: &str) -> OperationResult
 }
 
 /// Returns what a contract is by itself. Large ones take a while, which other requests do not wait for.
-async fn describe(contract: Contract) -> OperationResult<ContractPreview> {
+pub(super) async fn describe(contract: Contract) -> OperationResult<ContractPreview> {
     let described = tokio::task::spawn_blocking(move || {
         let contract = Arc::new(contract);
         let alone = Catalogue::new(slice::from_ref(&contract), &BTreeMap::new(), None);

@@ -75,19 +75,24 @@ pub async fn begin(control: &Control, admin: &AdminRow) -> OperationResult<NewSe
 
 /// Returns who asks. `expires_ms` is of the session, if it is one.
 pub fn show(control: &Control, admin: &AdminRow, expires_ms: Option<i64>) -> SessionView {
-    let config = control.gateway().config();
-    // Port 0 is any free one, which the configuration does not know.
-    let listen = config.http.listen.filter(|address| address.port() != 0);
-    let listen = listen.map(|address| format!("http://{address}"));
-    let base = config.http.public_url.clone().or(listen);
     SessionView {
         id: admin.id.clone(),
         name: admin.name.clone(),
         role: admin.role,
         expires_ms,
         version: env!("CARGO_PKG_VERSION"),
-        mcp_url: base.map(|base| format!("{}/mcp", base.trim_end_matches('/'))),
+        mcp_url: mcp_url(control),
     }
+}
+
+/// Returns what clients of MCP connect to, where the configuration says it.
+pub(super) fn mcp_url(control: &Control) -> Option<String> {
+    let config = control.gateway().config();
+    // Port 0 is any free one, which the configuration does not know.
+    let listen = config.http.listen.filter(|address| address.port() != 0);
+    let listen = listen.map(|address| format!("http://{address}"));
+    let base = config.http.public_url.clone().or(listen)?;
+    Some(format!("{}/mcp", base.trim_end_matches('/')))
 }
 
 /// Ends a session.
@@ -139,7 +144,7 @@ pub async fn resume(state: &State, text: &str, now: i64) -> Result<Option<Sessio
 }
 
 /// Returns whether an admin key is valid, and its session, if there is one, has not ended. This is no use of the session.
-pub(crate) async fn is_live(
+pub async fn is_live(
     state: &State,
     admin: &str,
     session: Option<&str>,

@@ -92,9 +92,9 @@ pub fn show(control: &Control, window: u64) -> OperationResult<StatsView> {
     })
 }
 
-/// Returns the figures since the last look.
+/// Returns the figures of about the last second.
 pub fn show_last(control: &Control) -> CallFigures {
-    figures(control, &look(control, Duration::ZERO))
+    figures(control, &look(control, Duration::from_secs(1)))
 }
 
 fn look(control: &Control, window: Duration) -> Vec<FigureSpan> {

@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 11] = [
+const MIGRATIONS: [(i64, &str, &str); 12] = [
     (
         1,
         "first",
@@ -58,6 +58,11 @@ const MIGRATIONS: [(i64, &str, &str); 11] = [
         11,
         "auditors",
         include_str!("../../migrations/sqlite/0011_auditors.sql"),
+    ),
+    (
+        12,
+        "key uses",
+        include_str!("../../migrations/sqlite/0012_key_uses.sql"),
     ),
 ];
 

@@ -1,0 +1,36 @@
+//! What connects a client.
+
+use axum::{Json, extract::State as Shared};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::{Answer, Ask, Refusal, problem::Asked, staff::Staff};
+use crate::control::{
+    gate::Role,
+    operations::snippets::{self, ClientSnippet},
+};
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WantedSnippets {
+    /// This client alone, by the name that `weir connect` has for it.
+    client: Option<String>,
+    /// Whose key the client is given.
+    agent: Option<String>,
+}
+
+/// What clients write into their configurations to connect, without a key in it. Role: viewer.
+#[utoipa::path(get, path = "/v1/snippets", params(WantedSnippets), responses(
+    (status = 200, body = Vec<ClientSnippet>), (status = 400, body = Refusal), (status = 401, body = Refusal),
+    (status = 403, body = Refusal), (status = 404, body = Refusal, description = "there is no such client, or no such agent"),
+    (status = 409, body = Refusal, description = "HTTP is not served at a configured address")))]
+pub(super) async fn list(
+    Shared(admin): Ask,
+    staff: Staff,
+    Asked(wanted): Asked<WantedSnippets>,
+) -> Answer<Json<Vec<ClientSnippet>>> {
+    staff.needs(Role::Viewer)?;
+    let (client, agent) = (wanted.client.as_deref(), wanted.agent.as_deref());
+    Ok(Json(snippets::list(&admin.control, client, agent)?))
+}

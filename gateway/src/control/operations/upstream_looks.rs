@@ -1,0 +1,163 @@
+//! A look at another server before it is added: what it offers, what lint finds in it, and what its tools cost. Only servers
+//! behind a URL are looked at: no command is started for a request.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    sync::LazyLock,
+    time::Duration,
+};
+
+use reqwest::Url;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use utoipa::ToSchema;
+use weir_audit::AdminAct;
+use weir_contracts::lint::Finding;
+use weir_upstream::{UpstreamConfig, Upstreams};
+
+use super::{OperationError, OperationResult, preview::describe};
+use crate::control::{Control, gate::first_fingerprint, sources::upstreams::offer};
+
+/// The time that a server is given to answer.
+const LOOK_MAX: Duration = Duration::from_secs(30);
+const HEADERS_MAX: usize = 16;
+const VALUE_MAX_BYTES: usize = 4096;
+/// Servers that are looked at at once.
+static LOOKING: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
+
+/// A server that may be added.
+pub(crate) struct UpstreamLook {
+    /// What it would be called.
+    pub name: String,
+    pub url: String,
+    /// Headers for this look alone; they are kept nowhere.
+    pub headers: BTreeMap<String, String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(crate) struct UpstreamOffer {
+    pub name: String,
+    /// What it says it is.
+    #[schema(value_type = Object)]
+    pub server: Value,
+    /// The compiled document of what it offers, with the names that agents would see.
+    #[schema(value_type = Object)]
+    pub document: Value,
+    /// Items that cannot be published, and why.
+    pub left_out: Vec<String>,
+    /// What would be published otherwise than it wrote it.
+    pub notes: Vec<String>,
+    /// All findings of lint.
+    #[schema(value_type = Vec<Object>)]
+    pub lint: Vec<Finding>,
+    /// The size of a list of its tools.
+    pub bytes: usize,
+    /// An estimate of what a model reads of them, counted as `weir views cost` does.
+    pub tokens: usize,
+    /// What an operator agrees to, as `weir upstream add` shows it.
+    pub fingerprint: String,
+}
+
+/// Looks at a server. Nothing is added.
+pub(crate) async fn look_at(
+    control: &Control,
+    wanted: UpstreamLook,
+    by: &str,
+) -> OperationResult<UpstreamOffer> {
+    let shown = wanted.check()?;
+    let _turn = LOOKING
+        .try_acquire()
+        .map_err(|_| OperationError::unavailable("other servers are being looked at: try again"))?;
+    let audit = control.gateway().audit();
+    audit.admin(AdminAct::UpstreamLook, &shown, None, by, None)?;
+    let UpstreamLook { name, url, headers } = wanted;
+    let settings = UpstreamConfig {
+        url: Some(url),
+        headers,
+        ..UpstreamConfig::default()
+    };
+    let config = control.gateway().config();
+    let base = config.base.clone();
+    let servers = Upstreams::new(Vec::<OsString>::new());
+    let only = BTreeMap::from([(name.clone(), settings.clone())]);
+    let (resolved, wrong) = servers.resolve(&only, &base, &config.kept_files());
+    drop(config);
+    if let Some((_, what)) = wrong.into_iter().next() {
+        return Err(OperationError::invalid(format!("the server {what}")));
+    }
+    servers.take(resolved);
+    let server = servers
+        .get(&name)
+        .ok_or_else(|| OperationError::unavailable("the server was not taken over"))?;
+    let listed = tokio::time::timeout(LOOK_MAX, server.lists()).await;
+    servers.close().await;
+    let (listed, about) = listed
+        .map_err(|_| {
+            let seconds = LOOK_MAX.as_secs();
+            OperationError::unavailable(format!("the server did not answer within {seconds} s"))
+        })?
+        .map_err(|failure| OperationError::unavailable(failure.in_one_line()))?;
+    let taken = control.gate().names_taken_from(&name).await?;
+    let offer = offer::compile(&name, &settings, &base, listed, &about, &taken)
+        .map_err(|problems| OperationError::problems("nothing of it can be published", problems))?;
+    let left_out: BTreeSet<String> = offer
+        .compiled
+        .left_out
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let fingerprint = first_fingerprint(&offer.compiled.contract);
+    let described = describe(offer.compiled.contract).await?;
+    Ok(UpstreamOffer {
+        name,
+        server: serde_json::from_str(&offer.server).unwrap_or_default(),
+        document: described.document.unwrap_or_default(),
+        left_out: left_out.into_iter().collect(),
+        notes: offer.notes,
+        lint: described.lint,
+        bytes: described.bytes,
+        tokens: described.tokens,
+        fingerprint,
+    })
+}
+
+impl UpstreamLook {
+    /// Refuses what would reach further than the request, and returns the address without what may be secret.
+    fn check(&self) -> OperationResult<String> {
+        if weir_contracts::name::check_contract(&self.name).is_err() {
+            return Err(OperationError::invalid(
+                "`name` must be a lowercase letter and then up to 31 of a-z, 0-9 and `-`",
+            ));
+        }
+        let url = Url::parse(&self.url).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url =
+            url.ok_or_else(|| OperationError::invalid("`url` must be an http or https URL"))?;
+        let is_short = self.headers.len() <= HEADERS_MAX
+            && self
+                .headers
+                .values()
+                .all(|value| value.len() <= VALUE_MAX_BYTES);
+        if !is_short {
+            let detail =
+                format!("`headers`: at most {HEADERS_MAX}, each of {VALUE_MAX_BYTES} bytes");
+            return Err(OperationError::invalid(detail));
+        }
+        // A reference would send a secret of the gateway to an address of the request.
+        let mut texts = self.headers.values().chain([&self.url]);
+        if texts.any(|text| {
+            text.contains("${") || text.starts_with("env:") || text.starts_with("file:")
+        }) {
+            let detail =
+                "`url` and `headers` take values, and no references to secrets of the gateway";
+            return Err(OperationError::invalid(detail));
+        }
+        Ok(format!(
+            "{}{}",
+            url.origin().ascii_serialization(),
+            url.path()
+        ))
+    }
+}
