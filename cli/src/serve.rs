@@ -86,10 +86,7 @@ impl Serve {
                         anyhow::anyhow!("cannot listen on {listen}: {error} (see --listen)")
                     })?;
                 let address = listener.local_addr()?;
-                let admin = match self.file {
-                    None => started.admin(&reload).await?,
-                    Some(_) => None,
-                };
+                let admin = started.admin(&reload).await?;
                 let snapshot = started.gateway.snapshot();
                 tracing::info!(
                     tools = snapshot.catalogue.len(),

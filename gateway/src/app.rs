@@ -1,9 +1,9 @@
 //! The program as a whole: connections, plugins, state, gateway and control, made in the order in which they need each other.
 
-use std::{ffi::OsString, net::SocketAddr, sync::Arc, time::Duration};
+use std::{ffi::OsString, io::ErrorKind, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use tokio::task::JoinHandle;
+use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use weir_audit::ArgumentsKey;
 use weir_connections::Connections;
@@ -15,7 +15,7 @@ use weir_watch::Watcher;
 
 use crate::{
     admin,
-    config::{Config, access::AccessRules},
+    config::{ADMIN_LISTEN, Config, access::AccessRules},
     control::{
         self, Control,
         reload::{self, Reload},
@@ -212,10 +212,7 @@ impl App {
         }
         let folder = &config.folders.state;
         admin::first_key(&self.state, folder).await?;
-        let listen = config.admin.listen;
-        let listener = tokio::net::TcpListener::bind(listen)
-            .await
-            .with_context(|| format!("the admin API cannot listen on {listen} ([admin] listen)"))?;
+        let listener = listen_for_admins(config.admin.listen, ADMIN_LISTEN).await?;
         let address = listener.local_addr()?;
         let announced = admin::announce(folder, address)?;
         tracing::info!("admin API on http://{address}");
@@ -248,6 +245,7 @@ impl App {
         tokio::spawn(take_over_keys(gateway.clone(), state.clone()));
         tokio::spawn(control::impact::keep(gateway.clone(), state.clone()));
         tokio::spawn(count_refusals(gateway.clone()));
+        tokio::spawn(write_uses(gateway.clone(), state.clone()));
         let host = gateway.host().clone();
         tokio::spawn(async move { host.work_later().await });
         if files {
@@ -276,6 +274,22 @@ impl App {
             tokio::spawn(host.watch(watcher.clone(), report));
             state.follow(&watcher).await;
         });
+    }
+}
+
+/// Listens where the configuration says, or at the usual port, or where that is taken at any free one.
+async fn listen_for_admins(
+    configured: Option<SocketAddr>,
+    usual: SocketAddr,
+) -> anyhow::Result<TcpListener> {
+    let listen = configured.unwrap_or(usual);
+    match TcpListener::bind(listen).await {
+        Err(error) if configured.is_none() && error.kind() == ErrorKind::AddrInUse => {
+            let free = SocketAddr::new(listen.ip(), 0);
+            Ok(TcpListener::bind(free).await?)
+        }
+        bound => bound
+            .with_context(|| format!("the admin API cannot listen on {listen} ([admin] listen)")),
     }
 }
 
@@ -350,6 +364,18 @@ async fn count_refusals(gateway: Arc<Serving>) {
     }
 }
 
+/// The time after which the use of a key is in the state.
+const USES_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Writes down which keys are used; it waits where none is.
+async fn write_uses(gateway: Arc<Serving>, state: Arc<State>) {
+    loop {
+        gateway.identities().used().await;
+        tokio::time::sleep(USES_INTERVAL).await;
+        gateway.identities().write_uses(&state).await;
+    }
+}
+
 /// Logs that the commands of other servers can read what is this gateway's own, where the kernel cannot keep it from them.
 fn warn_without_sandbox(config: &Config) {
     let mut commands = config.upstreams.values();
@@ -372,5 +398,21 @@ fn outlive_file_limit() {
         tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ))
     {
         tracing::warn!(%error, "a limit on the size of files would end this process");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_usual_port_is_taken_where_it_is_free_and_none_is_configured() {
+        let any = || TcpListener::bind("127.0.0.1:0");
+        let port = any().await.expect("a port").local_addr().expect("it");
+        let usual = listen_for_admins(None, port).await.expect("it is free");
+        assert_eq!(usual.local_addr().expect("an address"), port);
+        let other = listen_for_admins(None, port).await.expect("another one");
+        assert_ne!(other.local_addr().expect("an address"), port);
+        assert!(listen_for_admins(Some(port), port).await.is_err());
     }
 }

@@ -182,19 +182,23 @@ impl Identity {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Admin {
-    /// The address of the admin API of `weir serve`; port 0 takes a free one. The address is written to `admin.url` in
-    /// the state folder, where the command line finds it.
-    pub listen: SocketAddr,
+    /// The address of the admin API of `weir serve`; port 0 takes a free one. `None`: [`ADMIN_LISTEN`], or a free port where
+    /// that is taken. The address is written to `admin.url` in the state folder, where the command line finds it.
+    pub listen: Option<SocketAddr>,
     /// Whether there is an admin API.
     pub enabled: bool,
     /// Further `Host` values to accept there, beside loopback names and the listen address.
     pub hosts: Vec<String>,
 }
 
+/// The address of the admin API where none is configured.
+pub const ADMIN_LISTEN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8485);
+
 impl Default for Admin {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0),
+            listen: None,
             enabled: true,
             hosts: Vec::new(),
         }

@@ -12,6 +12,7 @@ mod clients;
 mod code;
 mod commands;
 mod conformance;
+mod connecting;
 mod console;
 mod door;
 mod earlier_state;

@@ -105,6 +105,10 @@ pub enum GateError {
     Changed(String),
     #[error("a stored version cannot be read: {0}")]
     Artifact(String),
+    #[error(
+        "one file is served without the gate: serve a folder of contracts to change what is live"
+    )]
+    Alone,
     #[error("{}", owned(contract, owner))]
     Owned { contract: String, owner: String },
     #[error(transparent)]

@@ -1,6 +1,12 @@
 //! The publisher: what the gate made live becomes the snapshot that is served.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use parking_lot::Mutex;
 use weir_contracts::{Contract, Version, diff::Diff, lint};
@@ -14,6 +20,8 @@ use crate::{catalogue::Catalogue, serving::Serving, snapshot::Snapshot};
 pub struct SnapshotPublisher {
     gateway: Arc<Serving>,
     gate: Gate,
+    /// Whether one contract is served that no gate decided on.
+    is_alone: AtomicBool,
     /// The lock for swapping: the watch, the admin API and a new build of a plugin all swap.
     swapping: Mutex<()>,
 }
@@ -23,6 +31,7 @@ impl SnapshotPublisher {
         Self {
             gateway,
             gate,
+            is_alone: AtomicBool::new(false),
             swapping: Mutex::default(),
         }
     }
@@ -35,6 +44,7 @@ impl SnapshotPublisher {
     /// Submits a contract to the gate, and serves it if it became live. The files of the folder are submitted to the gate
     /// one by one and served together.
     pub async fn submit(&self, submission: Submission<'_>) -> Result<Verdict, GateError> {
+        self.refuse_alone()?;
         let verdict = self.gate.submit(submission).await?;
         self.serve_live();
         Ok(verdict)
@@ -46,6 +56,7 @@ impl SnapshotPublisher {
         id: &str,
         approval: &Approval<'_>,
     ) -> Result<(DraftHead, Option<Version>), GateError> {
+        self.refuse_alone()?;
         let approved = self.gate.approve(id, approval).await?;
         self.serve_live();
         Ok(approved)
@@ -59,18 +70,31 @@ impl SnapshotPublisher {
         approval: &Approval<'_>,
         on: Option<i64>,
     ) -> Result<Diff, GateError> {
+        self.refuse_alone()?;
         let diff = self.gate.roll_back(name, to, approval, on).await?;
         self.serve_live();
         Ok(diff)
     }
 
-    /// Serves one contract that is in no file (`weir draft`), without a gate.
+    /// Serves one contract that is in no file (`weir draft`), without a gate, and from then on no other.
     pub fn serve_alone(&self, contract: Contract) {
+        self.is_alone.store(true, Ordering::Relaxed);
         self.swap(vec![Arc::new(contract)]);
+    }
+
+    /// Refuses to change what is live where that is not what is served.
+    fn refuse_alone(&self) -> Result<(), GateError> {
+        match self.is_alone.load(Ordering::Relaxed) {
+            true => Err(GateError::Alone),
+            false => Ok(()),
+        }
     }
 
     /// Swaps in what is live now, where that is not what is served already.
     pub(super) fn serve_live(&self) {
+        if self.is_alone.load(Ordering::Relaxed) {
+            return;
+        }
         let _swapping = self.swapping.lock();
         let live = self.gate.live();
         let contracts: Vec<Arc<Contract>> = live

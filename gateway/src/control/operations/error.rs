@@ -119,6 +119,7 @@ impl From<GateError> for OperationError {
             GateError::Role { .. } => Self::new(FailureKind::Forbidden, error.to_string()),
             GateError::Fingerprint(_)
             | GateError::Decided(_)
+            | GateError::Alone
             | GateError::Outdated { .. }
             | GateError::Owned { .. } => Self::new(FailureKind::Conflict, error.to_string()),
             GateError::Changed(_) => Self::new(FailureKind::Outdated, error.to_string()),

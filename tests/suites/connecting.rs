@@ -1,0 +1,262 @@
+//! What people need to connect clients and servers: the console's address, snippets, keys in use, a look at a server.
+
+use std::{net::TcpListener, process::Command};
+
+use serde_json::{Value, json};
+use weir_tests::{Admin, Gateway, House, Modern, http, place, upstream};
+
+use crate::sample;
+
+#[tokio::test]
+async fn a_key_shows_its_use_over_restarts() {
+    let house = sample::house();
+    let mut gateway = house.serve();
+    let key = house.key(&["--agent", "ann"]);
+    house.key(&["--agent", "bob"]);
+    let ann = Modern::with_key(gateway.url(), &key);
+    for iata in ["OSL", "wrong"] {
+        ann.call("lookup_airport", json!({"iata": iata})).await;
+    }
+    let used = async |admin: &Admin| {
+        let (status, keys) = admin.ask("GET", "/v1/keys", "").await;
+        assert_eq!(status, 200, "{keys}");
+        let of = |agent: &str| {
+            let keys = keys.as_array().expect("keys").iter();
+            let key = keys
+                .clone()
+                .find(|key| key["agent"] == agent)
+                .expect("a key");
+            (key["calls_24h"].clone(), key["last_used_ms"].clone())
+        };
+        (of("ann"), of("bob"))
+    };
+    let ((calls, last), bob) = used(&Admin::of(&house)).await;
+    assert_eq!((calls, bob), (json!(2), (json!(0), Value::Null)));
+    assert!(
+        last.as_i64().is_some_and(|last| last > 1_600_000_000_000),
+        "{last}"
+    );
+    // A trial in its name is no use of its key.
+    let admin = Admin::of(&house);
+    let trial = json!({"tool": "lookup_airport", "arguments": {"iata": "OSL"}, "agent": "ann"});
+    assert_eq!(
+        admin.ask("POST", "/v1/calls", trial.to_string()).await.0,
+        200
+    );
+    assert_eq!(used(&admin).await.0, (json!(2), last.clone()));
+
+    gateway.signal("TERM");
+    assert!(gateway.left().success());
+    let gateway = house.serve();
+    assert_eq!(
+        used(&Admin::of(&house)).await.0,
+        (json!(2), last),
+        "it is kept"
+    );
+    Modern::with_key(gateway.url(), &key)
+        .call("lookup_airport", json!({"iata": "OSL"}))
+        .await;
+    assert_eq!(used(&Admin::of(&house)).await.0.0, 3);
+}
+
+#[tokio::test]
+async fn a_trial_says_which_call_it_was_and_what_a_client_sees() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let trial = json!({"tool": "lookup_airport", "arguments": {"iata": "OSL"}});
+    let (status, tried) = admin.ask("POST", "/v1/calls", trial.to_string()).await;
+    assert_eq!(
+        (status, &tried["contract"]),
+        (200, &json!("airports@1.0.0")),
+        "{tried}"
+    );
+    let id = tried["call_id"].as_str().expect("an id");
+    let (status, shown) = admin.ask("GET", &format!("/v1/audit/{id}"), "").await;
+    assert_eq!(
+        (status, &shown["records"][0]["receipt"]),
+        (200, &tried["receipt"]),
+        "{shown}"
+    );
+    let client = Modern::new(gateway.url());
+    let result = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    for part in ["content", "structuredContent", "isError"] {
+        assert_eq!(tried["wire"][part], result[part], "{part}: {tried}");
+    }
+    let dry = json!({"tool": "lookup_airport", "arguments": {"iata": "x"}, "dry_run": true});
+    let (_, tried) = admin.ask("POST", "/v1/calls", dry.to_string()).await;
+    assert_eq!(
+        (&tried["call_id"], &tried["wire"]["isError"]),
+        (&Value::Null, &json!(true)),
+        "{tried}"
+    );
+}
+
+#[tokio::test]
+async fn snippets_are_what_connect_writes() {
+    let house = sample::house().config("[http]\npublic_url = \"https://weir.example\"");
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    house.key(&["--agent", "ann"]);
+    let (status, snippets) = admin.ask("GET", "/v1/snippets?agent=ann", "").await;
+    assert_eq!(status, 200, "{snippets}");
+    let snippets = snippets.as_array().expect("a list");
+    assert_eq!(snippets.len(), 9);
+    for snippet in snippets {
+        let client = snippet["client"].as_str().expect("a client");
+        let url = "https://weir.example/mcp";
+        let key = match client {
+            "cline" | "zed" => ["--header", "Authorization: Bearer KEY"],
+            _ => ["--key-env", "WEIR_KEY"],
+        };
+        let words = ["connect", client, "--url", url, "--print", key[0], key[1]];
+        let mut command = Command::new(place::binary("weir"));
+        command
+            .args(words)
+            .env("HOME", house.path())
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("CODEX_HOME")
+            .current_dir(house.path());
+        let output = command.output().expect("it starts");
+        let printed = String::from_utf8(output.stdout).expect("text");
+        match snippet["text"].as_str() {
+            Some(text) if client == "codex" => {
+                let read = |text: &str| text.parse::<toml::Table>().expect("TOML");
+                assert_eq!(read(text), read(&printed));
+            }
+            Some(text) => {
+                let read = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+                assert_eq!(read(text), read(&printed), "{client}");
+            }
+            None => {
+                assert!(!output.status.success(), "{client}: {printed}");
+                assert!(snippet["note"].is_string(), "{snippet}");
+            }
+        }
+    }
+    let (_, one) = admin.ask("GET", "/v1/snippets?client=cursor", "").await;
+    assert_eq!(one.as_array().map(Vec::len), Some(1));
+    for unknown in ["client=emacs", "agent=none"] {
+        let path = format!("/v1/snippets?{unknown}");
+        assert_eq!(admin.ask("GET", &path, "").await.0, 404, "{unknown}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_looked_at_and_not_added() {
+    let other = sample::house();
+    let served = other.serve();
+    let house = House::new().config("[http]\npublic_url = \"https://weir.example\"");
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let look = async |body: Value| {
+        admin
+            .ask("POST", "/v1/upstreams/look", body.to_string())
+            .await
+    };
+    let (status, offer) = look(json!({"name": "other", "url": served.url()})).await;
+    assert_eq!(status, 200, "{offer}");
+    let names: Vec<&str> = offer["document"]["tools"]
+        .as_array()
+        .expect("tools")
+        .iter()
+        .map(|tool| tool["name"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "other_create_airport",
+            "other_list_airports",
+            "other_lookup_airport"
+        ]
+    );
+    assert!(
+        offer["tokens"].as_u64() > Some(50) && offer["fingerprint"].is_string(),
+        "{offer}"
+    );
+    let (_, listed) = admin.ask("GET", "/v1/upstreams", "").await;
+    assert_eq!(listed["upstreams"], json!([]));
+    assert_eq!(
+        admin.ask("GET", "/v1/upstreams/look", "").await.0,
+        404,
+        "no upstream has that name"
+    );
+    let (_, records) = admin.ask("GET", "/v1/audit?kind=admin&limit=1", "").await;
+    assert_eq!(records[0]["act"], "upstream_look", "{records}");
+
+    let closed = format!("http://127.0.0.1:{}/mcp", upstream::free_port());
+    assert_eq!(look(json!({"name": "other", "url": closed})).await.0, 503);
+    for (name, url) in [
+        ("Other", "http://127.0.0.1:9/mcp"),
+        ("other", "ftp://127.0.0.1/"),
+        ("other", "http://127.0.0.1:9/${env:HOME}"),
+    ] {
+        assert_eq!(
+            look(json!({"name": name, "url": url})).await.0,
+            422,
+            "{url}"
+        );
+    }
+    let stealing = json!({"name": "other", "url": served.url(), "headers": {"x": "env:HOME"}});
+    assert_eq!(look(stealing).await.0, 422);
+}
+
+/// Bookmarks lead to one port; where something else has that, the gateway serves all the same.
+#[tokio::test]
+async fn the_console_listens_elsewhere_where_its_port_is_taken() {
+    let _taken = TcpListener::bind("127.0.0.1:8485"); // or another test has it
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    assert_ne!(admin.url, "http://127.0.0.1:8485");
+    assert_eq!(admin.ask("GET", "/v1/session", "").await.0, 200);
+    // An address that is configured is taken as it is, or the start fails.
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let third = sample::house().config(&format!("[admin]\nlisten = \"127.0.0.1:{port}\""));
+    let (code, _, err) = third.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("[admin] listen"), "{err}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_served_has_the_console_too() {
+    let house = House::new()
+        .without_config()
+        .file("prices.csv", "sku,price\nA,1\nB,2\n");
+    let plugins = place::plugins().display().to_string();
+    let gateway = Gateway::start(house.weir(&[
+        "serve",
+        "prices.csv",
+        "--listen",
+        "127.0.0.1:0",
+        "--state",
+        "state",
+        "--plugins",
+        &plugins,
+    ]));
+    let admin = Admin::of(&house);
+    let page = http().get(&admin.url).send().await.expect("an answer");
+    assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
+    let (status, tools) = admin.ask("GET", "/v1/tools", "").await;
+    assert_eq!(status, 200, "{tools}");
+    assert!(
+        tools["tools"]
+            .as_array()
+            .is_some_and(|tools| !tools.is_empty()),
+        "{tools}"
+    );
+    let name = tools["tools"][0]["name"].as_str().expect("a name");
+    let trial = json!({"tool": name, "arguments": {}, "dry_run": true});
+    assert_eq!(
+        admin.ask("POST", "/v1/calls", trial.to_string()).await.0,
+        200
+    );
+    // What is served stays that file.
+    let body = json!({"source": sample::CONTRACT}).to_string();
+    let (status, refused) = admin.ask("POST", "/v1/contracts", body).await;
+    assert!([409, 422].contains(&status), "{refused}");
+    let (_, after) = admin.ask("GET", "/v1/tools", "").await;
+    assert_eq!(after, tools);
+    drop(gateway);
+}
