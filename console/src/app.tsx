@@ -10,7 +10,7 @@ import { ToolsPage } from "./pages/tools";
 import { PageBoundary } from "./parts/boundary";
 import { PageHead } from "./parts/page";
 import { Empty, Skeleton } from "./parts/states";
-import { useSession } from "./session";
+import { mayDo, useSession } from "./session";
 import { Shell } from "./shell";
 
 /** A page that is loaded when it is opened first. */
@@ -48,7 +48,7 @@ export function App() {
       <PageBoundary key={path}>
         <Suspense fallback={<Skeleton lines={8} />}>
           <Switch>
-            <Route path="/" component={OverviewPage} />
+            <Route path="/" component={mayDo("viewer") ? OverviewPage : AuditPage} />
             <Route path="/contracts" component={ContractsPage} />
             <Route path="/contracts/:name">{({ name }) => <ContractPage key={name} name={decodeURIComponent(name)} />}</Route>
             <Route path="/tools" component={ToolsPage} />

@@ -3,8 +3,8 @@ import { useSyncExternalStore } from "react";
 import { asProblem, ProblemError, readProblem, unreachable } from "./api/problem";
 import { takeFragmentValue } from "./location";
 
-export type Role = "viewer" | "editor" | "operator";
-export const ROLES: Role[] = ["viewer", "editor", "operator"];
+export type Role = "auditor" | "viewer" | "editor" | "operator";
+export const ROLES: Role[] = ["auditor", "viewer", "editor", "operator"];
 
 export interface Session {
   token: string;

@@ -3,6 +3,7 @@ import { useEffect, useState, type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { useContracts, useDrafts } from "./api/queries";
 import icon from "./icon.svg";
+import { useLiveEvents } from "./live";
 import { Action } from "./parts/action";
 import { Overlay } from "./parts/overlay";
 import { SearchPalette } from "./parts/palette";
@@ -86,6 +87,7 @@ function Banner({ breaking, refused }: { breaking: number; refused: number }) {
 const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
 
 export function Shell({ children }: { children: ReactNode }) {
+  useLiveEvents();
   const drafts = useDrafts();
   const contracts = useContracts();
   const [isMenuOpen, setMenuOpen] = useState(false);

@@ -1,7 +1,8 @@
 // What pages read. Lists are read again while a page is open: the API has no stream of changes.
 import { useQuery } from "@tanstack/react-query";
 import { api, exchange, unwrap } from "./client";
-import type { Fault } from "./problem";
+import { currentToken } from "../session";
+import { ProblemError, readProblem, unreachable, type Fault } from "./problem";
 import type { AuditRecord, AuditReport, CatalogueTool, ContractDocument, ContractDetail, ContractPreview, DiffReport, DraftView, ToolDocument } from "./shapes";
 
 const LIST_MS = 5_000;
@@ -111,6 +112,15 @@ export const usePlugins = () =>
 export const useCollections = () =>
   useQuery({ queryKey: ["collections"], queryFn: () => unwrap(api.GET("/v1/collections")) });
 
+/** Figures of the last seconds, and over time. */
+export const useStats = (window: number) =>
+  useQuery({
+    queryKey: ["stats", window],
+    queryFn: () => unwrap(api.GET("/v1/stats", { params: { query: { window } } })),
+    refetchInterval: 2_000,
+    placeholderData: (before) => before,
+  });
+
 export interface AuditFilter {
   since?: string;
   until?: string;
@@ -120,6 +130,7 @@ export interface AuditFilter {
   contract?: string;
   outcome?: string;
   call_id?: string;
+  text?: string;
   limit?: number;
 }
 
@@ -131,6 +142,16 @@ export const useAudit = (filter: AuditFilter, follow: boolean) =>
     refetchInterval: follow ? 2_000 : false,
     placeholderData: (before) => before,
   });
+
+/** All records that fit, as JSON lines; a call's id and the number of a page do not bound it. */
+export async function exportRecords({ limit: _limit, call_id: callId, text, ...filter }: AuditFilter): Promise<Blob> {
+  const wanted = Object.entries({ ...filter, text: text ?? callId });
+  const query = new URLSearchParams(wanted.filter((entry): entry is [string, string] => entry[1] !== undefined));
+  const headers = { Authorization: `Bearer ${currentToken() ?? ""}` };
+  const response = await fetch(`/v1/audit/export?${query}`, { headers }).catch(() => unreachable());
+  if (!response.ok) throw new ProblemError(await readProblem(response));
+  return response.blob();
+}
 
 export const readAuditReport = async () => (await unwrap(api.GET("/v1/audit/verify"))) as unknown as AuditReport;
 

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { readAuditReport, useAudit, type AuditFilter } from "../api/queries";
+import { exportRecords, readAuditReport, useAudit, type AuditFilter } from "../api/queries";
 import type { AuditRecord, AuditReport, Json } from "../api/shapes";
 import { setAddressValues, useAddressValue } from "../location";
 import { Action } from "../parts/action";
@@ -64,6 +64,7 @@ export function AuditPage() {
   const [contract] = useAddressValue("contract");
   const [outcome] = useAddressValue("outcome");
   const [callId] = useAddressValue("call");
+  const [text] = useAddressValue("text");
   const [since] = useAddressValue("since");
   const [until] = useAddressValue("until");
   const [follow, setFollow] = useAddressValue("follow");
@@ -75,6 +76,7 @@ export function AuditPage() {
     contract: contract || undefined,
     outcome: outcome || undefined,
     call_id: callId || undefined,
+    text: text || undefined,
     since: since || undefined,
     until: until || undefined,
     limit: PAGE,
@@ -83,7 +85,14 @@ export function AuditPage() {
   const set = (name: string) => (value: string) => setAddressValues({ [name]: value, until: name === "until" ? value : "" });
   return (
     <>
-      <PageHead title="Audit" actions={<Verify />}>
+      <PageHead
+        title="Audit"
+        actions={
+          <>
+            <Export filter={filter} /> <Verify />
+          </>
+        }
+      >
         Every call, refusal and act of an operator, newest first. Each record holds the hash of the one before it.
       </PageHead>
       <div className="stack">
@@ -94,6 +103,7 @@ export function AuditPage() {
           <TextField label="Tool" value={tool} onChange={set("tool")} />
           <TextField label="Contract" value={contract} onChange={set("contract")} />
           <TextField label="Call id" value={callId} onChange={set("call")} placeholder="c_…" />
+          <TextField label="Contains" value={text} onChange={set("text")} placeholder="a digest, a name" />
           <TextField label="Since" value={since} onChange={set("since")} placeholder="2h, 7d or a date" />
           <CheckField label="Follow" value={follow !== ""} onChange={(yes) => setFollow(yes ? "yes" : "")} />
         </div>
@@ -105,7 +115,7 @@ export function AuditPage() {
               <>
                 {newest.length === 0 ? (
                   <Empty title="No record fits the filters">
-                    <Action onPress={() => setAddressValues({ kind: "", agent: "", tool: "", contract: "", outcome: "", call: "", since: "", until: "" })}>
+                    <Action onPress={() => setAddressValues({ kind: "", agent: "", tool: "", contract: "", outcome: "", call: "", text: "", since: "", until: "" })}>
                       Show all
                     </Action>
                   </Empty>
@@ -155,6 +165,34 @@ function RecordDetail({ record, all }: { record: AuditRecord; all: AuditRecord[]
       )}
       <CodeBlock text={pretty(record as unknown as Json)} wraps label="Record" />
     </div>
+  );
+}
+
+/** Saves all records that fit the filters, as they were written. */
+function Export({ filter }: { filter: AuditFilter }) {
+  const [error, setError] = useState<unknown>(null);
+  const [isPending, setPending] = useState(false);
+  const save = async () => {
+    setPending(true);
+    setError(null);
+    try {
+      const address = URL.createObjectURL(await exportRecords(filter));
+      Object.assign(document.createElement("a"), { href: address, download: "audit.jsonl" }).click();
+      URL.revokeObjectURL(address);
+    } catch (caught) {
+      setError(caught);
+    }
+    setPending(false);
+  };
+  return (
+    <>
+      <Action onPress={() => void save()} isPending={isPending}>
+        Export
+      </Action>
+      <Overlay title="Export" kind="dialog" isOpen={error !== null} onClose={() => setError(null)}>
+        {error != null && <ProblemNote error={error} retry={() => void save()} />}
+      </Overlay>
+    </>
   );
 }
 

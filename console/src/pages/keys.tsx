@@ -12,7 +12,7 @@ import { PageHead } from "../parts/page";
 import { Snippets } from "../parts/snippets";
 import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
-import { Badge, CodeBlock, Time } from "../parts/words";
+import { Badge, CodeBlock, count, Time } from "../parts/words";
 import { statusOf } from "./key-status";
 
 export function KeysPage() {
@@ -33,6 +33,17 @@ export function KeysPage() {
           <Time ms={key.created_ms} /> <div className="soft">{key.created_by}</div>
         </>
       ),
+    },
+    {
+      head: "Last used",
+      cell: (key) =>
+        key.last_used_ms == null ? (
+          <span className="soft">never</span>
+        ) : (
+          <>
+            <Time ms={key.last_used_ms} /> <div className="soft">{count(key.calls_24h, "call")} in 24 hours</div>
+          </>
+        ),
     },
     { head: "Expires", cell: (key) => <Time ms={key.expires_ms} /> },
     {

@@ -1,7 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { ProblemError, readProblem, unreachable } from "../api/problem";
-import { useCollections, useContracts, useDrafts, usePlugins, useUpstreams } from "../api/queries";
+import { useCollections, useContracts, useDrafts, usePlugins, useStats, useUpstreams } from "../api/queries";
+import { useLastSecond } from "../live";
 import { parseMetrics, quantile, rate, total, totalsBy, type Sample } from "../metrics";
 import { PageHead } from "../parts/page";
 import { Loaded } from "../parts/states";
@@ -59,9 +60,11 @@ function Figures({ all }: { all: Reading[] }) {
   const took = (part: number) => duration(quantile(samples, "mcp_server_operation_duration_seconds", part, { mcp_method_name: "tools/call" }));
   const overhead = duration(quantile(samples, "weir_call_overhead_seconds", 0.5));
   const outcomes = totalsBy(samples, "weir_calls_total", "outcome");
+  const live = useLastSecond();
+  const rateNow = live?.calls_per_second ?? perSecond;
   const figures: [string, string][] = [
-    ["calls a second", perSecond.toFixed(perSecond < 10 ? 1 : 0)],
-    ["in flight", String(total(samples, "weir_in_flight_calls"))],
+    ["calls a second", rateNow.toFixed(rateNow < 10 ? 1 : 0)],
+    ["in flight", String(live?.in_flight ?? total(samples, "weir_in_flight_calls"))],
     ["half of the calls within", took(0.5)],
     ["99 of 100 within", took(0.99)],
     ["of it Weir's own, half within", overhead],
@@ -79,9 +82,9 @@ function Figures({ all }: { all: Reading[] }) {
       </div>
       <section className="card stack tight">
         <h2>Calls a second</h2>
-        <Sparkline all={all} />
+        <Sparkline />
         <p className="soft small">
-          The last two minutes as this tab saw them. Times are of all calls since the start. For longer spans read <code>/metrics</code> with Prometheus.
+          The last 15 minutes as the gateway knows them. Times are of all calls since the start. For longer spans read <code>/metrics</code> with Prometheus.
         </p>
       </section>
       <div className="columns">
@@ -118,17 +121,20 @@ function Ranking({ title, rows, href }: { title: string; rows: [string, number][
   );
 }
 
-function Sparkline({ all }: { all: Reading[] }) {
-  const rates = all.slice(1).map((reading, index) => {
-    const before = all[index] ?? reading;
-    return rate({ at: before.at, value: before.calls }, { at: reading.at, value: reading.calls });
-  });
-  const top = Math.max(1, ...rates);
-  const points = rates.map((value, index) => `${READINGS_MAX - rates.length + index},${30 - (value / top) * 28}`).join(" ");
+/** The time that the picture shows, in seconds, as much as the gateway keeps. */
+const SHOWN_S = 900;
+
+function Sparkline() {
+  const { data } = useStats(SHOWN_S);
+  const points = data?.points ?? [];
+  const now = points.at(-1)?.at_ms ?? 0;
+  const rates = points.map((point) => ({ age: (now - point.at_ms) / 1000, rate: point.seconds > 0 ? point.calls / point.seconds : 0 }));
+  const top = Math.max(1, ...rates.map(({ rate }) => rate));
+  const line = rates.map(({ age, rate }) => `${SHOWN_S - age},${30 - (rate / top) * 28}`).join(" ");
   return (
-    <svg className="spark" viewBox={`0 0 ${READINGS_MAX - 1} 31`} preserveAspectRatio="none" role="img" aria-label={`At most ${top.toFixed(1)} calls a second`}>
-      <line x1="0" x2={READINGS_MAX} y1="30" y2="30" />
-      <polyline points={points} />
+    <svg className="spark" viewBox={`0 0 ${SHOWN_S} 31`} preserveAspectRatio="none" role="img" aria-label={`At most ${top.toFixed(1)} calls a second`}>
+      <line x1="0" x2={SHOWN_S} y1="30" y2="30" />
+      <polyline points={line} />
     </svg>
   );
 }
