@@ -21,7 +21,7 @@ mod report;
 mod shapes;
 pub mod sources;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, watch};
@@ -163,6 +163,11 @@ impl Control {
 
     fn live_watch(&self) -> &LiveWatch {
         &self.live_watch
+    }
+
+    /// Returns the file of each contract of the contracts folder.
+    pub fn contract_files(&self) -> BTreeMap<String, PathBuf> {
+        self.files.files()
     }
 
     /// Returns the contract files that were refused or wait for their source, at the last look.

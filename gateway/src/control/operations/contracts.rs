@@ -62,6 +62,8 @@ pub struct ContractView {
     pub origin: &'static str,
     /// The contracts folder that owns it, where it comes from a file.
     pub owner: Option<String>,
+    /// Its file in that folder, where this process has seen it.
+    pub file: Option<String>,
     /// Null: retired, or never published.
     pub version: Option<String>,
     /// Moves with every change of what is live, and of its text. Null: nothing of the contract was ever published.
@@ -170,6 +172,11 @@ pub async fn list(control: &Control) -> OperationResult<ContractsView> {
             .push(draft);
     }
     let ids = |drafts: Vec<DraftHead>| drafts.into_iter().map(|draft| draft.id).collect();
+    let files = control.contract_files();
+    let file = |name: &str, origin: Origin| {
+        let path = files.get(name).filter(|_| origin == Origin::File)?;
+        Some(path.display().to_string())
+    };
     let heads = control.state().heads().await?.into_iter();
     let mut views: Vec<ContractView> = heads
         .map(|head| ContractView {
@@ -178,6 +185,7 @@ pub async fn list(control: &Control) -> OperationResult<ContractsView> {
                 .map_or_else(Vec::new, |live| tools(&live.contract)),
             pending: ids(pending.remove(&head.name).unwrap_or_default()),
             origin: head.origin.as_str(),
+            file: file(&head.name, head.origin),
             owner: head.owner,
             name: head.name,
             version: head.live,
@@ -186,6 +194,7 @@ pub async fn list(control: &Control) -> OperationResult<ContractsView> {
         })
         .collect();
     views.extend(pending.into_iter().map(|(name, drafts)| ContractView {
+        file: file(&name, drafts[0].origin),
         name,
         origin: drafts[0].origin.as_str(),
         owner: drafts[0].owner.clone(),

@@ -30,6 +30,8 @@ pub(in crate::control) struct FileSource {
     known: Mutex<KnownFiles>,
     /// The files of the folder that are not served, as of the last look.
     unserved: parking_lot::Mutex<Vec<UnservedFile>>,
+    /// The file of each contract, as of the last look.
+    files: parking_lot::Mutex<BTreeMap<String, PathBuf>>,
 }
 
 #[derive(Default)]
@@ -86,6 +88,7 @@ impl FileSource {
             compiler,
             known: Mutex::default(),
             unserved: Default::default(),
+            files: Default::default(),
         }
     }
 
@@ -96,6 +99,11 @@ impl FileSource {
     /// Returns the contract files that were refused or wait for their source, at the last look.
     pub(in crate::control) fn unserved(&self) -> Vec<UnservedFile> {
         self.unserved.lock().clone()
+    }
+
+    /// Returns the file of each contract of the folder.
+    pub(in crate::control) fn files(&self) -> BTreeMap<String, PathBuf> {
+        self.files.lock().clone()
     }
 
     /// Forgets the files that were refused: under another configuration they are tried again.
@@ -133,6 +141,9 @@ impl FileSource {
             });
         }
         *self.unserved.lock() = unserved;
+        let named = |(path, file): (&PathBuf, &SeenFile)| Some((file.name.clone()?, path.clone()));
+        let files = known.seen.iter().filter_map(named).collect();
+        *self.files.lock() = files;
     }
 
     /// Reads a file if it is new or has changed, and remembers what came of it.
