@@ -141,6 +141,21 @@ test("a suggestion is one click away", async ({ page, request }) => {
   await expect(page.getByRole("group", { name: "Records" })).toBeVisible();
 });
 
+test("a fault that no field shows is shown above them, and a list is turned page by page", async ({ page, request }) => {
+  await publishDesk(request, "workj");
+  const odd = encodeURIComponent(JSON.stringify({ nope: 1, limit: 1 }));
+  await signIn(page, "editor", `/try?tool=workj_list&agent=caller&arguments=${odd}`);
+  await page.getByRole("button", { name: "Check" }).click();
+  await expect(page.getByRole("alert")).toContainText("/nope is not an argument of this tool");
+  const one = encodeURIComponent(JSON.stringify({ limit: 1 }));
+  await page.goto(`/#/try?tool=workj_create`);
+  await page.goto(`/#/try?tool=workj_list&agent=caller&arguments=${one}`);
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  await expect(page.getByRole("group", { name: "Records" })).toContainText("Printer is out of paper");
+  await page.getByRole("button", { name: "Next page" }).click();
+  await expect(page.getByRole("group", { name: "Records" })).toContainText("Lights flicker");
+});
+
 test("an editor may not call what writes, and reads who may", async ({ page, request }) => {
   await publishDesk(request, "workc");
   await signIn(page, "editor", "/try?tool=workc_create&agent=caller");

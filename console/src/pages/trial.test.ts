@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Tried } from "../api/shapes";
-import { asCommand, cellText, faultsOf, readTried, resultTable, trialBody } from "./trial";
+import { cellText } from "../schema/records";
+import { asCommand, faultsOf, readTried, resultTable, trialBody } from "./trial";
 
 const refused = {
   is_error: true,

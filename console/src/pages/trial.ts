@@ -3,6 +3,7 @@ import type { ArgumentError, CallError, Json, Tried } from "../api/shapes";
 import { isRecord, parseExact } from "../schema/exact";
 import { faultText } from "../schema/model";
 import type { Fault } from "../schema/form";
+import type { ResultTable } from "../schema/records";
 
 /** The faults by the place of the argument. The text of the result has a line for each, in the gateway's own words. */
 export function faultsOf(tried: Tried): Map<string, Fault> {
@@ -25,17 +26,18 @@ export function callError(tried: Tried): CallError | null {
   return tried.is_error && content !== null && typeof content === "object" && "code" in content ? content : null;
 }
 
-export interface ResultTable {
-  columns: string[];
-  rows: { [name: string]: Json }[];
-}
-
 /** The records of a result: the list of objects in it, or the one object. */
 export function resultTable(content: Json): ResultTable | null {
   const records = findRecords(content);
   if (!records) return null;
   const columns = [...new Set(records.flatMap((record) => Object.keys(record)))];
   return { columns, rows: records };
+}
+
+/** What a list answers for the page after this one; null on the last one, and for tools that have no pages. */
+export function nextCursor(tried: Tried): string | null {
+  const content = tried.structured_content as unknown as Json;
+  return isRecord(content) && Array.isArray(content.records) && typeof content.next === "string" ? content.next : null;
 }
 
 /** The outcome of a trial from its text. */
@@ -58,11 +60,6 @@ function isRecordList(value: Json): value is { [name: string]: Json }[] {
 export function trialBody(tool: string, agent: string, isDry: boolean, rawArguments: string): string {
   const head = JSON.stringify({ tool, ...(agent && { agent }), dry_run: isDry });
   return `${head.slice(0, -1)},"arguments":${rawArguments}}`;
-}
-
-export function cellText(value: Json | undefined): string {
-  if (value === undefined) return "";
-  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;

@@ -5,18 +5,19 @@ import { api, unwrap } from "../api/client";
 import { useConfiguration, useKeys, useTools, type ServedTool } from "../api/queries";
 import type { Json, Tried } from "../api/shapes";
 import { setAddressValues, useAddressValue } from "../location";
-import { GuardedAction } from "../parts/action";
+import { Action, GuardedAction } from "../parts/action";
 import { ChoiceField, FieldFrame } from "../parts/fields";
 import { PageHead } from "../parts/page";
 import { Stages } from "../parts/stages";
 import { Empty, ProblemNote, Skeleton } from "../parts/states";
 import { Badge, CodeBlock, CopyAction, pretty } from "../parts/words";
-import { isNumber, isRecord, parseExact } from "../schema/exact";
+import { isRecord, parseExact } from "../schema/exact";
 import { SchemaForm } from "../schema/form";
+import { RecordTable } from "../schema/records";
 import { mayDo } from "../session";
 import { mcpAddress } from "../snippets";
 import { statusOf } from "./key-status";
-import { asCommand, callError, cellText, faultsOf, readTried, resultTable, trialBody } from "./trial";
+import { asCommand, callError, faultsOf, nextCursor, readTried, resultTable, trialBody } from "./trial";
 import { ReachBadge, writes } from "./tools";
 
 export function TryPage() {
@@ -90,11 +91,11 @@ function Trial({ served, agent }: { served: ServedTool; agent: string }) {
     const known = text === "{}" || text.length > ADDRESS_MAX ? "" : text;
     setAddressValues({ arguments: known });
   }, [text]);
-  const run = async (isDry: boolean) => {
+  const run = async (isDry: boolean, sent = text) => {
     setRunning(isDry ? "check" : "call");
     setError(null);
     try {
-      const body = trialBody(tool.name, agent, isDry, text);
+      const body = trialBody(tool.name, agent, isDry, sent);
       const serialized = { body: body as never, bodySerializer: (given: unknown) => given as string };
       setTried(readTried(await unwrap(api.POST("/v1/calls", { ...serialized, parseAs: "text" }))));
     } catch (caught) {
@@ -105,6 +106,12 @@ function Trial({ served, agent }: { served: ServedTool; agent: string }) {
     void client.invalidateQueries({ queryKey: ["audit"] });
   };
   const needs = writes(tool) ? "operator" : "editor";
+  const next = tried?.ran && !tried.is_error ? nextCursor(tried) : null;
+  const turnPage = (cursor: string) => {
+    const turned = { ...(isRecord(value) ? value : {}), cursor };
+    setValue(turned);
+    void run(false, JSON.stringify(turned));
+  };
   const onKey = (event: React.KeyboardEvent) => {
     if (event.key !== "Enter" || !(event.metaKey || event.ctrlKey)) return;
     if (!event.repeat && running === null && mayDo(needs)) void run(false);
@@ -139,6 +146,13 @@ function Trial({ served, agent }: { served: ServedTool; agent: string }) {
       </section>
       <section className="stack" aria-label="Result" aria-live="polite">
         {error != null && <ProblemNote error={error} />}
+        {next !== null && raw === null && (
+          <div>
+            <Action isDisabled={running !== null} onPress={() => turnPage(next)}>
+              Next page
+            </Action>
+          </div>
+        )}
         {tried ? <Result tried={tried} /> : !error && <Empty title="No result yet" />}
       </section>
     </div>
@@ -193,32 +207,7 @@ function Result({ tried }: { tried: Tried }) {
           ))}
         </div>
       </div>
-      {shown === "table" && table && (
-        <div className="table-box" role="group" aria-label="Records" tabIndex={0}>
-          <table className="table values">
-            <thead>
-              <tr>
-                {table.columns.map((column) => (
-                  <th key={column} scope="col">
-                    {column}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {table.rows.map((row, index) => (
-                <tr key={index}>
-                  {table.columns.map((column) => (
-                    <td key={column} className={isNumber(row[column]) ? "number" : ""} title={cellText(row[column])}>
-                      {row[column] === null ? <span className="soft">null</span> : cellText(row[column])}
-                    </td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      {shown === "table" && table && <RecordTable label="Records" table={table} />}
       {shown === "text" && <CodeBlock text={tried.text} wraps label="Text" />}
       {shown === "structured" && <CodeBlock text={pretty(content)} label="Structured content" />}
       <Stages stages={tried.stages_ms} total={tried.ms} />

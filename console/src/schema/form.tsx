@@ -2,8 +2,8 @@
 import { useId, useState, type ReactNode } from "react";
 import type { ArgumentError, Json, JsonSchema } from "../api/shapes";
 import { Action } from "../parts/action";
-import { isNumber, isRecord, parseExact } from "./exact";
-import { emptyValue, fieldModel, pointerPart, propertiesOf, requiredOf, typedNumber, typeText, placeholderOf, withMember, type FieldModel } from "./model";
+import { isRecord, parseExact } from "./exact";
+import { armOf, emptyValue, fieldModel, isChoiceList, pointerPart, propertiesOf, requiredOf, shownPaths, typedNumber, typeText, placeholderOf, withMember, type FieldModel } from "./model";
 
 export interface FormContext {
   root: JsonSchema;
@@ -35,9 +35,20 @@ export function SchemaForm({ schema, value, onChange, context }: {
   context: FormContext;
 }) {
   const model = fieldModel(schema, context.root);
-  if (propertiesOf(model.schema).length === 0) return <p className="soft">It takes no arguments.</p>;
+  const shown = new Set(shownPaths(schema, context.root, value));
+  const elsewhere = [...context.faults].filter(([place]) => !shown.has(place));
   return (
     <div className="schema-form">
+      {elsewhere.length > 0 && (
+        <ul className="note bad stack tight" role="alert">
+          {elsewhere.map(([place, { text }]) => (
+            <li key={place}>
+              <code>{place || "arguments"}</code> {text}
+            </li>
+          ))}
+        </ul>
+      )}
+      {propertiesOf(model.schema).length === 0 && <p className="soft">It takes no arguments.</p>}
       <Members schema={model.schema} path="" value={asRecord(value)} onChange={onChange} context={context} />
     </div>
   );
@@ -76,6 +87,7 @@ function Field(props: FieldProps) {
   const label = (
     <div className="label-row">
       {isGroup ? <span className="label mono">{name}</span> : <label className="mono" htmlFor={id}>{name}</label>}
+      {typeof model.schema.title === "string" && model.schema.title !== name && <span>{model.schema.title}</span>}
       {isRequired && <span className="soft">required</span>}
       <span className="soft">{typeText(schema, context.root)}</span>
       {model.isNullable && (
@@ -172,7 +184,7 @@ function FieldBody(props: BodyProps): ReactNode {
     case "record":
       return <RecordBody {...props} />;
     case "list":
-      return <ListBody {...props} />;
+      return isChoiceList(model, props.context.root) ? <BoxesBody {...props} /> : <ListBody {...props} />;
     case "map":
       return <MapBody {...props} />;
     case "union":
@@ -281,6 +293,28 @@ function ListBody({ name, model, path, value, onChange, context }: BodyProps) {
   );
 }
 
+/** A list of some of a few values, in the order of the schema. */
+function BoxesBody({ model, value, onChange, context }: BodyProps) {
+  const { choices } = fieldModel((model.schema.items as JsonSchema | undefined) ?? {}, context.root);
+  const chosen = Array.isArray(value) ? value : [];
+  const has = (choice: Json) => chosen.some((item) => JSON.stringify(item) === JSON.stringify(choice));
+  const others = chosen.filter((item) => !choices.some((choice) => JSON.stringify(item) === JSON.stringify(choice)));
+  const tick = (choice: Json, isTicked: boolean) => {
+    const next = [...choices.filter((other) => (other === choice ? isTicked : has(other))), ...others];
+    onChange(next.length > 0 || model.schema.minItems !== undefined ? next : undefined);
+  };
+  return (
+    <div className="row boxes">
+      {choices.map((choice) => (
+        <label key={JSON.stringify(choice)} className="check">
+          <input type="checkbox" checked={has(choice)} onChange={(event) => tick(choice, event.target.checked)} />
+          <span>{typeof choice === "string" ? choice : JSON.stringify(choice)}</span>
+        </label>
+      ))}
+    </div>
+  );
+}
+
 function MapBody({ name, model, path, value, onChange, context }: BodyProps) {
   const [key, setKey] = useState("");
   const record = asRecord(value);
@@ -343,17 +377,14 @@ function UnionBody({ name, model, path, value, onChange, isRequired, context }: 
           </option>
         ))}
       </select>
-      {arm && <Field name={name} schema={arm} path={path} value={value} onChange={onChange} isRequired context={{ ...context, faults: new Map() }} />}
+      {arm && <Field name={name} schema={arm} path={path} value={value} onChange={onChange} isRequired context={{ ...context, faults: withoutPlace(context.faults, path) }} />}
     </div>
   );
 }
 
-/** The alternative that a value is of, by its type. */
-function armOf(value: Json | undefined, arms: JsonSchema[]): number {
-  if (value === undefined) return -1;
-  const type = value === null ? "null" : Array.isArray(value) ? "array" : isNumber(value) ? "number" : typeof value;
-  const fits = (schema: JsonSchema) => schema.type === type || (type === "number" && schema.type === "integer");
-  return arms.findIndex(fits);
+/** The alternative is at the same place, whose fault is shown once. */
+function withoutPlace(faults: Map<string, Fault>, path: string): Map<string, Fault> {
+  return new Map([...faults].filter(([place]) => place !== path));
 }
 
 function AnyBody({ value, onChange, common }: BodyProps & { common: object }) {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { JsonSchema } from "../api/shapes";
-import { fieldModel, pointed, pointerPart, resolve, typedNumber, typeText, withMember } from "./model";
+import type { Json, JsonSchema } from "../api/shapes";
+import { fieldModel, isChoiceList, pointed, pointerPart, resolve, shownPaths, typedNumber, typeText, withMember } from "./model";
 
 const kind = (schema: JsonSchema, root: JsonSchema = schema) => fieldModel(schema, root).kind;
 
@@ -98,4 +98,26 @@ test.each<[string, JsonSchema]>([
   ["string, date or null", { anyOf: [{ type: "string", format: "date" }, { type: "null" }] }],
 ])("a reader reads %s", (expected, schema) => {
   expect(typeText(schema, schema)).toBe(expected);
+});
+
+test("a fault has a field where the form shows its place, and only there", () => {
+  const schema: JsonSchema = {
+    type: "object",
+    required: ["who"],
+    properties: {
+      who: { type: "object", required: [], properties: { name: { type: "string" }, due: { anyOf: [{ type: "string", format: "date" }, { type: "null" }] } } },
+      place: { type: "object", properties: { city: { type: "string" } } },
+      parts: { type: "array", items: { type: "object", properties: { a: { type: "integer" } } } },
+      tags: { type: "array", uniqueItems: true, items: { type: "string", enum: ["x", "y"] } },
+      either: { anyOf: [{ type: "string" }, { type: "object", properties: { deep: { type: "string" } } }] },
+    },
+  };
+  const top = ["/who", "/who/name", "/who/due", "/place", "/parts", "/tags", "/either"];
+  expect(shownPaths(schema, schema, {})).toEqual(top);
+  const value: Json = { who: { due: null }, place: { city: "Oslo" }, parts: [{ a: 1 }, {}], tags: ["z"], either: { deep: "x" } };
+  const more = ["/place/city", "/parts/0", "/parts/0/a", "/parts/1", "/parts/1/a", "/either", "/either/deep"];
+  expect([...new Set(shownPaths(schema, schema, value))].sort()).toEqual([...new Set([...top, ...more])].sort());
+  const properties = schema.properties as Record<string, JsonSchema>;
+  expect(isChoiceList(fieldModel(properties.tags ?? {}, schema), schema)).toBe(true);
+  expect(isChoiceList(fieldModel(properties.parts ?? {}, schema), schema)).toBe(false);
 });

@@ -1,6 +1,6 @@
 // What a JSON Schema asks of a value, as far as a form and a reader need it. The gateway validates; nothing here does.
 import type { ArgumentError, Json, JsonSchema } from "../api/shapes";
-import { exactInteger } from "./exact";
+import { exactInteger, isNumber, isRecord } from "./exact";
 
 export type FieldKind = "text" | "long" | "number" | "date" | "date-time" | "boolean" | "choice" | "list" | "record" | "map" | "union" | "any";
 
@@ -179,14 +179,45 @@ export function withMember(record: { [name: string]: Json }, name: string, value
   return others;
 }
 
-/** The errors at one place and the words for them. */
-export function faultAt(errors: ArgumentError[], path: string): ArgumentError | undefined {
-  return errors.find((error) => error.path === path);
+/** The places of the fields that a form shows of a value: those in a record or a list are there while it is. */
+export function shownPaths(given: JsonSchema, root: JsonSchema, value: Json | undefined, path = "", isRequired = true): string[] {
+  const model = fieldModel(given, root);
+  const paths = path === "" ? [] : [path];
+  if (value === null && model.isNullable) return paths;
+  if (model.kind === "record" && (isRequired || value !== undefined)) {
+    const record = isRecord(value) ? value : {};
+    const required = requiredOf(model.schema);
+    return [...paths, ...propertiesOf(model.schema).flatMap(([name, schema]) => shownPaths(schema, root, record[name], path + pointerPart(name), required.includes(name)))];
+  }
+  if (model.kind === "list" && Array.isArray(value) && !isChoiceList(model, root)) {
+    return [...paths, ...value.flatMap((item, at) => shownPaths((model.schema.items as JsonSchema) ?? {}, root, item, path + pointerPart(at)))];
+  }
+  if (model.kind === "map" && isRecord(value)) {
+    return [...paths, ...Object.entries(value).flatMap(([name, item]) => shownPaths((model.schema.additionalProperties as JsonSchema) ?? {}, root, item, path + pointerPart(name)))];
+  }
+  const arm = model.kind === "union" ? model.arms[armOf(value, model.arms)] : undefined;
+  return arm ? [...paths, ...shownPaths(arm, root, value, path)] : paths;
 }
 
-/** Errors that no field of the form shows. */
-export function faultsElsewhere(errors: ArgumentError[], paths: Set<string>): ArgumentError[] {
-  return errors.filter((error) => !paths.has(error.path));
+/** Whether a list holds some of a few values, each once: these are boxes to tick. */
+export function isChoiceList(model: FieldModel, root: JsonSchema): boolean {
+  if (model.kind !== "list" || model.schema.uniqueItems !== true) return false;
+  const { kind, choices } = fieldModel((model.schema.items as JsonSchema) ?? {}, root);
+  return kind === "choice" && choices.length <= BOXES_MAX;
+}
+
+/** More values than this are added one by one. */
+const BOXES_MAX = 20;
+
+/** The alternative that a value is of, by its type; -1 where it is of none. */
+export function armOf(value: Json | undefined, arms: JsonSchema[]): number {
+  if (value === undefined) return -1;
+  const type = value === null ? "null" : Array.isArray(value) ? "array" : isNumber(value) ? "number" : typeof value;
+  const fits = (schema: JsonSchema) => {
+    const named = typesOf(schema)[0];
+    return named === type || (type === "number" && named === "integer");
+  };
+  return arms.findIndex(fits);
 }
 
 const REASONS: Record<string, string> = {
