@@ -59,7 +59,7 @@ test("what was decided meanwhile is said, and nothing is published", async ({ pa
 test("work rests on what it began with, and on each submission after it", async ({ page, request }) => {
   const text = (words: string) => desk("gateg").replace("Lists tickets by status.", words);
   await publishDesk(request, "gateg");
-  await signIn(page, "editor", "/builder?contract=gateg");
+  await signIn(page, "editor", "/builder?contract=gateg&pane=yaml");
   const editor = page.getByRole("textbox", { name: "Contract as YAML" });
   const outcome = page.getByRole("region", { name: "Outcome" });
   for (const [words, version] of [["Lists tickets.", "1.0.1"], ["Lists the tickets.", "1.0.2"]]) {
@@ -75,13 +75,13 @@ test("work rests on what it began with, and on each submission after it", async 
   }
   expect((await ask(request, "GET", "/v1/drafts?contract=gateg&status=superseded")).body).toHaveLength(1);
   await writeContract(page, text("Lists mine."));
-  await expect(page.getByText("This tab keeps it")).toBeVisible();
+  await expect(page.getByText("this browser keeps it")).toBeVisible();
   expect((await ask(request, "POST", "/v1/contracts", { source: text("Lists a colleague's.") })).status).toBe(200);
   await page.reload();
   await expect(editor).toContainText("Lists mine.");
   await page.getByRole("button", { name: "Submit" }).click();
   await expect(page.getByRole("alert")).toContainText("412");
-  await page.getByRole("button", { name: "Undo all" }).click();
+  await page.getByRole("button", { name: "Drop all changes" }).click();
   await expect(editor).toContainText("Lists a colleague's.");
 });
 
@@ -100,32 +100,25 @@ test("two versions are compared by meaning and by text, and the way back is open
 });
 
 test("the builder says which line is wrong, and submits what is right with its comments", async ({ page, request }) => {
-  await signIn(page, "editor", "/builder");
+  await signIn(page, "editor", "/builder?pane=yaml");
   const editor = page.getByRole("textbox", { name: "Contract as YAML" });
-  const write = async (text: string) => {
-    await editor.click();
-    await page.keyboard.press("Control+a");
-    await editor.evaluate((element, pasted) => {
-      const clipboardData = new DataTransfer();
-      clipboardData.setData("text/plain", pasted);
-      element.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
-    }, text);
-  };
-  const preview = page.getByRole("region", { name: "Preview" });
-  await write(desk("gatef").replace("verb: list", "verb: lst"));
-  await expect(preview.getByRole("status")).toContainText("line 14 /tools/0/verb");
+  const live = page.getByRole("region", { name: "What it becomes" });
+  await writeContract(page, desk("gatef").replace("verb: list", "verb: lst"));
+  await expect(live.getByRole("button", { name: /^Line 14: unknown verb/ })).toBeVisible();
   await expect(editor.locator(".cm-fault")).toContainText("verb: lst");
   await page.getByRole("button", { name: "Submit" }).click();
   await expect(page.getByRole("alert")).toContainText("/tools/0/verb");
   await page.reload();
   await expect(editor).toContainText("verb: lst");
-  await write(desk("gatef"));
-  await expect(preview.getByRole("region", { name: "An agent sees" })).toContainText("gatef_create");
-  await expect(preview.getByText("Live as soon as it is submitted.")).toBeVisible();
+  await writeContract(page, desk("gatef"));
+  await live.getByRole("tab", { name: "Compared" }).click();
+  await expect(live.getByText("Live as soon as it is submitted.")).toBeVisible();
   await page.getByRole("button", { name: "Submit" }).click();
   await expect(page.getByRole("link", { name: "gatef@1.0.0" })).toBeVisible();
-  await write(desk("gatef", "open, pending"));
-  await expect(preview.getByText("Held as a draft until an operator publishes it.")).toBeVisible();
+  await live.getByRole("tab", { name: "YAML" }).click();
+  await writeContract(page, desk("gatef", "open, pending"));
+  await live.getByRole("tab", { name: "Compared" }).click();
+  await expect(live.getByText("Held as a draft until an operator publishes it.")).toBeVisible();
   const { body } = await ask(request, "GET", "/v1/contracts/gatef");
   expect(body.source).toContain("# The desk of one test.");
 });

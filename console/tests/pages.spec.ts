@@ -12,7 +12,10 @@ const PAGES: [string, string][] = [
   ["drafts", "/drafts"],
   ["tools", "/tools"],
   ["tool", "/tools?tool=pagesa_create"],
-  ["builder", "/builder?contract=pagesa"],
+  ["builder", "/builder?contract=pagesa&at=/tools/1/fields/0"],
+  ["builder-text", "/builder?contract=pagesa&at=/tools/1&pane=yaml"],
+  ["builder-people", "/builder?contract=pagesa&at=/collections/tickets&pane=people"],
+  ["builder-new", "/builder"],
   ["try", "/try?tool=pagesa_create"],
   ["keys", "/keys"],
   ["make-key", "/keys?make=yes"],
@@ -32,7 +35,7 @@ const LOOKS = [
 ] as const;
 
 // The pages are shared out between the workers.
-for (const part of [0, 1]) {
+for (const part of [0, 1, 2, 3]) {
   test(`pages are accessible and fit, part ${part + 1}`, async ({ page, request }) => {
     test.setTimeout(150_000);
     if (part === 0) {
@@ -41,7 +44,7 @@ for (const part of [0, 1]) {
     }
     await expect.poll(async () => (await ask(request, "GET", "/v1/contracts/pagesa")).status).toBe(200);
     await signIn(page, "operator");
-    for (const [name, address] of PAGES.filter((_, index) => index % 2 === part)) {
+    for (const [name, address] of PAGES.filter((_, index) => index % 4 === part)) {
       await page.goto(`/#${address}`);
       await expect(page.getByRole("heading", { level: 1 }).or(page.getByRole("dialog")).first()).toBeVisible();
       await expect(page.getByRole("status", { name: "Loading" })).toHaveCount(0);

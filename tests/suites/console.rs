@@ -17,6 +17,17 @@ fn house() -> House {
             "data/tickets.csv",
             "id,subject,status\n1,Printer is out of paper,open\n2,Lights flicker,closed\n",
         )
+        .file(
+            "data/desk.csv",
+            "subject,priority,status,notify\nPrinter is out of paper,2,open,true\nLights flicker,1,closed,false\n",
+        )
+        .file(
+            "contracts/filed.yaml",
+            "# Kept in a file.\ncontract: filed\ncollections:\n  tickets:\n    adapter: sheet\n    \
+             settings: { connection: data, path: tickets.csv }\ntools:\n  - tool: filed_list\n    \
+             description: Lists tickets by status.\n    verb: list\n    collection: tickets\n    fields:\n      \
+             - { name: status, type: text, help: \"The state of the ticket.\" }\n",
+        )
 }
 
 /// Returns the address of the first script that the page names.

@@ -60,8 +60,8 @@ export type PreviewedContract = Omit<ContractPreview, "problems"> & { problems: 
 export const usePreview = (source: string, enabled: boolean) =>
   useQuery({
     queryKey: ["preview", source],
-    queryFn: async (): Promise<PreviewedContract> => {
-      const preview = await unwrap(api.POST("/v1/contracts/preview", { body: { source } }));
+    queryFn: async ({ signal }): Promise<PreviewedContract> => {
+      const preview = await unwrap(api.POST("/v1/contracts/preview", { body: { source }, signal }));
       const { placeFaults } = await import("../parts/fault-lines");
       return { ...preview, problems: placeFaults(preview.problems as unknown as Fault[], source) };
     },

@@ -1,98 +1,73 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../api/client";
+import { useFormView, type FormView } from "../api/form";
 import { asProblem, ProblemError, type Fault } from "../api/problem";
 import { useContract, useContracts, usePreview } from "../api/queries";
-import type { DiffReport, Submitted } from "../api/shapes";
-import { useAddressValue } from "../location";
+import { useColumns } from "../api/sources";
+import type { DiffReport, Json, Submitted } from "../api/shapes";
+import { Compared } from "../builder/compared";
+import { BuilderContext, type BuilderState } from "../builder/context";
+import { valueAt, type Place } from "../builder/edit";
+import { Inspector } from "../builder/inspector";
+import { LivePane } from "../builder/live";
+import { Outline } from "../builder/outline";
+import { partAt, placeOf, pointerOf, toolOf } from "../builder/place";
+import { useWork, valueOfText, type TextWork } from "../builder/work";
+import { setAddressValues, useAddressValue } from "../location";
 import { Action, GuardedAction } from "../parts/action";
 import { CheckField, ChoiceField } from "../parts/fields";
 import { PageHead } from "../parts/page";
-import { FaultList, Loaded, ProblemNote, Skeleton } from "../parts/states";
+import { FaultList, Loaded, ProblemNote } from "../parts/states";
 import { Badge, ClassBadge, CopyAction } from "../parts/words";
+import { isRecord } from "../schema/exact";
 import { mayDo } from "../session";
-import { Preview } from "./builder/preview";
+import "../styles/builder.css";
 import { Difference } from "./contract/difference";
 import { draftAddress } from "./drafts";
 
-const Editor = lazy(() => import("../parts/editor"));
-
-/** One list, so that the editor sees whether it changed. */
-const NONE: Fault[] = [];
-
-const START = `contract: prices
-title: Prices
-collections:
-  prices:
-    adapter: sheet
-    settings: { connection: files, path: prices.csv }
-    columns: [product, price]
-tools:
-  - tool: list_prices
-    description: Lists products with their price.
-    verb: list
-    collection: prices
-    fields:
-      - { name: product, type: text, match: contains, help: "Part of the product's name." }
+const START = `contract: my-tools
+collections: {}
+tools: []
 `;
 
 /** The time without a key after which the text is previewed. */
-const PREVIEW_MS = 300;
-
-/** Work that was not submitted survives a reload, in this tab alone. */
-const keptUnder = (name: string) => `weir.work.${name}`;
+const PREVIEW_MS = 150;
 
 export function BuilderPage() {
   const contracts = useContracts();
-  const [name, setName] = useAddressValue("contract");
+  const form = useFormView();
+  const [name] = useAddressValue("contract");
+  const choose = (contract: string) => setAddressValues({ contract, at: "" }, { push: true });
   return (
     <>
-      <PageHead title="Builder">Write a contract, see what it would be, and submit it. What breaks callers is held as a draft; nothing is published behind anyone's back.</PageHead>
-      <Loaded query={contracts}>
-        {({ contracts: all }) => {
-          const chosen = all.find((contract) => contract.name === name);
-          return (
-            <div className="stack">
-              <div className="filters">
-                <ChoiceField label="Contract" value={name} onChange={setName} none="A new one" options={all.filter(({ origin }) => origin === "api" || origin === "file").map((contract) => contract.name)} />
-              </div>
-              {chosen?.origin === "file" && (
-                <div className="note warn">
-                  <p>
-                    This contract comes from a file in <code>{chosen.owner}</code>, and is changed there. The text can be edited here, then copied into that
-                    file; a submission is refused.
-                  </p>
+      <PageHead title="Builder">Put tools together and see what agents get. What breaks callers waits as a draft; nothing is published behind anyone's back.</PageHead>
+      <Loaded query={form}>
+        {(view) => (
+          <Loaded query={contracts}>
+            {({ contracts: all }) => {
+              const chosen = all.find((contract) => contract.name === name);
+              const file = chosen?.origin === "file" ? (chosen.file ?? chosen.owner ?? "") : null;
+              return (
+                <div className="stack">
+                  <div className="filters">
+                    <ChoiceField label="Contract" value={name} onChange={choose} none="A new one" options={all.filter(({ origin }) => origin === "api" || origin === "file").map((contract) => contract.name)} />
+                  </div>
+                  {name === "" ? <Work key="new" name="" text={START} etag="" file={null} form={view} /> : <OfContract key={name} name={name} file={file} form={view} />}
                 </div>
-              )}
-              {name === "" ? <Work key="new" name="" text={START} etag="" isFile={false} /> : <OfContract key={name} name={name} isFile={chosen?.origin === "file"} />}
-            </div>
-          );
-        }}
+              );
+            }}
+          </Loaded>
+        )}
       </Loaded>
     </>
   );
 }
 
-function OfContract({ name, isFile }: { name: string; isFile: boolean }) {
+function OfContract({ name, file, form }: { name: string; file: string | null; form: FormView }) {
   const contract = useContract(name);
-  return <Loaded query={contract}>{({ source, etag }) => <Work name={name} text={source ?? ""} etag={etag} isFile={isFile} />}</Loaded>;
-}
-
-/** What the work on a contract began with: a submission rests on it, so that it is kept with the text. */
-interface WorkBase {
-  text: string;
-  etag: string;
-}
-
-function readKept(name: string): { text: string; base: WorkBase } | null {
-  try {
-    const kept = JSON.parse(sessionStorage.getItem(keptUnder(name)) ?? "null");
-    return typeof kept?.base?.text === "string" ? kept : null;
-  } catch {
-    // Another program kept it.
-    return null;
-  }
+  return <Loaded query={contract}>{({ source, etag }) => <Work name={name} text={source ?? ""} etag={etag} file={file} form={form} />}</Loaded>;
 }
 
 /** Returns the tag of the contract if it is as this submission left it. Where another followed, the next one has to be refused. */
@@ -101,24 +76,125 @@ function renewedTag(now: { source?: string | null; etag: string; drafts: { id: s
   return isOwn ? (now?.etag ?? null) : null;
 }
 
-/** `text` and `etag` are those of now; the work is compared with those that it began with. */
-function Work({ name, text: newest, etag, isFile }: { name: string; text: string; etag: string; isFile: boolean }) {
+interface WorkProps {
+  name: string;
+  /** The text and the tag of now; the work is compared with those that it began with. */
+  text: string;
+  etag: string;
+  /** The file that the contract comes from. */
+  file: string | null;
+  form: FormView;
+}
+
+function Work({ name, text: newest, etag, file, form }: WorkProps) {
+  const work = useWork(name, { text: newest, etag });
+  const { text } = work;
+  const [notes, setNotes] = useState<string[]>([]);
+  const settled = useSettled(text, PREVIEW_MS);
+  const preview = usePreview(settled, mayDo("editor"));
+  const isBehind = settled !== text || preview.isFetching;
+  const problems = useMemo(() => ownProblems(preview.data?.problems ?? NONE, file), [preview.data, file]);
+  const { state, focusCount, isYaml } = useBuilderState(work, form, problems, setNotes);
+  const onKey = (event: React.KeyboardEvent) => {
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || !event.currentTarget.contains(event.target as Node)) return;
+    const key = event.key.toLowerCase();
+    const isRedo = key === "y" || (key === "z" && event.shiftKey);
+    if (key !== "z" && !isRedo) return;
+    event.preventDefault();
+    if (isRedo) work.redo();
+    else work.undo();
+  };
+  return (
+    <BuilderContext.Provider value={state}>
+      <div className="stack" onKeyDown={onKey}>
+        <WorkBar name={name} work={work} file={file} newest={{ text: newest, etag }} />
+        {notes.length > 0 && (
+          <div className="note warn stack tight" role="status">
+            <strong>The draft leaves out or guesses:</strong>
+            <ul>
+              {notes.map((note) => (
+                <li key={note}>{note}</li>
+              ))}
+            </ul>
+            <div>
+              <Action kind="compact" onPress={() => setNotes([])}>
+                I have read it
+              </Action>
+            </div>
+          </div>
+        )}
+        {work.refusal && (
+          <p className="note bad" role="alert">
+            {work.refusal}
+          </p>
+        )}
+        {!isYaml && <p className="note warn">The text is not YAML now. The parts are those of the last text that was; mend it in the text, or undo.</p>}
+        <div className="builder">
+          <Outline />
+          <Inspector focusCount={focusCount} />
+          <LivePane query={preview} isBehind={isBehind} text={text} onText={(next) => work.setText(next, "text")} compared={<Compared query={preview} isBehind={isBehind} />} />
+        </div>
+      </div>
+    </BuilderContext.Provider>
+  );
+}
+
+/** One list, so that the editor sees whether it changed. */
+const NONE: Fault[] = [];
+
+/** That a contract belongs to a file is said once, and is no fault of its text. */
+function ownProblems(problems: Fault[], file: string | null): Fault[] {
+  return file === null ? problems : problems.filter(({ place }) => place !== "/contract");
+}
+
+function useBuilderState(work: TextWork, form: FormView, faults: Fault[], setNotes: (notes: string[]) => void) {
+  const [pointer, setPointer] = useAddressValue("at");
+  const [focusCount, setFocusCount] = useState(0);
+  const last = useRef<Json | undefined>(undefined);
+  const read = useMemo(() => valueOfText(work.text), [work.text]);
+  if (read) last.current = read.value;
+  const root = last.current;
+  const part = useMemo(() => partAt(placeOf(pointer, root), root), [pointer, root]);
+  const toolAt = toolOf(part, root);
+  const tool = toolAt ? valueAt(root, toolAt) : undefined;
+  const collection = part.kind === "collection" ? part.at[1] : isRecord(tool) ? tool.collection : undefined;
+  const entry = typeof collection === "string" ? valueAt(root, ["collections", collection]) : undefined;
+  const columns = useColumns(entry).data ?? [];
+  const { change, setText } = work;
+  const select = useCallback(
+    (at: Place, options?: { focus?: boolean }) => {
+      setPointer(pointerOf(at));
+      if (options?.focus) setFocusCount((count) => count + 1);
+    },
+    [setPointer],
+  );
+  const state: BuilderState = {
+    root,
+    form,
+    faults,
+    part,
+    verb: isRecord(tool) && typeof tool.verb === "string" ? tool.verb : null,
+    columns,
+    select,
+    selectPointer: setPointer,
+    change,
+    replaceText: (text, notes) => {
+      setText(text);
+      setNotes(notes);
+      setPointer("");
+    },
+  };
+  return { state, focusCount, isYaml: read !== null };
+}
+
+/** Undoing, submitting, and what became of it. */
+function WorkBar({ name, work, file, newest }: { name: string; work: TextWork; file: string | null; newest: { text: string; etag: string } }) {
   const client = useQueryClient();
-  const [kept] = useState(() => readKept(name));
-  const [base, setBase] = useState<WorkBase>(kept?.base ?? { text: newest, etag });
-  const original = base.text;
-  const [text, setText] = useState(kept?.text ?? original);
+  const { text, base, history } = work;
   const [hold, setHold] = useState(false);
   const [submitted, setSubmitted] = useState<Submitted | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isPending, setPending] = useState(false);
-  const [version, setVersion] = useState(0);
-  const settled = useSettled(text, PREVIEW_MS);
-  const preview = usePreview(settled, mayDo("editor"));
-  useEffect(() => {
-    if (text === original) sessionStorage.removeItem(keptUnder(name));
-    else sessionStorage.setItem(keptUnder(name), JSON.stringify({ text, base }));
-  }, [text, original, base, name]);
   const submit = async () => {
     setPending(true);
     setError(null);
@@ -128,48 +204,63 @@ function Work({ name, text: newest, etag, isFile }: { name: string; text: string
       const outcome = await unwrap(api.POST("/v1/contracts", { params: { header }, body: { source: text, hold } }));
       setSubmitted(outcome);
       await client.invalidateQueries();
-      setBase({ text, etag: renewedTag(client.getQueryData(["contract", name]), text, outcome) ?? base.etag });
+      work.setBase({ text, etag: renewedTag(client.getQueryData(["contract", name]), text, outcome) ?? base.etag });
     } catch (caught) {
       setError(caught);
       void client.invalidateQueries({ queryKey: ["contract", name] });
     }
     setPending(false);
   };
-  const restore = () => {
-    setBase({ text: newest, etag });
-    setText(newest);
-    setVersion(version + 1);
-  };
   const faults = error instanceof ProblemError ? error.problem.problems : [];
   return (
-    <div className="columns">
-      <section className="stack tight" aria-label="Text">
-        <Suspense fallback={<Skeleton lines={12} />}>
-          <Editor key={version} text={text} onChange={setText} faults={preview.data?.problems ?? NONE} label="Contract as YAML" />
-        </Suspense>
-        <div className="row">
-          <GuardedAction needs="editor" kind="main" onPress={() => void submit()} isPending={isPending} isDisabled={isFile}>
-            Submit
-          </GuardedAction>
-          <CheckField label="Hold it for review in any case" value={hold} onChange={setHold} />
-          {text !== original && <Action onPress={restore}>Undo all</Action>}
-          <CopyAction text={text} label="Copy the text" />
+    <div className="stack">
+      {file !== null && (
+        <div className="note warn stack tight">
+          <p>
+            This contract comes from the file <code>{file}</code> and is changed there, so it is not submitted here. Work on it as on any other, then put the text
+            into that file.
+          </p>
+          <div className="row">
+            <CopyAction text={text} label="Copy the text" />
+          </div>
         </div>
-        {text !== original && <p className="soft small">Not submitted yet. This tab keeps it.</p>}
-      </section>
-      <div className="stack">
-        <section className="stack" aria-label="Outcome" aria-live="polite">
-          {error != null && faults.length === 0 && <ProblemNote error={error} />}
-          {faults.length > 0 && (
-            <div className="note bad stack tight" role="alert">
-              <strong>{asProblem(error).detail}</strong>
-              <FaultList faults={faults} />
-            </div>
+      )}
+      <div className="row ends work-bar">
+        <div className="row">
+          <Action onPress={work.undo} isDisabled={history.past.length === 0}>
+            Undo
+          </Action>
+          <Action onPress={work.redo} isDisabled={history.future.length === 0}>
+            Redo
+          </Action>
+          {work.isChanged && (
+            <>
+              <Action kind="plain" onPress={() => work.restart(newest)}>
+                Drop all changes
+              </Action>
+              <span className="soft small">Not submitted yet; this browser keeps it.</span>
+            </>
           )}
-          {submitted && <Outcome submitted={submitted} />}
-        </section>
-        <Preview query={preview} isBehind={settled !== text || preview.isFetching} />
+        </div>
+        {file === null && (
+          <div className="row">
+            <CheckField label="Hold it for review in any case" value={hold} onChange={setHold} />
+            <GuardedAction needs="editor" kind="main" onPress={() => void submit()} isPending={isPending}>
+              Submit
+            </GuardedAction>
+          </div>
+        )}
       </div>
+      <section className="stack" aria-label="Outcome" aria-live="polite">
+        {error != null && faults.length === 0 && <ProblemNote error={error} />}
+        {faults.length > 0 && (
+          <div className="note bad stack tight" role="alert">
+            <strong>{asProblem(error).detail}</strong>
+            <FaultList faults={faults} />
+          </div>
+        )}
+        {submitted && <Outcome submitted={submitted} />}
+      </section>
     </div>
   );
 }

@@ -2,36 +2,60 @@
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
-import { EditorState, StateEffect, StateField } from "@codemirror/state";
+import { Annotation, EditorState, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, drawSelection, EditorView, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 import type { Fault } from "../api/problem";
+import { linesOfPlace } from "./fault-lines";
 
 interface EditorProps {
   text: string;
   onChange: (text: string) => void;
   faults: Fault[];
   label: string;
+  /** The part that is selected elsewhere, as a JSON Pointer: its lines are marked and shown. */
+  place?: string;
+  /** Whether it undoes by itself. Where the page does, its keys go on to the page. */
+  hasHistory?: boolean;
 }
 
-const setFaultLines = StateEffect.define<number[]>();
-const faultLine = Decoration.line({ class: "cm-fault" });
+/** Marks a change that comes from outside the editor. */
+const fromOutside = Annotation.define<boolean>();
 
-const faultLines = StateField.define<DecorationSet>({
-  create: () => Decoration.none,
-  update(lines, transaction) {
-    let next = lines.map(transaction.changes);
-    for (const effect of transaction.effects) {
-      if (!effect.is(setFaultLines)) continue;
-      const { doc } = transaction.state;
-      const places = [...new Set(effect.value)].filter((line) => line >= 1 && line <= doc.lines).sort((a, b) => a - b);
-      next = Decoration.set(places.map((line) => faultLine.range(doc.line(line).from)));
-    }
-    return next;
-  },
-  provide: (field) => EditorView.decorations.from(field),
-});
+/** Lines with a look of their own, which an effect sets. */
+function markedLines(name: string) {
+  const set = StateEffect.define<number[]>();
+  const look = Decoration.line({ class: name });
+  const field = StateField.define<DecorationSet>({
+    create: () => Decoration.none,
+    update(lines, transaction) {
+      let next = lines.map(transaction.changes);
+      for (const effect of transaction.effects) {
+        if (!effect.is(set)) continue;
+        const { doc } = transaction.state;
+        const places = [...new Set(effect.value)].filter((line) => line >= 1 && line <= doc.lines).sort((a, b) => a - b);
+        next = Decoration.set(places.map((line) => look.range(doc.line(line).from)));
+      }
+      return next;
+    },
+    provide: (of) => EditorView.decorations.from(of),
+  });
+  return { set, field };
+}
+
+const faultLines = markedLines("cm-fault");
+const placeLines = markedLines("cm-place");
+
+/** The part that differs: cursors elsewhere stay where they are. */
+function differingPart(before: string, after: string) {
+  const most = Math.min(before.length, after.length);
+  let from = 0;
+  while (from < most && before[from] === after[from]) from += 1;
+  let tail = 0;
+  while (tail < most - from && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail += 1;
+  return { from, to: before.length - tail, insert: after.slice(from, after.length - tail) };
+}
 
 const looks = EditorView.theme({
   "&": { fontSize: "0.8125rem", backgroundColor: "var(--surface)", color: "var(--ink)", minHeight: "24rem" },
@@ -39,6 +63,7 @@ const looks = EditorView.theme({
   ".cm-content": { fontFamily: "var(--mono)", padding: "0.75rem 0", caretColor: "var(--ink)", minHeight: "24rem" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   ".cm-gutters": { backgroundColor: "var(--sunken)", color: "var(--ink-soft)", border: "none", fontFamily: "var(--mono)" },
+  ".cm-place": { boxShadow: "inset 3px 0 0 var(--accent)", backgroundColor: "var(--accent-soft)" },
   ".cm-fault": { backgroundColor: "var(--bad-soft)" },
 });
 
@@ -54,7 +79,7 @@ const colours = syntaxHighlighting(
 
 /** It is drawn under a shadow root: there its styles are style sheets of their own, which the content security policy
  * allows; in the page they would be style elements, which it refuses. */
-export default function Editor({ text, onChange, faults, label }: EditorProps) {
+export default function Editor({ text, onChange, faults, label, place = "", hasHistory = true }: EditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const changed = useRef(onChange);
@@ -67,18 +92,22 @@ export default function Editor({ text, onChange, faults, label }: EditorProps) {
       doc: text,
       extensions: [
         lineNumbers(),
-        history(),
+        hasHistory ? [history(), keymap.of(historyKeymap)] : [],
         drawSelection(),
         indentOnInput(),
         bracketMatching(),
         yaml(),
         colours,
-        faultLines,
+        faultLines.field,
+        placeLines.field,
         // Tab leaves the editor: a person without a mouse has to get out of it.
-        keymap.of([...defaultKeymap, ...historyKeymap]),
+        keymap.of(defaultKeymap),
         EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
-        EditorView.updateListener.of((update) => update.docChanged && changed.current(update.state.doc.toString())),
+        EditorView.updateListener.of((update) => {
+          const isOwn = update.transactions.some((transaction) => transaction.docChanged && !transaction.annotation(fromOutside));
+          if (isOwn) changed.current(update.state.doc.toString());
+        }),
         looks,
         EditorView.theme({}, { dark: isDark }),
       ],
@@ -89,11 +118,26 @@ export default function Editor({ text, onChange, faults, label }: EditorProps) {
       made.destroy();
       view.current = null;
     };
-    // The text of the beginning; what is typed is the editor's own.
+    // The text of the beginning; later ones come below.
     // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [label]);
+  }, [label, hasHistory]);
   useEffect(() => {
-    view.current?.dispatch({ effects: setFaultLines.of(faults.flatMap(({ line }) => (line ? [line] : []))) });
+    const before = view.current?.state.doc.toString();
+    if (before === undefined || before === text) return;
+    view.current?.dispatch({ changes: differingPart(before, text), annotations: fromOutside.of(true) });
+  }, [text]);
+  useEffect(() => {
+    const made = view.current;
+    if (!made) return;
+    const [from, to] = linesOfPlace(made.state.doc.toString(), place) ?? [0, -1];
+    const lines = Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => from + index);
+    // On a narrow screen the text is below the parts, and the page would jump.
+    const isBeside = matchMedia("(min-width: 78rem)").matches;
+    const shown = from >= 1 && isBeside && !made.hasFocus ? [EditorView.scrollIntoView(made.state.doc.line(Math.min(from, made.state.doc.lines)).from, { y: "nearest" })] : [];
+    made.dispatch({ effects: [placeLines.set.of(lines), ...shown] });
+  }, [place, text]);
+  useEffect(() => {
+    view.current?.dispatch({ effects: faultLines.set.of(faults.flatMap(({ line }) => (line ? [line] : []))) });
   }, [faults]);
   return <div className="editor" ref={host} />;
 }

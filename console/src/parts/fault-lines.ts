@@ -11,6 +11,20 @@ export function placeFaults(faults: Fault[], text: string): Fault[] {
   return faults.map((fault) => ({ ...fault, line: fault.line ?? lineOfPlace(root, text, fault) }));
 }
 
+/** Returns the first and the last line of a part; null where it is the whole or is not in the text. */
+export function linesOfPlace(text: string, place: string): [number, number] | null {
+  let value = yamlLanguage.parser.parse(text).topNode.getChild("Document")?.lastChild ?? null;
+  let found: SyntaxNode | null = null;
+  for (const part of place.split("/").slice(1)) {
+    found = value && findMember(value, text, part.replaceAll("~1", "/").replaceAll("~0", "~"));
+    if (!found) return null;
+    value = found.lastChild;
+  }
+  if (!found) return null;
+  const line = (at: number) => text.slice(0, at).split("\n").length;
+  return [line(found.from), line(Math.max(found.from, found.from + text.slice(found.from, found.to).trimEnd().length))];
+}
+
 function lineOfPlace(root: SyntaxNode | null, text: string, { place, message }: Fault): number | undefined {
   let value = root;
   let at: number | undefined;

@@ -1,12 +1,10 @@
-// What the text of the builder would become: the tools that an agent would see, and what the gate would say.
-import type { PreviewedContract } from "../../api/queries";
-import type { ContractDocument, DiffReport, Finding, ToolDocument } from "../../api/shapes";
-import { FaultList, Loaded } from "../../parts/states";
-import { ClassBadge, count } from "../../parts/words";
-import { SchemaView } from "../../schema/view";
-import { mayDo } from "../../session";
-import { Callers, Difference, Findings } from "../contract/difference";
-import { ReachBadge } from "../tools";
+// What the gate would say of the text, against what is served.
+import type { PreviewedContract } from "../api/queries";
+import type { DiffReport, Finding } from "../api/shapes";
+import { FaultList, Loaded } from "../parts/states";
+import { ClassBadge, count } from "../parts/words";
+import { mayDo } from "../session";
+import { Callers, Difference, Findings } from "../pages/contract/difference";
 
 interface PreviewQuery {
   data: PreviewedContract | undefined;
@@ -14,17 +12,16 @@ interface PreviewQuery {
   refetch: () => unknown;
 }
 
-export function Preview({ query, isBehind }: { query: PreviewQuery; isBehind: boolean }) {
+export function Compared({ query, isBehind }: { query: PreviewQuery; isBehind: boolean }) {
   return (
-    <section className="stack" aria-label="Preview" aria-busy={isBehind}>
-      <h2>Preview</h2>
+    <section className="stack" aria-label="Compared with what is served" aria-busy={isBehind}>
       {mayDo("editor") ? <Loaded query={query}>{(preview) => <Previewed preview={preview} />}</Loaded> : <p className="soft">A preview needs the role editor.</p>}
     </section>
   );
 }
 
 function Previewed({ preview }: { preview: PreviewedContract }) {
-  const document = preview.document as ContractDocument | null;
+  const { document } = preview;
   const report = preview.diff as DiffReport | null;
   return (
     <>
@@ -35,17 +32,9 @@ function Previewed({ preview }: { preview: PreviewedContract }) {
         </div>
       )}
       {document && (
-        <section className="stack tight" aria-label="An agent sees">
-          <div className="row ends">
-            <h3>An agent sees</h3>
-            <span className="soft small">
-              {preview.bytes.toLocaleString("en")} bytes, about {count(preview.tokens, "token")}
-            </span>
-          </div>
-          {document.tools.map((tool) => (
-            <PreviewedTool key={tool.name} tool={tool} />
-          ))}
-        </section>
+        <p className="soft">
+          A list of all tools has {preview.bytes.toLocaleString("en")} bytes, about {count(preview.tokens, "token")}.
+        </p>
       )}
       {preview.class && (
         <section className="stack tight" aria-label="The gate would say">
@@ -73,19 +62,4 @@ function verdictOf({ class: name, needs, problems }: PreviewedContract): string 
   if (problems.length > 0) return "Refused, for the problems above. This is the change otherwise:";
   if (needs) return `Held as a draft until an ${needs} publishes it.`;
   return name === "identical" ? "Nothing changes for agents." : "Live as soon as it is submitted.";
-}
-
-function PreviewedTool({ tool }: { tool: ToolDocument }) {
-  return (
-    <details>
-      <summary>
-        <code>{tool.name}</code> <ReachBadge tool={tool} />
-      </summary>
-      <div className="stack tight">
-        {tool.description && <p>{tool.description}</p>}
-        <SchemaView schema={tool.inputSchema} label="Arguments" />
-        {tool.outputSchema && <SchemaView schema={tool.outputSchema} label="Result" />}
-      </div>
-    </details>
-  );
 }

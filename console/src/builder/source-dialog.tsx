@@ -1,0 +1,190 @@
+// Adds a source: a connection, then a table or a file behind it, with its first rows.
+import { useState } from "react";
+import { draftSource, readRows, uploadFile, sourceSetting, useConnections, useSourceNames, type SourceRows } from "../api/sources";
+import type { Json } from "../api/shapes";
+import { Action } from "../parts/action";
+import { CheckField, ChoiceField, FieldFrame, TextField } from "../parts/fields";
+import { Overlay } from "../parts/overlay";
+import { Loaded, ProblemNote } from "../parts/states";
+import { isRecord } from "../schema/exact";
+import { RecordTable } from "../schema/records";
+import { useBuilder } from "./context";
+import { fieldName } from "./field-model";
+
+export function SourceDialog({ onClose }: { onClose: () => void }) {
+  const connections = useConnections();
+  return (
+    <Overlay title="Add a source" isOpen onClose={onClose} aside={<p className="soft">A table or a file behind a connection of the configuration.</p>}>
+      <Loaded query={connections}>
+        {(all) =>
+          all.length > 0 ? (
+            <SourceForm connections={all} onClose={onClose} />
+          ) : (
+            <p>
+              There is no connection yet. One is a section <code>[connections.NAME]</code> of <code>weir.toml</code>, with a grant for the plugin that uses it.
+            </p>
+          )
+        }
+      </Loaded>
+    </Overlay>
+  );
+}
+
+type Connections = NonNullable<ReturnType<typeof useConnections>["data"]>;
+
+function SourceForm({ connections, onClose }: { connections: Connections; onClose: () => void }) {
+  const { root, change, select } = useBuilder();
+  const [connectionName, setConnection] = useState(connections[0]?.name ?? "");
+  const [source, setSource] = useState("");
+  const [typedName, setName] = useState<string | null>(null);
+  const [isWritten, setWritten] = useState(false);
+  const [rows, setRows] = useState<SourceRows | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const connection = connections.find(({ name }) => name === connectionName);
+  const listed = useSourceNames(connection, source);
+  const name = typedName ?? collectionName(source);
+  const taken = isRecord(root) && isRecord(root.collections) ? Object.keys(root.collections) : [];
+  const isReady = source.trim() !== "" && /^[A-Za-z0-9_-]{1,64}$/.test(name) && !taken.includes(name);
+  const setting = sourceSetting(connection?.adapter ?? "");
+  const show = async () => {
+    setError(null);
+    try {
+      setRows(await readRows(connectionName, source.trim()));
+    } catch (caught) {
+      setRows(null);
+      setError(caught);
+    }
+  };
+  const add = () => {
+    if (!connection || !isReady) return;
+    const entry = { adapter: connection.adapter, settings: { connection: connectionName, [setting]: source.trim() }, ...(isWritten && { write: true }) };
+    const isFirst = taken.length === 0;
+    change([isFirst ? { kind: "set", at: ["collections"], value: { [name]: entry } } : { kind: "set", at: ["collections", name], value: entry as Json }]);
+    select(["collections", name]);
+    onClose();
+  };
+  return (
+    <form
+      className="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        add();
+      }}
+    >
+      <ChoiceField
+        label="Connection"
+        value={connectionName}
+        onChange={(next) => {
+          setConnection(next);
+          setRows(null);
+        }}
+        options={connections.map(({ name: one, adapter }) => ({ value: one, text: `${one} (${adapter})` }))}
+        fault={connection?.refused}
+      />
+      <TextField
+        label={setting === "table" ? "Table" : "File or path"}
+        value={source}
+        onChange={(next) => {
+          setSource(next);
+          setRows(null);
+        }}
+        list={(listed.data ?? []).map((entry) => entry.name)}
+        help={listed.data ? undefined : "As the connection calls it, such as tickets.csv"}
+      />
+      {listed.error != null && <ProblemNote error={listed.error} />}
+      {connection?.uploads && <FileField connection={connectionName} onPut={setSource} />}
+      <TextField
+        label="Name in the contract"
+        value={name}
+        onChange={setName}
+        fault={taken.includes(name) ? "Another source has this name." : name !== "" && !/^[A-Za-z0-9_-]{1,64}$/.test(name) ? "Letters, digits, _ and - alone." : undefined}
+      />
+      {connection?.write !== false && <CheckField label="Tools may write to it" value={isWritten} onChange={setWritten} />}
+      {error != null && <ProblemNote error={error} />}
+      {rows && <FirstRows rows={rows} />}
+      <div className="row">
+        <Action kind="main" type="submit" isDisabled={!isReady}>
+          Add the source
+        </Action>
+        {connection?.isListed && (
+          <Action isDisabled={source.trim() === ""} onPress={() => void show()}>
+            Show rows
+          </Action>
+        )}
+      </div>
+      {connection?.isListed && source.trim() !== "" && <DraftAction connection={connectionName} source={source.trim()} onClose={onClose} />}
+    </form>
+  );
+}
+
+/** A file of this machine, chosen or dropped, goes into the connection. */
+function FileField({ connection, onPut }: { connection: string; onPut: (name: string) => void }) {
+  const [error, setError] = useState<unknown>(null);
+  const [isPending, setPending] = useState(false);
+  const put = async (file: File | undefined) => {
+    if (!file) return;
+    setPending(true);
+    setError(null);
+    try {
+      await uploadFile(connection, file);
+      onPut(file.name);
+    } catch (caught) {
+      setError(caught);
+    }
+    setPending(false);
+  };
+  return (
+    <>
+      <FieldFrame label="Or a file of this machine" help={isPending ? "It is on its way…" : "Choose it, or drop it here. It takes the place of a file of the same name."}>
+        {(ids) => <input {...ids} type="file" onChange={(event) => void put(event.target.files?.[0])} />}
+      </FieldFrame>
+      {error != null && <ProblemNote error={error} />}
+    </>
+  );
+}
+
+/** Takes the place of the whole text, so it is offered where there is nothing yet. */
+function DraftAction({ connection, source, onClose }: { connection: string; source: string; onClose: () => void }) {
+  const { root, replaceText } = useBuilder();
+  const [error, setError] = useState<unknown>(null);
+  const isEmpty = isRecord(root) && (!Array.isArray(root.tools) || root.tools.length === 0);
+  if (!isEmpty) return null;
+  const draft = async () => {
+    setError(null);
+    try {
+      const drafted = await draftSource(connection, source);
+      if (!drafted) return;
+      replaceText(drafted.source, drafted.notes);
+      onClose();
+    } catch (caught) {
+      setError(caught);
+    }
+  };
+  return (
+    <div className="note stack tight">
+      <p>Or begin with tools that are drafted from it: a lookup, a list, and a create where it can be written.</p>
+      {error != null && <ProblemNote error={error} />}
+      <div>
+        <Action kind="compact" onPress={() => void draft()}>
+          Draft the tools
+        </Action>
+      </div>
+    </div>
+  );
+}
+
+function FirstRows({ rows }: { rows: SourceRows }) {
+  return (
+    <div className="stack tight">
+      <RecordTable label="First rows" table={{ columns: rows.columns, rows: rows.rows }} />
+      {rows.masked.length > 0 && <p className="soft small">Not shown, by their names: {rows.masked.join(", ")}.</p>}
+    </div>
+  );
+}
+
+/** `data/Invoices 2026.csv` becomes `invoices`. */
+function collectionName(source: string): string {
+  const last = source.trim().split(/[/\\]/).at(-1) ?? "";
+  const plain = last.replace(/\.[a-z0-9]+$/i, "").replace(/[0-9]{4,}/g, "");
+  return last === "" ? "" : fieldName(plain);
+}

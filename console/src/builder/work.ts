@@ -1,0 +1,90 @@
+// The work on one contract: its text with what can be undone, kept by this browser until it is submitted.
+import { useCallback, useEffect, useState } from "react";
+import type { Json } from "../api/shapes";
+import { changeText, readText, UneditableText, type Change } from "./edit";
+import { pushText, redoText, startHistory, undoText, type TextHistory } from "./history";
+
+/** What the work began with: a submission rests on it, so that it is kept with the text. */
+export interface WorkBase {
+  text: string;
+  etag: string;
+}
+
+const keptUnder = (name: string) => `weir.work.${name}`;
+
+function readKept(name: string): { text: string; base: WorkBase } | null {
+  try {
+    const kept = JSON.parse(localStorage.getItem(keptUnder(name)) ?? "null");
+    return typeof kept?.text === "string" && typeof kept.base?.text === "string" ? kept : null;
+  } catch {
+    // Another program kept it.
+    return null;
+  }
+}
+
+function keep(name: string, text: string, base: WorkBase) {
+  try {
+    if (text === base.text) localStorage.removeItem(keptUnder(name));
+    else localStorage.setItem(keptUnder(name), JSON.stringify({ text, base }));
+  } catch {
+    // The browser keeps nothing, or has no room: the work goes on in the page.
+  }
+}
+
+export interface TextWork {
+  text: string;
+  base: WorkBase;
+  setBase: (base: WorkBase) => void;
+  isChanged: boolean;
+  /** Why the last change could not be made. */
+  refusal: string;
+  history: TextHistory;
+  setText: (text: string, label?: string) => void;
+  change: (changes: Change[], label?: string) => void;
+  undo: () => void;
+  redo: () => void;
+  /** Gives up the work and begins with another text. */
+  restart: (base: WorkBase) => void;
+}
+
+/** `begun` is what there is to begin with, where nothing was kept. */
+export function useWork(name: string, begun: WorkBase): TextWork {
+  const [kept] = useState(() => readKept(name));
+  const [base, setBase] = useState<WorkBase>(kept?.base ?? begun);
+  const [history, setHistory] = useState(() => startHistory(kept?.text ?? base.text));
+  const [refusal, setRefusal] = useState("");
+  const { text } = history;
+  useEffect(() => keep(name, text, base), [name, text, base]);
+  const setText = useCallback((next: string, label = "") => {
+    setRefusal("");
+    setHistory((before) => pushText(before, next, label, Date.now()));
+  }, []);
+  const change = useCallback((changes: Change[], label = "") => {
+    setHistory((before) => {
+      try {
+        const next = changes.reduce(changeText, before.text);
+        setRefusal("");
+        return pushText(before, next, label, Date.now());
+      } catch (caught) {
+        if (!(caught instanceof UneditableText)) throw caught;
+        setRefusal(caught.message);
+        return before;
+      }
+    });
+  }, []);
+  const step = (move: (history: TextHistory) => TextHistory) => () => {
+    setRefusal("");
+    setHistory(move);
+  };
+  const restart = (next: WorkBase) => {
+    setBase(next);
+    setHistory((before) => pushText(before, next.text, "", Date.now()));
+  };
+  return { text, base, setBase, isChanged: text !== base.text, refusal, history, setText, change, undo: step(undoText), redo: step(redoText), restart };
+}
+
+/** Returns the value of a text; null where it is no YAML. */
+export function valueOfText(text: string): { value: Json } | null {
+  const document = readText(text);
+  return document.errors.length > 0 ? null : { value: (document.toJS() ?? {}) as Json };
+}
