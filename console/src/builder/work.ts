@@ -1,5 +1,5 @@
 // The work on one contract: its text with what can be undone, kept by this browser until it is submitted.
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import type { Json } from "../api/shapes";
 import { changeText, readText, UneditableText, type Change } from "./edit";
 import { pushText, redoText, startHistory, undoText, type TextHistory } from "./history";
@@ -55,32 +55,33 @@ export function useWork(name: string, begun: WorkBase): TextWork {
   const [refusal, setRefusal] = useState("");
   const { text } = history;
   useEffect(() => keep(name, text, base), [name, text, base]);
-  const setText = useCallback((next: string, label = "") => {
+  // Several changes of one event follow each other before the page is drawn.
+  const latest = useRef(history);
+  latest.current = history;
+  const go = useCallback((next: TextHistory) => {
+    latest.current = next;
+    setHistory(next);
     setRefusal("");
-    setHistory((before) => pushText(before, next, label, Date.now()));
   }, []);
-  const change = useCallback((changes: Change[], label = "") => {
-    setHistory((before) => {
+  const setText = useCallback((next: string, label = "") => go(pushText(latest.current, next, label, Date.now())), [go]);
+  const change = useCallback(
+    (changes: Change[], label = "") => {
       try {
-        const next = changes.reduce(changeText, before.text);
-        setRefusal("");
-        return pushText(before, next, label, Date.now());
+        setText(changes.reduce(changeText, latest.current.text), label);
       } catch (caught) {
         if (!(caught instanceof UneditableText)) throw caught;
         setRefusal(caught.message);
-        return before;
       }
-    });
-  }, []);
-  const step = (move: (history: TextHistory) => TextHistory) => () => {
-    setRefusal("");
-    setHistory(move);
-  };
+    },
+    [setText],
+  );
   const restart = (next: WorkBase) => {
     setBase(next);
-    setHistory((before) => pushText(before, next.text, "", Date.now()));
+    setText(next.text);
   };
-  return { text, base, setBase, isChanged: text !== base.text, refusal, history, setText, change, undo: step(undoText), redo: step(redoText), restart };
+  const undo = () => go(undoText(latest.current));
+  const redo = () => go(redoText(latest.current));
+  return { text, base, setBase, isChanged: text !== base.text, refusal, history, setText, change, undo, redo, restart };
 }
 
 /** Returns the value of a text; null where it is no YAML. */
