@@ -91,9 +91,9 @@ test("JSON stays JSON", () => {
 test("texts that YAML would read as something else keep their meaning", () => {
   for (const value of ["yes", "007", "null", "- a", "a: b", "#x", " padded ", "", "1.5", "a\nb\n", "'", '"', "{", "é", "true", "a, b", "x\t"]) {
     const text = changeText(DESK, { kind: "set", at: [...FIELDS, 0, "help"], value });
-    expect((readText(text).toJS() as { tools: { fields: { help: string }[] }[] }).tools[0]?.fields[0]?.help).toBe(value);
+    expect((readText(text).value as unknown as { tools: { fields: { help: string }[] }[] }).tools[0]?.fields[0]?.help).toBe(value);
     const block = changeText(DESK, { kind: "set", at: ["tools", 0, "title"], value });
-    expect((readText(block).toJS() as { tools: { title: string }[] }).tools[0]?.title).toBe(value);
+    expect((readText(block).value as unknown as { tools: { title: string }[] }).tools[0]?.title).toBe(value);
   }
 });
 
@@ -112,7 +112,7 @@ test("whatever is changed, in whatever order, no comment is lost but those of wh
     const next = numbers(seed);
     let text = DESK;
     for (let step = 0; step < 12; step += 1) {
-      const count = (readText(text).toJS() as { tools: { fields: Json[] }[] }).tools[0]?.fields.length ?? 0;
+      const count = (readText(text).value as unknown as { tools: { fields: Json[] }[] }).tools[0]?.fields.length ?? 0;
       const changes: Change[] = [
         { kind: "insert", at: FIELDS, index: next(count + 1), value: { name: `f${step}`, type: "text", help: "Some help, of course." } },
         ...(count > 1 ? ([{ kind: "move", at: FIELDS, from: next(count), to: next(count) }] as Change[]) : []),

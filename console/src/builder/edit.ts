@@ -17,23 +17,42 @@ export class UneditableText extends Error {}
 
 /** Returns the text with the change made. */
 export function changeText(text: string, change: Change): string {
-  const document = readText(text);
-  if (document.errors.length > 0) throw new UneditableText("The text is not YAML now. Mend it in the text first.");
-  const wanted = JSON.stringify(changeValue(document.toJS() as Json, change));
+  const { document, value } = readText(text);
+  if (value === undefined) throw new UneditableText("The text is not YAML now. Mend it in the text first.");
+  const wanted = JSON.stringify(changeValue(value, change));
   const spliced = splice(text, document, change);
   if (spliced !== null && meaning(spliced) === wanted) return spliced;
   // Rare ways of writing are written anew as a whole. Comments and order are kept by that too.
-  const whole = rewrite(document, change);
+  const whole = rewrite(parse(text), change);
   if (meaning(whole) === wanted) return whole;
   throw new UneditableText("This part is written in a way that only the text can change.");
 }
 
-export const readText = (text: string) => parseDocument(text, { prettyErrors: true, logLevel: "silent" });
-
-function meaning(text: string): string | null {
-  const document = readText(text);
-  return document.errors.length > 0 ? null : JSON.stringify(document.toJS());
+interface ReadText {
+  document: Document;
+  /** The value; undefined where the text is no YAML. */
+  value: Json | undefined;
 }
+
+/** The texts that were read last. A text that was just made is the next one to be changed, and large ones take a while. */
+const lastRead = new Map<string, ReadText>();
+const LAST_MAX = 3;
+
+/** The document must not be changed. */
+export function readText(text: string): ReadText {
+  const known = lastRead.get(text);
+  if (known) return known;
+  const document = parse(text);
+  const read = { document, value: document.errors.length > 0 ? undefined : ((document.toJS() ?? {}) as Json) };
+  lastRead.set(text, read);
+  const [oldest] = lastRead.keys();
+  if (lastRead.size > LAST_MAX && oldest !== undefined) lastRead.delete(oldest);
+  return read;
+}
+
+const parse = (text: string): Document => parseDocument(text, { prettyErrors: false, logLevel: "silent" });
+
+const meaning = (text: string) => JSON.stringify(readText(text).value);
 
 /** Makes the change in the value itself. */
 export function changeValue(root: Json, change: Change): Json {

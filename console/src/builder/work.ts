@@ -84,8 +84,5 @@ export function useWork(name: string, begun: WorkBase): TextWork {
   return { text, base, setBase, isChanged: text !== base.text, refusal, history, setText, change, undo, redo, restart };
 }
 
-/** Returns the value of a text; null where it is no YAML. */
-export function valueOfText(text: string): { value: Json } | null {
-  const document = readText(text);
-  return document.errors.length > 0 ? null : { value: (document.toJS() ?? {}) as Json };
-}
+/** Returns the value of a text; undefined where it is no YAML. */
+export const valueOfText = (text: string): Json | undefined => readText(text).value;

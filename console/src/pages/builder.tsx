@@ -152,7 +152,7 @@ function useBuilderState(work: TextWork, form: FormView, faults: Fault[], setNot
   const [focusCount, setFocusCount] = useState(0);
   const last = useRef<Json | undefined>(undefined);
   const read = useMemo(() => valueOfText(work.text), [work.text]);
-  if (read) last.current = read.value;
+  if (read !== undefined) last.current = read;
   const root = last.current;
   const part = useMemo(() => partAt(placeOf(pointer, root), root), [pointer, root]);
   const toolAt = toolOf(part, root);
@@ -184,7 +184,7 @@ function useBuilderState(work: TextWork, form: FormView, faults: Fault[], setNot
       setPointer("");
     },
   };
-  return { state, focusCount, isYaml: read !== null };
+  return { state, focusCount, isYaml: read !== undefined };
 }
 
 /** Undoing, submitting, and what became of it. */
