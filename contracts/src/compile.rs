@@ -6,6 +6,7 @@ mod binding;
 mod collection;
 mod fixed;
 mod inline;
+mod listing;
 mod order;
 mod property;
 mod result;
@@ -123,7 +124,14 @@ fn format(collections: &[Collection], tools: &[Arc<Tool>]) -> Format {
             .iter()
             .any(|collection| collection.shape.has_cell_rules())
     };
+    let has_list_choices = || {
+        tools.iter().any(|tool| {
+            tool.collection()
+                .is_some_and(|target| target.binding.list.is_some())
+        })
+    };
     match summarizes {
+        _ if has_list_choices() => Format::LIST_CHOICES,
         true => Format::SUMMARIES,
         false if has_cell_rules() => Format::CELLS,
         false => Format::FIRST,

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod choices;
+mod format;
 mod stored;
 mod verb;
 
@@ -18,7 +19,10 @@ use crate::{
 };
 
 pub(crate) use choices::is_groupable;
-pub use choices::{GroupChoice, GroupStep, MeasureChoice, MeasureFunction, SummaryChoices};
+pub use choices::{
+    GroupChoice, GroupStep, ListChoices, MeasureChoice, MeasureFunction, SummaryChoices,
+};
+pub use format::Format;
 pub(crate) use stored::NO_VERB;
 use stored::StoredTool;
 pub use verb::Verb;
@@ -59,50 +63,6 @@ pub struct Contract {
     /// The server has resources that come and go: what they are is asked of it each time, and `resources` is empty.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub live_resources: bool,
-}
-
-/// The number of an artifact's format. One that this program does not know is refused with a sentence that says so, and
-/// not with the first key that happens to be new.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
-pub struct Format(u32);
-
-impl Format {
-    /// The format of artifacts that have no number.
-    pub const FIRST: Self = Self(1);
-    /// The format with tools that a plugin or another server makes.
-    pub const OFFERS: Self = Self(2);
-    /// The format with contracts compiled from an upstream server's offer.
-    pub const UPSTREAMS: Self = Self(3);
-    /// The format with rules for cells that are no values of their column.
-    pub const CELLS: Self = Self(4);
-    /// The format with counts and summaries.
-    pub const SUMMARIES: Self = Self(5);
-    /// The last one that this program reads.
-    pub const NEWEST: Self = Self::SUMMARIES;
-
-    fn is_first(&self) -> bool {
-        *self == Self::FIRST
-    }
-}
-
-impl Default for Format {
-    fn default() -> Self {
-        Self::FIRST
-    }
-}
-
-impl<'de> Deserialize<'de> for Format {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let number = u32::deserialize(from)?;
-        if (Self::FIRST.0..=Self::NEWEST.0).contains(&number) {
-            return Ok(Self(number));
-        }
-        let newest = Self::NEWEST.0;
-        Err(serde::de::Error::custom(format_args!(
-            "it is of format {number}, and this program reads formats up to {newest}: a later version of Weir wrote it"
-        )))
-    }
 }
 
 /// A source as this contract version sees it.
@@ -301,6 +261,9 @@ pub struct Binding {
     /// The operation; only for `call`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
+    /// What an agent chooses; only for `list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<ListChoices>,
     /// What can be asked; only for `summarize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<SummaryChoices>,
@@ -542,7 +505,11 @@ impl Tool {
 impl CollectionTarget {
     /// Returns what calls need of the source beside reading records.
     pub fn needed_summaries(&self) -> Summaries {
-        self.verb.needed_summaries()
+        let counts = self.binding.list.as_ref().is_some_and(|it| it.with_total);
+        match counts {
+            true => Summaries::Count,
+            false => self.verb.needed_summaries(),
+        }
     }
 }
 

@@ -21,7 +21,7 @@ fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
     let Some(known) = contract.collection(collection) else {
         return served;
     };
-    let fields = fields(known, live);
+    let live = as_read(known, live);
     for tool in &mut served.tools {
         let Some(target) = tool
             .collection()
@@ -31,21 +31,16 @@ fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
         };
         // The answer of an operation does not depend on the columns.
         if target.binding.operation.is_none() {
-            let schema = compile::output_schema(
-                target.verb,
-                &fields,
-                &target.binding.columns,
-                known.shape.misfits,
-            );
+            let schema = compile::output_schema(target.verb, &live.fields, &target.binding, &live);
             Arc::make_mut(tool).output_schema = Some(schema.into());
         }
     }
     served
 }
 
-/// Returns the source's fields after the contract's overrides, with the descriptions that the contract was published
+/// Returns the source's shape after the contract's overrides, with the descriptions that the contract was published
 /// with.
-fn fields(known: &Collection, live: &Shape) -> Vec<Field> {
+fn as_read(known: &Collection, live: &Shape) -> Shape {
     let mut live = live.clone();
     live.apply(&known.overrides);
     live.key.clone_from(&known.shape.key);
@@ -57,13 +52,13 @@ fn fields(known: &Collection, live: &Shape) -> Vec<Field> {
             .field(&field.key)
             .and_then(|known| known.description.clone());
     }
-    live.fields
+    live
 }
 
 /// Returns a column that is gone and the one new column that is like it, which seems to be its new name. If there are
 /// two candidates, none is returned.
 pub fn renamed(known: &Collection, live: &Shape) -> Option<(String, String)> {
-    let now = fields(known, live);
+    let now = as_read(known, live).fields;
     let mut gone = known
         .shape
         .fields
@@ -141,20 +136,24 @@ pub fn edits(source: &form::Source, collection: &str, old: &str, new: &str) -> V
                 _ => {}
             }
         }
-        lists(
-            &tool.place,
-            "order",
-            tool.order.as_deref().unwrap_or_default(),
-        )
-        .into_iter()
-        .for_each(&mut write);
-        lists(
-            &tool.place,
-            "returns",
-            tool.returns.as_deref().unwrap_or_default(),
-        )
-        .into_iter()
-        .for_each(&mut write);
+        for (key, list) in [
+            ("order", &tool.order),
+            ("order_by", &tool.order_by),
+            ("columns", &tool.columns),
+            ("returns", &tool.returns),
+            ("group_by", &tool.group_by),
+        ] {
+            lists(&tool.place, key, list.as_deref().unwrap_or_default())
+                .into_iter()
+                .for_each(&mut write);
+        }
+        for (index, measure) in tool.measures.iter().flatten().enumerate() {
+            let function = measure.strip_suffix(&format!("({old})"));
+            added.extend(function.map(|function| {
+                let place = format!("{}/measures/{index}", tool.place);
+                format!("{place}: write `{function}({new})` for `{measure}`")
+            }));
+        }
         let said = tool
             .say
             .as_ref()
@@ -182,10 +181,24 @@ tools:
     verb: list
     collection: parts
     order: [-stock]
+    order_by: [name, stock]
     say: "Part {name} with {stock}"
     fields:
       - { name: stock, type: number }
       - { name: least, type: number, column: stock, match: at-least }
+  - tool: summarize_parts
+    description: Parts by stock.
+    verb: summarize
+    collection: parts
+    group_by: [stock]
+    measures: [count, sum(stock)]
+    fields: []
+  - tool: choose_parts
+    description: Parts with columns of choice.
+    verb: list
+    collection: parts
+    columns: [stock]
+    fields: []
 "#;
 
     fn shape(fields: &str) -> Shape {
@@ -252,8 +265,12 @@ tools:
             "/collections/parts/columns/1: write `amount` for `stock`",
             "/tools/0/fields/1/column: write `amount` for `stock`",
             "/tools/0/order/0: write `amount` for `stock`",
+            "/tools/0/order_by/1: write `amount` for `stock`",
             "/tools/0/say: write `amount` for `stock`",
+            "/tools/1/group_by/0: write `amount` for `stock`",
+            "/tools/2/columns/0: write `amount` for `stock`",
             "/tools/0/fields/0: add `column: amount`",
+            "/tools/1/measures/1: write `sum(amount)` for `sum(stock)`",
         ];
         assert_eq!(edits(&source, "parts", &old, &new), expected);
     }

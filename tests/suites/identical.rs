@@ -4,12 +4,16 @@
 //! comparing, everything else is compared as the text that came.
 
 mod nasty;
+mod questions;
 
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use weir_tests::{Gateway, House, Modern, Postgres, client, upstream::JsonServer};
 
-use self::nasty::COLUMNS;
+use self::{
+    nasty::COLUMNS,
+    questions::{list_choices, reads, summaries, totals, writes},
+};
 use crate::large_sheet;
 
 /// A source and the gateway over it.
@@ -83,9 +87,10 @@ async fn all_the_same(sources: Vec<Source>) {
         count += 1;
     }
     count += same_counts(&all).await;
+    count += same_choices(&all).await;
     for limit in [1, 7, 100] {
         let arguments = json!({ "limit": limit });
-        let walks = walk(&all, arguments, async |_| ()).await;
+        let walks = walk(&all, "list_items", arguments, async |_| ()).await;
         assert_eq!(
             walks.len(),
             nasty::rows().len(),
@@ -109,40 +114,40 @@ async fn all_the_same(sources: Vec<Source>) {
     }
 }
 
-/// Groups of every type, each measure, conditions on measures, orders, and what is refused.
-#[rustfmt::skip]
-fn summaries() -> Vec<Value> {
-    let exact = ["count", "sum(count)", "avg(count)", "min(count)", "max(count)", "sum(amount)", "avg(amount)", "min(amount)",
-        "max(amount)", "distinct(amount)", "min(ratio)", "max(ratio)", "sum(big)", "avg(big)", "min(day)", "max(day)", "min(at)",
-        "max(at)", "distinct(status)", "distinct(flag)", "distinct(day)", "distinct(at)", "distinct(name)"];
-    let mut asked = vec![
-        json!({}),
-        // Eighths, whose sums are exact in any order.
-        json!({"measures": ["sum(ratio)", "avg(ratio)"], "name_starts": "Plain", "group_by": ["status"]}),
-        json!({"group_by": ["status"], "measures": ["count", "sum(amount)"], "order_by": ["-sum(amount)"]}),
-        json!({"group_by": ["status", "flag"], "measures": ["avg(count)"], "order_by": ["avg(count)", "-flag"]}),
-        json!({"group_by": ["status", "month(day)", "flag"], "measures": ["count"], "limit": 7}),
-        json!({"group_by": ["code"], "measures": ["count"], "having": [{"measure": "count", "at_least": 13}]}),
-        json!({"group_by": ["code"], "measures": ["sum(amount)"], "having": [{"measure": "sum(amount)", "at_least": 100.25, "at_most": 850}]}),
-        json!({"group_by": ["status"], "measures": ["count"], "min_count": 50, "limit": 1}),
-        json!({"group_by": ["status"], "having": [{"measure": "sum(amount)", "at_least": 1}]}),
-        json!({"group_by": ["status"], "order_by": ["-code"]}),
-        json!({"group_by": ["name"]}),
-        json!({"group_by": ["status", "code", "flag", "day"]}),
-        json!({"measures": ["sum(status)"]}),
-        json!({"limit": 501}),
-    ];
-    for group in ["status", "code", "amount", "ratio", "flag", "day(day)", "week(day)", "month(day)", "quarter(day)", "year(day)",
-        "day(at)", "week(at)", "month(at)", "quarter(at)", "year(at)"] {
-        asked.extend(exact.chunks(8).map(|some| json!({"group_by": [group], "measures": some, "limit": 500})));
+/// Asks lists with an order and columns of the question's own, and walks some of them to their end.
+async fn same_choices(all: &[&Source]) -> usize {
+    let (mut count, mut refused) = (0, 0);
+    for arguments in list_choices() {
+        compare(all, "choose_items", &arguments).await;
+        let (told, _) = answer(all[0], "choose_items", &arguments).await;
+        refused += usize::from(!told.starts_with("error=false"));
+        count += 1;
     }
-    for some in exact.chunks(8) {
-        asked.push(json!({"measures": some}));
-        asked.push(json!({"measures": some, "status": "nothing like it"}));
+    assert_eq!(refused, 9, "of the questions that cannot be asked");
+    for arguments in [
+        json!({"order_by": ["-amount"], "limit": 7}),
+        json!({"order_by": ["status", "-ratio"], "columns": ["name"], "limit": 7}),
+        json!({"order_by": ["-at"], "limit": 7}),
+    ] {
+        let walks = walk(all, "choose_items", arguments, async |_| ()).await;
+        assert_eq!(walks.len(), nasty::rows().len());
+        count += walks.len().div_ceil(7);
     }
-    asked.push(json!({"measures": &exact[..11]}));
-    asked.push(json!({"having": [{"measure": "max(day)", "at_least": 1}], "measures": ["max(day)", "count"]}));
-    asked
+    let page = json!({"columns": ["status"], "order_by": ["-count", "id"], "limit": 1});
+    let (told, next) = answer(all[0], "choose_items", &page).await;
+    let expected = r#"error=false {"records":[{"id":"big","status":"open"}],"next":"NEXT"}"#;
+    assert_eq!(told, expected);
+    // A cursor belongs to its order, and takes other columns.
+    let mut others = page.clone();
+    others["cursor"] = json!(next.expect("a cursor"));
+    others["columns"] = json!(["name"]);
+    let (told, _) = answer(all[0], "choose_items", &others).await;
+    assert!(told.starts_with("error=false"), "{told}");
+    others["order_by"] = json!(["count", "id"]);
+    let (told, _) = answer(all[0], "choose_items", &others).await;
+    assert!(told.contains(r#""reason":"bad_cursor""#), "{told}");
+    assert!(told.contains("of this tool and these arguments"), "{told}");
+    count
 }
 
 /// Counts what every list of `reads` finds. A source answers as many records as it counts.
@@ -162,6 +167,22 @@ async fn same_counts(all: &[&Source]) -> usize {
         compare(&counting, "count_items", &arguments).await;
         count += 1;
     }
+    for arguments in totals() {
+        compare(&counting, "total_items", &arguments).await;
+        count += 1;
+    }
+    let rows = nasty::rows().len();
+    let walks = json!({"with_total": true, "order_by": ["-at"], "limit": 70});
+    let walks = walk(&counting, "total_items", walks, async |_| ()).await;
+    assert_eq!(walks.len(), rows);
+    let (told, _) = answer(
+        all[0],
+        "total_items",
+        &json!({"with_total": true, "limit": 1}),
+    )
+    .await;
+    let expected = format!(r#","next":"NEXT","total":{rows}}}"#);
+    assert!(told.ends_with(&expected), "{told}");
     let mut refused = Vec::new();
     for arguments in summaries() {
         compare(&counting, "summarize_items", &arguments).await;
@@ -182,113 +203,6 @@ async fn same_counts(all: &[&Source]) -> usize {
     let expected = format!("error=false {{\"count\":{}}}", nasty::rows().len());
     assert_eq!(everything, expected);
     count
-}
-
-/// Hits, misses, ambiguity, every match, every kind of refused argument.
-#[rustfmt::skip]
-fn reads() -> Vec<(&'static str, Value)> {
-    let mut calls: Vec<(&'static str, Value)> = nasty::rows()
-        .iter()
-        .take(24)
-        .map(|row| ("get_item", json!({"id": row["id"]})))
-        .collect();
-    calls.extend([
-        // Misses, and ids that only a careless comparison would find.
-        ("get_item", json!({"id": "7"})),
-        ("get_item", json!({"id": "nothing"})),
-        ("get_item", json!({"id": "ZEBRA"})),
-        ("get_item", json!({"id": "007 "})),
-        ("get_item", json!({"id": "e\u{301}"})),
-        ("get_item", json!({"id": "' OR '1'='1"})),
-        ("get_item", json!({"id": "../items"})),
-        ("get_item", json!({"id": "%"})),
-        // These find one, several and none.
-        ("find_item", json!({"name": "Bond"})),
-        ("find_item", json!({"name": "Twin"})),
-        ("find_item", json!({"name": "twin"})),
-        ("find_item", json!({"name": ""})),
-        // These compare values of every type for equality.
-        ("list_items", json!({"status": "open", "limit": 100})),
-        ("list_items", json!({"status": "Open"})),
-        ("list_items", json!({"status": "null"})),
-        ("list_items", json!({"code": "0042"})),
-        ("list_items", json!({"code": "42"})),
-        ("list_items", json!({"amount": "0.07"})),
-        ("list_items", json!({"big": "9007199254740993"})),
-        ("list_items", json!({"big": "9007199254740992"})),
-        ("list_items", json!({"count": 9_007_199_254_740_991_i64})),
-        ("list_items", json!({"count": 7.0})),
-        ("list_items", json!({"ratio": 0.1})),
-        ("list_items", json!({"day": "2024-02-29"})),
-        ("list_items", json!({"at": "2024-02-29T23:59:59Z"})),
-        ("list_items", json!({"at": "2024-03-01T00:59:59+01:00"})),
-        ("list_items", json!({"flag": true, "limit": 5})),
-        ("list_items", json!({"flag": false, "status": "closed", "limit": 5})),
-        // The other matches.
-        ("list_items", json!({"status_not": "open", "limit": 100})),
-        ("list_items", json!({"ids": ["007", "zebra", "nothing", "😀"]})),
-        ("list_items", json!({"ids": []})),
-        ("list_items", json!({"min_count": 125})),
-        ("list_items", json!({"max_count": 0})),
-        ("list_items", json!({"min_amount": "99999999999999999999.98"})),
-        ("list_items", json!({"max_amount": "-0.001"})),
-        ("list_items", json!({"from": "2024-03-15", "to": "2024-03-17"})),
-        ("list_items", json!({"since": "2024-03-18T12:00:00Z", "limit": 10})),
-        ("list_items", json!({"name_contains": "%"})),
-        ("list_items", json!({"name_contains": "_"})),
-        ("list_items", json!({"name_contains": "\\"})),
-        ("list_items", json!({"name_contains": "ärger"})),
-        ("list_items", json!({"name_contains": "strasse"})),
-        ("list_items", json!({"name_starts": "Ä"})),
-        ("list_items", json!({"name_starts": "=cmd"})),
-        ("list_items", json!({"no_status": true})),
-        ("list_items", json!({"no_status": false, "limit": 3})),
-        ("list_items", json!({"status": "open", "min_count": 3, "name_contains": "a", "limit": 50})),
-        // These are refused before any source is asked.
-        ("get_item", json!({})),
-        ("get_item", json!({"id": 7})),
-        ("get_item", json!({"id": null})),
-        ("get_item", json!({"id": "x".repeat(300)})),
-        ("list_items", json!({"limit": 0})),
-        ("list_items", json!({"limit": 101})),
-        ("list_items", json!({"limit": "7"})),
-        ("list_items", json!({"cursor": "made up"})),
-        ("list_items", json!({"day": "2023-02-29"})),
-        ("list_items", json!({"at": "yesterday"})),
-        ("list_items", json!({"amount": "1,5"})),
-        ("list_items", json!({"count": 1.5})),
-        ("list_items", json!({"unknown": 1, "count": "x", "limit": -1})),
-        ("list_by_amount", json!({"limit": 100})),
-        ("list_by_amount", json!({"limit": 3})),
-    ]);
-    calls
-}
-
-#[rustfmt::skip]
-fn writes() -> Vec<(&'static str, Value)> {
-    vec![
-        ("create_item", json!({"id": "new-1", "code": "008", "name": "=1+1", "amount": "12.50", "big": "9007199254740993", "count": -1, "ratio": 0.1, "day": "2024-02-29", "at": "2024-02-29T12:00:00+02:00", "flag": true, "status": "done"})),
-        ("get_item", json!({"id": "new-1"})),
-        ("create_item", json!({"id": "new-1", "code": "x", "name": "again"})),
-        ("create_item", json!({"id": "new-2", "code": "", "name": "two\nlines, \"quoted\" 😀"})),
-        ("get_item", json!({"id": "new-2"})),
-        ("create_item", json!({"id": "'; DROP TABLE items; --2", "code": "%s", "name": "${jndi}"})),
-        ("create_item", json!({"code": "no id", "name": "x"})),
-        ("create_item", json!({"id": "new-3", "code": "c", "name": "n", "day": "2023-02-30"})),
-        ("get_item", json!({"id": "new-3"})),
-        ("update_item", json!({"id": "new-1", "status": null, "amount": "-1.50"})),
-        ("get_item", json!({"id": "new-1"})),
-        ("update_item", json!({"id": "new-1", "name": "renamed", "count": 5, "flag": false})),
-        ("update_item", json!({"id": "new-1"})),
-        ("update_item", json!({"id": "absent", "name": "x"})),
-        ("update_item", json!({"id": "new-1", "name": null})),
-        ("get_item", json!({"id": "new-1"})),
-        ("delete_item", json!({"id": "new-2"})),
-        ("delete_item", json!({"id": "new-2"})),
-        ("get_item", json!({"id": "new-2"})),
-        ("list_items", json!({"status": "done"})),
-        ("list_items", json!({"code": "008"})),
-    ]
 }
 
 /// Returns the contract, which is the same for all sources except for `adapter`, `settings` and, if a source is
@@ -314,17 +228,19 @@ tools:
         columns = columns.join(", "),
         shape = shape.join(", "),
     );
+    let fields = READING
+        .split_once("limits: { rows_max: 100 }")
+        .expect("a list")
+        .1;
+    let fields = fields.split_once("  - tool:").expect("another tool").0;
     // A web service cannot be asked how many records there are.
-    if adapter != "rest" {
-        let fields = READING
-            .split_once("limits: { rows_max: 100 }")
-            .expect("a list")
-            .1;
-        let fields = fields.split_once("  - tool:").expect("another tool").0;
-        for tool in [COUNTING, SUMMARIZING] {
-            text.push_str(tool);
-            text.push_str(fields);
-        }
+    let tools = match adapter {
+        "rest" => &[CHOOSING][..],
+        _ => &[CHOOSING, COUNTING, SUMMARIZING, TOTALLING][..],
+    };
+    for tool in tools {
+        text.push_str(tool);
+        text.push_str(fields);
     }
     if writable {
         text.push_str(WRITING);
@@ -349,6 +265,26 @@ const SUMMARIZING: &str = "
       distinct(amount), sum(ratio), avg(ratio), min(ratio), max(ratio), sum(big), avg(big), min(day), max(day), min(at), max(at),
       distinct(status), distinct(flag), distinct(day), distinct(at), distinct(name)]
     limits: { rows_max: 500 }";
+
+/// A list that tells its total.
+const TOTALLING: &str = "
+  - tool: total_items
+    description: Items, and how many there are.
+    verb: list
+    collection: items
+    order_by: [id, at]
+    with_total: true
+    limits: { rows_max: 100 }";
+
+/// A list whose order and columns are chosen.
+const CHOOSING: &str = "
+  - tool: choose_items
+    description: Items in an order and with columns of choice.
+    verb: list
+    collection: items
+    order_by: [id, status, code, name, amount, big, count, ratio, day, at, flag]
+    columns: [id, status, code, name, amount, big, count, ratio, day, at, flag]
+    limits: { rows_max: 100 }";
 
 const READING: &str = r#"
   - tool: get_item
@@ -638,6 +574,7 @@ async fn compare(sources: &[&Source], tool: &str, arguments: &Value) {
 /// Walks every source to its end in step; the records of the walk, which are the same for all.
 async fn walk(
     sources: &[&Source],
+    tool: &str,
     arguments: Value,
     mut between: impl AsyncFnMut(usize),
 ) -> Vec<Value> {
@@ -650,7 +587,7 @@ async fn walk(
             if let Some(cursor) = cursor.take() {
                 arguments["cursor"] = json!(cursor);
             }
-            let (found, next) = answer(source, "list_items", &arguments).await;
+            let (found, next) = answer(source, tool, &arguments).await;
             *cursor = next;
             let first = expected.get_or_insert_with(|| found.clone());
             assert_eq!(
@@ -680,20 +617,25 @@ async fn walk(
 /// Adds a record between pages before the place the walk has reached, and one behind it: the first is never met, the
 /// second once, and no other record is met twice or lost.
 async fn walk_while_inserting(sources: &[&Source], limit: usize) {
-    let before: Vec<Value> = walk(sources, json!({"limit": 100}), async |_| ()).await;
-    let walked = walk(sources, json!({ "limit": limit }), async |page| {
-        for (place, id) in [
-            ("before", format!("!{limit}-{page}")),
-            ("behind", format!("\u{10ffff}{limit}-{page}")),
-        ] {
-            compare(
-                sources,
-                "create_item",
-                &json!({"id": id, "code": "walk", "name": place}),
-            )
-            .await;
-        }
-    })
+    let before: Vec<Value> = walk(sources, "list_items", json!({"limit": 100}), async |_| ()).await;
+    let walked = walk(
+        sources,
+        "list_items",
+        json!({ "limit": limit }),
+        async |page| {
+            for (place, id) in [
+                ("before", format!("!{limit}-{page}")),
+                ("behind", format!("\u{10ffff}{limit}-{page}")),
+            ] {
+                compare(
+                    sources,
+                    "create_item",
+                    &json!({"id": id, "code": "walk", "name": place}),
+                )
+                .await;
+            }
+        },
+    )
     .await;
     let ids: Vec<&Value> = walked.iter().map(|record| &record["id"]).collect();
     let distinct: std::collections::HashSet<String> = ids.iter().map(ToString::to_string).collect();

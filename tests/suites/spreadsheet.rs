@@ -452,3 +452,37 @@ async fn cells_that_fit_no_filter_are_counted() {
         "{text}"
     );
 }
+
+/// Cells that are no values come behind all others, and an order by their column meets each record once.
+#[tokio::test]
+async fn a_list_in_an_order_of_choice_meets_cells_that_fit_nothing_once() {
+    let rows = "id,amount\n1,5\n2,unknown\n3,9\n4,\n5,12 EUR\n6,n/a\n7,5\n";
+    let house = House::new()
+        .sheets()
+        .file("data/orders.csv", "id,amount\n1,5\n2,7\n")
+        .file(
+            "contracts/orders.yaml",
+            "contract: orders\ncollections:\n  orders:\n    adapter: sheet\n    settings: { connection: data, path: orders.csv }\n    \
+             misfits: empty\n    null_words: [n/a]\ntools:\n  - tool: list_orders\n    description: Lists orders.\n    verb: list\n    \
+             collection: orders\n    order_by: [amount]\n    columns: [id]\n    with_total: true\n    fields: []\n",
+        );
+    let gateway = house.serve();
+    house.write("data/orders.csv", rows);
+    let client = Modern::new(gateway.url());
+    for (direction, valued) in [("amount", ["1", "7", "3"]), ("-amount", ["3", "1", "7"])] {
+        let (mut met, mut cursor) = (Vec::new(), Value::Null);
+        for _ in 0..7 {
+            let arguments = json!({ "order_by": [direction], "columns": ["id"], "with_total": true, "limit": 1, "cursor": cursor });
+            let page = client.call("list_orders", arguments).await;
+            assert_eq!(page["structuredContent"]["total"], 7, "{page}");
+            let records = &page["structuredContent"]["records"];
+            assert_eq!(records[0].as_object().map(|record| record.len()), Some(1));
+            met.push(records[0]["id"].to_string());
+            cursor = page["structuredContent"]["next"].clone();
+        }
+        assert_eq!(cursor, Value::Null, "{met:?}");
+        assert_eq!(met[..3], valued, "{met:?}");
+        met.sort();
+        assert_eq!(met, ["1", "2", "3", "4", "5", "6", "7"]);
+    }
+}

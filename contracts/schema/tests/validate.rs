@@ -88,11 +88,9 @@ fn the_text_tells_every_error_in_a_line() {
     assert!(text(&ticket(), "{").ends_with(
         "\narguments: are not valid JSON. Example: {\"subject\":\"text\",\"priority\":1}"
     ));
-    assert!(
-        InvalidArguments::bad_cursor()
-            .text()
-            .ends_with("\n/cursor: is not a cursor of this tool, or is too old. Leave it out.")
-    );
+    assert!(InvalidArguments::bad_cursor().text().ends_with(
+        "\n/cursor: is not a cursor of this tool and these arguments, or is too old. Leave it out."
+    ));
 }
 
 #[test]

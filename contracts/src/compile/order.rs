@@ -1,7 +1,11 @@
 //! Compiles the order of a list.
 
 use super::{Problems, binding::Target, collection::no_column};
-use crate::{contract::Verb, form, name, shape::Type};
+use crate::{
+    contract::Verb,
+    form, name,
+    shape::{Shape, Type},
+};
 
 /// Returns the order asked for, followed by the key, so that paging meets each record once.
 pub(super) fn compile(
@@ -20,27 +24,11 @@ pub(super) fn compile(
             Some(_) => entry.as_str(),
             None => entry.strip_prefix('-').unwrap_or(entry),
         };
-        let Some(field) = shape.field(column) else {
+        if shape.field(column).is_none() {
             no_column(place, column, shape, problems);
             continue;
-        };
-        if matches!(field.kind, Type::Json | Type::Record | Type::List) {
-            problems.add(
-                place,
-                format!("a {} column has no order", field.kind.word()),
-            );
-        } else if !shape.capabilities.orders(column) {
-            let can = &shape.capabilities.order;
-            let hint = match can.is_empty() {
-                true => "the source has its own order; drop `order`".to_owned(),
-                false => format!("it can order by {}", can.join(", ")),
-            };
-            problems.add_hint(
-                place,
-                format!("the source cannot order by '{column}'"),
-                hint,
-            );
-        } else if names_column(&order, column) {
+        }
+        if check_column(&place, "order", column, shape, problems) && names_column(&order, column) {
             problems.add(place, format!("{} occurs twice", name::quoted(column)));
         }
         order.push(entry.clone());
@@ -51,6 +39,32 @@ pub(super) fn compile(
         }
     }
     order
+}
+
+/// Checks that the source orders by a column that it has. `key` is what the form asks for it with.
+pub(super) fn check_column(
+    place: &str,
+    key: &str,
+    column: &str,
+    shape: &Shape,
+    problems: &mut Problems,
+) -> bool {
+    let kind = shape.field(column).map_or(Type::String, |field| field.kind);
+    if matches!(kind, Type::Json | Type::Record | Type::List) {
+        problems.add(place, format!("a {} column has no order", kind.word()));
+        return false;
+    }
+    if shape.capabilities.orders(column) {
+        return true;
+    }
+    let can = &shape.capabilities.order;
+    let hint = match can.is_empty() {
+        true => format!("the source has its own order; drop `{key}`"),
+        false => format!("it can order by {}", can.join(", ")),
+    };
+    let message = format!("the source cannot order by '{column}'");
+    problems.add_hint(place, message, hint);
+    false
 }
 
 fn names_column(order: &[String], column: &str) -> bool {

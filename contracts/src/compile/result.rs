@@ -7,8 +7,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    contract::Verb,
-    shape::{Field, Misfits, Type},
+    contract::{Binding, Verb},
+    shape::{Field, Misfits, Shape, Type},
     values,
 };
 
@@ -25,7 +25,12 @@ pub(crate) const ERROR_MEMBERS: &[&str] = &[
 ];
 
 /// Returns the schema of every result of a tool, errors included.
-pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String], misfits: Misfits) -> Value {
+/// `fields` are those that the records of an answer can have, or the operation's.
+pub(crate) fn schema(verb: Verb, fields: &[Field], binding: &Binding, shape: &Shape) -> Value {
+    let (columns, misfits) = (&binding.columns, shape.misfits);
+    if let Some(choices) = &binding.summary {
+        return summary_schema(&choices.fields(shape), misfits);
+    }
     let (properties, required) = match verb {
         Verb::Lookup => record_members(fields, columns),
         Verb::Count => {
@@ -34,10 +39,19 @@ pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String], misfits: 
             (members, vec![COUNT.into()])
         }
         Verb::List => {
-            let records = json!({ "type": "array", "items": record(fields, columns) });
+            let choices = binding.list.as_ref();
+            let item = match choices.filter(|choices| !choices.columns.is_empty()) {
+                Some(choices) => chosen_record(fields, &choices.columns, &shape.key),
+                None => record(fields, columns),
+            };
+            let records = json!({ "type": "array", "items": item });
             let next = json!({ "type": ["string", "null"] });
             let mut members =
                 Map::from_iter([("records".to_owned(), records), ("next".to_owned(), next)]);
+            if choices.is_some_and(|choices| choices.with_total) {
+                let total = json!({ "type": ["integer", "null"], "description": "How many records meet the filters in all, if `with_total` asked for it; null if counting took too long." });
+                members.insert("total".to_owned(), total);
+            }
             add_skipped(&mut members, misfits);
             (members, vec!["records".into(), "next".into()])
         }
@@ -56,7 +70,7 @@ pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String], misfits: 
 }
 
 /// Returns the schema of every result of a summary. Its records have the members that were asked for, and no others.
-pub(crate) fn summary_schema(fields: &[Field], misfits: Misfits) -> Value {
+fn summary_schema(fields: &[Field], misfits: Misfits) -> Value {
     let columns: Vec<String> = fields.iter().map(|field| field.key.clone()).collect();
     let (properties, _) = record_members(fields, &columns);
     let records =
@@ -146,6 +160,17 @@ pub(crate) fn error_members() -> Value {
 /// Returns the schema of one record. It is open, and every column is present.
 fn record(fields: &[Field], columns: &[String]) -> Value {
     let (properties, required) = record_members(fields, columns);
+    open_object(properties, required)
+}
+
+/// Returns the schema of a record whose columns are chosen. Only those of the key are always present.
+fn chosen_record(fields: &[Field], columns: &[String], key: &[String]) -> Value {
+    let (properties, mut required) = record_members(fields, columns);
+    required.retain(|column| key.iter().any(|known| *column == *known.as_str()));
+    open_object(properties, required)
+}
+
+fn open_object(properties: Map<String, Value>, required: Vec<Value>) -> Value {
     let mut schema = Map::from_iter([("type".to_owned(), Value::from("object"))]);
     schema.insert("properties".into(), Value::Object(properties));
     if !required.is_empty() {

@@ -91,8 +91,8 @@ pub(super) fn choices(
     choices
 }
 
-/// Finds a column that a summary may tell of.
-fn published<'c>(
+/// Finds a column that an answer may tell of.
+pub(super) fn published<'c>(
     column: &str,
     collection: &'c Collection,
     place: &str,
@@ -180,7 +180,11 @@ pub(super) fn add_inputs(
         "type": "array", "maxItems": 8,
         "items": {
             "type": "object",
-            "properties": { "measure": { "type": "string" }, "at_least": { "type": "number" }, "at_most": { "type": "number" } },
+            "properties": {
+                "measure": { "type": "string", "description": "A measure of the question whose values are numbers." },
+                "at_least": { "type": "number", "description": "This or more." },
+                "at_most": { "type": "number", "description": "This or less." },
+            },
             "required": ["measure"], "additionalProperties": false,
         },
         "description": "Keeps only groups in which one of `measures` has such a number.",

@@ -8,7 +8,7 @@ use weir_schema::{schema::DIALECT, walk::each_inside};
 use super::{
     Problems,
     binding::{Bound, Target},
-    inline, order, property, result, summary,
+    inline, listing, order, property, result, summary,
 };
 use crate::{
     contract::{
@@ -23,8 +23,6 @@ use crate::{
 const ROWS_MAX_DEFAULT: u32 = 100;
 const LIMIT_DEFAULT: u32 = 50;
 
-/// Names that the verb itself adds to a list.
-const LIST_INPUTS: [&str; 2] = ["limit", "cursor"];
 /// The argument that an update with fields to empty has of its own.
 const CLEAR: &str = "clear";
 
@@ -72,7 +70,7 @@ pub(super) fn compile(
         .as_ref()
         .filter(|target| target.verb == Verb::Summarize)
         .map(|target| summary::choices(form, target.collection, problems));
-    let input_schema = input_schema(form, &bound, target.as_ref(), choices.as_ref(), problems);
+    let mut input_schema = input_schema(form, &bound, target.as_ref(), choices.as_ref(), problems);
     let Some(target) = target else {
         return unbound(name, form, input_schema);
     };
@@ -82,32 +80,25 @@ pub(super) fn compile(
         None => columns(form, &target, problems),
     };
     check_say(form, &columns, problems);
+    let list = listing::choices(form, &target, &columns, problems);
+    if let Some(list) = &list {
+        listing::add_inputs(list, &columns, &mut input_schema);
+    }
     let binding = Binding {
         collection: target.collection.name.clone(),
         inputs: inputs(form, bound),
         bound: fixed.into_iter().filter_map(|(_, field)| field).collect(),
         order: order::compile(form, &target, problems),
-        columns: columns.clone(),
+        columns,
         limit_default: LIMIT_DEFAULT.min(rows_max(form)),
         limit_max: rows_max(form),
         operation: form.operation.clone(),
+        list,
         summary: choices,
     };
     Tool {
         output_schema: Some(
-            match binding.summary.as_ref() {
-                Some(choices) => result::summary_schema(
-                    &choices.fields(&target.collection.shape),
-                    target.collection.shape.misfits,
-                ),
-                None => result::schema(
-                    target.verb,
-                    fields,
-                    &columns,
-                    target.collection.shape.misfits,
-                ),
-            }
-            .into(),
+            result::schema(target.verb, fields, &binding, &target.collection.shape).into(),
         ),
         annotations: annotations(&target),
         target: contract::Target::Collection(Arc::new(CollectionTarget {
@@ -289,20 +280,7 @@ fn call_target<'c>(
 /// Checks the keys that only some verbs have, and the names that a verb takes for itself.
 fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
     let Some(verb) = form.verb else { return };
-    if verb == Verb::List {
-        for field in form
-            .fields
-            .iter()
-            .filter(|field| LIST_INPUTS.contains(&field.name.as_str()))
-        {
-            let message = format!("every list has its own '{}'", field.name);
-            problems.add_hint(
-                format!("{}/name", field.place),
-                message,
-                "choose another name",
-            );
-        }
-    }
+    listing::check_keys(form, verb, problems);
     let only = [
         ("order", form.order.is_some(), verb == Verb::List, "list"),
         (

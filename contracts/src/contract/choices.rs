@@ -1,8 +1,23 @@
-//! What a summary may be asked for: the groups and measures of its form, by the names that agents use.
+//! What a question may choose: the groups and measures of a summary, the order and the columns of a list.
 
 use serde::{Deserialize, Serialize};
 
 use crate::shape::{Field, Shape, Type};
+
+/// What an agent can choose of a list beside its filters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListChoices {
+    /// Columns that records can be ordered by, either way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order_by: Vec<String>,
+    /// Every column that a record can have; empty where an agent cannot choose. A record has the key's among them always.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+    /// Whether an agent can ask how many records there are in all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_total: bool,
+}
 
 /// The groups and measures that one tool offers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -254,6 +254,21 @@ pub const TOOL: &[FormKey] = &[
         "The order of a list's records: columns, `-` in front for the other way round.",
     ),
     key(
+        "order_by",
+        KeyValue::Names,
+        "The columns that an agent can order a list by.",
+    ),
+    key(
+        "columns",
+        KeyValue::Names,
+        "The columns that an agent can choose for the records of a list.",
+    ),
+    key(
+        "with_total",
+        KeyValue::Flag,
+        "Whether an agent can ask how many records a list has in all.",
+    ),
+    key(
         "returns",
         KeyValue::Names,
         "The published columns that the tool answers with, in this order.",

@@ -27,6 +27,12 @@ pub struct Tool {
     pub bound: Vec<Bound>,
     pub order: Option<Vec<String>>,
     pub returns: Option<Vec<String>>,
+    /// Columns that an agent can order a list by.
+    pub order_by: Option<Vec<String>>,
+    /// Columns that an agent can choose for the records of a list.
+    pub columns: Option<Vec<String>>,
+    /// Whether an agent can ask how many records a list has in all.
+    pub with_total: bool,
     /// Columns that a summary can group by.
     pub group_by: Option<Vec<String>>,
     /// What a summary can compute: `count`, `sum(total)`.
@@ -74,6 +80,9 @@ pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -
         "verb",
         "collection",
         "order",
+        "order_by",
+        "columns",
+        "with_total",
         "returns",
         "group_by",
         "measures",
@@ -111,6 +120,9 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         verb,
         collection,
         order: table.names("order", problems),
+        order_by: table.names("order_by", problems),
+        columns: table.names("columns", problems),
+        with_total: table.flag("with_total", problems).unwrap_or(false),
         returns: table.names("returns", problems),
         group_by: table.names("group_by", problems),
         measures: table.names("measures", problems),
@@ -155,6 +167,9 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
         fields,
         bound,
         order: None,
+        order_by: None,
+        columns: None,
+        with_total: false,
         returns: None,
         group_by: None,
         measures: None,

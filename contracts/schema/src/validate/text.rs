@@ -179,7 +179,7 @@ impl Violation {
                 "take more steps to check than one call may have: send fewer items, or nest them less deeply"
                     .to_owned()
             }
-            "bad_cursor" => "is not a cursor of this tool, or is too old".to_owned(),
+            "bad_cursor" => "is not a cursor of this tool and these arguments, or is too old".to_owned(),
             _ => match self.alternatives() {
                 Some(alternatives) => format!("fits none of the alternatives: {alternatives}"),
                 None if self.has_alternatives() => "fits none of the alternatives".to_owned(),

@@ -1,6 +1,7 @@
 //! A collection, read or written through its adapter.
 
 mod bind;
+mod listing;
 mod run;
 mod shape;
 mod summary;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use weir_plugin_host::{Change, Page, Query, SummaryPage, SummaryQuery};
 
+use self::listing::ListTotal;
 pub(super) use self::{
     bind::bind,
     run::run,
@@ -18,18 +20,27 @@ use crate::cursor::Bound;
 
 /// What an adapter is asked.
 pub(in crate::call) enum CollectionRequest {
-    /// Records, and the list that the next page's cursor will be bound to.
-    Read(Arc<Query>, Option<Bound>),
+    Read(ReadRequest),
     Summarize(Arc<SummaryQuery>),
     Write(Arc<Change>),
+}
+
+/// Records that an adapter is asked for.
+pub(in crate::call) struct ReadRequest {
+    query: Arc<Query>,
+    /// The list that the next page's cursor will be bound to.
+    bound: Option<Bound>,
+    /// The count of all records of the list, if the question asks for it.
+    count: Option<Arc<SummaryQuery>>,
 }
 
 /// What an adapter answered.
 pub(in crate::call) enum CollectionAnswer<'r> {
     Page {
-        query: &'r Query,
-        bound: Option<&'r Bound>,
+        request: &'r ReadRequest,
         page: Page,
+        /// Of all pages together, if the question asks for it.
+        total: Option<ListTotal>,
     },
     Summary(&'r SummaryQuery, SummaryPage),
     /// JSON.
@@ -40,7 +51,7 @@ impl CollectionRequest {
     /// Returns `true` if the collection may be changed.
     pub(super) fn writes(&self) -> bool {
         match self {
-            Self::Read(..) | Self::Summarize(_) => false,
+            Self::Read(_) | Self::Summarize(_) => false,
             Self::Write(_) => true,
         }
     }

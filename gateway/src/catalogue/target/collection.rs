@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 use sha2::{Digest, Sha256};
 use weir_contracts::{
-    Contract, Verb,
+    Contract, Shape, Verb,
     compile::count_field,
     contract::{Binding, CollectionTarget},
     output::RecordChecker,
@@ -26,6 +26,35 @@ pub struct CollectionTool {
     pub counts_skipped: bool,
     /// The fields that a summary may answer.
     pub summary: Option<Box<[Field]>>,
+    /// The columns among which a question chooses, if it can.
+    pub choices: Option<ColumnChoices>,
+}
+
+/// The columns of a list among which a question chooses.
+pub struct ColumnChoices {
+    /// In the order in which a record has them.
+    pub fields: Box<[Field]>,
+    key: Box<[String]>,
+}
+
+impl ColumnChoices {
+    fn prepare(shape: &Shape, binding: &Binding) -> Option<Self> {
+        let columns = &binding.list.as_ref()?.columns;
+        let fields = columns.iter().filter_map(|column| shape.field(column));
+        (!columns.is_empty()).then(|| Self {
+            fields: fields.cloned().collect(),
+            key: shape.key.as_slice().into(),
+        })
+    }
+
+    /// Returns the columns of a record for which these were asked: those, and the key's.
+    pub fn with_key(&self, wanted: &[&str]) -> Arc<[String]> {
+        let columns = self.fields.iter().map(|field| &field.key);
+        columns
+            .filter(|column| self.key.contains(column) || wanted.contains(&column.as_str()))
+            .cloned()
+            .collect()
+    }
 }
 
 impl CollectionTool {
@@ -51,6 +80,7 @@ impl CollectionTool {
                 .summary
                 .as_ref()
                 .map(|choices| choices.fields(shape).into()),
+            choices: ColumnChoices::prepare(shape, binding),
         })
     }
 }

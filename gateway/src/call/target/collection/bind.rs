@@ -9,7 +9,7 @@ use weir_contracts::{
 use weir_plugin_host::{Change, Condition, Query};
 use weir_schema::validate::InvalidArguments;
 
-use super::{CollectionRequest, summary};
+use super::{CollectionRequest, ReadRequest, listing, summary};
 use crate::{
     call::CallError,
     catalogue::{CatalogueTool, CollectionTool},
@@ -26,7 +26,11 @@ pub(in crate::call::target) fn bind(
 ) -> Result<CollectionRequest, CallError> {
     target.published.binding.inject_defaults(&mut arguments);
     Ok(match target.published.verb {
-        Verb::Lookup => CollectionRequest::Read(query(caller, target, &arguments, 2).into(), None),
+        Verb::Lookup => CollectionRequest::Read(ReadRequest {
+            query: query(caller, target, &arguments, 2).into(),
+            bound: None,
+            count: None,
+        }),
         Verb::List => list(cursors, caller, tool, target, arguments)?,
         Verb::Count => {
             let query = summary::count(query(caller, target, &arguments, 1));
@@ -59,6 +63,7 @@ fn list(
         u32::try_from(limit).unwrap_or(binding.limit_max)
     });
     let mut query = query(caller, target, &arguments, limit.min(binding.limit_max));
+    listing::apply_choices(target, &arguments, &mut query)?;
     let cursor_bound = Bound::new(
         &tool.name,
         tool.version.major,
@@ -72,7 +77,13 @@ fn list(
         }
         _ => None,
     };
-    Ok(CollectionRequest::Read(query.into(), Some(cursor_bound)))
+    let asks_total = binding.list.as_ref().is_some_and(|list| list.with_total)
+        && arguments.get("with_total") == Some(&Value::Bool(true));
+    Ok(CollectionRequest::Read(ReadRequest {
+        count: asks_total.then(|| summary::count(query.clone()).into()),
+        query: query.into(),
+        bound: Some(cursor_bound),
+    }))
 }
 
 /// Returns what a cursor of this query is bound to, as JSON: `[[[column, comparison, value], …], [order, …], options]`.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_plugin_host::{CallContext, Change, CollectionRef, Host, WriteFailure};
 
-use super::{CollectionAnswer, CollectionRequest};
+use super::{CollectionAnswer, CollectionRequest, listing};
 use crate::{
     call::{CallError, error::WriteOutcome, limits::Slot, record::CallRecord, target::ToolCall},
     catalogue::CollectionTool,
@@ -21,14 +21,22 @@ pub(in crate::call::target) async fn run<'r>(
     let context = call.context(record);
     let host = call.gateway.host();
     match request {
-        CollectionRequest::Read(query, bound) => {
-            let page = host.read(&context, &target.source, query).await;
+        CollectionRequest::Read(request) => {
+            let page = host.read(&context, &target.source, &request.query).await;
+            let total = match (&page, &request.count) {
+                (Ok(page), Some(count)) => {
+                    listing::count_all(host, &context, &target.source, request, page, count)
+                        .await
+                        .map(Some)
+                }
+                _ => Ok(None),
+            };
             drop(slot);
             record.answered();
             Ok(CollectionAnswer::Page {
-                query,
-                bound: bound.as_ref(),
+                request,
                 page: page?,
+                total: total?,
             })
         }
         CollectionRequest::Summarize(query) => {

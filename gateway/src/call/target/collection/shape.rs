@@ -10,7 +10,7 @@ use weir_contracts::{
 };
 use weir_plugin_host::Query;
 
-use super::{CollectionAnswer, summary};
+use super::{CollectionAnswer, ListTotal, listing, summary};
 use crate::{
     call::{CallError, ToolResult, asking, error::WriteOutcome, target::ToolCall},
     catalogue::CollectionTool,
@@ -31,12 +31,16 @@ pub(in crate::call::target) fn shape(
         CollectionAnswer::Page { page, .. } if target.published.verb == Verb::Lookup => {
             lookup(target, &page.records)
         }
-        CollectionAnswer::Page { query, bound, page } => {
-            let next = page.next.zip(bound);
+        CollectionAnswer::Page {
+            request,
+            page,
+            total,
+        } => {
+            let next = page.next.zip(request.bound.as_ref());
             let next = next
                 .map(|(next, bound)| sealed(cursors, bound, &next))
                 .transpose()?;
-            list(target, query, &page.records, next)
+            list(target, &request.query, &page.records, next, total)
         }
         CollectionAnswer::Summary(query, page) => summary::shape_summary(target, query, &page),
         CollectionAnswer::Record(record) => written(target, &record),
@@ -88,8 +92,11 @@ fn list(
     query: &Query,
     records: &str,
     next: Option<String>,
+    total: Option<ListTotal>,
 ) -> Result<ToolResult, CallError> {
-    let page = check_page(target, records).map_err(|found| {
+    let chosen = listing::chosen_checker(target, query);
+    let checker = chosen.as_ref().unwrap_or(&target.records);
+    let page = check_with(checker, target, records).map_err(|found| {
         let key = found
             .record
             .and_then(|record| key_of(target, records, record));
@@ -113,22 +120,40 @@ fn list(
     }
     structured.push_str("],\"next\":");
     structured.push_str(&serde_json::to_string(&next).expect("a string"));
+    let total = total
+        .map(|total| total.read(target, records.len()))
+        .transpose()?;
+    if let Some(total) = total {
+        let total = total.map_or_else(|| "null".to_owned(), |total| total.to_string());
+        structured.push_str(&format!(",\"total\":{total}"));
+    }
     if let Some(skipped) = &skipped {
         structured.push_str(&format!(",\"skipped\":{}", skipped.count));
     }
     structured.push('}');
-    let count = match records.len() {
+    let mut count = match records.len() {
         0 => "No records".to_owned(),
         1 => "1 record".to_owned(),
         count => format!("{count} records"),
     };
+    match total {
+        Some(Some(total)) if total != records.len() as u64 => {
+            count.push_str(&format!(" of {total}"));
+        }
+        Some(None) => count.push_str(", of a number that took too long to count"),
+        _ => {}
+    }
     let more = if next.is_some() {
         "; pass `next` as `cursor` for more."
     } else {
         "."
     };
-    let sentence = match (&target.published.say, records.first()) {
-        (Some(_), Some(first)) if records.len() == 1 && next.is_none() => sentence(target, first),
+    // The sentence of the form needs the columns of the form.
+    let has_sentence = target.published.say.is_some() && chosen.is_none();
+    let sentence = match records.first() {
+        Some(first) if has_sentence && records.len() == 1 && next.is_none() => {
+            sentence(target, first)
+        }
         _ => None,
     };
     let mut sentence = sentence.unwrap_or_else(|| format!("{count}{more}"));

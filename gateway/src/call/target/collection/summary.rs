@@ -99,7 +99,7 @@ pub(super) fn summarize(
     })
 }
 
-fn names<'a>(arguments: &'a Map<String, Value>, argument: &str) -> Vec<&'a str> {
+pub(super) fn names<'a>(arguments: &'a Map<String, Value>, argument: &str) -> Vec<&'a str> {
     let names = arguments.get(argument).and_then(Value::as_array);
     names
         .into_iter()
@@ -159,14 +159,7 @@ pub(super) fn shape_summary(
 
 fn shape_count(target: &CollectionTool, page: &SummaryPage) -> Result<ToolResult, CallError> {
     let checked = check_page(target, &page.records).map_err(|found| mismatch(found, None))?;
-    let counted = checked.records.first().and_then(|record| {
-        let members: Map<String, Value> = serde_json::from_str(record).ok()?;
-        Some((record, members.get("count")?.as_u64()?))
-    });
-    let Some((record, count)) = counted else {
-        let message = "The source answered no count.";
-        return Err(CallError::new(Code::OutputMismatch, message));
-    };
+    let (record, count) = read_count(&checked.records)?;
     let mut structured = record.clone();
     let mut text = sentence(target, record).unwrap_or_else(|| match count {
         1 => "1 record.".to_owned(),
@@ -178,6 +171,16 @@ fn shape_count(target: &CollectionTool, page: &SummaryPage) -> Result<ToolResult
         text.push_str(&explain_skipped(target, skipped));
     }
     Ok(result(target, text, structured))
+}
+
+/// Returns the one record of a count, and its number.
+pub(super) fn read_count(records: &[String]) -> Result<(&String, u64), CallError> {
+    let counted = records.first().and_then(|record| {
+        let members: Map<String, Value> = serde_json::from_str(record).ok()?;
+        Some((record, members.get("count")?.as_u64()?))
+    });
+    let message = "The source answered no count.";
+    counted.ok_or_else(|| CallError::new(Code::OutputMismatch, message))
 }
 
 fn shape_groups(

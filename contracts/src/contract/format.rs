@@ -1,0 +1,49 @@
+//! The number of an artifact's format.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The number of an artifact's format. One that this program does not know is refused with a sentence that says so, and
+/// not with the first key that happens to be new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Format(u32);
+
+impl Format {
+    /// The format of artifacts that have no number.
+    pub const FIRST: Self = Self(1);
+    /// The format with tools that a plugin or another server makes.
+    pub const OFFERS: Self = Self(2);
+    /// The format with contracts compiled from an upstream server's offer.
+    pub const UPSTREAMS: Self = Self(3);
+    /// The format with rules for cells that are no values of their column.
+    pub const CELLS: Self = Self(4);
+    /// The format with counts and summaries.
+    pub const SUMMARIES: Self = Self(5);
+    /// The format with lists whose order, columns or total an agent chooses.
+    pub const LIST_CHOICES: Self = Self(6);
+    /// The last one that this program reads.
+    pub const NEWEST: Self = Self::LIST_CHOICES;
+
+    pub(super) fn is_first(&self) -> bool {
+        *self == Self::FIRST
+    }
+}
+
+impl Default for Format {
+    fn default() -> Self {
+        Self::FIRST
+    }
+}
+
+impl<'de> Deserialize<'de> for Format {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let number = u32::deserialize(from)?;
+        if (Self::FIRST.0..=Self::NEWEST.0).contains(&number) {
+            return Ok(Self(number));
+        }
+        let newest = Self::NEWEST.0;
+        Err(serde::de::Error::custom(format_args!(
+            "it is of format {number}, and this program reads formats up to {newest}: a later version of Weir wrote it"
+        )))
+    }
+}
