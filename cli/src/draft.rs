@@ -40,6 +40,18 @@ pub(super) struct Draft {
     /// A JSON endpoint that answers a list of records
     #[arg(long, value_name = "URL", conflicts_with = "connection")]
     url: Option<String>,
+    /// The JSON Pointer to the records in the answer, such as /data/results
+    #[arg(long, value_name = "POINTER", requires = "url")]
+    records: Option<String>,
+    /// The sheet of a workbook, instead of the first with cells
+    #[arg(long, value_name = "NAME", requires = "file")]
+    sheet: Option<String>,
+    /// The row of the header, counted from 1, where titles or notes stand above it
+    #[arg(long, value_name = "ROW", requires = "file")]
+    header_row: Option<u32>,
+    /// What the records are, such as orders; by default what the file, table or URL is called
+    #[arg(long, value_name = "WORDS")]
+    name: Option<String>,
     #[command(flatten)]
     openapi: openapi::Openapi,
     #[command(flatten)]
@@ -53,7 +65,10 @@ impl Draft {
         if let Some(done) = self.openapi.run() {
             return done;
         }
-        let (config, source, connection) = self.source()?;
+        let (config, mut source, connection) = self.source()?;
+        if let Some(name) = &self.name {
+            source = DataSource::new(name, source.adapter, source.settings);
+        }
         let drafted = block_on(async {
             let started = start::briefly(config, None).await?;
             let (gateway, source) = (&started.gateway, &source);
@@ -97,11 +112,14 @@ impl Draft {
             Connection::to_folder(&folder_of(file)?, known.as_ref()).beside(&self.written());
         let (write, grant) = connection.may_write();
         let config = config_of(&connection.name, file, write, grant, &self.settings)?;
-        Ok((
-            config,
-            file_source(file, &connection.name)?,
-            Some(connection),
-        ))
+        let mut source = file_source(file, &connection.name)?;
+        if let Some(sheet) = &self.sheet {
+            source.settings["sheet"] = json!(sheet);
+        }
+        if let Some(row) = self.header_row {
+            source.settings["header_row"] = json!(row);
+        }
+        Ok((config, source, Some(connection)))
     }
 
     fn of_url(&self, url: &str) -> Result<(Config, DataSource, Option<Connection>), Failure> {
@@ -123,8 +141,11 @@ impl Draft {
             .rsplit('/')
             .find(|part| !part.is_empty())
             .unwrap_or("records");
-        let settings =
+        let mut settings =
             json!({ "connection": connection.name, "sample": true, "list": { "path": path } });
+        if let Some(records) = &self.records {
+            settings["list"]["records"] = json!(records);
+        }
         Ok((
             config,
             DataSource::new(name, "rest", settings),

@@ -3,6 +3,7 @@
 //! The text is written by hand, since it is for a person to read and change: one line a field, a comment where a
 //! choice was made. It compiles unchanged with the shape it was drafted from.
 
+mod questions;
 mod words;
 pub(crate) mod yaml;
 
@@ -41,8 +42,6 @@ pub struct Draft {
     pub notes: Vec<String>,
 }
 
-/// A list with more filters than this is no help to an agent.
-const FILTERS_MAX: usize = 24;
 const TITLE_LENGTH: usize = 150;
 
 /// Drafts a contract. The error is for a source of which no tool can be made: a sentence for each reason.
@@ -57,13 +56,20 @@ pub fn draft(input: &Input<'_>) -> Result<Draft, Vec<String>> {
 /// Columns with several get a note each.
 fn as_read(described: &Shape) -> (Shape, Vec<String>) {
     let mut shape = described.clone();
-    let mut notes = Vec::new();
+    let mut notes = std::mem::take(&mut shape.notes);
+    let mut null_words = Vec::new();
     for field in &mut shape.fields {
         match std::mem::take(&mut field.readings).as_slice() {
             [] => {}
             [one] => {
                 field.kind = one.kind;
                 field.format = Some(Box::new(one.format.clone()));
+                field.nullable |= !one.null_words.is_empty();
+                for word in &one.null_words {
+                    if !null_words.contains(word) {
+                        null_words.push(word.clone());
+                    }
+                }
             }
             several => {
                 let ways: Vec<String> = several
@@ -79,6 +85,7 @@ fn as_read(described: &Shape) -> (Shape, Vec<String>) {
             }
         }
     }
+    shape.null_words = null_words;
     (shape, notes)
 }
 
@@ -186,6 +193,15 @@ impl<'a> Drafter<'a> {
             );
             let _ = writeln!(text, "    misfits: empty");
         }
+        if !self.shape.null_words.is_empty() {
+            let words: Vec<String> = self
+                .shape
+                .null_words
+                .iter()
+                .map(|word| scalar(word))
+                .collect();
+            let _ = writeln!(text, "    null_words: [{}]", words.join(", "));
+        }
         if self.can_write() {
             let _ = writeln!(
                 text,
@@ -196,7 +212,7 @@ impl<'a> Drafter<'a> {
         let mut tools = String::new();
         if !self.columns.is_empty() {
             self.lookup(&mut tools);
-            self.list(&mut tools);
+            self.questions(&mut tools);
             self.create(&mut tools);
         }
         if tools.is_empty() {
@@ -235,6 +251,7 @@ impl<'a> Drafter<'a> {
             let said = flow(&said_of(&Reading {
                 kind: field.kind,
                 format,
+                null_words: Vec::new(),
             }));
             let _ = writeln!(text, "      {}: {said}", scalar(&field.key));
         }
@@ -294,148 +311,6 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    fn list(&mut self, text: &mut String) {
-        if !self.shape.capabilities.read {
-            return;
-        }
-        let mut taken: HashSet<String> = ["limit", "cursor"].map(str::to_owned).into();
-        let mut lines = Vec::new();
-        for field in &self.columns {
-            self.filters(field, &mut taken, &mut lines);
-        }
-        if lines.len() > FILTERS_MAX {
-            self.notes.push(format!(
-                "Only the first {FILTERS_MAX} of {} filters are in the list.",
-                lines.len()
-            ));
-            lines.truncate(FILTERS_MAX);
-        }
-        let filtered = if lines.is_empty() {
-            ""
-        } else {
-            "; every filter given must hold"
-        };
-        let described = format!("Lists {}, page by page{filtered}.", self.noun.many);
-        self.head(text, "list", &self.noun.many, &described, "list");
-        if lines.is_empty() {
-            text.truncate(text.trim_end().len());
-            text.push_str(" []\n");
-        }
-        lines.iter().for_each(|line| {
-            let _ = writeln!(text, "      - {line}");
-        });
-    }
-
-    /// Adds the filters for one column that make sense and that the source does exactly.
-    fn filters(&self, field: &Field, taken: &mut HashSet<String>, lines: &mut Vec<String>) {
-        let shape = self.shape;
-        let own = self.name(field) == field.key;
-        let mut add =
-            |wanted: String, comparison: &str, typed: String, side: &str, help: String| {
-                if !can(shape, field, comparison) {
-                    return;
-                }
-                let named = match taken.contains(&wanted) {
-                    true => format!("{wanted}_value"),
-                    false => wanted,
-                };
-                if name::check_field(&named).is_err() || !taken.insert(named.clone()) {
-                    return;
-                }
-                let column = if named == field.key {
-                    String::new()
-                } else {
-                    format!(", column: {}", scalar(&field.key))
-                };
-                let matched = if comparison == "equals" {
-                    String::new()
-                } else {
-                    format!(", match: {comparison}")
-                };
-                let title = if own {
-                    String::new()
-                } else {
-                    titled(field, side)
-                };
-                lines.push(format!(
-                    "{{ name: {}, {typed}{column}{matched}{title}{help} }}",
-                    scalar(&named)
-                ));
-            };
-        let key = self.name(field).to_owned();
-        match field.kind {
-            Type::String if self.choices(field).is_some() => {
-                add(key, "equals", self.type_of(field, false), "", help(field))
-            }
-            Type::String if can(shape, field, "contains-ci") => {
-                add(
-                    key,
-                    "contains-ci",
-                    "type: text".to_owned(),
-                    "",
-                    said("Part of the text; A to Z match in any case."),
-                );
-            }
-            Type::String if can(shape, field, "contains") => {
-                add(
-                    key,
-                    "contains",
-                    "type: text".to_owned(),
-                    "",
-                    said("Part of the text; upper and lower case differ."),
-                );
-            }
-            Type::String | Type::Boolean => {
-                add(key, "equals", self.type_of(field, false), "", help(field))
-            }
-            Type::Integer | Type::Number | Type::Decimal if self.shape.key.contains(&field.key) => {
-                add(
-                    key,
-                    "equals",
-                    self.type_of(field, false),
-                    "",
-                    self.help_of_key(field),
-                );
-            }
-            Type::Integer | Type::Number | Type::Decimal => {
-                let typed = || "type: number".to_owned();
-                add(
-                    format!("min_{key}"),
-                    "at-least",
-                    typed(),
-                    ", at least",
-                    help_and(field, "This or more."),
-                );
-                add(
-                    format!("max_{key}"),
-                    "at-most",
-                    typed(),
-                    ", at most",
-                    help_and(field, "This or less."),
-                );
-            }
-            Type::Date | Type::Datetime => {
-                let typed = self.type_of(field, false);
-                let when = if field.kind == Type::Date {
-                    "day"
-                } else {
-                    "time"
-                };
-                let [from, to] = ["later", "earlier"]
-                    .map(|side| help_and(field, &format!("This {when} or {side}.")));
-                add(
-                    format!("{key}_from"),
-                    "at-least",
-                    typed.clone(),
-                    ", from",
-                    from,
-                );
-                add(format!("{key}_to"), "at-most", typed, ", to", to);
-            }
-            Type::Json | Type::Record | Type::List => {}
-        }
-    }
-
     fn create(&mut self, text: &mut String) {
         if !self.can_write() {
             let why = self.why_no_create();
@@ -492,6 +367,19 @@ impl<'a> Drafter<'a> {
     }
 
     fn head(&self, text: &mut String, action: &str, object: &str, description: &str, verb: &str) {
+        self.head_with(text, action, object, description, verb, "");
+    }
+
+    /// Writes what a tool has before its fields; `keys` are whole lines.
+    fn head_with(
+        &self,
+        text: &mut String,
+        action: &str,
+        object: &str,
+        description: &str,
+        verb: &str,
+        keys: &str,
+    ) {
         let named = words::limited(
             &format!("{action}_{}", words::joined(object)),
             name::TOOL_LENGTH_GOOD,
@@ -500,6 +388,7 @@ impl<'a> Drafter<'a> {
         let _ = writeln!(text, "    description: {}", scalar(description));
         let _ = writeln!(text, "    verb: {verb}");
         let _ = writeln!(text, "    collection: {}", self.collection());
+        text.push_str(keys);
         let _ = writeln!(text, "    fields:");
     }
 

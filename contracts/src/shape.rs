@@ -37,6 +37,10 @@ pub struct Shape {
     /// records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// What a person should know who drafts a contract for the source, a sentence each. Only a description has notes: no
+    /// contract records them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// What becomes of a cell that is no value of its column, in a source that holds text.
@@ -218,6 +222,16 @@ impl Shape {
             }
             field.nullable |= !null_words.is_empty();
         }
+    }
+
+    /// Returns the shape under which cells are counted that are no values of their column, as these words of a contract
+    /// read them. Without a key every column is judged.
+    pub fn for_trial(&self, overrides: &[Override], null_words: &[String]) -> Self {
+        let mut shape = self.clone();
+        shape.key.clear();
+        shape.apply(overrides);
+        shape.apply_misfits(Misfits::Empty, null_words);
+        shape
     }
 
     /// Returns `true` if the contract says anything about such cells.

@@ -43,6 +43,39 @@ fn check_compiles(draft: &Draft, shape: &Shape) -> weir_contracts::Contract {
     compile(&source, &shapes).unwrap_or_else(|problems| panic!("{}\n{problems:?}", draft.contract))
 }
 
+/// Words for an empty cell and notes of the description are in the draft.
+#[test]
+fn words_for_an_empty_cell_are_drafted() {
+    let shape = Shape::read(
+        &json!({
+            "name": "orders", "key": ["id"],
+            "fields": [
+                { "key": "id", "type": "integer" },
+                { "key": "amount", "type": "string",
+                  "readings": [{ "type": "number", "format": {}, "null_words": ["n/a", "-"] }] },
+            ],
+            "notes": ["The last row looks like a total."],
+        })
+        .to_string(),
+    )
+    .expect("a shape");
+    let draft = drafted("orders", &shape, &BTreeMap::new());
+    assert_eq!(draft.notes, ["The last row looks like a total."]);
+    for line in [
+        "      amount: { type: number }",
+        "    null_words: [n/a, \"-\"]",
+    ] {
+        assert!(
+            draft.contract.lines().any(|known| known == line),
+            "{line}: {}",
+            draft.contract
+        );
+    }
+    let contract = check_compiles(&draft, &shape);
+    assert_eq!(contract.collections[0].shape.null_words, ["n/a", "-"]);
+    assert!(contract.collections[0].shape.notes.is_empty());
+}
+
 #[test]
 fn a_good_draft() {
     let shape = Shape::read(
@@ -90,12 +123,95 @@ fn a_good_draft() {
         .collect();
     assert_eq!(
         names,
-        ["get_order_item", "list_order_items", "create_order_item"]
+        [
+            "get_order_item",
+            "list_order_items",
+            "summarize_order_items",
+            "create_order_item"
+        ]
     );
     assert!(
         !contract.collections[0]
             .published
             .contains(&"api_token".to_owned())
+    );
+}
+
+/// What can be asked of many records follows the columns and what the source can.
+#[test]
+fn a_draft_asks_about_many_records() {
+    let wide: Vec<Value> = (0..20)
+        .map(|n| json!({ "key": format!("c{n}"), "type": "string", "nullable": true }))
+        .collect();
+    let tall = json!([
+        { "key": "id", "type": "integer" }, { "key": "city", "type": "string" }, { "key": "customer", "type": "string" },
+        { "key": "placed", "type": "date" }, { "key": "total", "type": "decimal" }, { "key": "customer_id", "type": "integer" },
+        { "key": "group_by", "type": "string" },
+    ]);
+    let drafted = |fields: &Value, summaries: &str| {
+        let shape = json!({
+            "name": "orders", "key": [fields[0]["key"]], "fields": fields,
+            "capabilities": { "read": true, "matches": { "*": ["equals", "at-least", "at-most", "contains"] }, "order": ["*"], "summaries": summaries },
+        });
+        let shape = Shape::read(&shape.to_string()).expect("a shape");
+        let choices = BTreeMap::from([(
+            "city".to_owned(),
+            vec!["Oslo".to_owned(), "Rome".to_owned()],
+        )]);
+        let draft = drafted("orders", &shape, &choices);
+        let contract = check_compiles(&draft, &shape);
+        let tools: Vec<String> = contract
+            .tools
+            .iter()
+            .map(|tool| tool.name.clone())
+            .collect();
+        let lint = weir_contracts::lint::lint_contract(&contract);
+        assert!(lint.is_empty(), "{lint:?}");
+        (draft, tools)
+    };
+    let (draft, tools) = drafted(&tall, "all");
+    assert_eq!(tools, ["get_order", "list_orders", "summarize_orders"]);
+    for line in [
+        "    order_by: [id, placed, total, customer_id]",
+        "    group_by: [city, placed, customer, group_by]",
+        "    measures: [count, sum(total), avg(total), min(total), max(total)]",
+        "      - { name: group_by_value, type: text, column: group_by, match: contains, help: \"Part of the text; upper and lower case differ.\" }",
+    ] {
+        assert!(
+            draft.contract.lines().any(|known| known == line),
+            "{line}: {}",
+            draft.contract
+        );
+    }
+    assert!(
+        !draft.contract.contains("    columns:"),
+        "{}",
+        draft.contract
+    );
+    assert_eq!(
+        drafted(&tall, "count").1,
+        ["get_order", "list_orders", "count_orders"]
+    );
+    assert_eq!(drafted(&tall, "none").1, ["get_order", "list_orders"]);
+    // A wide table answers what fits into a page that a model reads, and the rest where it is asked for.
+    let (draft, _) = drafted(&json!(wide), "none");
+    for line in [
+        "    returns: [c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11]",
+        "    columns: [c12, c13, c14, c15, c16, c17, c18, c19]",
+    ] {
+        assert!(
+            draft.contract.lines().any(|known| known == line),
+            "{line}: {}",
+            draft.contract
+        );
+    }
+    assert!(
+        draft.notes.contains(
+            &"The list answers 12 of 20 columns; agents ask for the others by `columns`."
+                .to_owned()
+        ),
+        "{:?}",
+        draft.notes
     );
 }
 
@@ -150,7 +266,7 @@ fn headers_with_spaces() {
         ]
     );
     assert_eq!(
-        inputs(2),
+        inputs(3),
         [
             "part_no",
             "part_no_2",
@@ -352,7 +468,7 @@ fn no_create_that_cannot_work() {
             .any(|note| note.contains("create") && note.contains("password_hash"))
     );
     let contract = check_compiles(&draft, &shape);
-    assert_eq!(contract.tools.len(), 2);
+    assert_eq!(contract.tools.len(), 3);
 }
 
 /// What the database computes cannot be written: a create with it would fail every time.
@@ -377,7 +493,7 @@ fn a_computed_column_is_read_and_not_created() {
         inputs(1),
         ["id", "min_qty", "max_qty", "min_sum", "max_sum"]
     );
-    assert_eq!(inputs(2), ["qty"]);
+    assert_eq!(inputs(3), ["qty"]);
     assert!(
         contract.collections[0]
             .published
@@ -400,7 +516,7 @@ fn a_wide_sheet_is_read() {
         let contract = check_compiles(&draft, &shape);
         assert_eq!(
             (contract.tools.len(), draft.writes),
-            (1 + usize::from(writes), writes),
+            (2 + usize::from(writes), writes),
             "{columns}"
         );
         let note = format!("{columns} fields");

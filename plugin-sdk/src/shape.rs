@@ -33,6 +33,10 @@ pub struct Shape {
     /// records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// What a person should know who drafts a contract for the source, a sentence each. Only a description has notes: no
+    /// contract records them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A column.
@@ -125,6 +129,9 @@ pub struct Reading {
     /// The format that they are written in.
     #[serde(default)]
     pub format: TextFormat,
+    /// The texts among them that stand for an empty cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub null_words: Vec<String>,
 }
 
 /// The one value table for all sources: see `docs/values.md`.
@@ -345,6 +352,7 @@ mod tests {
             misfits,
             null_words,
             left_out,
+            notes,
         } = shape;
         let Capabilities {
             read,
@@ -382,7 +390,13 @@ mod tests {
             params: taken,
             returns,
         } = &operations[1];
-        assert!(!name.is_empty() && !key.is_empty() && timezone.is_some() && !left_out.is_empty());
+        assert!(
+            !name.is_empty()
+                && !key.is_empty()
+                && timezone.is_some()
+                && !left_out.is_empty()
+                && !notes.is_empty()
+        );
         assert!(misfits == Misfits::Empty && !null_words.is_empty());
         assert!(read && guarded_write && open_world && read_only.is_some() && *required);
         assert!(*generated && *is_read_only && summaries == Summaries::All);
@@ -394,7 +408,7 @@ mod tests {
                 && !returns.is_empty()
         );
         assert!(description.is_some() && native.is_some() && described.is_some());
-        assert!(format.is_some() && readings.len() == 2);
+        assert!(format.is_some() && readings.len() == 2 && !readings[0].null_words.is_empty());
         let inside = |field: &Field| (!field.fields.is_empty(), field.items.is_some());
         assert_eq!(
             fields

@@ -11,15 +11,15 @@ const INVOICES: &str = "\u{feff}Rechnung Nr.;Kunde;Amount (EUR);Paid?;Fällig;Г
 
 /// Returns what `weir draft` prints for a file: the contract and its notes.
 fn draft(house: &House, file: &str) -> (String, String) {
+    draft_with(house, file, &[])
+}
+
+/// Drafts a file with further arguments.
+fn draft_with(house: &House, file: &str, arguments: &[&str]) -> (String, String) {
     let plugins = house.plugins().display().to_string();
-    let (code, contract, notes) = house.run(&[
-        "draft",
-        &format!("data/{file}"),
-        "--plugins",
-        &plugins,
-        "--state",
-        "state",
-    ]);
+    let file = format!("data/{file}");
+    let fixed = ["draft", &file, "--plugins", &plugins, "--state", "state"];
+    let (code, contract, notes) = house.run(&[&fixed[..], arguments].concat());
     assert_eq!(code, 0, "{notes}");
     (contract, notes)
 }
@@ -73,6 +73,7 @@ async fn a_spreadsheet_from_europe_is_drafted_and_used() {
         "fallig_to",
         "gorod",
         "shang_pin",
+        "order_by",
         "limit",
         "cursor",
     ];
@@ -484,5 +485,41 @@ async fn a_list_in_an_order_of_choice_meets_cells_that_fit_nothing_once() {
         assert_eq!(met[..3], valued, "{met:?}");
         met.sort();
         assert_eq!(met, ["1", "2", "3", "4", "5", "6", "7"]);
+    }
+}
+
+/// A draft says what it saw and what a person should decide, and takes the row of the header and the name of the records.
+#[test]
+fn a_messy_sheet_is_drafted_with_notes() {
+    let rows: String = (1..=40)
+        .map(|n| format!("{n},{n}.50,\"{n},90 €\",Oslo,2026-10-0{}\n", n % 9 + 1))
+        .collect();
+    let text = format!(
+        "Export of 2026-11-01,,,,\nid,amount,price,city,placed\n{rows}41,n/a,\"1,00 €\", Oslo,2026-10-01\nTOTAL,820.00,,,\n"
+    );
+    let house = House::new().sheets().file("data/export (1).csv", &text);
+    let (_, notes) = draft(&house, "export (1).csv");
+    assert!(notes.contains("`header_row: 2`"), "{notes}");
+    let arguments = ["--header-row", "2", "--name", "shop orders"];
+    let (contract, notes) = draft_with(&house, "export (1).csv", &arguments);
+    for said in [
+        "The last row looks like a total (\"TOTAL\")",
+        "The column \"price\" has numbers with their unit, such as \"1,90 €\"",
+        "The column \"city\": 1 cell has blanks around the text",
+        "The column \"amount\" is read as number, with `n/a` for an empty cell",
+    ] {
+        assert!(notes.contains(said), "{said}: {notes}");
+    }
+    for line in [
+        "contract: shop-orders",
+        "    settings: { connection: data, path: export (1).csv, header_row: 2 }",
+        "    null_words: [n/a]",
+        "    group_by: [city, placed, price]",
+        "    measures: [count, sum(amount), avg(amount), min(amount), max(amount)]",
+    ] {
+        assert!(
+            contract.lines().any(|known| known == line),
+            "{line}: {contract}"
+        );
     }
 }

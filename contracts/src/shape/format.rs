@@ -31,6 +31,9 @@ pub struct Reading {
     pub kind: Type,
     #[serde(default)]
     pub format: TextFormat,
+    /// The texts among them that stand for an empty cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub null_words: Vec<String>,
 }
 
 const DECIMALS: &[&str] = &[".", ","];

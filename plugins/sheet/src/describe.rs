@@ -2,10 +2,10 @@
 
 use weir_plugin_sdk::files::Info;
 use weir_plugin_sdk::shape::{Capabilities, Summaries};
-use weir_plugin_sdk::{Comparison, Error, Field, Shape, Type};
+use weir_plugin_sdk::{Comparison, Error, Field, Shape, Type, serde_json};
 
 use crate::header::{names, unnamed};
-use crate::infer::Column;
+use crate::infer::{Column, Mostly};
 use crate::key;
 use crate::layout::Layout;
 use crate::scan::{is_header, stat};
@@ -36,6 +36,59 @@ struct Survey {
     columns: Vec<Column>,
     textual: Vec<bool>,
     rows: u64,
+    /// The cells of the header that hold something.
+    given_names: usize,
+    /// The first text of the last row, if that names a total.
+    total: Option<String>,
+    /// What is to be said of the file.
+    notes: Vec<String>,
+}
+
+/// Words that begin a row of totals, in small letters.
+const TOTALS: &[&str] = &[
+    "total",
+    "totals",
+    "grand total",
+    "subtotal",
+    "sum",
+    "summe",
+    "gesamt",
+    "gesamtsumme",
+    "totale",
+    "total general",
+    "итого",
+];
+
+/// Says what becomes of the cells of a column that are not what most are.
+fn note_of(column: &str, mostly: &Mostly) -> String {
+    let kind = serde_json::to_value(mostly.reading.kind).expect("a word");
+    let kind = kind.as_str().unwrap_or_default();
+    let words = mostly.reading.null_words.join("`, `");
+    let mut note = format!("The column {column:?} is read as {kind}");
+    if !words.is_empty() {
+        note.push_str(&format!(", with `{words}` for an empty cell"));
+    }
+    if mostly.others > 0 {
+        let cells = counted(mostly.others, "cell is", "cells are");
+        let examples: Vec<String> = mostly
+            .examples
+            .iter()
+            .map(|text| format!("{text:?}"))
+            .collect();
+        let examples = examples.join(", ");
+        note.push_str(&format!(
+            "; {cells} something else, such as {examples}, and null then"
+        ));
+    }
+    note.push('.');
+    note
+}
+
+fn counted(count: u64, one: &str, several: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {several}"),
+    }
 }
 
 impl Survey {
@@ -44,6 +97,12 @@ impl Survey {
             return;
         }
         self.rows += 1;
+        let first = row
+            .cells()
+            .find(|cell| !cell.is_empty())
+            .unwrap_or_default();
+        let bare = first.trim().trim_end_matches(':').to_lowercase();
+        self.total = TOTALS.contains(&bare.as_str()).then(|| first.to_owned());
         for (index, cell) in row.cells().enumerate() {
             // Cells to the right of the header make columns of their own, if they hold anything.
             while index >= self.columns.len() && !cell.is_empty() {
@@ -71,6 +130,7 @@ impl Survey {
 
     fn header(&mut self, row: Row<'_>) {
         self.names = names(row.cells());
+        self.given_names = row.cells().filter(|cell| !cell.trim().is_empty()).count();
         self.columns = columns(&self.names);
     }
 
@@ -104,7 +164,14 @@ impl Survey {
             let mut field = Field::new(&name, kind).nullable(nullable);
             field.readings = match kind {
                 Type::String if !textual && column.cells() > 0 => {
-                    column.readings.of_text(decimal_comma)
+                    let mut readings = column.readings.of_text(decimal_comma);
+                    if readings.is_empty()
+                        && let Some(mostly) = column.mostly(decimal_comma)
+                    {
+                        shape.notes.push(note_of(&name, &mostly));
+                        readings.push(mostly.reading);
+                    }
+                    readings
                 }
                 // Nothing in the file says that a point cannot stand between thousands.
                 Type::Number if !is_workbook && decimal_comma != Some(false) => {
@@ -112,6 +179,15 @@ impl Survey {
                 }
                 _ => Vec::new(),
             };
+            if kind == Type::String && field.readings.is_empty() {
+                shape.notes.extend(column.hints.describe(&name));
+            }
+            if column.padded > 0 {
+                let cells = counted(column.padded, "cell has", "cells have");
+                shape.notes.push(format!(
+                    "The column {name:?}: {cells} blanks around the text, which are part of it when it is compared."
+                ));
+            }
             shape.fields.push(field);
             positions.push(index);
         }
@@ -122,7 +198,23 @@ impl Survey {
             shape.key = vec![field.key.clone()];
         }
         shape.capabilities = capabilities(settings, &shape.fields);
+        shape.notes.extend(self.total.as_ref().map(|total| {
+            format!("The last row looks like a total ({total:?}). It is a record like the others.")
+        }));
+        shape.notes.extend(self.preamble());
+        shape.notes.append(&mut self.notes);
         shape
+    }
+
+    /// Says that the row taken for the header is rather a title, where the rows below have more cells.
+    fn preamble(&self) -> Option<String> {
+        let given = self.given_names;
+        let widest = self.columns.len();
+        (given == 1 && widest > 2 && self.rows > 1).then(|| {
+            format!(
+                "The row of the header has one cell, and rows below have {widest}: if it is a title, say in which row the header is: `header_row: 2`."
+            )
+        })
     }
 
     /// Returns whether the fractions of this file stand behind a comma, if all columns that can tell agree.
@@ -208,6 +300,8 @@ fn survey_workbook(settings: &Settings, info: &Info) -> Result<Survey, Error> {
     };
     survey.names = std::mem::take(&mut table.names);
     survey.columns = columns(&survey.names);
+    survey.given_names = table.given_names;
+    survey.notes.extend(std::mem::take(&mut table.notes));
     table.rows().for_each(|row| survey.row(row));
     Ok(survey)
 }

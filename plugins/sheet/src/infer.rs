@@ -1,10 +1,13 @@
 //! Infers the type of a text column from all its cells, so that no later row surprises.
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use weir_plugin_sdk::shape::{Reading, TextFormat};
 use weir_plugin_sdk::value::{Datetime, is_date};
 use weir_plugin_sdk::{Type, Zone};
 
+use crate::hints::Hints;
 use crate::readings::Readings;
 
 /// Integers of more digits are identifiers or money rather than counts, and near what a double holds: `decimal`.
@@ -12,13 +15,45 @@ pub(crate) const INTEGER_DIGITS_MAX: usize = 14;
 /// A double gives back this many digits as they were.
 pub(crate) const NUMBER_DIGITS_MAX: usize = 15;
 
-/// The properties that all cells of one column share.
+/// The properties that all cells of one column share, and those of all but the words for an empty cell.
 #[derive(Debug)]
 pub(crate) struct Column {
     cells: u64,
     counts: [u64; CLASSES],
     pub(crate) readings: Readings,
     pub(crate) unique: Unique,
+    /// The words for an empty cell that were seen, as they were written.
+    null_words: BTreeSet<String>,
+    null_cells: u64,
+    /// The readings that all other cells allow.
+    other_readings: Readings,
+    /// The other cells that are text, and some of them for a note.
+    text_cells: u64,
+    texts: Vec<String>,
+    /// The cells with blanks around them.
+    pub(crate) padded: u64,
+    pub(crate) hints: Hints,
+}
+
+/// Words that people and programs write into a cell without a value, in small letters.
+const NULL_WORDS: &[&str] = &[
+    "n/a", "#n/a", "na", "n.a.", "k.a.", "null", "none", "nil", "nan", "-", "--", "–", "—", "?",
+    "unknown", "tbd",
+];
+const NULL_WORDS_MAX: usize = 8;
+/// The share of cells, of a hundred, that are of a type where the others are taken for mistakes, and how many they are at least.
+const MOSTLY_PERCENT: u64 = 95;
+const MOSTLY_CELLS_MIN: u64 = 20;
+const TEXTS_MAX: usize = 3;
+
+/// What most cells of a column of text are.
+#[derive(Debug)]
+pub(crate) struct Mostly {
+    pub(crate) reading: Reading,
+    /// The cells that are something else.
+    pub(crate) others: u64,
+    /// Some of them.
+    pub(crate) examples: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +83,13 @@ impl Column {
             counts: [0; CLASSES],
             readings: Readings::new(),
             unique,
+            null_words: BTreeSet::new(),
+            null_cells: 0,
+            other_readings: Readings::new(),
+            text_cells: 0,
+            texts: Vec::new(),
+            padded: 0,
+            hints: Hints::default(),
         }
     }
 
@@ -63,9 +105,96 @@ impl Column {
         self.cells += 1;
         self.unique.note(cell);
         self.readings.note(cell);
-        // Once one cell is text, the column is text.
-        if self.count(Class::Text) == 0 {
-            self.counts[classify(cell) as usize] += 1;
+        self.padded += u64::from(cell.trim().len() < cell.len());
+        if cell.len() <= 10 && is_null_word(cell) {
+            self.null_cells += 1;
+            self.counts[Class::Text as usize] += 1;
+            if self.null_words.len() < NULL_WORDS_MAX {
+                self.null_words.insert(cell.trim().to_lowercase());
+            }
+            return;
+        }
+        self.other_readings.note(cell);
+        self.hints.note(cell);
+        self.note_class(cell);
+    }
+
+    fn note_class(&mut self, cell: &str) {
+        // Where many cells are text, what the others are says nothing.
+        if self.text_cells > self.cells / 10 + TEXTS_MAX as u64 {
+            return;
+        }
+        let class = classify(cell);
+        self.counts[class as usize] += 1;
+        if class == Class::Text {
+            self.text_cells += 1;
+            if self.texts.len() < TEXTS_MAX {
+                self.texts.push(cell.chars().take(40).collect());
+            }
+        }
+    }
+
+    /// Returns what all cells of a column of text are but for words for an empty cell, or all but a few.
+    pub(crate) fn mostly(&self, decimal_comma: Option<bool>) -> Option<Mostly> {
+        let others = self.cells - self.null_cells;
+        if self.cells == 0 || others == 0 || self.kind(false) != Type::String {
+            return None;
+        }
+        let null_words: Vec<String> = self.null_words.iter().cloned().collect();
+        if self.null_cells > 0
+            && let [one] = &self.other_readings.of_text(decimal_comma)[..]
+            && one.kind != Type::String
+        {
+            let reading = Reading {
+                null_words,
+                ..one.clone()
+            };
+            return Some(Mostly {
+                reading,
+                others: 0,
+                examples: Vec::new(),
+            });
+        }
+        let sum = |classes: &[Class]| classes.iter().map(|class| self.count(*class)).sum::<u64>();
+        let numbers = [
+            Class::Integer,
+            Class::LongInteger,
+            Class::Number,
+            Class::LongNumber,
+        ];
+        let kinds: [(&[Class], Type); 4] = [
+            (&numbers, self.number_kind()),
+            (&[Class::Boolean], Type::Boolean),
+            (&[Class::Date], Type::Date),
+            (&[Class::Midnight, Class::Datetime], Type::Datetime),
+        ];
+        let (count, kind) = kinds
+            .into_iter()
+            .map(|(classes, kind)| (sum(classes), kind))
+            .max_by_key(|(count, _)| *count)?;
+        let is_enough = count == others
+            || (others >= MOSTLY_CELLS_MIN && count * 100 >= others * MOSTLY_PERCENT);
+        (count > 0 && is_enough).then(|| Mostly {
+            reading: Reading {
+                kind,
+                format: TextFormat::default(),
+                null_words,
+            },
+            others: others - count,
+            examples: self.texts.clone(),
+        })
+    }
+
+    /// Returns the type that all numbers of the column have.
+    fn number_kind(&self) -> Type {
+        let has = |class: Class| self.count(class) > 0;
+        match (
+            has(Class::Number),
+            has(Class::LongInteger) || has(Class::LongNumber),
+        ) {
+            (_, true) => Type::Decimal,
+            (true, false) => Type::Number,
+            (false, false) => Type::Integer,
         }
     }
 
@@ -107,6 +236,10 @@ impl Column {
     fn count(&self, class: Class) -> u64 {
         self.counts[class as usize]
     }
+}
+
+fn is_null_word(cell: &str) -> bool {
+    NULL_WORDS.contains(&cell.trim().to_lowercase().as_str())
 }
 
 /// Returns `true` for text that a type would be inferred from.

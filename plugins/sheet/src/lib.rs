@@ -7,6 +7,7 @@
 mod cache;
 mod describe;
 mod header;
+mod hints;
 mod indexed;
 mod infer;
 mod key;

@@ -101,7 +101,7 @@ impl Readings {
         if doubtful && !readings.is_empty() {
             readings.push(Reading {
                 kind: Type::String,
-                format: TextFormat::default(),
+                ..Reading::default()
             });
         }
         readings
@@ -124,7 +124,7 @@ impl Readings {
         };
         let plain = Reading {
             kind: plain,
-            format: TextFormat::default(),
+            ..Reading::default()
         };
         match groups_elsewhere {
             true => vec![grouped.reading()],
@@ -241,6 +241,7 @@ impl Numbers {
         Reading {
             kind,
             format: self.format(),
+            ..Reading::default()
         }
     }
 }
@@ -369,6 +370,7 @@ impl Dates {
                     date: Some(date),
                     ..TextFormat::default()
                 },
+                ..Reading::default()
             },
             true => {
                 let seconds = if self.seconds == Some(true) {
@@ -383,6 +385,7 @@ impl Dates {
                         datetime: Some(datetime),
                         ..TextFormat::default()
                     },
+                    ..Reading::default()
                 }
             }
         }

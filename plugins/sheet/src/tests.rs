@@ -1209,3 +1209,99 @@ fn cells_that_are_no_values_are_null_and_counted() {
     assert_eq!(updated, r#"{"id":2,"amount":null,"city":"Bern"}"#);
     assert!(content().contains("2,soon,Bern"), "the cell stays as it is");
 }
+
+/// Words for an empty cell, and a few mistakes, do not make a column text for the draft; the shape itself stays as it was.
+#[test]
+fn what_most_cells_are_is_told() {
+    let rows: String = (0..40).map(|n| format!("{n},{n}.5,\n")).collect();
+    for (text, column, expected, said) in [
+        (
+            "id,amount\n1,5\n2,n/a\n3,7.25\n4,-\n".to_owned(),
+            "amount",
+            json!([{ "type": "number", "format": {}, "null_words": ["-", "n/a"] }]),
+            Some("with `-`, `n/a` for an empty cell"),
+        ),
+        (
+            "id,amount\n1,\"1.234,50\"\n2,N/A\n".to_owned(),
+            "amount",
+            json!([{ "type": "number", "format": { "decimal": ",", "grouping": "." }, "null_words": ["n/a"] }]),
+            Some("is read as number"),
+        ),
+        (
+            "id,day\n1,2026-02-28\n2,unknown\n".to_owned(),
+            "day",
+            json!([{ "type": "date", "format": {}, "null_words": ["unknown"] }]),
+            Some("is read as date"),
+        ),
+        (
+            format!("id,amount,note\n{rows}41,12 EUR,\n"),
+            "amount",
+            json!([{ "type": "number", "format": {} }]),
+            Some("1 cell is something else, such as \"12 EUR\", and null then"),
+        ),
+        // A few cells say nothing of others, and text is text.
+        (
+            "id,amount\n1,5\n2,soon\n3,7\n".to_owned(),
+            "amount",
+            json!([]),
+            None,
+        ),
+        (
+            "id,city\n1,Oslo\n2,n/a\n".to_owned(),
+            "city",
+            json!([]),
+            None,
+        ),
+        ("id,code\n1,-\n2,-\n".to_owned(), "code", json!([]), None),
+    ] {
+        let (_, shape) = open(&text);
+        let field = shape.field(column).unwrap();
+        assert_eq!(field.kind, weir_plugin_sdk::Type::String, "{text:?}");
+        assert_eq!(
+            serde_json::to_value(&field.readings).unwrap(),
+            expected,
+            "{text:?}"
+        );
+        let notes = shape.notes.join("\n");
+        assert_eq!(
+            said.is_some(),
+            notes.contains(&format!("column \"{column}\" is read")),
+            "{notes}"
+        );
+        assert!(notes.contains(said.unwrap_or_default()), "{notes}");
+    }
+}
+
+#[test]
+fn what_a_person_should_look_at_is_noted() {
+    for (text, said) in [
+        (
+            "id,amount\n1,5\n2,7\nTOTAL,12\n",
+            Some("The last row looks like a total (\"TOTAL\")"),
+        ),
+        (
+            "Orders of 2026\nid,amount,city\n1,5,Oslo\n",
+            Some("`header_row: 2`"),
+        ),
+        (
+            "id,city\n1, Oslo\n2,Rome\n",
+            Some("The column \"city\": 1 cell has blanks around the text"),
+        ),
+        (
+            "id,price\n1,\"12,90 €\"\n2,\"7,00 €\"\n",
+            Some("The column \"price\" has numbers with their unit"),
+        ),
+        (
+            "id,day\n1,2026-01-05\n2,05.01.2026\n",
+            Some("The column \"day\" has dates in several spellings"),
+        ),
+        ("id,total\n1,5\n", None),
+    ] {
+        let (_, shape) = open(text);
+        let notes = shape.notes.join("\n");
+        match said {
+            Some(said) => assert!(notes.contains(said), "{text:?}: {notes}"),
+            None => assert_eq!(notes, "", "{text:?}"),
+        }
+    }
+}

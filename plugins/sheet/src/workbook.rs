@@ -42,7 +42,7 @@ pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
         Ok(Flow::Continue)
     })?;
     let file = Cursor::new(&bytes[..]);
-    let range = match settings.format {
+    let (range, notes) = match settings.format {
         Format::Workbook("ODS") => {
             let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
@@ -60,7 +60,31 @@ pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
             choose_sheet(&sheets, settings, |name| cells(&mut workbook, name))?
         }
     };
-    table(settings, &range)
+    let mut table = table(settings, &range)?;
+    table.notes = notes;
+    Ok(table)
+}
+
+/// Says which other sheets there are, where the settings name none.
+fn note_sheets(sheets: &[Sheet], chosen: &str) -> Vec<String> {
+    let others = sheets.iter().filter(|sheet| sheet.name != chosen);
+    let others: Vec<String> = others
+        .map(|sheet| {
+            let why = match (sheet.typ == SheetType::WorkSheet, sheet.visible) {
+                (false, _) => " (no cells)",
+                (true, SheetVisible::Visible) => "",
+                (true, _) => " (hidden)",
+            };
+            format!("{:?}{why}", sheet.name)
+        })
+        .collect();
+    match others.is_empty() {
+        true => Vec::new(),
+        false => vec![format!(
+            "The sheet {chosen:?} of the workbook is read, and not {}: name another as `sheet:` in the settings.",
+            others.join(", ")
+        )],
+    }
 }
 
 /// Returns the cells of the sheet that is meant: the one that the settings name, or else the first with cells that people see.
@@ -68,10 +92,10 @@ fn choose_sheet(
     sheets: &[Sheet],
     settings: &Settings,
     mut read: impl FnMut(&str) -> Result<Range<Data>, Error>,
-) -> Result<Range<Data>, Error> {
+) -> Result<(Range<Data>, Vec<String>), Error> {
     if let Some(name) = &settings.sheet {
         return match sheets.iter().any(|sheet| sheet.name == *name) {
-            true => read(name),
+            true => Ok((read(name)?, Vec::new())),
             false => {
                 let known: Vec<&str> = sheets.iter().map(|sheet| sheet.name.as_str()).collect();
                 let known = known.join(", ");
@@ -85,7 +109,7 @@ fn choose_sheet(
     for sheet in sheets.iter().filter(|sheet| is_table(sheet)) {
         let range = read(&sheet.name)?;
         if !range.is_empty() {
-            return Ok(range);
+            return Ok((range, note_sheets(sheets, &sheet.name)));
         }
     }
     Err(Error::invalid(
@@ -175,6 +199,7 @@ fn table(settings: &Settings, range: &Range<Data>) -> Result<Table, Error> {
             header_seen = true;
             // A date in the header is the date alone, as people see it there.
             table.names = names(row.cells().map(without_midnight));
+            table.given_names = row.cells().filter(|cell| !cell.trim().is_empty()).count();
             table.textual = vec![false; width];
             table.clocks = vec![false; width];
         }

@@ -161,6 +161,38 @@ fn workbooks_of_other_programs_are_read() {
     }
 }
 
+#[test]
+fn sheets_that_are_not_read_are_noted() {
+    for (path, bytes, said) in [
+        (
+            "hidden.xlsx",
+            &include_bytes!("../../tests/hidden.xlsx")[..],
+            "and not \"First\" (hidden)",
+        ),
+        (
+            "chart.xlsx",
+            &include_bytes!("../../tests/chart.xlsx")[..],
+            "and not \"First\" (no cells)",
+        ),
+        (
+            "times.ods",
+            &include_bytes!("../../tests/times.ods")[..],
+            "The sheet \"Times\" of the workbook is read, and not \"Hidden\" (hidden), \"Cover\"",
+        ),
+    ] {
+        read(path, bytes).unwrap();
+        let notes = Sheet::describe(&settings(path)).unwrap().notes.join("\n");
+        assert!(notes.contains(said), "{path}: {notes}");
+    }
+    read("calc.xlsx", include_bytes!("../../tests/calc.xlsx")).unwrap();
+    assert!(
+        Sheet::describe(&settings("calc.xlsx"))
+            .unwrap()
+            .notes
+            .is_empty()
+    );
+}
+
 /// Times of day and durations are the same text from both formats, and the day that they are counted from is not told.
 #[test]
 fn times_of_a_workbook_are_times() {

@@ -1,0 +1,310 @@
+//! The tools of a draft that ask about many records: a list, and a summary of the same records.
+
+use std::{collections::HashSet, fmt::Write as _};
+
+use super::{Drafter, can, help, help_and, said, titled, yaml::scalar};
+use crate::{
+    name,
+    shape::{Field, Summaries, Type},
+};
+
+/// A list with more filters than this is no help to an agent.
+const FILTERS_MAX: usize = 24;
+/// Columns of a record where an agent asks for none. More of them are a burden to each answer.
+const COLUMNS_MAX: usize = 12;
+/// Columns that an agent may ask for beside those.
+const FURTHER_MAX: usize = 100;
+/// Columns to order by, to group by and to compute of: each is two to five words in a schema.
+const ORDERS_MAX: usize = 8;
+const GROUPS_MAX: usize = 8;
+const NUMBERS_MAX: usize = 4;
+/// Arguments that a list or a summary has of its own.
+const OWN: [&str; 7] = [
+    "limit", "cursor", "order_by", "columns", "group_by", "measures", "having",
+];
+/// The last words of columns whose numbers are names: a sum of them means nothing.
+const NAMES: [&str; 14] = [
+    "id", "no", "nr", "number", "code", "zip", "postcode", "phone", "year", "month", "day", "lat",
+    "lon", "version",
+];
+
+impl<'a> Drafter<'a> {
+    /// Writes the list, and what sums its records up.
+    pub(super) fn questions(&mut self, text: &mut String) {
+        if !self.shape.capabilities.read {
+            return;
+        }
+        let mut taken: HashSet<String> = OWN.map(str::to_owned).into();
+        let mut lines = Vec::new();
+        for field in &self.columns {
+            self.filters(field, &mut taken, &mut lines);
+        }
+        if lines.len() > FILTERS_MAX {
+            self.notes.push(format!(
+                "Only the first {FILTERS_MAX} of {} filters are in the list.",
+                lines.len()
+            ));
+            lines.truncate(FILTERS_MAX);
+        }
+        self.list(&lines, text);
+        self.summary(&lines, text);
+    }
+
+    fn list(&mut self, filters: &[String], text: &mut String) {
+        let described = format!(
+            "Lists {}, page by page{}.",
+            self.noun.many,
+            rule_of(filters)
+        );
+        let mut keys = self.names_of("order_by", &self.orders());
+        let (answered, further) = self.answered();
+        if !further.is_empty() {
+            let others = match further.len() {
+                FURTHER_MAX => format!("{FURTHER_MAX} others"),
+                _ => "the others".to_owned(),
+            };
+            self.notes.push(format!(
+                "The list answers {} of {} columns; agents ask for {others} by `columns`.",
+                answered.len(),
+                self.columns.len()
+            ));
+            keys.push_str(&self.names_of("returns", &answered));
+            keys.push_str(&self.names_of("columns", &further));
+        }
+        self.head_with(text, "list", &self.noun.many, &described, "list", &keys);
+        write_fields(filters, text);
+    }
+
+    /// Writes a summary, which answers a count where it is asked nothing else, or a count alone.
+    fn summary(&self, filters: &[String], text: &mut String) {
+        let (groups, measures) = (self.groups(), self.measures());
+        let many = &self.noun.many;
+        let rule = rule_of(filters);
+        match self.shape.capabilities.summaries {
+            Summaries::All if !groups.is_empty() || measures.len() > 1 => {
+                let what = match measures.len() {
+                    1 => "",
+                    _ => ", and what their numbers come to",
+                };
+                let described =
+                    format!("Returns how many {many} there are{what}, in all or by group{rule}.");
+                let mut keys = self.names_of("group_by", &groups);
+                let measures: Vec<String> =
+                    measures.iter().map(|measure| scalar(measure)).collect();
+                let _ = writeln!(keys, "    measures: [{}]", measures.join(", "));
+                self.head_with(text, "summarize", many, &described, "summarize", &keys);
+                write_fields(filters, text);
+            }
+            Summaries::None => {}
+            Summaries::All | Summaries::Count => {
+                let described = format!("Returns how many {many} there are{rule}.");
+                self.head_with(text, "count", many, &described, "count", "");
+                write_fields(filters, text);
+            }
+        }
+    }
+
+    /// Writes a key of a tool that names columns, if there are any.
+    fn names_of(&self, key: &str, columns: &[&Field]) -> String {
+        if columns.is_empty() {
+            return String::new();
+        }
+        let names: Vec<String> = columns.iter().map(|field| scalar(&field.key)).collect();
+        format!("    {key}: [{}]\n", names.join(", "))
+    }
+
+    /// Returns the columns that the list answers, and those that it answers only where an agent asks for them.
+    fn answered(&self) -> (Vec<&'a Field>, Vec<&'a Field>) {
+        if self.columns.len() <= COLUMNS_MAX {
+            return (self.columns.clone(), Vec::new());
+        }
+        let is_key = |field: &&Field| self.shape.key.contains(&field.key);
+        let keys = self.columns.iter().filter(|field| is_key(field)).count();
+        let mut left = COLUMNS_MAX.saturating_sub(keys);
+        let (answered, mut further): (Vec<_>, Vec<_>) =
+            self.columns.iter().copied().partition(|field| {
+                let fits = is_key(field) || left > 0;
+                left -= usize::from(!is_key(field) && left > 0);
+                fits
+            });
+        further.truncate(FURTHER_MAX);
+        (answered, further)
+    }
+
+    /// Returns the columns whose order says something: numbers, times, and the key.
+    fn orders(&self) -> Vec<&'a Field> {
+        let says_something = |field: &&Field| {
+            let is_measured = matches!(
+                field.kind,
+                Type::Integer | Type::Number | Type::Decimal | Type::Date | Type::Datetime
+            );
+            (is_measured || self.shape.key.contains(&field.key))
+                && !field.key.starts_with('-')
+                && self.shape.capabilities.orders(&field.key)
+        };
+        let columns = self.columns.iter().copied().filter(says_something);
+        columns.take(ORDERS_MAX).collect()
+    }
+
+    /// Returns the columns that records are put together by: those of few values first, then times, then texts.
+    fn groups(&self) -> Vec<&'a Field> {
+        let rank = |field: &Field| match field.kind {
+            _ if self.shape.key.contains(&field.key) => None,
+            Type::Boolean => Some(0),
+            Type::String if self.choices(field).is_some() => Some(0),
+            Type::Date | Type::Datetime => Some(1),
+            Type::String => Some(2),
+            _ => None,
+        };
+        let mut ranked: Vec<(u8, &Field)> = self
+            .columns
+            .iter()
+            .filter_map(|field| Some((rank(field)?, *field)))
+            .collect();
+        ranked.sort_by_key(|(rank, _)| *rank);
+        ranked.truncate(GROUPS_MAX);
+        ranked.into_iter().map(|(_, field)| field).collect()
+    }
+
+    /// Returns what can be computed: how many there are, and sums, averages and extremes of numbers that are amounts.
+    fn measures(&self) -> Vec<String> {
+        let is_amount = |field: &&&Field| {
+            let is_number = matches!(field.kind, Type::Integer | Type::Number | Type::Decimal);
+            let last = name::words(&field.key).pop().unwrap_or_default();
+            is_number && !self.shape.key.contains(&field.key) && !NAMES.contains(&last.as_str())
+        };
+        let amounts = self.columns.iter().filter(is_amount).take(NUMBERS_MAX);
+        let of_each = amounts.flat_map(|field| {
+            ["sum", "avg", "min", "max"].map(|function| format!("{function}({})", field.key))
+        });
+        std::iter::once("count".to_owned()).chain(of_each).collect()
+    }
+
+    /// Adds the filters for one column that make sense and that the source does exactly.
+    fn filters(&self, field: &Field, taken: &mut HashSet<String>, lines: &mut Vec<String>) {
+        let shape = self.shape;
+        let own = self.name(field) == field.key;
+        let mut add =
+            |wanted: String, comparison: &str, typed: String, side: &str, help: String| {
+                if !can(shape, field, comparison) {
+                    return;
+                }
+                let named = match taken.contains(&wanted) {
+                    true => format!("{wanted}_value"),
+                    false => wanted,
+                };
+                if name::check_field(&named).is_err() || !taken.insert(named.clone()) {
+                    return;
+                }
+                let column = if named == field.key {
+                    String::new()
+                } else {
+                    format!(", column: {}", scalar(&field.key))
+                };
+                let matched = if comparison == "equals" {
+                    String::new()
+                } else {
+                    format!(", match: {comparison}")
+                };
+                let title = if own {
+                    String::new()
+                } else {
+                    titled(field, side)
+                };
+                lines.push(format!(
+                    "{{ name: {}, {typed}{column}{matched}{title}{help} }}",
+                    scalar(&named)
+                ));
+            };
+        let key = self.name(field).to_owned();
+        match field.kind {
+            Type::String if self.choices(field).is_some() => {
+                add(key, "equals", self.type_of(field, false), "", help(field))
+            }
+            Type::String if can(shape, field, "contains-ci") => {
+                add(
+                    key,
+                    "contains-ci",
+                    "type: text".to_owned(),
+                    "",
+                    said("Part of the text; A to Z match in any case."),
+                );
+            }
+            Type::String if can(shape, field, "contains") => {
+                add(
+                    key,
+                    "contains",
+                    "type: text".to_owned(),
+                    "",
+                    said("Part of the text; upper and lower case differ."),
+                );
+            }
+            Type::String | Type::Boolean => {
+                add(key, "equals", self.type_of(field, false), "", help(field))
+            }
+            Type::Integer | Type::Number | Type::Decimal if self.shape.key.contains(&field.key) => {
+                add(
+                    key,
+                    "equals",
+                    self.type_of(field, false),
+                    "",
+                    self.help_of_key(field),
+                );
+            }
+            Type::Integer | Type::Number | Type::Decimal => {
+                let typed = || "type: number".to_owned();
+                add(
+                    format!("min_{key}"),
+                    "at-least",
+                    typed(),
+                    ", at least",
+                    help_and(field, "This or more."),
+                );
+                add(
+                    format!("max_{key}"),
+                    "at-most",
+                    typed(),
+                    ", at most",
+                    help_and(field, "This or less."),
+                );
+            }
+            Type::Date | Type::Datetime => {
+                let typed = self.type_of(field, false);
+                let when = if field.kind == Type::Date {
+                    "day"
+                } else {
+                    "time"
+                };
+                let [from, to] = ["later", "earlier"]
+                    .map(|side| help_and(field, &format!("This {when} or {side}.")));
+                add(
+                    format!("{key}_from"),
+                    "at-least",
+                    typed.clone(),
+                    ", from",
+                    from,
+                );
+                add(format!("{key}_to"), "at-most", typed, ", to", to);
+            }
+            Type::Json | Type::Record | Type::List => {}
+        }
+    }
+}
+
+/// Says how filters go together.
+fn rule_of(filters: &[String]) -> &'static str {
+    match filters.is_empty() {
+        true => "",
+        false => "; every filter given must hold",
+    }
+}
+
+fn write_fields(lines: &[String], text: &mut String) {
+    if lines.is_empty() {
+        text.truncate(text.trim_end().len());
+        text.push_str(" []\n");
+    }
+    lines.iter().for_each(|line| {
+        let _ = writeln!(text, "      - {line}");
+    });
+}
