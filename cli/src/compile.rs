@@ -221,6 +221,14 @@ impl Shapes {
         let (shapes, away, mut problems) =
             control::describe_all(&started.gateway, source, missing).await;
         problems.extend(away.iter().map(|away| away.problem(&source.file)));
+        if problems.is_empty() {
+            let trial = control::try_formats(&started.gateway, source, &shapes).await;
+            trial
+                .notes
+                .iter()
+                .for_each(|note| eprintln!("note: {note}"));
+            problems = trial.problems;
+        }
         Ok((shapes, problems))
     }
 }

@@ -9,6 +9,7 @@ mod background;
 mod compiler;
 mod describe;
 mod drift;
+mod format_trial;
 pub mod gate;
 pub mod impact;
 mod live_events;
@@ -35,6 +36,7 @@ pub use self::{
     compiler::{FormCompiler, Uncompiled},
     describe::{Away, Describe, describe_all},
     drift::{Drift, SourceDrift},
+    format_trial::{FormatTrial, try_formats},
     live_events::EventSubscription,
     publisher::{SnapshotPublisher, in_use},
     report::FolderReport,

@@ -523,3 +523,58 @@ fn a_messy_sheet_is_drafted_with_notes() {
         );
     }
 }
+
+/// A format that the cells do not have is refused with the one that they have, before any agent meets it.
+#[test]
+fn a_format_is_tried_on_the_cells() {
+    let rows: String = (1..=300)
+        .map(|n| match n {
+            7 => "7,soon,x\n".to_owned(),
+            n => format!(
+                "{n},{:02}/{:02}/2026,\"1.234,{:02}\"\n",
+                n % 12 + 1,
+                n % 28 + 1,
+                n % 99
+            ),
+        })
+        .collect();
+    let house = House::new()
+        .sheets()
+        .file("data/orders.csv", format!("id,placed,total\n{rows}"));
+    let contract = |shape: &str| {
+        format!(
+            "contract: orders\ncollections:\n  orders:\n    adapter: sheet\n    settings: {{ connection: data, path: orders.csv }}\n    \
+             shape: {{ {shape} }}\ntools:\n  - {{ tool: list_orders, description: Lists orders., verb: list, collection: orders, fields: [] }}\n"
+        )
+    };
+    let plugins = house.plugins().display().to_string();
+    let compiled = |shape: &str| {
+        house.write("orders.yaml", contract(shape));
+        house.run(&["compile", "orders.yaml", "--plugins", &plugins])
+    };
+    let (code, _, err) = compiled("placed: { date: \"%d.%m.%Y\" }");
+    assert_ne!(code, 0, "{err}");
+    assert!(
+        err.contains(
+            "/collections/orders/shape/placed: 0 of 300 cells fit `%d.%m.%Y`; 299 fit `%m/%d/%Y`"
+        ),
+        "{err}"
+    );
+    let (code, _, err) = compiled("total: { decimal: \".\", grouping: \",\" }");
+    assert_ne!(code, 0, "{err}");
+    assert!(err.contains("0 of 300 cells fit `decimal: \".\"`, `grouping: \",\"`; 299 fit `decimal: \",\"`, `grouping: \".\"`"), "{err}");
+    let (code, _, err) = compiled("placed: { date: \"%m/%d/%Y\" }");
+    assert_eq!(code, 0, "{err}");
+    assert!(!err.contains("fit"), "{err}");
+    // A few cells that fit nothing are a note; so are a tenth of them.
+    let text: String = (1..=40)
+        .map(|n| match n % 10 {
+            0 => format!("{n},soon,x\n"),
+            _ => format!("{n},05/06/2026,1\n"),
+        })
+        .collect();
+    house.write("data/orders.csv", format!("id,placed,total\n{text}"));
+    let (code, _, err) = compiled("placed: { date: \"%m/%d/%Y\" }");
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("36 of 40 cells fit `%m/%d/%Y`"), "{err}");
+}

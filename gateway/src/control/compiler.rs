@@ -7,6 +7,7 @@ use weir_state::State;
 
 use super::{
     describe::{Away, describe_all},
+    format_trial::try_formats,
     gate::GateError,
     shapes::{self, Of},
 };
@@ -100,7 +101,14 @@ impl FormCompiler {
             });
         }
         let compiled = compile::compile(source, &described).map_err(Uncompiled::Refused)?;
-        Ok((compiled, described))
+        let trial = try_formats(&self.gateway, source, &described).await;
+        for note in &trial.notes {
+            tracing::warn!("{note}");
+        }
+        match trial.problems.is_empty() {
+            true => Ok((compiled, described)),
+            false => Err(Uncompiled::Refused(trial.problems)),
+        }
     }
 
     /// Records the shape of a collection: from now on, its contract is compiled with it.
