@@ -2,6 +2,7 @@
 //!
 //! Looks at what a client sees and nothing else, so that a foreign server's list is judged as a compiled contract is.
 
+mod question;
 mod schema;
 mod text;
 mod wording;
@@ -164,6 +165,9 @@ rules! {
     ENUM_IN_PROSE "enum-in-prose" Warning
         "allowed values told in the description of a parameter that has no enum"
         "make it an enum (type: dropdown), which is checked"
+    GROUP_OF_ONE "group-of-one" Warning
+        "summaries by the key of a collection: each group is one record (seen in a contract alone)"
+        "drop it from `group_by`: a list answers each record"
 }
 
 /// Checks tools as `tools/list` shows them: `{name, title?, description?, inputSchema, outputSchema?, annotations?}`. A
@@ -225,6 +229,7 @@ pub fn lint_contract(contract: &Contract) -> Vec<Finding> {
     if let Value::Array(tools) = &compiled_document(contract)["tools"] {
         findings.0.extend(lint(tools));
     }
+    question::check(contract, &mut findings);
     findings.0
 }
 

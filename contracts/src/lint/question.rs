@@ -1,0 +1,25 @@
+//! Checks what a contract alone shows: whether the questions that a tool offers can have a useful answer.
+
+use super::{Findings, GROUP_OF_ONE};
+use crate::{contract::Contract, name};
+
+pub(super) fn check(contract: &Contract, findings: &mut Findings) {
+    for tool in &contract.tools {
+        let Some(binding) = tool.collection().map(|target| &target.binding) else {
+            continue;
+        };
+        let Some(collection) = contract.collection(&binding.collection) else {
+            continue;
+        };
+        let groups = binding.summary.iter().flat_map(|choices| &choices.groups);
+        for group in groups.filter(|group| group.step.is_none()) {
+            if collection.shape.key == [group.column.as_str()] {
+                let message = format!(
+                    "{} is the key, so that each group is one record",
+                    name::quoted(&group.column)
+                );
+                findings.add(Some(&tool.name), "group_by", GROUP_OF_ONE, message);
+            }
+        }
+    }
+}
