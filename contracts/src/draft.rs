@@ -153,6 +153,16 @@ impl<'a> Drafter<'a> {
                 names.join(", ")
             ));
         }
+        notes.extend(input.choices.iter().filter_map(|(column, values)| {
+            let alike = alike_values(values);
+            (!alike.is_empty()).then(|| {
+                format!(
+                    "The column {} has values that differ in case or blanks alone, each a choice of its own: {}.",
+                    name::quoted(column),
+                    alike.join(", ")
+                )
+            })
+        }));
         let (noun, names) = (words::Noun::of(input.title), field_names(shape));
         Self {
             input,
@@ -532,6 +542,17 @@ fn titled(field: &Field, side: &str) -> String {
         true => String::new(),
         false => format!(", title: {}", scalar(&format!("{title}{side}"))),
     }
+}
+
+/// Returns the values, quoted, that are like another one but for case and the blanks around them.
+fn alike_values(values: &[String]) -> Vec<String> {
+    let bare: Vec<String> = values
+        .iter()
+        .map(|value| value.trim().to_lowercase())
+        .collect();
+    let has_twin = |at: usize| bare.iter().filter(|other| **other == bare[at]).count() > 1;
+    let alike = (0..values.len()).filter(|at| has_twin(*at));
+    alike.map(|at| name::quoted(&values[at])).collect()
 }
 
 /// Returns `true` if one field of a create can give the column its value.

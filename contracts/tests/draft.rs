@@ -215,6 +215,25 @@ fn a_draft_asks_about_many_records() {
     );
 }
 
+#[test]
+fn choices_that_differ_in_case_or_blanks_alone_are_noted() {
+    let shape = json!({ "name": "orders", "key": ["id"], "fields": [
+        { "key": "id", "type": "integer" }, { "key": "status", "type": "string" } ] });
+    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let notes = |values: &[&str]| {
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        let choices = BTreeMap::from([("status".to_owned(), values)]);
+        drafted("orders", &shape, &choices).notes
+    };
+    assert_eq!(
+        notes(&["Paid", "open", "paid "]),
+        [
+            "The column 'status' has values that differ in case or blanks alone, each a choice of its own: 'Paid', 'paid '."
+        ]
+    );
+    assert!(notes(&["open", "paid"]).is_empty());
+}
+
 /// Headers as people write them: every column gets its fields, and no two are called alike.
 #[test]
 fn headers_with_spaces() {
