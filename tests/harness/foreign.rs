@@ -30,10 +30,9 @@ pub fn node_script(name: &str) -> Command {
 
 /// Returns a script beside the packages of another folder than `tests/clients/node`.
 pub fn node_script_in(environment: &str, name: &str) -> Command {
-    let target = beside_packages(
-        environment,
-        &place::repository().join("tests/clients").join(name),
-    );
+    let clients = place::repository().join("tests/clients");
+    beside_packages(environment, &clients.join("driver.mjs"));
+    let target = beside_packages(environment, &clients.join(name));
     let mut command = node();
     command
         .current_dir(target.parent().expect("a file lies in a folder"))

@@ -701,15 +701,14 @@ async fn the_reference_server_is_read_through_us_by_official_clients() {
         clients[0].resources().await.len() == 7
     })
     .await;
-    let plan = json!({ "url": gateway.url(), "prompt": "every_args-prompt", "arguments": {"city": "Oslo"} });
-    for (environment, script) in [
-        ("python-current", "items2.py"),
-        ("python-mcp1", "items1.py"),
-    ] {
+    let plan = json!({
+        "url": gateway.url(), "mode": "auto", "prompt": "every_args-prompt", "arguments": {"city": "Oslo"},
+    });
+    for (environment, script) in [("python-current", "mcp2.py"), ("python-mcp1", "mcp1.py")] {
         let report = foreign::report(foreign::python_script(environment, script), &plan);
         check(&report, script);
     }
-    for script in ["items1.mjs", "items2.mjs"] {
+    for script in ["typescript1.mjs", "typescript2.mjs"] {
         check(
             &foreign::report(foreign::node_script(script), &plan),
             script,

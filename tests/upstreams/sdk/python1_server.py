@@ -2,73 +2,21 @@
 
 import sys
 
-import anyio
 from mcp.server.fastmcp import Context, FastMCP
 from mcp.types import SamplingMessage, TextContent, ToolAnnotations
-from pydantic import BaseModel
+from python_tools import Asked, Name, Text, Uris, add_plain_tools, asked
 
 way, port = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0
 server = FastMCP("python1", port=port, log_level="ERROR")
 reads = server.tool(annotations=ToolAnnotations(readOnlyHint=True))
-cancelled_calls = 0
-
-
-class Text(BaseModel):
-    text: str
-
-
-class Steps(BaseModel):
-    steps: int
-
-
-class Calls(BaseModel):
-    calls: int
-
-
-class Name(BaseModel):
-    name: str
-
-
-class Asked(BaseModel):
-    action: str
-    name: str | None = None
-
-
-class Uris(BaseModel):
-    uris: list[str]
-
-
-@reads
-async def echo(text: str) -> Text:
-    """The tool echo."""
-    return Text(text=text)
-
-
-@reads
-async def slow(wait_ms: int, context: Context) -> Steps:
-    """The tool slow."""
-    global cancelled_calls
-    try:
-        for step in (1, 2, 3):
-            await context.report_progress(step, 3)
-        await anyio.sleep(wait_ms / 1000)
-    except anyio.get_cancelled_exc_class():
-        cancelled_calls += 1
-        raise
-    return Steps(steps=3)
-
-
-@reads
-async def cancelled() -> Calls:
-    """The tool cancelled."""
-    return Calls(calls=cancelled_calls)
+add_plain_tools(reads, Context)
 
 
 @reads
 async def ask(context: Context) -> Asked:
     """The tool ask."""
     outcome = await context.elicit("Your name?", Name)
-    return Asked(action=outcome.action, name=outcome.data.name if outcome.action == "accept" else None)
+    return asked(outcome)
 
 
 @reads

@@ -3,42 +3,16 @@
 import sys
 from typing import Annotated
 
-import anyio
 from mcp.server.elicitation import ElicitationResult
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
 from mcp_types import CreateMessageResult, ListRootsResult, SamplingMessage, TextContent, ToolAnnotations
-from pydantic import BaseModel
+from python_tools import Asked, Name, Text, Uris, add_plain_tools, asked
 
 way, port = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0
 server = MCPServer("python2", log_level="ERROR")
 reads = server.tool(annotations=ToolAnnotations(read_only_hint=True))
-cancelled_calls = 0
-
-
-class Text(BaseModel):
-    text: str
-
-
-class Steps(BaseModel):
-    steps: int
-
-
-class Calls(BaseModel):
-    calls: int
-
-
-class Name(BaseModel):
-    name: str
-
-
-class Asked(BaseModel):
-    action: str
-    name: str | None = None
-
-
-class Uris(BaseModel):
-    uris: list[str]
+add_plain_tools(reads, Context)
 
 
 def name() -> Elicit[Name]:
@@ -54,35 +28,9 @@ def folders() -> ListRoots:
 
 
 @reads
-async def echo(text: str) -> Text:
-    """The tool echo."""
-    return Text(text=text)
-
-
-@reads
-async def slow(wait_ms: int, context: Context) -> Steps:
-    """The tool slow."""
-    global cancelled_calls
-    try:
-        for step in (1, 2, 3):
-            await context.report_progress(step, 3)
-        await anyio.sleep(wait_ms / 1000)
-    except anyio.get_cancelled_exc_class():
-        cancelled_calls += 1
-        raise
-    return Steps(steps=3)
-
-
-@reads
-async def cancelled() -> Calls:
-    """The tool cancelled."""
-    return Calls(calls=cancelled_calls)
-
-
-@reads
 async def ask(outcome: Annotated[ElicitationResult[Name], Resolve(name)]) -> Asked:
     """The tool ask."""
-    return Asked(action=outcome.action, name=outcome.data.name if outcome.action == "accept" else None)
+    return asked(outcome)
 
 
 @reads
