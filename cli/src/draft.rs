@@ -49,7 +49,7 @@ pub(super) struct Draft {
     /// The row of the header, counted from 1, where titles or notes stand above it
     #[arg(long, value_name = "ROW", requires = "file")]
     header_row: Option<u32>,
-    /// What the records are, such as orders; by default what the file, table or URL is called
+    /// What the records are, such as orders; by default what the file, table, URL or document is called
     #[arg(long, value_name = "WORDS")]
     name: Option<String>,
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(super) struct Draft {
 const CONNECTION: &str = "source";
 impl Draft {
     pub(super) fn run(self) -> Done {
-        if let Some(done) = self.openapi.run() {
+        if let Some(done) = self.openapi.run(self.name.as_deref()) {
             return done;
         }
         let (config, mut source, connection) = self.source()?;

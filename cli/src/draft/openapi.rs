@@ -32,9 +32,6 @@ pub(super) struct Openapi {
     /// Operations that are wanted: a tool's name, an operation's id, a path, `METHOD /path` or a tag; `*` for anything
     #[arg(long, value_name = "PATTERN", num_args = 1.., requires = "document")]
     only: Vec<String>,
-    /// The contract's name, and the connection's; made of the document's title without it
-    #[arg(long, requires = "document")]
-    name: Option<String>,
     /// A header for a URL, such as 'Authorization: Bearer ${env:TOKEN}'
     #[arg(long = "header", value_name = "NAME: VALUE", requires = "document")]
     headers: Vec<String>,
@@ -55,13 +52,13 @@ enum Print {
 
 impl Openapi {
     /// Drafts a contract if a document is named.
-    pub(super) fn run(&self) -> Option<Done> {
+    pub(super) fn run(&self, name: Option<&str>) -> Option<Done> {
         self.document
             .as_deref()
-            .map(|document| self.draft(document))
+            .map(|document| self.draft(document, name))
     }
 
-    fn draft(&self, document: &str) -> Done {
+    fn draft(&self, document: &str, name: Option<&str>) -> Done {
         let is_url = document.starts_with("http://") || document.starts_with("https://");
         let text = match is_url {
             true => block_on(self.fetched(document))??,
@@ -69,7 +66,7 @@ impl Openapi {
         };
         let url = is_url.then_some(document);
         let wanted = Wanted {
-            name: self.name.as_deref(),
+            name,
             only: &self.only,
             url,
         };
