@@ -273,7 +273,7 @@ async fn a_contract_that_cannot_be_read_is_skipped_alone() {
          fingerprint, published_ms, published_by FROM versions WHERE contract = 'fields';
          UPDATE contracts SET live = '2.0.0', revision = revision + 1 WHERE name = 'fields';",
     );
-    gateway.wait_for_log("it is of format 7, and this program reads formats up to 5");
+    gateway.wait_for_log("it is of format 7, and this program reads formats up to 6");
     house.write(
         "contracts/airports.yaml",
         sample::CONTRACT.replace("max: 9000", "max: 12000"),
