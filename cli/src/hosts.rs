@@ -10,8 +10,8 @@ use clap::ValueEnum;
 use serde_json::Value;
 use weir_upstream::{Failure, Kind, Target};
 
-pub(super) use crate::client_entry::ServerEntry as Entry;
-use crate::client_entry::{KEY, McpClient};
+pub(super) use weir::client_entry::ServerEntry as Entry;
+use weir::client_entry::{KEY, McpClient};
 
 pub(super) use self::edit::{find, put, remove};
 pub(super) use self::file::ClientFile;

@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-use reqwest::Url;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use url::Url;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
 use weir_contracts::lint::Finding;
