@@ -11,6 +11,7 @@ mod output;
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value, json};
+use weir_schema::keyword::{DYNAMIC_REF, REF};
 
 use crate::{
     Contract, Problem, Schema, Tool, Version,
@@ -317,8 +318,8 @@ impl Reader<'_> {
                 .refuse(place, "the root of an input schema has `\"type\": \"object\"`, since arguments have names");
         }
         let refused = [
-            "$ref",
-            "$dynamicRef",
+            REF,
+            DYNAMIC_REF,
             "allOf",
             "anyOf",
             "oneOf",

@@ -27,7 +27,6 @@ use crate::{
 };
 
 pub(crate) use binding::makes_sense;
-pub(crate) use inline::refer_to;
 pub(crate) use property::agrees;
 pub(crate) use result::schema as output_schema;
 pub(crate) use result::{ERROR_MEMBERS, error_members};

@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value, json};
 use weir_schema::{
+    keyword::{REF, SCHEMA},
+    reference::schema_for,
     schema::without_null,
     walk::{Inside, inside},
 };
@@ -131,7 +133,7 @@ pub fn success_schema(tool: &Tool) -> Value {
 
 /// Returns a body: the component that is its schema, and an example of it.
 fn content(component: &str, example: Option<Value>) -> Value {
-    let mut content = json!({ "schema": { "$ref": format!("#/components/schemas/{component}") } });
+    let mut content = json!({ "schema": schema_for(format!("#/components/schemas/{component}")) });
     if let Some(example) = example {
         content["example"] = example;
     }
@@ -154,7 +156,7 @@ fn operation(tool: &Tool, id: &str, answer: &Value) -> Map<String, Value> {
         operation.insert("summary".into(), title.clone().into());
     }
     operation.insert("description".into(), tool.description.clone().into());
-    let problem = json!({ "application/problem+json": { "schema": { "$ref": PROBLEM } } });
+    let problem = json!({ "application/problem+json": { "schema": schema_for(PROBLEM) } });
     operation.insert(
         "responses".into(),
         json!({
@@ -197,7 +199,7 @@ fn parameters(schema: &Value, input: &str, example: Option<&Value>) -> Value {
 fn moved(schema: &Value, name: &str) -> Value {
     let mut moved = schema.clone();
     if let Value::Object(members) = &mut moved {
-        members.shift_remove("$schema");
+        members.shift_remove(SCHEMA);
     }
     move_references(&mut moved, name);
     moved
@@ -217,7 +219,7 @@ fn move_references(value: &mut Value, name: &str) {
                         let named = value.as_object_mut().into_iter().flatten();
                         named.for_each(|(_, schema)| move_references(schema, name));
                     }
-                    ("$ref", Value::String(target)) if target.starts_with('#') => {
+                    (REF, Value::String(target)) if target.starts_with('#') => {
                         *value = format!("#/components/schemas/{name}{}", &target[1..]).into();
                     }
                     _ => move_references(value, name),

@@ -2,9 +2,10 @@
 //! verbs, and a JSON Schema of the file. All of it is made from what the readers of forms accept.
 
 use serde_json::{Map, Value, json};
+use weir_schema::reference::{definition, schema_for};
 
 use crate::{
-    compile::{agrees, makes_sense, refer_to},
+    compile::{agrees, makes_sense},
     contract::Verb,
     form::{
         Kind, TYPES, VERBS,
@@ -282,4 +283,9 @@ fn bound_fields() -> [Value; 2] {
         }
         schema
     })
+}
+
+/// Returns a reference to a definition of the same document.
+fn refer_to(name: &str) -> Value {
+    schema_for(definition(name, ""))
 }

@@ -9,9 +9,12 @@ use serde_json::{Map, Value};
 
 use crate::{
     json::{self, push_pointer},
+    keyword::{
+        ANCHOR, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, DYNAMIC_REF, ID, RECURSIVE_REF, REF, SCHEMA,
+    },
     name,
     schema::{DIALECT, each_once},
-    walk::{Inside, each_inside_mut, inside},
+    walk::{Inside, each_inside_at, each_inside_mut, inside},
 };
 
 /// References into places that hold no schemas by themselves; each becomes a schema under `$defs`.
@@ -46,7 +49,7 @@ enum Dialect {
 
 impl Dialect {
     fn of(schema: &Value) -> Result<Self, String> {
-        let Some(stated) = schema.get("$schema") else {
+        let Some(stated) = schema.get(SCHEMA) else {
             return Ok(Self::Draft2020);
         };
         let stated = stated.as_str().unwrap_or_default();
@@ -112,8 +115,8 @@ pub fn translate(schema: &Value) -> Result<Value, String> {
         );
     }
     point(&mut translated, &translator.moved);
-    if let (Some(_), Value::Object(members)) = (schema.get("$schema"), &mut translated) {
-        members.shift_insert(0, "$schema".to_owned(), DIALECT.into());
+    if let (Some(_), Value::Object(members)) = (schema.get(SCHEMA), &mut translated) {
+        members.shift_insert(0, SCHEMA.to_owned(), DIALECT.into());
     }
     Ok(translated)
 }
@@ -152,12 +155,12 @@ impl Translator<'_> {
             return;
         };
         let mut resource = resource;
-        let overridden = self.dialect <= Dialect::Draft7 && members.contains_key("$ref");
+        let overridden = self.dialect <= Dialect::Draft7 && members.contains_key(REF);
         let id = members
             .get(if self.dialect == Dialect::Draft4 {
                 "id"
             } else {
-                "$id"
+                ID
             })
             .and_then(Value::as_str);
         if let Some(id) = id.filter(|_| !overridden) {
@@ -188,12 +191,12 @@ impl Translator<'_> {
                 .map(str::to_owned)
         };
         if self.dialect >= Dialect::Draft2019
-            && let Some(name) = anchor("$anchor")
+            && let Some(name) = anchor(ANCHOR)
         {
             self.anchors.insert((resource, name), pointer.to_owned());
         }
         if self.dialect == Dialect::Draft2020
-            && let Some(name) = anchor("$dynamicAnchor")
+            && let Some(name) = anchor(DYNAMIC_ANCHOR)
         {
             self.dynamic
                 .entry(name.clone())
@@ -201,24 +204,9 @@ impl Translator<'_> {
                 .push(pointer.to_owned());
             self.anchors.insert((resource, name), pointer.to_owned());
         }
-        for (keyword, value) in members {
-            let at = below(pointer, keyword);
-            match (inside(keyword), value) {
-                (Inside::Named, Value::Object(schemas)) => {
-                    schemas
-                        .iter()
-                        .for_each(|(name, schema)| self.scan(schema, &below(&at, name), resource));
-                }
-                (Inside::Schemas, Value::Array(schemas)) => {
-                    let schemas = schemas.iter().enumerate();
-                    schemas.for_each(|(index, schema)| {
-                        self.scan(schema, &format!("{at}/{index}"), resource)
-                    });
-                }
-                (Inside::Schemas, schema) => self.scan(schema, &at, resource),
-                _ => {}
-            }
-        }
+        each_inside_at(members, &mut pointer.to_owned(), &mut |schema, place| {
+            self.scan(schema, place, resource);
+        });
     }
 
     fn schema(
@@ -240,7 +228,7 @@ impl Translator<'_> {
             .position(|resource| resource.pointer == old);
         let resource = own.unwrap_or(resource);
         let overridden =
-            self.dialect <= Dialect::Draft7 && members.get("$ref").is_some_and(Value::is_string);
+            self.dialect <= Dialect::Draft7 && members.get(REF).is_some_and(Value::is_string);
         let mut out = Map::new();
         // `dependencies` joins the keywords that took its place, and comes after them.
         let joins = ["dependentRequired", "dependentSchemas"]
@@ -253,7 +241,7 @@ impl Translator<'_> {
             let keyword = keyword.as_str();
             let is_ignored = overridden
                 && !TEXTS.contains(&keyword)
-                && !["$ref", "definitions", "$defs"].contains(&keyword);
+                && ![REF, DEFINITIONS, DEFS].contains(&keyword);
             if is_ignored || Dialect::since(keyword) > self.dialect {
                 continue;
             }
@@ -273,12 +261,12 @@ impl Translator<'_> {
     ) -> Result<(), String> {
         let at = below(old, keyword);
         match keyword {
-            "$schema" if old.is_empty() || self.root.get("$schema") == Some(value) => {}
-            "$schema" => return Err(format!("a schema inside is of another dialect, at {at}")),
+            SCHEMA if old.is_empty() || self.root.get(SCHEMA) == Some(value) => {}
+            SCHEMA => return Err(format!("a schema inside is of another dialect, at {at}")),
             "id" if self.dialect == Dialect::Draft4 && value.is_string() => {}
-            "$id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
-            "$ref" => self.refer(&self.resolved(value, resource)?, out),
-            "$dynamicRef" if self.dialect == Dialect::Draft2020 => {
+            ID | ANCHOR | DYNAMIC_ANCHOR | "$recursiveAnchor" | "$vocabulary" => {}
+            REF => self.refer(&self.resolved(value, resource)?, out),
+            DYNAMIC_REF if self.dialect == Dialect::Draft2020 => {
                 let target = self.resolved(value, resource)?;
                 let anchor = value
                     .as_str()
@@ -294,7 +282,7 @@ impl Translator<'_> {
                 }
                 self.refer(&target, out);
             }
-            "$recursiveRef" if self.dialect == Dialect::Draft2019 => {
+            RECURSIVE_REF if self.dialect == Dialect::Draft2019 => {
                 if self.resources.len() > 1 && self.has_recursive_anchor {
                     return Err(format!(
                         "`$recursiveRef` at {at} may mean one of several schemas"
@@ -302,12 +290,12 @@ impl Translator<'_> {
                 }
                 self.refer(&self.resolved(value, resource)?, out);
             }
-            "$dynamicRef" | "$recursiveRef" | "additionalItems" => {}
-            "definitions" | "$defs" => {
+            DYNAMIC_REF | RECURSIVE_REF | "additionalItems" => {}
+            DEFINITIONS | DEFS => {
                 let to = if self.dialect == Dialect::Draft2020 {
                     keyword
                 } else {
-                    "$defs"
+                    DEFS
                 };
                 self.named(value, (&at, new), to, resource, out)?;
             }
@@ -465,7 +453,7 @@ impl Translator<'_> {
     /// Writes the pointer into the original; its place in the translation is known only at the end.
     fn refer(&mut self, target: &str, out: &mut Map<String, Value>) {
         self.wanted.insert(target.to_owned());
-        out.insert("$ref".to_owned(), target.into());
+        out.insert(REF.to_owned(), target.into());
     }
 
     /// Returns the pointer from the document's root that a reference means.
@@ -554,7 +542,7 @@ impl Translator<'_> {
                 return Ok(());
             };
             let definitions = root
-                .entry("$defs")
+                .entry(DEFS)
                 .or_insert_with(|| Value::Object(Map::new()));
             let free = free_name(last.as_deref().unwrap_or("schema"), definitions);
             // The place is reserved before anything inside asks for one.
@@ -581,7 +569,7 @@ fn point(schema: &mut Value, moved: &BTreeMap<String, String>) {
     let Value::Object(members) = schema else {
         return;
     };
-    if let Some(Value::String(target)) = members.get_mut("$ref")
+    if let Some(Value::String(target)) = members.get_mut(REF)
         && let Some(now) = moved.get(target.as_str())
     {
         *target = format!("#{}", json::percent_encoded(now));

@@ -10,8 +10,9 @@ use serde_json::Value;
 pub use self::pattern::check as check_pattern;
 use crate::{
     cost,
-    json::{self, Fault, push_pointer},
-    walk::{Inside, inside},
+    json::{self, Fault},
+    keyword::{ID, REFERENCES},
+    walk::try_each_inside_at,
 };
 
 /// The bounds of a foreign schema.
@@ -53,7 +54,7 @@ pub fn check(text: &str, bounds: &Bounds) -> Result<(), String> {
     visit(&value, &mut String::new(), &mut |schema, _| {
         ids.extend(
             schema
-                .get("$id")
+                .get(ID)
                 .and_then(Value::as_str)
                 .map(|id| id.trim_end_matches('#').to_owned()),
         );
@@ -89,7 +90,7 @@ fn judge(
     ids: &BTreeSet<String>,
     bounds: &Bounds,
 ) -> Result<(), String> {
-    for keyword in ["$ref", "$dynamicRef", "$recursiveRef"] {
+    for keyword in REFERENCES {
         let Some(target) = schema.get(keyword).and_then(Value::as_str) else {
             continue;
         };
@@ -132,32 +133,9 @@ fn visit(
         return Ok(());
     };
     judge(schema, place)?;
-    for (keyword, value) in members {
-        let length = place.len();
-        push_pointer(place, keyword);
-        match (inside(keyword), value) {
-            (Inside::Named, Value::Object(schemas)) => {
-                for (name, schema) in schemas {
-                    let length = place.len();
-                    push_pointer(place, name);
-                    visit(schema, place, judge)?;
-                    place.truncate(length);
-                }
-            }
-            (Inside::Schemas, Value::Array(schemas)) => {
-                for (index, schema) in schemas.iter().enumerate() {
-                    let length = place.len();
-                    push_pointer(place, &index.to_string());
-                    visit(schema, place, judge)?;
-                    place.truncate(length);
-                }
-            }
-            (Inside::Schemas, schema) => visit(schema, place, judge)?,
-            _ => {}
-        }
-        place.truncate(length);
-    }
-    Ok(())
+    try_each_inside_at(members, place, &mut |schema, place| {
+        visit(schema, place, judge)
+    })
 }
 
 /// Compiles the schema in its own dialect, or in 2020-12 if it names none. Patterns may look around, as those of

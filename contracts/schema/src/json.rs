@@ -213,11 +213,6 @@ pub fn percent_decoded(fragment: &str) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// Returns what a reference inside a document names by a JSON Pointer.
-pub fn referred<'v>(root: &'v Value, reference: &str) -> Option<&'v Value> {
-    root.pointer(&percent_decoded(reference.strip_prefix('#')?))
-}
-
 /// Encodes a JSON Pointer as a URI fragment.
 pub fn percent_encoded(pointer: &str) -> String {
     let mut encoded = String::with_capacity(pointer.len());

@@ -1,8 +1,14 @@
 //! Arguments that the overlay sets: out of the schema, and what they decide is decided.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::{json, name, schema::add_to_all_of, validate::foreign_validator};
+use crate::{
+    keyword::SHARED,
+    name,
+    reference::{pointed_from, write_out_reference},
+    schema::add_to_all_of,
+    validate::foreign_validator,
+};
 
 /// Keywords that look at several arguments at once in ways that are not untangled here.
 const TANGLED: [&str; 5] = ["not", "if", "then", "else", "dependentSchemas"];
@@ -143,46 +149,6 @@ fn drop_in_arms(
     Ok(true)
 }
 
-/// Replaces a reference that stands alone by what it refers to; beside other rules it becomes one of `allOf`.
-pub fn write_out_reference(schema: &mut Value, root: &Value) {
-    inline(schema, root);
-    if let Value::Object(members) = schema
-        && let Some(reference) = members.shift_remove("$ref")
-    {
-        add_to_all_of(members, json!({ "$ref": reference }));
-    }
-}
-
-/// Replaces an alternative that is only a reference by what it refers to.
-pub fn inline(schema: &mut Value, root: &Value) {
-    // A chain of references is short, or leads in a circle.
-    for _ in 0..32 {
-        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else {
-            return;
-        };
-        let Some(Value::Object(target)) = json::referred(root, reference) else {
-            return;
-        };
-        let Value::Object(members) = &*schema else {
-            return;
-        };
-        let texts = ["title", "description", "default", "examples", "$comment"];
-        if members
-            .keys()
-            .any(|keyword| keyword != "$ref" && !texts.contains(&keyword.as_str()))
-        {
-            return;
-        }
-        let mut inlined = target.clone();
-        for keyword in ["$defs", "definitions", "$schema"] {
-            inlined.shift_remove(keyword);
-        }
-        let own = members.iter().filter(|(keyword, _)| *keyword != "$ref");
-        inlined.extend(own.map(|(keyword, text)| (keyword.clone(), text.clone())));
-        *schema = Value::Object(inlined);
-    }
-}
-
 /// Returns every property that the root or one of its alternatives names.
 pub fn properties(root: &Value) -> Vec<(&str, &Value)> {
     let mut found = Vec::new();
@@ -208,8 +174,7 @@ pub fn properties(root: &Value) -> Vec<(&str, &Value)> {
                     .flatten(),
             );
         }
-        let reference = schema.get("$ref").and_then(Value::as_str);
-        open.extend(reference.and_then(|reference| json::referred(root, reference)));
+        open.extend(pointed_from(root, schema));
     }
     found
 }
@@ -231,7 +196,7 @@ fn fits(value: &Value, schema: &Value, root: &Value) -> bool {
         return schema != &Value::Bool(false);
     };
     let mut alone = members.clone();
-    for keyword in ["$defs", "definitions"] {
+    for keyword in SHARED {
         if let Some(schemas) = root.get(keyword) {
             alone.insert(keyword.to_owned(), schemas.clone());
         }

@@ -10,7 +10,10 @@ use serde_json::{Map, Value};
 
 use crate::{
     json::{self, push_pointer},
-    name, validate,
+    keyword::REF,
+    name,
+    reference::pointed_from,
+    validate,
     walk::{Inside, each_inside, each_inside_mut, inside},
 };
 
@@ -260,7 +263,7 @@ fn rename(schema: &mut Value, original: &Value, published: &BTreeMap<String, Str
                     .collect();
             }
             ("required", names) => rename_all(names),
-            ("$ref", Value::String(target)) => *target = pointed(target, published),
+            (REF, Value::String(target)) => *target = pointed(target, published),
             _ => {}
         }
     }
@@ -348,8 +351,7 @@ impl Renaming<'_> {
                 continue;
             }
             parts.push(members);
-            let reference = members.get("$ref").and_then(Value::as_str);
-            open.extend(reference.and_then(|reference| json::referred(self.root, reference)));
+            open.extend(pointed_from(self.root, schema));
             for keyword in ["allOf", "anyOf", "oneOf"] {
                 open.extend(
                     members

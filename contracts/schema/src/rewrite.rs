@@ -6,7 +6,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    presets::{inline, write_out_reference},
+    keyword::{DEFINITIONS, DEFS, REF, SCHEMA},
+    reference::{inline, pointed, pointed_from, stated_in, write_out_reference},
     schema::add_to_all_of,
     walk::each_inside_mut,
 };
@@ -23,14 +24,12 @@ const TEXTS: &[&str] = &[
     "deprecated",
     "readOnly",
     "writeOnly",
-    "$defs",
-    "definitions",
-    "$schema",
+    DEFS,
+    DEFINITIONS,
+    SCHEMA,
 ];
 /// Keywords that hold the same value to further schemas.
-const APPLIED: &[&str] = &[
-    "$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else",
-];
+const APPLIED: &[&str] = &[REF, "allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 const NUMERIC: &[&str] = &[
     "minimum",
     "maximum",
@@ -95,7 +94,7 @@ pub fn root(schema: &mut Value, lowered: &mut Lowered) -> Result<(), String> {
     let Value::Object(members) = schema else {
         return Err("the input takes nothing".to_owned());
     };
-    if members.contains_key("$ref") {
+    if members.contains_key(REF) {
         refer_from_root(members, &whole);
         lowered.tell("the reference at the root of the input is written out");
     }
@@ -106,7 +105,7 @@ pub fn root(schema: &mut Value, lowered: &mut Lowered) -> Result<(), String> {
         }
         Some(_) => return Err("the input is no object, and arguments have names".to_owned()),
         None => {
-            let at = usize::from(members.contains_key("$schema"));
+            let at = usize::from(members.contains_key(SCHEMA));
             members.shift_insert(at, "type".to_owned(), "object".into());
             lowered.tell("`\"type\": \"object\"` is added at the root of the input");
         }
@@ -116,7 +115,7 @@ pub fn root(schema: &mut Value, lowered: &mut Lowered) -> Result<(), String> {
 
 /// Writes out the reference at the root; the schemas that others refer to stay there.
 fn refer_from_root(members: &mut Map<String, Value>, whole: &Value) {
-    let shared = ["$defs", "definitions", "$schema"];
+    let shared = [DEFS, DEFINITIONS, SCHEMA];
     let mut own: Map<String, Value> = members.clone();
     let kept: Map<String, Value> = shared
         .iter()
@@ -128,8 +127,8 @@ fn refer_from_root(members: &mut Map<String, Value>, whole: &Value) {
         *members = alone;
     }
     members.extend(kept);
-    if let Some(dialect) = members.shift_remove("$schema") {
-        members.shift_insert(0, "$schema".to_owned(), dialect);
+    if let Some(dialect) = members.shift_remove(SCHEMA) {
+        members.shift_insert(0, SCHEMA.to_owned(), dialect);
     }
 }
 
@@ -317,8 +316,7 @@ pub fn has_few_alternatives(root: &Value) -> bool {
             return false;
         }
         *left -= 1;
-        let reference = schema.get("$ref").and_then(Value::as_str);
-        let target = reference.and_then(|reference| crate::json::referred(root, reference));
+        let target = pointed_from(root, schema);
         let arms = ["allOf", "anyOf", "oneOf"]
             .iter()
             .filter_map(|keyword| schema.get(*keyword)?.as_array())
@@ -547,8 +545,7 @@ pub fn is_object(schema: &Value, root: &Value, depth: usize) -> bool {
     let every = |arms: &Vec<Value>| {
         !arms.is_empty() && arms.iter().all(|arm| is_object(arm, root, depth + 1))
     };
-    let reference = members.get("$ref").and_then(Value::as_str);
-    let target = reference.and_then(|reference| crate::json::referred(root, reference));
+    let target = stated_in(members).and_then(|reference| pointed(root, reference));
     target.is_some_and(|target| is_object(target, root, depth + 1))
         || ["anyOf", "oneOf"].into_iter().filter_map(of).any(every)
         || of("allOf").is_some_and(|arms| arms.iter().any(|arm| is_object(arm, root, depth + 1)))

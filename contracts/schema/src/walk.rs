@@ -1,6 +1,13 @@
 //! Finds the schemas inside a schema.
 
+use std::convert::Infallible;
+
 use serde_json::{Map, Value};
+
+use crate::{
+    json::push_pointer,
+    keyword::{DEFINITIONS, DEFS},
+};
 
 /// The kind of value that stands under a keyword, in any dialect.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -14,7 +21,7 @@ pub enum Inside {
 
 pub fn inside(keyword: &str) -> Inside {
     match keyword {
-        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+        "properties" | "patternProperties" | DEFS | DEFINITIONS | "dependentSchemas"
         | "dependencies" => Inside::Named,
         "items"
         | "prefixItems"
@@ -58,4 +65,78 @@ pub fn each_inside_mut(members: &mut Map<String, Value>, visit: &mut dyn FnMut(&
             _ => {}
         }
     }
+}
+
+/// Calls `visit` with every schema directly inside, and its place as a JSON Pointer. `place` is that of the schema around
+/// them, and afterwards again. The first error ends it.
+pub fn try_each_inside_at<'s, E>(
+    members: &'s Map<String, Value>,
+    place: &mut String,
+    visit: &mut dyn FnMut(&'s Value, &mut String) -> Result<(), E>,
+) -> Result<(), E> {
+    let own = place.len();
+    for (keyword, value) in members {
+        push_pointer(place, keyword);
+        let around = place.len();
+        match (inside(keyword), value) {
+            (Inside::Named, Value::Object(schemas)) => {
+                for (name, schema) in schemas {
+                    push_pointer(place, name);
+                    visit(schema, place)?;
+                    place.truncate(around);
+                }
+            }
+            (Inside::Schemas, Value::Array(schemas)) => {
+                for (index, schema) in schemas.iter().enumerate() {
+                    push_pointer(place, &index.to_string());
+                    visit(schema, place)?;
+                    place.truncate(around);
+                }
+            }
+            (Inside::Schemas, schema) => visit(schema, place)?,
+            _ => {}
+        }
+        place.truncate(own);
+    }
+    Ok(())
+}
+
+/// Calls `visit` like [`try_each_inside_at`], with every one of them.
+pub fn each_inside_at<'s>(
+    members: &'s Map<String, Value>,
+    place: &mut String,
+    visit: &mut dyn FnMut(&'s Value, &mut String),
+) {
+    let mut always = |schema, place: &mut String| {
+        visit(schema, place);
+        Ok::<(), Infallible>(())
+    };
+    let Ok(()) = try_each_inside_at(members, place, &mut always);
+}
+
+/// Returns the value of a keyword with every schema directly inside written anew. A value that holds none is copied.
+pub fn map_inside<'s, E>(
+    keyword: &str,
+    value: &'s Value,
+    rewrite: &mut impl FnMut(&'s Value) -> Result<Value, E>,
+) -> Result<Value, E> {
+    Ok(match (inside(keyword), value) {
+        (Inside::Schemas, Value::Array(schemas)) => {
+            Value::Array(schemas.iter().map(rewrite).collect::<Result<_, E>>()?)
+        }
+        (Inside::Named, Value::Object(named)) => {
+            let mut written = Map::new();
+            for (name, inner) in named {
+                // `dependencies` may list names.
+                let inner = match inner {
+                    Value::Array(_) if keyword == "dependencies" => inner.clone(),
+                    schema => rewrite(schema)?,
+                };
+                written.insert(name.clone(), inner);
+            }
+            Value::Object(written)
+        }
+        (Inside::Schemas, Value::Object(_) | Value::Bool(_)) => rewrite(value)?,
+        _ => value.clone(),
+    })
 }

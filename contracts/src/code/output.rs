@@ -5,12 +5,10 @@
 //! member `result` of one, in both eras alike.
 
 use serde_json::{Map, Value, json};
-use weir_schema::walk::each_inside_mut;
+use weir_schema::{keyword::SHARED, reference::redirect};
 
 use crate::compile::{ERROR_MEMBERS, error_members};
 
-/// Schemas that others refer to; they stay at the root.
-const SHARED: [&str; 2] = ["$defs", "definitions"];
 /// Keywords that look at the properties beside them, so that all of those must stay beside them.
 const OF_PROPERTIES: [&str; 3] = [
     "additionalProperties",
@@ -104,17 +102,15 @@ fn parted(schema: &Value) -> (Map<String, Value>, Map<String, Value>) {
 
 /// Rewrites references to the root, or into it, since that value is now one level below.
 fn refer_from_below(schema: &mut Value, to: &str) {
-    let Value::Object(members) = schema else {
-        return;
-    };
-    if let Some(Value::String(target)) = members.get_mut("$ref")
-        && let Some(fragment) = target.strip_prefix('#')
-        && !SHARED
+    let moved = |target: &str| {
+        let fragment = target.strip_prefix('#')?;
+        let is_shared = SHARED
             .iter()
-            .any(|shared| fragment.starts_with(&format!("/{shared}/")))
-        && (fragment.is_empty() || fragment.starts_with('/'))
-    {
-        *target = format!("{to}{fragment}");
+            .any(|shared| fragment.starts_with(&format!("/{shared}/")));
+        let is_pointer = fragment.is_empty() || fragment.starts_with('/');
+        (is_pointer && !is_shared).then(|| format!("{to}{fragment}"))
+    };
+    if let Value::Object(members) = schema {
+        redirect(members, &moved);
     }
-    each_inside_mut(members, &mut |inner| refer_from_below(inner, to));
 }

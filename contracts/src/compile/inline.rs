@@ -1,34 +1,34 @@
 //! A schema that stands in a field becomes a part of the tool's: what it refers to in itself goes to the root's `$defs`,
 //! where clients look for it.
 
-use serde_json::{Map, Value, json};
-use weir_schema::walk::{self, Inside, inside};
+use serde_json::{Map, Value};
+use weir_schema::{
+    keyword::{
+        ANCHOR, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, DYNAMIC_REF, ID, RECURSIVE_REF, REF, SCHEMA,
+    },
+    reference::{definition, redirect, stated_in},
+    walk::{each_inside, each_inside_at},
+};
 
 use super::{Problems, property::check_dialect};
 use crate::{
-    json::{percent_decoded, percent_encoded, push_pointer},
+    json::{percent_decoded, push_pointer},
     name, offer, validate,
 };
 
-const DEFS: &str = "$defs";
 /// Keywords that give a schema an address or a dialect, which a part of another has not.
 const ADDRESSES: &[&str] = &[
-    "$schema",
-    "$id",
-    "$anchor",
-    "$dynamicAnchor",
-    "$dynamicRef",
+    SCHEMA,
+    ID,
+    ANCHOR,
+    DYNAMIC_ANCHOR,
+    DYNAMIC_REF,
     "$recursiveAnchor",
-    "$recursiveRef",
+    RECURSIVE_REF,
     "$vocabulary",
     "id",
-    "definitions",
+    DEFINITIONS,
 ];
-
-/// Returns a reference to a definition of the same document.
-pub(crate) fn refer_to(name: &str) -> Value {
-    json!({ "$ref": format!("#/$defs/{name}") })
-}
 
 /// Returns the schema of a `json` field. It is bounded like a stranger's schema, and every reference leads into its own
 /// `$defs`.
@@ -75,7 +75,7 @@ fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut Problem
         .filter(|keyword| schema.contains_key(**keyword))
     {
         let hint = match *keyword {
-            "definitions" => "call it `$defs`",
+            DEFINITIONS => "call it `$defs`",
             _ => "drop it; refer to a place inside by `#/$defs/NAME`",
         };
         problems.add_hint(
@@ -111,42 +111,16 @@ fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut Problem
             );
         }
     }
-    for (keyword, value) in schema {
-        let mut below = place.to_owned();
-        push_pointer(&mut below, keyword);
-        match (inside(keyword), value) {
-            (Inside::Named, Value::Object(schemas)) => {
-                for (name, schema) in schemas {
-                    let mut place = below.clone();
-                    push_pointer(&mut place, name);
-                    schema
-                        .as_object()
-                        .into_iter()
-                        .for_each(|schema| check_inside(schema, &place, problems));
-                }
-            }
-            (Inside::Schemas, Value::Array(schemas)) => {
-                for (index, schema) in schemas.iter().enumerate() {
-                    let place = format!("{below}/{index}");
-                    schema
-                        .as_object()
-                        .into_iter()
-                        .for_each(|schema| check_inside(schema, &place, problems));
-                }
-            }
-            (Inside::Schemas, Value::Object(schema)) => check_inside(schema, &below, problems),
-            _ => {}
-        }
-    }
+    each_inside_at(schema, &mut place.to_owned(), &mut |inner, place| {
+        let schema = inner.as_object().into_iter();
+        schema.for_each(|schema| check_inside(schema, place, problems));
+    });
 }
 
 fn leads_to_defs_alone(schema: &Map<String, Value>) -> bool {
-    let here = schema
-        .get("$ref")
-        .and_then(Value::as_str)
-        .is_none_or(|target| target.starts_with("#/$defs/"));
+    let here = stated_in(schema).is_none_or(|target| target.starts_with("#/$defs/"));
     let mut inside_too = true;
-    walk::each_inside(schema, &mut |inner| {
+    each_inside(schema, &mut |inner| {
         inside_too &= inner.as_object().is_none_or(leads_to_defs_alone);
     });
     here && inside_too
@@ -155,12 +129,12 @@ fn leads_to_defs_alone(schema: &Map<String, Value>) -> bool {
 /// Makes a schema a definition as a whole if it refers to its own root or to a place that is no definition.
 fn as_definition(mut schema: Map<String, Value>, field: &str) -> Map<String, Value> {
     let name = if field.is_empty() { "item" } else { field };
-    let to = reference(name, "");
+    let to = definition(name, "");
     redirect(&mut schema, &|target| {
         Some(format!("{to}{}", target.strip_prefix('#')?))
     });
     Map::from_iter([
-        ("$ref".to_owned(), to.into()),
+        (REF.to_owned(), to.into()),
         (
             DEFS.to_owned(),
             Value::Object(Map::from_iter([(name.to_owned(), Value::Object(schema))])),
@@ -194,7 +168,7 @@ pub(super) fn lift(part: &mut Value, defs: &mut Map<String, Value>) {
             let (name, rest) = pointer
                 .split_once('/')
                 .map_or((&*pointer, ""), |(name, _)| (name, &pointer[name.len()..]));
-            Some(reference(
+            Some(definition(
                 renamed
                     .get(&name.replace("~1", "/").replace("~0", "~"))?
                     .as_str()?,
@@ -223,26 +197,4 @@ pub(super) fn lift(part: &mut Value, defs: &mut Map<String, Value>) {
     for (name, schema) in own {
         defs.entry(name).or_insert(schema);
     }
-}
-
-/// Returns the reference to a place below the definition of that name.
-fn reference(name: &str, below: &str) -> String {
-    let mut pointer = String::from("/$defs");
-    push_pointer(&mut pointer, name);
-    format!("#{}", percent_encoded(&(pointer + below)))
-}
-
-/// Rewrites the references of a schema and of all inside.
-fn redirect(schema: &mut Map<String, Value>, to: &dyn Fn(&str) -> Option<String>) {
-    if let Some(Value::String(target)) = schema.get_mut("$ref")
-        && let Some(moved) = to(target)
-    {
-        *target = moved;
-    }
-    walk::each_inside_mut(schema, &mut |inner| {
-        inner
-            .as_object_mut()
-            .into_iter()
-            .for_each(|inner| redirect(inner, to));
-    });
 }

@@ -4,6 +4,7 @@
 //! then refuses it. So each of them is given the value of the property that chooses it.
 
 use serde_json::{Map, Value, json};
+use weir_schema::reference;
 
 use super::document::Document;
 
@@ -57,9 +58,7 @@ impl<'d> Discriminator<'d> {
     /// Returns the schemas that the property chooses: the alternatives, and those that only the mapping names. `None` if an
     /// alternative has no name by which it could be chosen.
     pub(super) fn choices(&self, alternatives: &'d [Value]) -> Option<Vec<ChosenSchema>> {
-        let stated = alternatives
-            .iter()
-            .map(|arm| arm.get("$ref").and_then(Value::as_str));
+        let stated = alternatives.iter().map(reference::stated);
         let mut references: Vec<&str> = stated.collect::<Option<_>>()?;
         for (_, reference) in &self.mapping {
             if !references.contains(&reference.as_str()) {

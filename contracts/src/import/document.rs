@@ -1,6 +1,7 @@
 //! The envelope of a document: its version, and where references within it lead.
 
 use serde_json::{Map, Value};
+use weir_schema::reference::stated;
 
 use super::Remark;
 use crate::{form, json::percent_decoded, problem::Problem};
@@ -83,7 +84,7 @@ impl Document {
     /// Follows references to what they say, as far as it stays in the document.
     pub(super) fn resolved<'d>(&'d self, mut value: &'d Value) -> Result<&'d Value, String> {
         for _ in 0..REFERENCES_MAX {
-            let Some(Value::String(reference)) = value.get("$ref") else {
+            let Some(reference) = stated(value) else {
                 return Ok(value);
             };
             value = self.target(reference)?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
+use weir_schema::keyword::REF;
 
 use super::{
     OPERATIONS_MAX, Remark, Wanted, answer, body,
@@ -605,7 +606,7 @@ impl<'d> Source<'d> {
         };
         // A parameter without a type takes anything; it is sent as text.
         if schema.get("type").is_none()
-            && ["$ref", "anyOf", "oneOf", "allOf", "enum", "const"]
+            && [REF, "anyOf", "oneOf", "allOf", "enum", "const"]
                 .iter()
                 .all(|key| schema.get(*key).is_none())
         {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use weir_schema::{
+    keyword::{DEFINITIONS, DEFS, REF},
+    reference::{schema_for, stated_in},
     schema::each_once,
     walk::{Inside, inside},
 };
@@ -85,7 +87,7 @@ pub(super) fn lift(document: &Document, schema: &Value) -> Result<Lifted, String
     if let Value::Object(members) = &mut lifted
         && !lifter.defs.is_empty()
     {
-        members.insert("$defs".to_owned(), Value::Object(lifter.defs));
+        members.insert(DEFS.to_owned(), Value::Object(lifter.defs));
     }
     upstream::plain_types(&mut lifted);
     Ok(Lifted {
@@ -187,8 +189,8 @@ impl Lifter<'_> {
             return Err(format!("a schema has `{keyword}`, which is not read"));
         }
         let mut lifted = Map::new();
-        if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
-            lifted.insert("$ref".to_owned(), self.definition(reference).into());
+        if let Some(reference) = stated_in(members) {
+            lifted.insert(REF.to_owned(), self.definition(reference).into());
             // In 3.0 the members beside a reference are ignored.
             if self.document.is_3_0 {
                 return Ok(Value::Object(lifted));
@@ -196,7 +198,7 @@ impl Lifter<'_> {
         }
         let mut unsent = self.unsent(members)?;
         unsent.extend_from_slice(unsent_of_whole);
-        for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != "$ref") {
+        for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != REF) {
             self.keyword(keyword, value, &unsent, depth, &mut lifted)?;
         }
         self.discriminate(members, &unsent, &mut lifted);
@@ -236,7 +238,7 @@ impl Lifter<'_> {
             return;
         };
         let arms = choices.into_iter().map(|choice| {
-            let reference = json!({ "$ref": self.definition(&choice.reference) });
+            let reference = schema_for(self.definition(&choice.reference));
             match choice.rule {
                 Some(rule) => json!({ "allOf": [reference, rule] }),
                 None => reference,
@@ -295,7 +297,7 @@ impl Lifter<'_> {
                 .filter(|all| !self.document.is_3_0 && all.iter().all(can_be_shown))
                 .map(|all| json!(all)),
             // References find these by their place in the document.
-            "$defs" | "definitions" => None,
+            DEFS | DEFINITIONS => None,
             "exclusiveMinimum" | "exclusiveMaximum" if value.is_boolean() => None,
             keyword if NUMERIC.contains(&keyword) => value
                 .as_f64()

@@ -1,11 +1,11 @@
 //! Parameters and schemas: what every client takes, and what a model needs to fill them.
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value};
 use weir_schema::{
+    keyword::{DYNAMIC_REF, REF},
+    reference::each_reached,
     schema::DIALECT,
-    walk::{Inside, each_inside, inside},
+    walk::{Inside, inside},
 };
 
 use super::{
@@ -13,11 +13,11 @@ use super::{
     PARAMETER_NAME, PARAMETER_REPEATS, PARAMETER_UNDESCRIBED, PATTERN_DIALECT, SCHEMA_DIALECT,
     SCHEMA_REFERENCE, SCHEMA_ROOT, Shown, wording,
 };
-use crate::{json, name, validate};
+use crate::{name, validate};
 
 const ALTERNATIVES: [&str; 3] = ["oneOf", "anyOf", "allOf"];
 /// A parameter with one of these is told by its values or by another place.
-const TOLD: [&str; 5] = ["enum", "const", "$ref", "title", "description"];
+const TOLD: [&str; 5] = ["enum", "const", REF, "title", "description"];
 
 pub(super) fn check(tool: &Shown<'_>, findings: &mut Findings) {
     let mut add = |field: &str, rule, message| findings.add(Some(tool.name), field, rule, message);
@@ -79,8 +79,8 @@ fn check_dialect(schema: &Value, add: &mut Add<'_>) {
 
 /// Finds references that lead elsewhere. A member of `properties` may be called `$ref` and is no reference.
 fn check_references(schema: &Value, add: &mut Add<'_>) {
-    each_schema(schema, &mut |schema| {
-        let reference = ["$ref", "$dynamicRef"]
+    each_reached(schema, &mut |schema| {
+        let reference = [REF, DYNAMIC_REF]
             .iter()
             .find_map(|key| schema[*key].as_str());
         if let Some(reference) = reference.filter(|reference| !reference.starts_with('#')) {
@@ -95,7 +95,7 @@ fn check_references(schema: &Value, add: &mut Add<'_>) {
 
 /// Finds patterns of another language's dialect, those for names included.
 fn check_patterns(schema: &Value, add: &mut Add<'_>) {
-    each_schema(schema, &mut |schema| {
+    each_reached(schema, &mut |schema| {
         let of_names = schema["patternProperties"]
             .as_object()
             .into_iter()
@@ -114,26 +114,6 @@ fn check_patterns(schema: &Value, add: &mut Add<'_>) {
             }
         }
     });
-}
-
-/// Visits every schema in a document once: those under keywords that hold some, and those that references lead to, wherever
-/// they stand.
-fn each_schema(root: &Value, found: &mut dyn FnMut(&Value)) {
-    let (mut known, mut next) = (HashSet::new(), vec![root]);
-    while let Some(schema) = next.pop() {
-        let Value::Object(members) = schema else {
-            continue;
-        };
-        if !known.insert(std::ptr::from_ref(schema)) {
-            continue;
-        }
-        found(schema);
-        let target = members.get("$ref").and_then(Value::as_str);
-        next.extend(target.and_then(|target| json::referred(root, target)));
-        let inside = next.len();
-        each_inside(members, &mut |inner| next.push(inner));
-        next[inside..].reverse();
-    }
 }
 
 /// Visits every property of the input, those inside others and of definitions included, with its place, name and schema.
@@ -263,11 +243,9 @@ fn check_parameter(field: &str, own_name: &str, schema: &Value, add: &mut Add<'_
             "the description only says the name again".to_owned(),
         );
     }
-    let is_open = [
-        "enum", "const", "pattern", "format", "oneOf", "anyOf", "$ref",
-    ]
-    .iter()
-    .all(|key| schema.get(key).is_none());
+    let is_open = ["enum", "const", "pattern", "format", "oneOf", "anyOf", REF]
+        .iter()
+        .all(|key| schema.get(key).is_none());
     if is_open
         && schema["type"] == "string"
         && let Some(values) = listed_values(description)

@@ -9,7 +9,11 @@ use super::{
         REQUIRED, SIZE, TOOL_NAME, TOP_LEVEL, Takes, UNION,
     },
 };
-use crate::{name, schema::beside_null};
+use crate::{
+    keyword::{DEFS, REF},
+    name,
+    schema::beside_null,
+};
 
 /// Keywords that put no rule on arguments and that no rule depends on.
 const SILENT: [&str; 12] = [
@@ -355,7 +359,7 @@ impl Lowering<'_> {
 
     /// Rewrites the schemas inside this one.
     fn inside(&mut self, members: &mut Map<String, Value>, at: &str, level: usize) {
-        for key in ["properties", "$defs", "patternProperties"] {
+        for key in ["properties", DEFS, "patternProperties"] {
             let Some(Value::Object(named)) = members.get_mut(key) else {
                 continue;
             };
@@ -417,14 +421,14 @@ impl Lowering<'_> {
 
     /// Makes every object list all of its properties and require all of them, as strict mode wants it.
     fn closed(&mut self, mut members: Map<String, Value>, at: &str) -> Value {
-        let says_something = ["type", "anyOf", "$ref", "enum", "const"]
+        let says_something = ["type", "anyOf", REF, "enum", "const"]
             .iter()
             .any(|key| members.contains_key(*key));
         if !says_something {
             return self.any(Value::Object(members), at);
         }
-        if members.contains_key("$ref") && members.len() > 1 {
-            members.retain(|key, _| key == "$ref" || key == "$defs" || key == "description");
+        if members.contains_key(REF) && members.len() > 1 {
+            members.retain(|key, _| key == REF || key == DEFS || key == "description");
         }
         let is_object = members
             .get("type")

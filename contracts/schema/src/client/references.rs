@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    json::{push_pointer, referred},
+    json::push_pointer,
+    keyword::{REF, SHARED},
+    reference::{pointed, stated_in},
     walk::{Inside, inside},
 };
 
@@ -23,8 +25,9 @@ pub(super) fn inlined(schema: &Value) -> (Value, Vec<String>) {
     };
     let mut whole = walk.inline(schema, "");
     if let Some(whole) = whole.as_object_mut() {
-        whole.shift_remove("$defs");
-        whole.shift_remove("definitions");
+        for keyword in SHARED {
+            whole.shift_remove(keyword);
+        }
     }
     (whole, walk.ended)
 }
@@ -43,18 +46,17 @@ impl<'s> Walk<'s> {
         let Value::Object(members) = schema else {
             return self.plain(schema);
         };
-        match members.get("$ref").and_then(Value::as_str) {
+        match stated_in(members) {
             Some(reference) => self.named(members, reference, at),
             None => Value::Object(self.members(members, at)),
         }
     }
 
     fn members(&mut self, members: &'s Map<String, Value>, at: &str) -> Map<String, Value> {
-        let is_defined_at_root =
-            |key: &str| at.is_empty() && matches!(key, "$defs" | "definitions");
+        let is_defined_at_root = |key: &str| at.is_empty() && SHARED.contains(&key);
         let written = members
             .iter()
-            .filter(|(key, _)| *key != "$ref" && !is_defined_at_root(key));
+            .filter(|(key, _)| *key != REF && !is_defined_at_root(key));
         let each = written.map(|(key, value)| {
             self.count(key.len() + VALUE_BYTES);
             let at = below(at, key);
@@ -95,7 +97,7 @@ impl<'s> Walk<'s> {
     fn named(&mut self, members: &'s Map<String, Value>, reference: &'s str, at: &str) -> Value {
         let beside = self.members(members, at);
         let root = self.root;
-        let target = referred(root, reference);
+        let target = pointed(root, reference);
         self.copied += VALUE_BYTES;
         let fits = !self.open.contains(&reference) && self.copied <= COPIED_MAX_BYTES;
         let Some(target) = target.filter(|_| fits) else {

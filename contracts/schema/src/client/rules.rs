@@ -1,6 +1,8 @@
 //! The one table of what clients take, each rule with where it was found. None of the vendors' own interfaces was asked: the
 //! rules are those of their pages, of their clients' code, and of reports with the words of the refusal.
 
+use crate::keyword::{DEFS, REF};
+
 use super::ClientProfile::{self, Anthropic, Cursor, Gemini, Openai, OpenaiStrict, Vscode};
 
 pub struct Rule {
@@ -159,8 +161,8 @@ const STRICT_KEYWORDS: [&str; 20] = [
     "enum",
     "const",
     "anyOf",
-    "$ref",
-    "$defs",
+    REF,
+    DEFS,
     "pattern",
     "format",
     "multipleOf",

@@ -9,9 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::digest::digest;
 use crate::{
-    json::referred,
+    keyword::{ANCHOR, DEFINITIONS, DEFS, DYNAMIC_REF, ID, RECURSIVE_REF, REF, REFERENCES, SCHEMA},
+    reference::pointed,
     schema::add_to_all_of,
-    walk::{Inside, inside},
+    walk::map_inside,
 };
 
 /// Schemas one side may have after inlining; a doubling chain of references would go on for ever.
@@ -33,14 +34,7 @@ const ARM_TEXTS: &str = "$texts";
 /// The key under which a reference that stays keeps the digest of what it leads to.
 const LEADS_TO: &str = "$leads-to";
 /// Keywords of a document rather than of a value.
-const DOCUMENT: &[&str] = &[
-    "$schema",
-    "$id",
-    "$anchor",
-    "$defs",
-    "definitions",
-    "$vocabulary",
-];
+const DOCUMENT: &[&str] = &[SCHEMA, ID, ANCHOR, DEFS, DEFINITIONS, "$vocabulary"];
 /// Keywords that speak about values of one type only, and may therefore stand beside those of another.
 const TYPED_KEYS: &[&str] = &[
     "type",
@@ -94,7 +88,7 @@ pub(super) fn canonical(schema: &Value) -> Value {
                 items.sort_by_cached_key(Value::to_string);
                 Value::Array(items)
             }
-            (key, value) => each_schema(key, value, &mut |schema| Ok(canonical(schema)))
+            (key, value) => map_inside(key, value, &mut |schema| Ok(canonical(schema)))
                 .unwrap_or_else(|()| value.clone()),
         };
         out.insert(key.clone(), value);
@@ -156,10 +150,10 @@ impl<'s> Inliner<'s> {
         };
         let mut out = Map::new();
         for (key, value) in map {
-            if DOCUMENT.contains(&key.as_str()) || key == "$ref" {
+            if DOCUMENT.contains(&key.as_str()) || key == REF {
                 continue;
             }
-            let value = each_schema(key, value, &mut |inner| self.schema(inner, depth + 1))?;
+            let value = map_inside(key, value, &mut |inner| self.schema(inner, depth + 1))?;
             out.insert(key.clone(), value);
         }
         if let Some(Value::Array(all)) = out.shift_remove("allOf") {
@@ -173,7 +167,7 @@ impl<'s> Inliner<'s> {
         if let Some(folded) = fold_union(&out) {
             out = folded;
         }
-        for key in ["$dynamicRef", "$recursiveRef", "$ref"] {
+        for key in [DYNAMIC_REF, RECURSIVE_REF, REF] {
             match map.get(key) {
                 Some(Value::String(reference)) => {
                     self.reference(key, reference, &mut out, depth)?
@@ -194,8 +188,8 @@ impl<'s> Inliner<'s> {
         depth: usize,
     ) -> Result<(), String> {
         let root = self.root;
-        let target = match key == "$ref" && !self.has_bases && !self.open.contains(&reference) {
-            true => referred(root, reference),
+        let target = match key == REF && !self.has_bases && !self.open.contains(&reference) {
+            true => pointed(root, reference),
             false => None,
         };
         let Some(target) = target else {
@@ -230,7 +224,7 @@ impl<'s> Inliner<'s> {
             if reached.contains_key(&reference) {
                 continue;
             }
-            let Some(found) = referred(self.root, &reference) else {
+            let Some(found) = pointed(self.root, &reference) else {
                 return digest(self.root);
             };
             references(found, &mut open);
@@ -371,41 +365,10 @@ fn speaks_of_its_type(arm: &Value, keyword: &str) -> bool {
         .is_some_and(|word| of.contains(&word))
 }
 
-/// Rewrites every schema directly inside a keyword's value.
-fn each_schema<'s, E>(
-    key: &str,
-    value: &'s Value,
-    rewrite: &mut impl FnMut(&'s Value) -> Result<Value, E>,
-) -> Result<Value, E> {
-    Ok(match (inside(key), value) {
-        (Inside::Schemas, Value::Array(schemas)) => {
-            Value::Array(schemas.iter().map(rewrite).collect::<Result<_, E>>()?)
-        }
-        (Inside::Named, Value::Object(named)) => {
-            let mut out = Map::new();
-            for (name, inner) in named {
-                let is_list_of_names = key == "dependencies" && inner.is_array();
-                out.insert(
-                    name.clone(),
-                    if is_list_of_names {
-                        inner.clone()
-                    } else {
-                        rewrite(inner)?
-                    },
-                );
-            }
-            Value::Object(out)
-        }
-        (Inside::Schemas, Value::Object(_) | Value::Bool(_)) => rewrite(value)?,
-        // Whatever else stands here is no schema, and is compared as it is.
-        _ => value.clone(),
-    })
-}
-
 fn has_base(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {
-            map.get("$id").is_some_and(Value::is_string) || map.values().any(has_base)
+            map.get(ID).is_some_and(Value::is_string) || map.values().any(has_base)
         }
         Value::Array(items) => items.iter().any(has_base),
         _ => false,
@@ -415,7 +378,7 @@ fn has_base(schema: &Value) -> bool {
 fn references(schema: &Value, found: &mut Vec<String>) {
     match schema {
         Value::Object(map) => {
-            for key in ["$ref", "$dynamicRef", "$recursiveRef"] {
+            for key in REFERENCES {
                 found.extend(map.get(key).and_then(Value::as_str).map(str::to_owned));
             }
             map.values().for_each(|inner| references(inner, found));

@@ -1,17 +1,16 @@
 //! The schemas of a document, and which of them apply to the same value or to the values inside it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{keyed, pattern};
 use crate::{
-    json::{self, push_pointer},
+    json::push_pointer,
+    keyword::{DYNAMIC_REF, RECURSIVE_REF, REF},
+    reference::NamedSchemas,
     walk::{Inside, inside},
 };
-
-/// Lookups of references by name, each of which may look through the whole document.
-const LOOKUPS_MAX: usize = 2_000_000;
 
 /// The number of a schema in its document; the root is 0.
 pub(crate) type NodeId = usize;
@@ -169,12 +168,12 @@ impl<'s> Reader<'s> {
             _ => 0,
         };
         match (keyword, value) {
-            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
+            (REF | DYNAMIC_REF | RECURSIVE_REF, Value::String(reference)) => {
                 if let Some(target) = self.names.target(reference)? {
                     let target = self.id(target);
                     node.same.push((Link::Whole, target));
                     match keyword {
-                        "$ref" => node.reference = Some(target),
+                        REF => node.reference = Some(target),
                         _ => node.dynamic_reference = Some(target),
                     }
                 }
@@ -272,75 +271,6 @@ fn ordered(nodes: &[Node]) -> Option<Vec<NodeId>> {
     (order.len() == nodes.len()).then_some(order)
 }
 
-/// Finds what references name.
-pub(super) struct NamedSchemas<'s> {
-    root: &'s Value,
-    anchors: HashMap<&'s str, &'s Value>,
-    /// Schemas with an `$id`, in the order of the document.
-    identified: Vec<(&'s str, &'s Value)>,
-    lookups: usize,
-}
-
-impl<'s> NamedSchemas<'s> {
-    fn new(root: &'s Value) -> Self {
-        let mut names = Self {
-            root,
-            anchors: HashMap::new(),
-            identified: Vec::new(),
-            lookups: 0,
-        };
-        names.collect(root);
-        names
-    }
-
-    fn collect(&mut self, schema: &'s Value) {
-        match schema {
-            Value::Object(members) => {
-                for keyword in ["$anchor", "$dynamicAnchor"] {
-                    if let Some(Value::String(name)) = members.get(keyword) {
-                        self.anchors.entry(name).or_insert(schema);
-                    }
-                }
-                if let Some(Value::String(id)) = members.get("$id") {
-                    self.identified.push((id.trim_end_matches('#'), schema));
-                }
-                members.values().for_each(|inner| self.collect(inner));
-            }
-            Value::Array(items) => items.iter().for_each(|inner| self.collect(inner)),
-            _ => {}
-        }
-    }
-
-    pub(super) fn target(&mut self, reference: &str) -> Result<Option<&'s Value>, String> {
-        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        self.lookups += 1 + self.identified.len() * usize::from(!address.is_empty());
-        if self.lookups > LOOKUPS_MAX {
-            return Err("it has too many references".to_owned());
-        }
-        let root = match address.is_empty() {
-            true => Some(self.root),
-            false => self
-                .identified
-                .iter()
-                .find(|(id, _)| is_meant(id, address))
-                .map(|(_, schema)| *schema),
-        };
-        Ok(match fragment.is_empty() || fragment.starts_with('/') {
-            true => root.and_then(|root| root.pointer(&json::percent_decoded(fragment))),
-            false => self.anchors.get(fragment).copied(),
-        })
-    }
-}
-
-/// Returns `true` if the address is that of the `$id`, in full or by its end.
-fn is_meant(id: &str, address: &str) -> bool {
-    id == address
-        || id
-            .strip_suffix(address)
-            .is_some_and(|front| front.ends_with('/'))
-        || address.ends_with(id)
-}
-
 /// Returns the JSON Pointer of a schema in the document.
 pub(super) fn place_of(root: &Value, schema: &Value) -> Option<String> {
     fn search(here: &Value, schema: &Value, place: &mut String) -> bool {
@@ -367,29 +297,4 @@ pub(super) fn place_of(root: &Value, schema: &Value) -> Option<String> {
     }
     let mut place = String::new();
     search(root, schema, &mut place).then_some(place)
-}
-
-/// Returns every member of the schema and of the schemas that the same value must meet.
-pub(super) fn parts<'s>(
-    names: &mut NamedSchemas<'s>,
-    schema: &'s Value,
-) -> Result<Vec<&'s Map<String, Value>>, String> {
-    const PARTS_MAX: usize = 32;
-    let (mut parts, mut open, mut seen) = (Vec::new(), vec![schema], HashSet::new());
-    while let Some(schema) = open.pop() {
-        let Value::Object(members) = schema else {
-            continue;
-        };
-        if parts.len() == PARTS_MAX || !seen.insert(std::ptr::from_ref(schema)) {
-            continue;
-        }
-        parts.push(members);
-        if let Some(Value::String(reference)) = members.get("$ref") {
-            open.extend(names.target(reference)?);
-        }
-        if let Some(Value::Array(all)) = members.get("allOf") {
-            open.extend(all);
-        }
-    }
-    Ok(parts)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::graph::{NamedSchemas, parts};
+use crate::reference::{NamedSchemas, member_parts};
 
 /// Below this number the validator does not look for the property.
 const ARMS_MIN: usize = 3;
@@ -19,7 +19,7 @@ pub(super) fn by_property<'s>(
     }
     let mut pinned: Option<BTreeMap<&str, BTreeSet<&str>>> = None;
     for (number, arm) in arms.iter().enumerate() {
-        let parts = parts(names, arm)?;
+        let parts = member_parts(names, arm)?;
         let values = values(&parts);
         let mut pins = pinned
             .take()

@@ -5,6 +5,7 @@
 //! is looked at, and the check soon ends. Alternatives are asked for yes or no alone (`not` in `not`), since the validator
 //! would collect the faults of all of them.
 
+use std::convert::Infallible;
 use std::{borrow::Cow, collections::HashMap};
 
 use jsonschema::{Keyword, ValidationError, Validator, paths::Location};
@@ -14,7 +15,11 @@ use super::{Judge, budget, looking};
 use crate::{
     cost::{Graph, NodeId},
     json::push_pointer,
-    walk::{Inside, inside},
+    keyword::{
+        ANCHOR, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, DYNAMIC_REF, ID, RECURSIVE_REF, REF, SCHEMA,
+    },
+    reference::schema_for,
+    walk::map_inside,
 };
 
 const KEYWORD: &str = "weir:steps";
@@ -58,7 +63,7 @@ impl BoundedValidator {
                 .unwrap_or_default();
             known.push(Definition { place, unions });
         }
-        let whole = json!({ "$ref": "#/$defs/0", "$defs": definitions });
+        let whole = json!({ REF: by_number(0), DEFS: definitions });
         let options = super::options_for(judge).with_keyword(KEYWORD, keyword);
         Some(Self {
             validator: options.build(&whole).ok()?,
@@ -89,34 +94,31 @@ fn bounded(graph: &Graph<'_>, id: NodeId, opaque: bool) -> (Value, Vec<&'static 
     let (mut inner, mut unions, mut beside) = (Map::new(), Vec::new(), Vec::new());
     for (keyword, value) in members {
         match (keyword.as_str(), value) {
-            ("$id" | "$anchor" | "$dynamicAnchor" | "$schema" | "$defs" | "definitions", _) => {}
+            (ID | ANCHOR | DYNAMIC_ANCHOR | SCHEMA | DEFS | DEFINITIONS, _) => {}
             ("contentSchema" | "default" | "examples" | "description" | "title", _) => {}
-            ("$ref", _) => drop(graph.reference(id).map(|target| {
-                inner.insert("$ref".to_owned(), by_number(target));
+            (REF, _) => drop(graph.reference(id).map(|target| {
+                inner.insert(REF.to_owned(), by_number(target));
             })),
-            ("$dynamicRef" | "$recursiveRef", _) => {}
+            (DYNAMIC_REF | RECURSIVE_REF, _) => {}
             ("anyOf" | "oneOf", Value::Array(_)) if opaque => {
                 let union = if keyword == "anyOf" { "anyOf" } else { "oneOf" };
                 let arms = refer_all(graph, value);
                 beside.push(json!({ "not": { "not": { union: arms } } }));
                 unions.push(union);
             }
-            (_, Value::Object(schemas)) if inside(keyword) == Inside::Named => {
-                let each = schemas.iter();
-                let each = each.map(|(name, schema)| (name.clone(), refer(graph, schema)));
-                inner.insert(keyword.clone(), Value::Object(each.collect()));
+            _ => {
+                let Ok(value) = map_inside(keyword, value, &mut |schema| {
+                    Ok::<_, Infallible>(refer(graph, schema))
+                });
+                inner.insert(keyword.clone(), value);
             }
-            _ if inside(keyword) == Inside::Schemas => {
-                inner.insert(keyword.clone(), refer_all(graph, value));
-            }
-            _ => drop(inner.insert(keyword.clone(), value.clone())),
         }
     }
     let (own, each) = graph.steps(id);
     let mut all = vec![json!({ KEYWORD: [own, each] }), Value::Object(inner)];
     all.extend(beside);
     let dynamic = graph.dynamic_reference(id);
-    all.extend(dynamic.map(|target| json!({ "$ref": by_number(target) })));
+    all.extend(dynamic.map(|target| schema_for(by_number(target))));
     (json!({ "allOf": all }), unions)
 }
 
@@ -132,7 +134,7 @@ fn refer(graph: &Graph<'_>, schema: &Value) -> Value {
         .id(schema)
         .filter(|_| schema.is_object() && !is_pin(schema))
     {
-        Some(id) => json!({ "$ref": by_number(id) }),
+        Some(id) => schema_for(by_number(id)),
         None => schema.clone(),
     }
 }

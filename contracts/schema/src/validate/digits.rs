@@ -6,8 +6,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{budget, schema};
-use crate::{json, walk};
+use super::budget;
+use crate::{json, keyword::REF, reference, walk};
 
 /// Digits of the largest integers of 64 bits, with and without a sign.
 const SIGNED: &str = "^-?[0-9]{1,19}$";
@@ -57,7 +57,7 @@ fn takes_text(arm: &Value) -> bool {
         Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
         _ => match (arm.as_object(), arm.get("enum").and_then(Value::as_array)) {
             (_, Some(listed)) => listed.iter().any(Value::is_string),
-            (Some(arm), None) => !["$ref", "allOf", "anyOf", "oneOf", "properties"]
+            (Some(arm), None) => ![REF, "allOf", "anyOf", "oneOf", "properties"]
                 .iter()
                 .any(|word| arm.contains_key(*word)),
             (None, None) => true,
@@ -109,7 +109,7 @@ pub(super) fn to_numbers(root: &Value, value: &mut Value) -> bool {
 }
 
 fn within(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool {
-    let found = schema::resolve(root, schema);
+    let found = reference::resolve(root, schema);
     let Some(schema) = found.filter(|_| depth <= 2 * json::DEPTH_MAX && budget::take(1)) else {
         return false;
     };
@@ -154,7 +154,7 @@ fn may_be_meant(root: &Value, arm: &Value, value: &Value) -> bool {
     let Value::Object(members) = value else {
         return true;
     };
-    let parts = schema::parts(root, arm).into_iter();
+    let parts = reference::parts(root, arm).into_iter();
     let mut properties = parts
         .filter_map(|part| part.get("properties")?.as_object())
         .flatten();

@@ -10,11 +10,11 @@ use std::sync::{Mutex, PoisonError};
 use ahash::AHashMap;
 use serde_json::{Map, Number, Value};
 
-use super::{
-    Judge, Stated, budget,
-    schema::{parts, resolve},
+use super::{Judge, Stated, budget};
+use crate::{
+    json,
+    reference::{parts, resolve},
 };
-use crate::json;
 
 const DEPTH_MAX: usize = 12;
 const ITEMS_MAX: u64 = 1_000;

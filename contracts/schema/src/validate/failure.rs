@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     json::{self, push_pointer},
+    reference,
     schema::beside_null,
 };
 
@@ -213,7 +214,7 @@ impl<'s> Context<'s> {
     fn constraint(self, schema: &Value, keys: &[&str]) -> Option<Stated> {
         let inner = beside_null(schema);
         let mut constraint = Map::new();
-        for part in schema::parts(self.schema.root, inner.unwrap_or(schema)) {
+        for part in reference::parts(self.schema.root, inner.unwrap_or(schema)) {
             for key in keys {
                 if let Some(value) = part.get(*key)
                     && !constraint.contains_key(*key)
@@ -326,7 +327,7 @@ impl<'s> Context<'s> {
         let mut types: Vec<Value> = Vec::new();
         for stated in arms(owner, failure).1 {
             let stated =
-                schema::resolve(self.schema.root, stated).and_then(|schema| schema.get("type"));
+                reference::resolve(self.schema.root, stated).and_then(|schema| schema.get("type"));
             match stated {
                 Some(Value::Array(words)) => types.extend(words.iter().cloned()),
                 Some(word) => types.push(word.clone()),

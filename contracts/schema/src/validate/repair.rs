@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     ArgumentError, ERRORS_MAX, SchemaChecker, Violation, budget, failure::Context, schema,
 };
-use crate::{json, json::push_pointer, name};
+use crate::{json, json::push_pointer, name, reference};
 
 /// Failures looked at in one round.
 const FAILURES_MAX: usize = 64;
@@ -195,7 +195,7 @@ impl Renamed {
         let tokens = json::pointer_tokens(&error.path);
         let value = siblings.shift_remove(&**tokens.last()?)?;
         let schema = schema::of_container(root, schema::at_instance(root, parent)?)?;
-        let named = schema::parts(root, schema)
+        let named = reference::parts(root, schema)
             .into_iter()
             .filter_map(|part| part.get("properties")?.as_object());
         let free = named

@@ -1,24 +1,24 @@
 //! Looks into a schema: whether it may be compiled, and what it says about a place.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{SCHEMA_BYTES_MAX, budget};
 use crate::{
     cost::SchemaCost,
     json,
+    keyword::SCHEMA,
+    reference::resolve,
     schema::{DIALECT, beside_null},
 };
 
 const DEPTH_MAX: usize = 64;
-/// References followed one after another.
-const REFERENCES_MAX: usize = 32;
 
 /// Checks what the compiler of schemas does not: the dialect, the size, references that lead in a circle, and the cost.
 pub(super) fn check(schema: &Value) -> Result<SchemaCost, String> {
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         return Err("a JSON Schema is an object or a boolean".to_owned());
     }
-    if let Some(dialect) = schema.get("$schema") {
+    if let Some(dialect) = schema.get(SCHEMA) {
         let known = dialect
             .as_str()
             .is_some_and(|dialect| dialect.trim_end_matches('#') == DIALECT);
@@ -30,17 +30,6 @@ pub(super) fn check(schema: &Value) -> Result<SchemaCost, String> {
     let mut nodes = 0;
     bounded(schema, 0, &mut nodes)?;
     SchemaCost::measure(schema)
-}
-
-/// Follows `$ref` to what it says, as far as it stays in the document.
-pub(super) fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> Option<&'s Value> {
-    for _ in 0..REFERENCES_MAX {
-        let Some(Value::String(reference)) = schema.get("$ref") else {
-            return Some(schema);
-        };
-        schema = target(root, reference)?;
-    }
-    None
 }
 
 /// Returns the schema that says what is in an object or a list: references are followed, and `null` is left aside.
@@ -109,87 +98,6 @@ pub(super) fn names_properties(root: &Value, pointer: &str) -> bool {
         here = property.and_then(|property| of_container(root, property));
         property.is_some()
     })
-}
-
-/// Returns every schema that describes the same value as `schema`: itself, what it refers to, and its `allOf`.
-pub(super) fn parts<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Map<String, Value>> {
-    let mut parts = Vec::new();
-    let mut open = vec![schema];
-    while let Some(schema) = open.pop() {
-        let Value::Object(map) = schema else { continue };
-        if parts.len() >= REFERENCES_MAX {
-            break;
-        }
-        parts.push(map);
-        if let Some(Value::String(reference)) = map.get("$ref") {
-            open.extend(target(root, reference));
-        }
-        if let Some(Value::Array(all)) = map.get("allOf") {
-            open.extend(all.iter().rev());
-        }
-    }
-    parts
-}
-
-fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
-    let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-    let root = match address.is_empty() {
-        true => root,
-        false => identified(root, address, 0)?,
-    };
-    match fragment.is_empty() || fragment.starts_with('/') {
-        true => root.pointer(&json::percent_decoded(fragment)),
-        false => anchored(root, fragment, 0),
-    }
-}
-
-/// Returns the schema with this `$id`, in full or by the end of its address.
-fn identified<'s>(schema: &'s Value, address: &str, depth: usize) -> Option<&'s Value> {
-    if depth > DEPTH_MAX {
-        return None;
-    }
-    let is_meant = |id: &str| {
-        let id = id.trim_end_matches('#');
-        id == address
-            || id
-                .strip_suffix(address)
-                .is_some_and(|front| front.ends_with('/'))
-            || address.ends_with(id)
-    };
-    match schema {
-        Value::Object(map) => match map.get("$id") {
-            Some(Value::String(id)) if is_meant(id) => Some(schema),
-            _ => map
-                .values()
-                .find_map(|inner| identified(inner, address, depth + 1)),
-        },
-        Value::Array(items) => items
-            .iter()
-            .find_map(|inner| identified(inner, address, depth + 1)),
-        _ => None,
-    }
-}
-
-fn anchored<'s>(schema: &'s Value, name: &str, depth: usize) -> Option<&'s Value> {
-    if depth > DEPTH_MAX {
-        return None;
-    }
-    match schema {
-        Value::Object(map) => {
-            let is_here = ["$anchor", "$dynamicAnchor"]
-                .iter()
-                .any(|key| map.get(*key).is_some_and(|it| it == name));
-            if is_here {
-                return Some(schema);
-            }
-            map.values()
-                .find_map(|inner| anchored(inner, name, depth + 1))
-        }
-        Value::Array(items) => items
-            .iter()
-            .find_map(|inner| anchored(inner, name, depth + 1)),
-        _ => None,
-    }
 }
 
 fn bounded(schema: &Value, depth: usize, bytes: &mut usize) -> Result<(), String> {

@@ -1,0 +1,301 @@
+//! References from one schema to another: what one states, what it names, and how one is written.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    json::{percent_decoded, percent_encoded, push_pointer},
+    keyword::{ALL_OF, ANCHORS, DEFINITIONS, DEFS, ID, REF, SCHEMA},
+    schema::add_to_all_of,
+    walk::{each_inside, each_inside_mut},
+};
+
+/// References followed one after another.
+const CHAIN_MAX: usize = 32;
+/// Levels of a document that are searched for a name.
+const DEPTH_MAX: usize = 64;
+/// Schemas looked at for the references of one document.
+const LOOKUPS_MAX: usize = 2_000_000;
+
+/// Returns the reference that a schema states.
+pub fn stated(schema: &Value) -> Option<&str> {
+    stated_in(schema.as_object()?)
+}
+
+/// Returns the reference among the members of a schema.
+pub fn stated_in(members: &Map<String, Value>) -> Option<&str> {
+    members.get(REF)?.as_str()
+}
+
+/// Returns what a reference names by a JSON Pointer in its own document.
+pub fn pointed<'v>(root: &'v Value, reference: &str) -> Option<&'v Value> {
+    root.pointer(&percent_decoded(reference.strip_prefix('#')?))
+}
+
+/// Returns what the reference of a schema names, as [`pointed`] does.
+pub fn pointed_from<'v>(root: &'v Value, schema: &Value) -> Option<&'v Value> {
+    pointed(root, stated(schema)?)
+}
+
+/// Returns a schema that is a reference and nothing else.
+pub fn schema_for(reference: impl Into<Value>) -> Value {
+    json!({ REF: reference.into() })
+}
+
+/// Returns the reference to a place below the definition of that name; `below` is a JSON Pointer from there.
+pub fn definition(name: &str, below: &str) -> String {
+    let mut pointer = format!("/{DEFS}");
+    push_pointer(&mut pointer, name);
+    format!("#{}", percent_encoded(&(pointer + below)))
+}
+
+/// Follows `$ref` to what it says, as far as it stays in the document.
+pub fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> Option<&'s Value> {
+    for _ in 0..CHAIN_MAX {
+        let Some(reference) = stated(schema) else {
+            return Some(schema);
+        };
+        schema = find(root, reference)?;
+    }
+    None
+}
+
+/// Returns every schema that describes the same value as `schema`: itself, what it refers to, and its `allOf`.
+pub fn parts<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Map<String, Value>> {
+    let mut parts = Vec::new();
+    let mut open = vec![schema];
+    while let Some(schema) = open.pop() {
+        let Value::Object(map) = schema else { continue };
+        if parts.len() >= CHAIN_MAX {
+            break;
+        }
+        parts.push(map);
+        open.extend(stated_in(map).and_then(|reference| find(root, reference)));
+        if let Some(Value::Array(all)) = map.get(ALL_OF) {
+            open.extend(all.iter().rev());
+        }
+    }
+    parts
+}
+
+/// Returns what a reference names: by a JSON Pointer, an anchor or the `$id` of a schema.
+pub fn find<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+    let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+    let root = match address.is_empty() {
+        true => root,
+        false => identified(root, address, 0)?,
+    };
+    match fragment.is_empty() || fragment.starts_with('/') {
+        true => root.pointer(&percent_decoded(fragment)),
+        false => anchored(root, fragment, 0),
+    }
+}
+
+/// Returns the schema with this `$id`, in full or by the end of its address.
+fn identified<'s>(schema: &'s Value, address: &str, depth: usize) -> Option<&'s Value> {
+    if depth > DEPTH_MAX {
+        return None;
+    }
+    match schema {
+        Value::Object(map) => match map.get(ID) {
+            Some(Value::String(id)) if is_meant(id.trim_end_matches('#'), address) => Some(schema),
+            _ => map
+                .values()
+                .find_map(|inner| identified(inner, address, depth + 1)),
+        },
+        Value::Array(items) => items
+            .iter()
+            .find_map(|inner| identified(inner, address, depth + 1)),
+        _ => None,
+    }
+}
+
+fn anchored<'s>(schema: &'s Value, name: &str, depth: usize) -> Option<&'s Value> {
+    if depth > DEPTH_MAX {
+        return None;
+    }
+    match schema {
+        Value::Object(map) => {
+            let is_here = ANCHORS
+                .iter()
+                .any(|key| map.get(*key).is_some_and(|it| it == name));
+            if is_here {
+                return Some(schema);
+            }
+            map.values()
+                .find_map(|inner| anchored(inner, name, depth + 1))
+        }
+        Value::Array(items) => items
+            .iter()
+            .find_map(|inner| anchored(inner, name, depth + 1)),
+        _ => None,
+    }
+}
+
+/// The names in a document, for a schema with many references.
+pub struct NamedSchemas<'s> {
+    root: &'s Value,
+    anchors: HashMap<&'s str, &'s Value>,
+    /// Schemas with an `$id`, in the order of the document.
+    identified: Vec<(&'s str, &'s Value)>,
+    lookups: usize,
+}
+
+impl<'s> NamedSchemas<'s> {
+    /// Collects the names in a document.
+    pub fn new(root: &'s Value) -> Self {
+        let mut names = Self {
+            root,
+            anchors: HashMap::new(),
+            identified: Vec::new(),
+            lookups: 0,
+        };
+        names.collect(root);
+        names
+    }
+
+    fn collect(&mut self, schema: &'s Value) {
+        match schema {
+            Value::Object(members) => {
+                for keyword in ANCHORS {
+                    if let Some(Value::String(name)) = members.get(keyword) {
+                        self.anchors.entry(name).or_insert(schema);
+                    }
+                }
+                if let Some(Value::String(id)) = members.get(ID) {
+                    self.identified.push((id.trim_end_matches('#'), schema));
+                }
+                members.values().for_each(|inner| self.collect(inner));
+            }
+            Value::Array(items) => items.iter().for_each(|inner| self.collect(inner)),
+            _ => {}
+        }
+    }
+
+    /// Returns what a reference names. The error says that there are too many of them.
+    pub fn target(&mut self, reference: &str) -> Result<Option<&'s Value>, String> {
+        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        self.lookups += 1 + self.identified.len() * usize::from(!address.is_empty());
+        if self.lookups > LOOKUPS_MAX {
+            return Err("it has too many references".to_owned());
+        }
+        let root = match address.is_empty() {
+            true => Some(self.root),
+            false => self
+                .identified
+                .iter()
+                .find(|(id, _)| is_meant(id, address))
+                .map(|(_, schema)| *schema),
+        };
+        Ok(match fragment.is_empty() || fragment.starts_with('/') {
+            true => root.and_then(|root| root.pointer(&percent_decoded(fragment))),
+            false => self.anchors.get(fragment).copied(),
+        })
+    }
+}
+
+/// Returns `true` if the address is that of the `$id`, in full or by its end.
+fn is_meant(id: &str, address: &str) -> bool {
+    id == address
+        || id
+            .strip_suffix(address)
+            .is_some_and(|front| front.ends_with('/'))
+        || address.ends_with(id)
+}
+
+/// Returns every member of the schema and of the schemas that the same value must meet.
+pub fn member_parts<'s>(
+    names: &mut NamedSchemas<'s>,
+    schema: &'s Value,
+) -> Result<Vec<&'s Map<String, Value>>, String> {
+    const PARTS_MAX: usize = 32;
+    let (mut parts, mut open, mut seen) = (Vec::new(), vec![schema], HashSet::new());
+    while let Some(schema) = open.pop() {
+        let Value::Object(members) = schema else {
+            continue;
+        };
+        if parts.len() == PARTS_MAX || !seen.insert(std::ptr::from_ref(schema)) {
+            continue;
+        }
+        parts.push(members);
+        if let Some(reference) = stated_in(members) {
+            open.extend(names.target(reference)?);
+        }
+        if let Some(Value::Array(all)) = members.get(ALL_OF) {
+            open.extend(all);
+        }
+    }
+    Ok(parts)
+}
+
+/// Replaces a reference that stands alone by what it refers to; beside other rules it becomes one of `allOf`.
+pub fn write_out_reference(schema: &mut Value, root: &Value) {
+    inline(schema, root);
+    if let Value::Object(members) = schema
+        && let Some(reference) = members.shift_remove(REF)
+    {
+        add_to_all_of(members, json!({ REF: reference }));
+    }
+}
+
+/// Replaces an alternative that is only a reference by what it refers to.
+pub fn inline(schema: &mut Value, root: &Value) {
+    // A chain of references is short, or leads in a circle.
+    for _ in 0..CHAIN_MAX {
+        let Some(Value::Object(target)) = pointed_from(root, schema) else {
+            return;
+        };
+        let Value::Object(members) = &*schema else {
+            return;
+        };
+        let texts = ["title", "description", "default", "examples", "$comment"];
+        if members
+            .keys()
+            .any(|keyword| keyword != REF && !texts.contains(&keyword.as_str()))
+        {
+            return;
+        }
+        let mut inlined = target.clone();
+        for keyword in [DEFS, DEFINITIONS, SCHEMA] {
+            inlined.shift_remove(keyword);
+        }
+        let own = members.iter().filter(|(keyword, _)| *keyword != REF);
+        inlined.extend(own.map(|(keyword, text)| (keyword.clone(), text.clone())));
+        *schema = Value::Object(inlined);
+    }
+}
+
+/// Rewrites the references of a schema and of all inside.
+pub fn redirect(schema: &mut Map<String, Value>, to: &dyn Fn(&str) -> Option<String>) {
+    if let Some(Value::String(target)) = schema.get_mut(REF)
+        && let Some(moved) = to(target)
+    {
+        *target = moved;
+    }
+    each_inside_mut(schema, &mut |inner| {
+        inner
+            .as_object_mut()
+            .into_iter()
+            .for_each(|inner| redirect(inner, to));
+    });
+}
+
+/// Visits every schema in a document once: those under keywords that hold some, and those that references lead to, wherever
+/// they stand.
+pub fn each_reached(root: &Value, found: &mut dyn FnMut(&Value)) {
+    let (mut known, mut next) = (HashSet::new(), vec![root]);
+    while let Some(schema) = next.pop() {
+        let Value::Object(members) = schema else {
+            continue;
+        };
+        if !known.insert(std::ptr::from_ref(schema)) {
+            continue;
+        }
+        found(schema);
+        next.extend(pointed_from(root, schema));
+        let inside = next.len();
+        each_inside(members, &mut |inner| next.push(inner));
+        next[inside..].reverse();
+    }
+}
