@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use weir_contracts::Tool;
+use weir_schema::reference::resolve;
 
 pub(crate) use reference::reference;
 
@@ -101,21 +102,7 @@ fn page(title: &str, content: &Markup, is_scripted: bool) -> String {
 
 /// Returns the schema that a reference within `root` stands for, or the schema itself.
 fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
-    let mut schema = schema;
-    // A chain of references is no longer than this, or runs in a circle.
-    for _ in 0..8 {
-        let Some(target) = schema["$ref"]
-            .as_str()
-            .and_then(|target| target.strip_prefix('#'))
-        else {
-            break;
-        };
-        match root.pointer(target) {
-            Some(next) => schema = next,
-            None => break,
-        }
-    }
-    schema
+    resolve(root, schema).unwrap_or(schema)
 }
 
 fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {

@@ -6,7 +6,7 @@ use weir_contracts::{
     Tool,
     openapi::{Api, success_schema, takes_query},
 };
-use weir_schema::{schema::without_null, validate};
+use weir_schema::{reference::stated_in, schema::without_null, validate};
 
 use super::{page, properties, resolved};
 
@@ -109,7 +109,7 @@ fn kind(root: &Value, schema: &Value) -> String {
     }
     match &schema["type"] {
         Value::String(kind) if kind == "array" => match &schema["items"] {
-            items @ Value::Object(rules) if !rules.is_empty() && rules.get("$ref").is_none() => {
+            items @ Value::Object(rules) if !rules.is_empty() && stated_in(rules).is_none() => {
                 format!("list of {}", self::kind(root, items))
             }
             _ => "list".to_owned(),
