@@ -41,7 +41,11 @@ const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("weir-state", &["weir-files", "weir-watch"]),
-    ("weir-upstream", &["weir-admission", "weir-connections"]),
+    ("weir-protocol", &[]),
+    (
+        "weir-upstream",
+        &["weir-admission", "weir-connections", "weir-protocol"],
+    ),
     (
         "weir",
         &[
@@ -50,6 +54,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "weir-contracts",
             "weir-files",
             "weir-plugin-host",
+            "weir-protocol",
             "weir-schema",
             "weir-state",
             "weir-upstream",
@@ -158,7 +163,10 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         "gateway/src/methods",
         &["axum", "hyper", "weir_connections"],
     ),
-    ("gateway/src/wire", &["axum", "hyper"]),
+    (
+        "protocol/src",
+        &["axum", "hyper", "tokio", "weir_connections"],
+    ),
     ("gateway/src/snapshot", &["axum"]),
     (
         "gateway/plugin-host/src",

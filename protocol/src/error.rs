@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use weir_connections::Code;
-
 use super::Version;
-use crate::identity::Refused;
 
+/// The code of a call that is refused for its rate, as results of tools have it.
+const RATE_LIMITED: &str = "rate_limited";
 const INSUFFICIENT_SCOPE: &str = r#"{"code":"insufficient_scope","scope":"tools tools:write"}"#;
 
 /// A JSON-RPC error. `status` is what HTTP says with it; stdio has no use for it.
@@ -35,14 +34,6 @@ impl RpcError {
         Self::new(-32600, status, message)
     }
 
-    /// Returns the error for a credential by which nobody is known, or that cannot be checked now.
-    pub fn unauthorized(refused: Refused) -> Self {
-        match refused.is_temporary() {
-            true => Self::no_room(503, refused.message()),
-            false => Self::refused(401, refused.message()),
-        }
-    }
-
     /// Returns the error for a call that writes, of a caller whose token is for reading alone.
     pub fn insufficient_scope() -> Self {
         Self {
@@ -61,10 +52,7 @@ impl RpcError {
 
     /// Returns the error for too many requests. `data` says when to come back, as a call's result does.
     pub fn rate_limited(retry_after_ms: u32) -> Self {
-        let data = format!(
-            r#"{{"code":"{}","retry_after_ms":{retry_after_ms}}}"#,
-            Code::RateLimited.label()
-        );
+        let data = format!(r#"{{"code":"{RATE_LIMITED}","retry_after_ms":{retry_after_ms}}}"#);
         let seconds = retry_after_ms.div_ceil(1000);
         let message = format!("you are asking too often: try again in {seconds} s");
         Self {
@@ -122,17 +110,6 @@ impl RpcError {
             data: Some(data),
             ..Self::new(code, 200, format!("unknown resource `{}`", shown(uri)))
         }
-    }
-
-    /// Returns the error for a prompt or a resource that could not be had. Wrong arguments are an error of the protocol
-    /// here.
-    pub fn of_call(code: crate::codes::Code, message: Cow<'static, str>) -> Self {
-        let number = if code == crate::codes::Code::InvalidArguments {
-            -32602
-        } else {
-            -32603
-        };
-        Self::new(number, 200, message)
     }
 
     pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {

@@ -1,4 +1,4 @@
-//! The messages of MCP: what comes in, and the answers.
+//! The messages of MCP: what comes in, and the answers. The gateway and its client of other servers share them.
 //!
 //! A message is read once, its envelope with `params` and `_meta`, without a copy, and each of them refuses a key given
 //! twice: whatever one check read is what the next one reads. Answers are spliced around the request's id into one
@@ -11,7 +11,8 @@ mod level;
 mod message;
 mod method;
 mod params;
-pub(crate) mod raw;
+pub mod raw;
+pub mod sse;
 mod version;
 
 pub use answer::{

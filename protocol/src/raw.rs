@@ -9,7 +9,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 /// Returns the text of a JSON string; `None` for anything else, lone surrogates included.
-pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     match inner.contains('\\') {
         false => Some(Cow::Borrowed(inner)),
@@ -17,7 +17,7 @@ pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-pub(crate) fn is_object(raw: &RawValue) -> bool {
+pub fn is_object(raw: &RawValue) -> bool {
     raw.get().starts_with('{')
 }
 
@@ -25,20 +25,20 @@ pub(crate) fn is_object(raw: &RawValue) -> bool {
 const DIGITS_MAX: usize = 32;
 
 /// Returns `true` for 1 to 32 digits with an optional sign: `1.0` and `1e3` are numbers, but not written as integers.
-pub(crate) fn is_integer(raw: &RawValue) -> bool {
+pub fn is_integer(raw: &RawValue) -> bool {
     let digits = raw.get().strip_prefix('-').unwrap_or(raw.get());
     (1..=DIGITS_MAX).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Tells a member that is `null` from one that is absent, for `deserialize_with`.
-pub(crate) fn present<'de, D: Deserializer<'de>>(
+pub fn present<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Reads an object and nothing else, for `deserialize_with`; a derived struct would read an array by position.
-pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     struct Object<T>(PhantomData<T>);

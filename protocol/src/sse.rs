@@ -1,16 +1,16 @@
-//! Server-sent events, each within a bound. (The crates for this keep what a stream sends until it ends an event.)
+//! Server-sent events: reading a stream, each event within a bound, and writing one. (The crates for this keep what a stream sends until it ends an event.)
 
 /// An event; the lines of its `data` are joined by newlines.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Event {
-    pub(crate) name: Option<String>,
-    pub(crate) data: String,
-    pub(crate) id: Option<String>,
-    pub(crate) retry_ms: Option<u64>,
+pub struct Event {
+    pub name: Option<String>,
+    pub data: String,
+    pub id: Option<String>,
+    pub retry_ms: Option<u64>,
 }
 
 /// Bytes of a stream that make no whole event yet.
-pub(crate) struct Events {
+pub struct Events {
     line: Vec<u8>,
     event: Event,
     has_data: bool,
@@ -22,10 +22,11 @@ pub(crate) struct Events {
 
 /// An event is longer than allowed.
 #[derive(Debug)]
-pub(crate) struct TooLong;
+pub struct TooLong;
 
 impl Events {
-    pub(crate) fn new(event_max: usize) -> Self {
+    /// Begins a stream whose events have at most `event_max` bytes.
+    pub fn new(event_max: usize) -> Self {
         Self {
             line: Vec::new(),
             event: Event::default(),
@@ -37,7 +38,7 @@ impl Events {
     }
 
     /// Returns the events that `bytes` completes.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
         let mut whole = Vec::new();
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -91,6 +92,20 @@ impl Events {
         }
         None
     }
+}
+
+/// Appends an event with JSON on one line as its data.
+pub fn write_event(out: &mut Vec<u8>, name: Option<&str>, data: &[u8]) {
+    let name = name.unwrap_or_default();
+    out.reserve(data.len() + name.len() + 16);
+    if !name.is_empty() {
+        out.extend_from_slice(b"event: ");
+        out.extend_from_slice(name.as_bytes());
+        out.push(b'\n');
+    }
+    out.extend_from_slice(b"data: ");
+    out.extend_from_slice(data);
+    out.extend_from_slice(b"\n\n");
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     call::{CallError, CallRequest, ErrorForm, ItemOutcome, Proof, ask_item, passed_meta},
     catalogue::{ItemKind, Listing},
+    codes::Code,
     wire::{ResultWriter, RpcError, error_answer},
 };
 
@@ -140,8 +141,14 @@ pub(super) fn failed(error: &CallError, proof: Option<&Proof>) -> RpcError {
     if let Some(wait) = error.retry_after_ms {
         data["retry_after_ms"] = wait.into();
     }
+    // Wrong arguments are an error of the protocol here.
+    let message = error.message.clone();
+    let refused = match error.code == Code::InvalidArguments {
+        true => RpcError::invalid_params(message),
+        false => RpcError::internal(message),
+    };
     RpcError {
         data: Some(data.to_string()),
-        ..RpcError::of_call(error.code, error.message.clone())
+        ..refused
     }
 }

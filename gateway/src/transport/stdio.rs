@@ -236,7 +236,7 @@ impl Connection {
             .gateway
             .identities()
             .resolve(credential(self.key.as_deref()));
-        resolved.map_err(RpcError::unauthorized)
+        resolved.map_err(RpcError::from)
     }
 
     /// What the client answers to a question of one of its calls.

@@ -2,7 +2,6 @@
 
 pub(crate) mod child;
 mod client;
-pub(crate) mod event_stream;
 pub(crate) mod http;
 pub(crate) mod sse;
 

@@ -4,11 +4,18 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use weir_protocol::Version;
 
 use crate::settings::Ask;
 
-pub(crate) const MODERN: &str = "2026-07-28";
-pub(crate) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+pub(crate) const MODERN: &str = Version::V2026_07_28.as_str();
+/// The newest first.
+pub(crate) const LEGACY: [&str; 4] = [
+    Version::V2025_11_25.as_str(),
+    Version::V2025_06_18.as_str(),
+    Version::V2025_03_26.as_str(),
+    Version::V2024_11_05.as_str(),
+];
 
 /// A message for the server, and what transports must know of it.
 pub(crate) struct Outgoing {

@@ -137,7 +137,7 @@ impl DoorSurface for PlainContract<'_> {
     }
 
     fn unauthorized(&self, refused: Refused, _: Option<&[u8]>) -> Response {
-        let mut response = refusal(&RpcError::unauthorized(refused));
+        let mut response = refusal(&RpcError::from(refused));
         reply::challenge(&mut response, refused);
         if self.plain.asks_people && !refused.is_temporary() {
             let challenge = "Basic realm=\"weir: the key is the password\", charset=\"UTF-8\"";

@@ -15,7 +15,7 @@ use crate::{
     identity::Refused,
     methods::{CallMessages, McpAnswer},
     transport::front_door::{ScopeNeeded, close_if_unread},
-    wire::{Id, RpcError, error_answer, error_without_id},
+    wire::{Id, RpcError, error_answer, error_without_id, sse},
 };
 
 /// A silent stream says this often that it lives.
@@ -80,7 +80,7 @@ fn closing(error: &RpcError, body: Vec<u8>) -> Response {
 /// Returns the answer if nobody is known by the key, or if there was none. Clients show the message only if the answer
 /// is a whole JSON-RPC response, `id` included.
 pub(super) fn unauthorized(refused: Refused, id: Option<&Id<'_>>) -> Response {
-    let mut response = unread(id, &RpcError::unauthorized(refused));
+    let mut response = unread(id, &RpcError::from(refused));
     challenge(&mut response, refused);
     response
 }
@@ -176,10 +176,7 @@ pub(super) fn events(
 pub(super) fn frame(messages: impl IntoIterator<Item = Vec<u8>>) -> Bytes {
     let mut bytes = Vec::new();
     for message in messages {
-        bytes.reserve(message.len() + 8);
-        bytes.extend_from_slice(b"data: ");
-        bytes.extend_from_slice(&message);
-        bytes.extend_from_slice(b"\n\n");
+        sse::write_event(&mut bytes, None, &message);
     }
     bytes.into()
 }

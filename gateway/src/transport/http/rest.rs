@@ -34,7 +34,7 @@ use crate::{
     pages,
     serving::Serving,
     transport::front_door::{AdmittedCaller, closing},
-    wire::RpcError,
+    wire::{RpcError, sse},
 };
 
 /// Proof that the call is recorded.
@@ -489,5 +489,7 @@ fn last(messages: &CallMessages, answer: Answer) -> Bytes {
 
 /// Returns an event with JSON on one line as its data.
 fn event(name: &str, data: &[u8]) -> Vec<u8> {
-    [b"event: ", name.as_bytes(), b"\ndata: ", data, b"\n\n"].concat()
+    let mut bytes = Vec::new();
+    sse::write_event(&mut bytes, Some(name), data);
+    bytes
 }

@@ -13,12 +13,12 @@ use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use tokio::task::AbortHandle;
 use weir_connections::mask::masked;
+use weir_protocol::sse::{Event, Events};
 
 use super::{
     REPLY_MAX,
     child::too_large,
     client::{Client, check_encoding, chunk, content_type, uri, whole},
-    event_stream::{Event, Events},
 };
 use crate::{
     error::{Failure, Kind, Refusal, RequestError, one_line},

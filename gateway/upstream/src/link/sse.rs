@@ -13,12 +13,12 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::task::AbortOnDropHandle;
+use weir_protocol::sse::Events;
 
 use super::{
     REPLY_MAX,
     child::too_large,
     client::{Client, check_encoding, chunk, content_type, uri},
-    event_stream::Events,
 };
 use crate::{
     error::{Failure, Kind},
