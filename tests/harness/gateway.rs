@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Output, Stdio},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -139,18 +139,7 @@ impl House {
 
     /// Runs one command to its end: its exit code, and what it printed on stdout and stderr.
     pub fn run(&self, words: &[&str]) -> (i32, String, String) {
-        let output = self.weir(words).output().expect("weir starts");
-        let text = |bytes: Vec<u8>| {
-            String::from_utf8(bytes)
-                .expect("weir prints text")
-                .trim_end()
-                .to_owned()
-        };
-        (
-            output.status.code().unwrap_or(-1),
-            text(output.stdout),
-            text(output.stderr),
-        )
+        read_output(self.weir(words).output().expect("weir starts"))
     }
 
     /// Returns the JSON that a command prints with `--json`.
@@ -204,6 +193,21 @@ impl Default for House {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Returns the exit code of a command that ended, and what it printed on stdout and stderr.
+pub fn read_output(output: Output) -> (i32, String, String) {
+    let text = |bytes: Vec<u8>| {
+        String::from_utf8(bytes)
+            .expect("weir prints text")
+            .trim_end()
+            .to_owned()
+    };
+    (
+        output.status.code().unwrap_or(-1),
+        text(output.stdout),
+        text(output.stderr),
+    )
 }
 
 /// Returns the SHA-256 of a file in hexadecimal.

@@ -17,7 +17,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, place};
+use weir_tests::{Gateway, gateway::read_output, place};
 
 /// An empty folder, and the programs that its owner has.
 struct Desk {
@@ -82,18 +82,7 @@ impl Desk {
     }
 
     fn run(&self, inside: &str, words: &[&str]) -> (i32, String, String) {
-        let output = self.weir(inside, words).output().expect("weir starts");
-        let text = |bytes: Vec<u8>| {
-            String::from_utf8(bytes)
-                .expect("weir prints text")
-                .trim_end()
-                .to_owned()
-        };
-        (
-            output.status.code().unwrap_or(-1),
-            text(output.stdout),
-            text(output.stderr),
-        )
+        read_output(self.weir(inside, words).output().expect("weir starts"))
     }
 
     fn succeed(&self, inside: &str, words: &[&str]) -> String {

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, foreign, place, upstream::Mock};
+use weir_tests::{House, Modern, foreign, gateway::read_output, place, upstream::Mock};
 
 use crate::sample;
 
@@ -27,17 +27,7 @@ pub(crate) fn weir(house: &House, words: &[&str]) -> (i32, String, String) {
         .args(words)
         .output()
         .expect("weir starts");
-    let text = |bytes: Vec<u8>| {
-        String::from_utf8(bytes)
-            .expect("weir prints text")
-            .trim_end()
-            .to_owned()
-    };
-    (
-        output.status.code().unwrap_or(-1),
-        text(output.stdout),
-        text(output.stderr),
-    )
+    read_output(output)
 }
 
 fn document(file: &str) -> PathBuf {
