@@ -50,9 +50,6 @@ struct Options {
     /// Calls of the memory measurement
     #[arg(long, default_value_t = 1_000_000)]
     many_calls: u64,
-    /// Calls a second of the run at a fixed rate
-    #[arg(long, default_value_t = 1_000)]
-    rate: u64,
     /// Fails where a row was left out or is void, and where there is none
     #[arg(long)]
     strict: bool,
@@ -83,7 +80,6 @@ fn main() -> anyhow::Result<()> {
         } else {
             options.many_calls
         },
-        fixed_rate: options.rate,
     };
     let mut place = Place::find()?;
     if let Some(baseline) = &options.instructions {

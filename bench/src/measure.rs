@@ -25,6 +25,7 @@ use crate::{
     process::{Process, START_MAX},
     rows::{Also, Row, Subject, Way},
     stdio::Pipes,
+    weir::Holder,
     wire::{Door, Era, Question},
 };
 
@@ -40,8 +41,6 @@ pub(crate) struct Effort {
     /// The time for which a server without callers is watched.
     #[serde(default)]
     pub(crate) idle_seconds: f64,
-    /// Calls a second of the run at a fixed rate.
-    pub(crate) fixed_rate: u64,
 }
 
 /// Connections of the throughput runs; over pipes, calls under way.
@@ -69,8 +68,6 @@ pub(crate) struct Figures {
     pub(crate) own_cpu_us: Option<Spread>,
     pub(crate) p50_us: Spread,
     pub(crate) p99_us: Spread,
-    pub(crate) one_connection: Latency,
-    pub(crate) fixed_rate: Option<Latency>,
     pub(crate) answer_bytes: f64,
     pub(crate) start_ms: Spread,
     pub(crate) idle_bytes: u64,
@@ -90,13 +87,6 @@ pub(crate) struct Figures {
     pub(crate) audit: Option<Audit>,
     /// Why the row does not count.
     pub(crate) void: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Latency {
-    pub(crate) p50_us: f64,
-    pub(crate) p99_us: f64,
-    pub(crate) calls_per_second: f64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -133,7 +123,7 @@ pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<F
     let mut bench = Bench::new(place, row, 1)?;
     let mut figures = match row.way {
         Way::Stdio => bench.over_pipes(effort)?,
-        Way::Http(_) | Way::Refused | Way::Narrow => bench.over_http(effort)?,
+        Way::Http(_) | Way::Refused => bench.over_http(effort)?,
     };
     (figures.audit, figures.void) = bench.hold_against_audit();
     for also in row.also {
@@ -199,7 +189,7 @@ impl<'a> Bench<'a> {
                 .subject
                 .house
                 .as_ref()
-                .map(|house| house.key("bench", bench.row.holder()))
+                .map(|house| house.key("bench", Holder::Wide))
                 .transpose()?;
             running.process.stop()?;
         }
@@ -223,22 +213,19 @@ impl<'a> Bench<'a> {
         };
         let question = self.subject.question.clone();
         let rounds = self.rounds(&running, &question, CONNECTIONS, effort)?;
-        let alone = self.rounds(&running, &question, 1, effort)?;
-        let fixed_rate = self.fixed_rate(&running, &question, &rounds, effort)?;
         let many = match self.row.also.contains(&Also::Million) {
             true => Some(self.many(&running, &question, effort)?),
             false => None,
         };
         let beyond_accepted_us = match self.row.way {
             Way::Refused => Some(self.beyond_accepted(&running, rounds[0].calls)?),
-            Way::Http(_) | Way::Stdio | Way::Narrow => None,
+            Way::Http(_) | Way::Stdio => None,
         };
         // Still the answer that was asked for, after all that.
         self.ask(&running)?;
         running.process.stop()?;
-        let mut figures = figures(self.row.name, &rounds, &alone, &starts, idle_bytes);
+        let mut figures = figures(self.row.name, &rounds, &starts, idle_bytes);
         figures.beyond_accepted_us = beyond_accepted_us;
-        figures.fixed_rate = fixed_rate;
         figures.many = many;
         figures.idle_cpu_percent = idle_cpu_percent;
         Ok(figures)
@@ -282,26 +269,23 @@ impl<'a> Bench<'a> {
         self.answered += 1;
         sleep(Duration::from_secs(1));
         let idle_bytes = process.memory();
-        let mut run = |window: u64| -> anyhow::Result<Vec<Loaded>> {
-            let mut calls = 64;
-            let mut tried = pipes.run(&process, window, calls)?;
+        let window = CONNECTIONS as u64;
+        let mut calls = 64;
+        let mut tried = pipes.run(&process, window, calls)?;
+        self.answered += calls;
+        while tried.seconds < CALIBRATION {
+            calls *= 4;
+            tried = pipes.run(&process, window, calls)?;
             self.answered += calls;
-            while tried.seconds < CALIBRATION {
-                calls *= 4;
-                tried = pipes.run(&process, window, calls)?;
-                self.answered += calls;
-            }
-            let calls = (tried.rate() * effort.seconds) as u64 + 1;
-            self.answered += calls * effort.rounds as u64;
-            (0..effort.rounds)
-                .map(|_| pipes.run(&process, window, calls))
-                .collect()
-        };
-        let rounds = run(CONNECTIONS as u64)?;
-        let alone = run(1)?;
+        }
+        let calls = (tried.rate() * effort.seconds) as u64 + 1;
+        self.answered += calls * effort.rounds as u64;
+        let rounds = (0..effort.rounds)
+            .map(|_| pipes.run(&process, window, calls))
+            .collect::<anyhow::Result<Vec<_>>>()?;
         drop(pipes);
         process.stop()?;
-        Ok(figures(self.row.name, &rounds, &alone, &starts, idle_bytes))
+        Ok(figures(self.row.name, &rounds, &starts, idle_bytes))
     }
 
     /// Starts the server, and returns it once it has given its first good answer, with the time that took. `threads`
@@ -401,32 +385,6 @@ impl<'a> Bench<'a> {
             .collect()
     }
 
-    /// Measures latency under a load that does not depend on the answers: each call counts from the moment at which it was
-    /// due, also where the one before it was late. `None` for a server that cannot keep up with it.
-    fn fixed_rate(
-        &mut self,
-        running: &Running,
-        question: &Question,
-        rounds: &[Loaded],
-        effort: &Effort,
-    ) -> anyhow::Result<Option<Latency>> {
-        let able = Spread::of(rounds.iter().map(Loaded::rate)).median;
-        if able < effort.fixed_rate as f64 * 1.1 {
-            return Ok(None);
-        }
-        let calls = (effort.fixed_rate as f64 * effort.seconds) as u64;
-        let pressure = Pressure {
-            connections: CONNECTIONS,
-            calls,
-            rate: Some(effort.fixed_rate),
-        };
-        let mut loads = Vec::new();
-        for _ in 0..effort.rounds {
-            loads.push(self.load(running, question, pressure)?);
-        }
-        Ok(Some(latency(&loads)))
-    }
-
     /// Measures memory before and after a great many calls.
     fn many(
         &mut self,
@@ -508,13 +466,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-fn figures(
-    row: &str,
-    rounds: &[Loaded],
-    alone: &[Loaded],
-    starts: &[f64],
-    idle_bytes: u64,
-) -> Figures {
+fn figures(row: &str, rounds: &[Loaded], starts: &[f64], idle_bytes: u64) -> Figures {
     let spread = |value: fn(&Loaded) -> f64| Spread::of(rounds.iter().map(value));
     Figures {
         row: row.to_owned(),
@@ -528,8 +480,6 @@ fn figures(
             .map(Spread::of),
         p50_us: spread(|load| load.p50_us),
         p99_us: spread(|load| load.p99_us),
-        one_connection: latency(alone),
-        fixed_rate: None,
         answer_bytes: spread(|load| load.body_bytes as f64 / load.calls as f64).median,
         start_ms: Spread::of(starts.iter().copied()),
         idle_bytes,
@@ -549,15 +499,6 @@ fn idle_cpu(process: &Process, seconds: f64) -> f64 {
     let (before, since) = (process.cpu(), Instant::now());
     sleep(Duration::from_secs_f64(seconds));
     100.0 * (process.cpu() - before) / since.elapsed().as_secs_f64()
-}
-
-fn latency(loads: &[Loaded]) -> Latency {
-    let median = |value: fn(&Loaded) -> f64| Spread::of(loads.iter().map(value)).median;
-    Latency {
-        p50_us: median(|load| load.p50_us),
-        p99_us: median(|load| load.p99_us),
-        calls_per_second: median(Loaded::rate),
-    }
 }
 
 fn milliseconds(since: Instant) -> f64 {

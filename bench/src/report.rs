@@ -57,12 +57,8 @@ impl Report {
             .map_or(String::new(), |why| format!("   VOID: {why}"));
         let f = &figures;
         println!(
-            "{:<26} {:>8.0} calls/core-s  {:>8.2} µs CPU  {:>8.0} calls/s  {:>7.0} µs p50 alone{void}",
-            f.row,
-            f.calls_per_core_second.median,
-            f.cpu_us.median,
-            f.calls_per_second.median,
-            f.one_connection.p50_us
+            "{:<26} {:>8.0} calls/core-s  {:>8.2} µs CPU  {:>8.0} calls/s{void}",
+            f.row, f.calls_per_core_second.median, f.cpu_us.median, f.calls_per_second.median
         );
         for why in &figures.left_out {
             println!("{:<26} left out: {why}", figures.row);
@@ -130,11 +126,7 @@ impl Report {
 
     /// Returns everything there is to read, table by table.
     fn tables(&self) -> Vec<(&'static str, Table)> {
-        let mut tables = vec![
-            ("Calls", self.calls()),
-            ("Latency", self.latency()),
-            ("Start and memory", self.start()),
-        ];
+        let mut tables = vec![("Calls", self.calls()), ("Start and memory", self.start())];
         tables.push(("A second server thread", self.threads()));
         tables.push(("Many tools", self.lists()));
         tables.push(("Audit", self.audit()));
@@ -182,6 +174,8 @@ impl Report {
             "CPU µs a call",
             "without children",
             "calls/s",
+            "p50 µs",
+            "p99 µs",
             "answer bytes",
         ];
         table(&head, &self.rows, |f| {
@@ -198,32 +192,9 @@ impl Report {
                 f.own_cpu_us
                     .map_or_else(dash, |own| format!("{:.1}", own.median)),
                 whole(f.calls_per_second.median),
-                whole(f.answer_bytes),
-            ]
-        })
-    }
-
-    fn latency(&self) -> Table {
-        let rate = format!("{} calls/s: p50 µs", self.effort.fixed_rate);
-        let head = [
-            "row",
-            "16 connections: p50 µs",
-            "p99 µs",
-            "1 connection: p50 µs",
-            "p99 µs",
-            &rate,
-            "p99 µs",
-        ];
-        table(&head, &self.rows, |f| {
-            let fixed = |value: Option<f64>| value.map_or_else(dash, whole);
-            vec![
-                f.row.clone(),
                 whole(f.p50_us.median),
                 whole(f.p99_us.median),
-                whole(f.one_connection.p50_us),
-                whole(f.one_connection.p99_us),
-                fixed(f.fixed_rate.map(|latency| latency.p50_us)),
-                fixed(f.fixed_rate.map(|latency| latency.p99_us)),
+                whole(f.answer_bytes),
             ]
         })
     }

@@ -11,7 +11,7 @@ use crate::{
     contextforge,
     place::Place,
     process::Process,
-    weir::{self, Backend, Code, Holder, House, Transport},
+    weir::{self, Backend, Code, House, Transport},
     wire::{Era, Question, REFUSED},
 };
 
@@ -31,8 +31,6 @@ pub(crate) enum Way {
     Stdio,
     /// The same tool is called with arguments that are wrong in three ways.
     Refused,
-    /// The holder of a key that names a hundred tools calls it.
-    Narrow,
 }
 
 /// The further measurements beside the calls themselves.
@@ -58,20 +56,12 @@ pub(crate) enum Server {
     Python,
     FastMcp,
     ContextForge,
-    HyperMcp(Extism),
+    /// hyper-mcp with the typed function in Rust as a plugin of Extism.
+    HyperMcp,
     /// rmcp's client and server, one behind the other.
     RmcpProxy,
     FastMcpProxy,
     McpProxy,
-}
-
-/// The plugin behind hyper-mcp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Extism {
-    /// It answers every call alike, without a look at it.
-    Constant,
-    /// The typed function, in Rust.
-    Function,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +73,6 @@ pub(crate) enum Database {
 const MODERN: Way = Way::Http(Era::Modern);
 const STATELESS: Way = Way::Http(Era::Stateless);
 const SESSION: Way = Way::Http(Era::Session);
-const ALL_SIZES: &[usize] = &[10, 100, 1_000, 10_000];
-const SOME_SIZES: &[usize] = &[10, 100, 1_000];
 
 const fn row(name: &'static str, server: Server, way: Way) -> Row {
     Row {
@@ -112,26 +100,18 @@ use Server::{
 };
 
 pub(crate) const ROWS: &[Row] = &[
-    more("floor", Floor, MODERN, &[TwoThreads]),
+    row("floor", Floor, MODERN),
     more(
         "weir-noop",
         Weir(Noop),
         MODERN,
-        &[Million, TwoThreads, Lists(ALL_SIZES)],
+        &[Million, TwoThreads, Lists(&[10, 100, 10_000])],
     ),
     row("weir-noop-stateless", Weir(Noop), STATELESS),
     row("weir-noop-session", Weir(Noop), SESSION),
     row("weir-noop-refused", Weir(Noop), Way::Refused),
-    row("weir-noop-narrow", Weir(Noop), Way::Narrow),
-    row("weir-noop-stdio", Weir(Noop), Way::Stdio),
-    more(
-        "weir-wasm",
-        Weir(WasmTenant),
-        MODERN,
-        &[Million, TwoThreads],
-    ),
+    more("weir-wasm", Weir(WasmTenant), MODERN, &[Million]),
     row("weir-wasm-fresh", Weir(WasmCall), MODERN),
-    row("weir-wasm-stdio", Weir(WasmTenant), Way::Stdio),
     row("weir-sqlite", Weir(Sqlite), MODERN),
     row("weir-postgresql", Weir(Postgres), MODERN),
     more("weir-sheet", Weir(Sheet), MODERN, &[Idle]),
@@ -142,47 +122,23 @@ pub(crate) const ROWS: &[Row] = &[
         Way::Stdio,
     ),
     row("weir-function-fresh", Weir(Function(Code::Fresh)), MODERN),
-    row("weir-function-child", Weir(Function(Code::Child)), MODERN),
-    row("weir-function-js", Weir(Function(Code::JavaScript)), MODERN),
-    row("weir-function-python", Weir(Function(Code::Python)), MODERN),
-    more(
-        "weir-upstream",
-        Weir(Upstream(Transport::Http)),
-        MODERN,
-        &[Idle],
-    ),
+    row("weir-upstream", Weir(Upstream(Transport::Http)), MODERN),
     row(
         "weir-upstream-stdio",
         Weir(Upstream(Transport::Stdio)),
         MODERN,
     ),
-    more("rmcp", Rmcp, MODERN, &[TwoThreads, Lists(ALL_SIZES)]),
-    row("rmcp-stateless", Rmcp, STATELESS),
-    row("rmcp-session", Rmcp, SESSION),
-    row("rmcp-stdio", Rmcp, Way::Stdio),
-    more("rmcp-proxy", RmcpProxy, MODERN, &[Idle]),
+    more("rmcp", Rmcp, MODERN, &[Lists(&[100])]),
+    row("rmcp-proxy", RmcpProxy, MODERN),
     row("toolbox-sqlite", Toolbox(Database::Sqlite), MODERN),
-    row(
-        "toolbox-sqlite-stateless",
-        Toolbox(Database::Sqlite),
-        STATELESS,
-    ),
     row("toolbox-postgresql", Toolbox(Database::Postgres), MODERN),
-    more("typescript-sdk", TypeScript, MODERN, &[Lists(SOME_SIZES)]),
-    row("typescript-sdk-session", TypeScript, SESSION),
-    more("python-sdk", Python, MODERN, &[Lists(SOME_SIZES)]),
-    row("python-sdk-session", Python, SESSION),
-    more("fastmcp", FastMcp, MODERN, &[Lists(SOME_SIZES)]),
-    row("fastmcp-session", FastMcp, SESSION),
+    row("typescript-sdk", TypeScript, MODERN),
+    row("python-sdk", Python, MODERN),
+    row("fastmcp", FastMcp, MODERN),
     row("fastmcp-proxy", FastMcpProxy, STATELESS),
     row("mcp-proxy", McpProxy, STATELESS),
     row("contextforge", ContextForge, STATELESS),
-    row("hyper-mcp-stdio", HyperMcp(Extism::Constant), Way::Stdio),
-    row(
-        "hyper-mcp-function-stdio",
-        HyperMcp(Extism::Function),
-        Way::Stdio,
-    ),
+    row("hyper-mcp-function-stdio", HyperMcp, Way::Stdio),
 ];
 
 /// A server that is ready to be started, and what it is asked.
@@ -299,21 +255,12 @@ impl Row {
         matches!(self.server, Weir(Postgres) | Toolbox(Database::Postgres))
     }
 
-    /// Returns the holder of the key.
-    pub(crate) fn holder(&self) -> Holder {
-        if self.way == Way::Narrow {
-            Holder::Narrow
-        } else {
-            Holder::Wide
-        }
-    }
-
     /// Returns the era of its messages.
     pub(crate) fn era(&self) -> Era {
         match self.way {
             Way::Http(era) => era,
             Way::Stdio => Era::Stateless,
-            Way::Refused | Way::Narrow => Era::Modern,
+            Way::Refused => Era::Modern,
         }
     }
 
@@ -359,7 +306,7 @@ impl Row {
                     (Some(ready.token), Some(ready.upstream), contextforge::TOOL);
                 ready.start
             }
-            HyperMcp(plugin) => hyper_mcp(place, plugin)?,
+            HyperMcp => hyper_mcp(place)?,
             RmcpProxy | FastMcpProxy => {
                 let (server, url) = weir::serve_upstream(place)?;
                 upstream = Some(server);
@@ -526,15 +473,12 @@ fn toolbox(place: &Place, database: Database) -> anyhow::Result<Start> {
     }))
 }
 
-/// Starts hyper-mcp with one plugin.
-fn hyper_mcp(place: &Place, plugin: Extism) -> anyhow::Result<Start> {
+/// Starts hyper-mcp with the typed function.
+fn hyper_mcp(place: &Place) -> anyhow::Result<Start> {
     let program = place.peer("hyper-mcp").join("bin/hyper-mcp");
     present(&program)?;
     let folder = place.peer_folder("hyper-mcp")?;
-    let plugin = match plugin {
-        Extism::Constant => constant(place, &folder)?,
-        Extism::Function => place.guest("lookup-extism.wasm"),
-    };
+    let plugin = place.guest("lookup-extism.wasm");
     present(&plugin)?;
     let config = folder
         .join(plugin.file_stem().unwrap_or_default())
@@ -553,28 +497,6 @@ fn hyper_mcp(place: &Place, plugin: Extism) -> anyhow::Result<Start> {
             .env("RUST_LOG", "error");
         command
     }))
-}
-
-/// Writes the plugin that answers every call alike. It is text: its runtime takes that as well as bytes.
-fn constant(place: &Place, folder: &std::path::Path) -> anyhow::Result<std::path::PathBuf> {
-    let schema = json!({ "type": "object", "properties": { "ticket_id": { "type": "string" } },
-                         "required": ["ticket_id"] });
-    let tools = json!({ "tools": [{ "name": ticket::TOOL, "description": "Look a ticket up by its id",
-                                    "inputSchema": schema }] });
-    let answer = json!({ "content": [{ "type": "text", "text": ticket::record(ticket::ID) }] });
-    let mut text = std::fs::read_to_string(place.servers().join("hyper_mcp.wat"))?;
-    for (name, value) in [("LIST", tools), ("CALL", answer)] {
-        let mut json = value.to_string();
-        json.push_str(&" ".repeat(json.len().next_multiple_of(8) - json.len()));
-        text = text.replace(&format!("{name}_BYTES"), &json.len().to_string());
-        text = text.replace(
-            &format!("{name}_JSON"),
-            &json.replace('\\', "\\\\").replace('"', "\\\""),
-        );
-    }
-    let plugin = folder.join("ticket.wasm");
-    std::fs::write(&plugin, text)?;
-    Ok(plugin)
 }
 
 fn present(path: &std::path::Path) -> anyhow::Result<()> {

@@ -1,7 +1,6 @@
 //! A Weir to measure: its folder, its default configuration, a key, and afterwards the proof of its audit trail.
 
 use std::{
-    env::consts::DLL_SUFFIX,
     fmt::Write as _,
     fs,
     io::{BufRead, BufReader},
@@ -13,7 +12,6 @@ use std::{
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use weir_bench::ticket;
 
@@ -47,10 +45,6 @@ pub(crate) enum Code {
     Kept,
     /// The same component, whose instance is made anew for every call.
     Fresh,
-    /// The same source as a native library, in a process of its own.
-    Child,
-    JavaScript,
-    Python,
 }
 
 /// How the gateway speaks with an upstream server.
@@ -312,11 +306,9 @@ impl Backend {
     fn plugin(self, place: &Place) -> Option<PathBuf> {
         let guest = |name| Some(place.guest(name));
         match self {
-            Self::Noop | Self::Function(Code::Child) | Self::Upstream(_) => None,
+            Self::Noop | Self::Upstream(_) => None,
             Self::WasmTenant | Self::WasmCall => guest("ticket.wasm"),
-            Self::Function(Code::Kept | Code::Fresh) => guest("lookup.wasm"),
-            Self::Function(Code::JavaScript) => guest("lookup-js.wasm"),
-            Self::Function(Code::Python) => guest("lookup-python.wasm"),
+            Self::Function(_) => guest("lookup.wasm"),
             Self::Sheet | Self::Sqlite | Self::Postgres => Some(
                 place
                     .repository
@@ -330,7 +322,7 @@ impl Backend {
     fn configure(self, place: &Place, data: &Path) -> anyhow::Result<String> {
         let connection = match self {
             Self::Noop | Self::WasmTenant | Self::Upstream(_) => return Ok(String::new()),
-            Self::Function(code) => return code.configure(place),
+            Self::Function(code) => return Ok(code.configure()),
             Self::WasmCall => return Ok("[plugins.ticket]\nisolation = \"call\"\n".to_owned()),
             Self::Sheet => {
                 fs::write(data.join("tickets.csv"), csv())?;
@@ -350,30 +342,15 @@ impl Backend {
 }
 
 impl Code {
-    fn configure(self, place: &Place) -> anyhow::Result<String> {
-        let run = match self {
-            Self::Kept | Self::JavaScript | Self::Python => String::new(),
-            Self::Fresh => "isolation = \"call\"\n".to_owned(),
-            Self::Child => {
-                let library = place.guest(&format!("lookup{DLL_SUFFIX}"));
-                let bytes = fs::read(&library)
-                    .with_context(|| format!("{} is missing", library.display()))?;
-                let digest = hex::encode(Sha256::digest(&bytes));
-                format!(
-                    "native = \"{}\"\nsha256 = \"{digest}\"\n",
-                    library.display()
-                )
-            }
+    fn configure(self) -> String {
+        let isolation = match self {
+            Self::Kept => "",
+            Self::Fresh => "isolation = \"call\"\n",
         };
-        // A plugin has the name that its author gave it: in Rust, that of the crate.
-        let plugin = match self {
-            Self::JavaScript | Self::Python => "lookup",
-            Self::Kept | Self::Fresh | Self::Child => "weir-bench-function",
-        };
-        Ok(format!(
-            "[plugins.{plugin}]\nlimits = {{ rate = \"{}\", timeout_ms = 2000 }}\n{run}",
+        format!(
+            "[plugins.weir-bench-function]\nlimits = {{ rate = \"{}\", timeout_ms = 2000 }}\n{isolation}",
             ticket::RATE
-        ))
+        )
     }
 }
 

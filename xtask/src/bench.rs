@@ -1,7 +1,5 @@
 //! `cargo xtask bench`: builds as for a release, installs what Weir is measured beside, measures, writes it down.
 
-mod functions;
-
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -22,6 +20,8 @@ const PAGES: &str = "docs/benchmarks";
 /// The counts of each request when someone last accepted them.
 const BASELINE: &str = "bench/instructions.json";
 const HYPER_MCP: &str = "0.8.3";
+/// The row of the function behind hyper-mcp.
+const EXTISM: &str = "hyper-mcp-function-stdio";
 
 /// Runs the benchmark. `words` are options of `weir-bench`; its `--help` lists them.
 pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
@@ -86,18 +86,9 @@ fn prepare(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
 fn build(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
     plugins::build(workshop)?;
     plugins::rust_guests(workshop)?;
-    if wanted.any(&["weir-function-child"]) {
-        plugins::native(workshop)?;
-    }
     let programs = dist::build(workshop, dist::ALL)?;
-    if wanted.any(&[functions::EXTISM]) {
-        left_out(functions::extism(workshop));
-    }
-    for language in functions::LANGUAGES
-        .iter()
-        .filter(|language| wanted.any(&[language.row]))
-    {
-        left_out(language.build(workshop, &programs));
+    if wanted.any(&[EXTISM]) {
+        left_out(extism(workshop));
     }
     Ok(programs)
 }
@@ -135,7 +126,7 @@ fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
     if wanted.any(&["contextforge"]) {
         left_out(python("contextforge"));
     }
-    if wanted.any(&["hyper-mcp-stdio", functions::EXTISM]) {
+    if wanted.any(&[EXTISM]) {
         left_out(hyper_mcp(workshop));
     }
     Ok(())
@@ -153,6 +144,32 @@ fn node(workshop: &Workshop, source: &Path) -> Result<(), Failure> {
     let script = source.join("typescript.mjs");
     let copied = fs::copy(&script, folder.join("typescript.mjs")).map(drop);
     copied.map_err(|error| format!("cannot copy {}: {error}", script.display()).into())
+}
+
+/// Builds the function as a plugin of Extism, which is a bare module and no component: cargo's own linker makes it.
+fn extism(workshop: &Workshop) -> Result<(), Failure> {
+    let (target, built) = (
+        workshop.cache.join("extism"),
+        "wasm32-unknown-unknown/release/weir_bench_extism.wasm",
+    );
+    let mut cargo = workshop.cargo(&[
+        "build",
+        "--release",
+        "--locked",
+        "--target",
+        "wasm32-unknown-unknown",
+    ]);
+    cargo
+        .current_dir(workshop.repository.join("bench/functions/extism"))
+        .env_remove("RUSTFLAGS");
+    workshop.steps.command(
+        "function for Extism",
+        cargo.env("CARGO_TARGET_DIR", &target),
+    )?;
+    plugins::place(
+        &target.join(built),
+        &plugins::guest_folder(workshop).join("lookup-extism.wasm"),
+    )
 }
 
 fn hyper_mcp(workshop: &Workshop) -> Result<(), Failure> {

@@ -92,7 +92,7 @@ pub(crate) fn guests(workshop: &Workshop) -> Result<(), Failure> {
 
 /// Builds the same sources as native libraries, by one feature of each. They have a folder of their own, since a
 /// library of this machine needs neither a target nor its flags.
-pub(crate) fn native(workshop: &Workshop) -> Result<(), Failure> {
+fn native(workshop: &Workshop) -> Result<(), Failure> {
     let target = workshop.cache.join("native-guests");
     let mut cargo = workshop.cargo(&["build", "--profile", "native-guest", "--locked"]);
     cargo.env("CARGO_TARGET_DIR", &target);

@@ -11,8 +11,6 @@ use crate::{
     rows::Row,
 };
 
-/// Calls under way.
-const LOADS: [usize; 2] = [CONNECTIONS, 64];
 const TURNS: usize = 20;
 
 /// The cores that the server runs on.
@@ -49,18 +47,14 @@ impl Cores {
 }
 
 pub(super) fn measure(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<Vec<Threads>> {
-    let mut measured = measure_on(Cores::Own, place, row, effort)?;
-    measured.extend(measure_on(Cores::Both, place, row, effort)?);
-    Ok(measured)
+    [Cores::Own, Cores::Both]
+        .map(|cores| measure_on(cores, place, row, effort))
+        .into_iter()
+        .collect()
 }
 
-/// Measures in turns one server, the same and another one, and one that has two threads, at each of the `LOADS`.
-fn measure_on(
-    cores: Cores,
-    place: &Place,
-    row: &Row,
-    effort: &Effort,
-) -> anyhow::Result<Vec<Threads>> {
+/// Measures in turns one server, the same and another one, and one that has two threads.
+fn measure_on(cores: Cores, place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<Threads> {
     let started = |threads| {
         let mut bench = Bench::new(place, row, 1)?;
         let (running, _) = bench.start(&cores.server(place), Some(threads))?;
@@ -74,34 +68,30 @@ fn measure_on(
     };
     let question = one.0.subject.question.clone();
     let calls = one.0.rounds(&one.1, &question, CONNECTIONS, &once)?[0].calls;
-    let mut measured = vec![];
-    for connections in LOADS {
-        let pressure = Pressure {
-            connections,
-            calls,
-            rate: None,
-        };
-        let mut at = Threads {
-            cores,
-            connections,
-            one_thread_cpu_us: vec![],
-            two_threads_cpu_us: vec![],
-            two_processes_cpu_us: vec![],
-        };
-        for _ in 0..TURNS {
-            at.one_thread_cpu_us
-                .push(load(cores, &mut [&mut one], pressure)?.cpu_us());
-            at.two_processes_cpu_us
-                .push(load(cores, &mut [&mut one, &mut other], pressure)?.cpu_us());
-            at.two_threads_cpu_us
-                .push(load(cores, &mut [&mut two], pressure)?.cpu_us());
-        }
-        measured.push(at);
+    let pressure = Pressure {
+        connections: CONNECTIONS,
+        calls,
+        rate: None,
+    };
+    let mut at = Threads {
+        cores,
+        connections: CONNECTIONS,
+        one_thread_cpu_us: vec![],
+        two_threads_cpu_us: vec![],
+        two_processes_cpu_us: vec![],
+    };
+    for _ in 0..TURNS {
+        at.one_thread_cpu_us
+            .push(load(cores, &mut [&mut one], pressure)?.cpu_us());
+        at.two_processes_cpu_us
+            .push(load(cores, &mut [&mut one, &mut other], pressure)?.cpu_us());
+        at.two_threads_cpu_us
+            .push(load(cores, &mut [&mut two], pressure)?.cpu_us());
     }
     for (bench, running) in [one, other, two] {
         bench.end(running)?;
     }
-    Ok(measured)
+    Ok(at)
 }
 
 /// Puts one load on all of them, in equal parts.

@@ -11,9 +11,7 @@ is shared. Where a server has started others, its own share stands beside it. Ea
 (`bench-load`) and a database have another one. The generator never sleeps, neither over HTTP nor over pipes, so that no server
 pays for waking it. Each row is warmed up; figures are medians over the rounds. Every server answers the same ticket, bare 600
 bytes; Weir's answer carries it twice, as text and as structured content, with a receipt. An answer that says it is an error
-counts in the `refused` row alone. Latency is from sending to the last byte. At the fixed rate calls are spread over 16
-connections, and each counts from the moment at which it was due, also behind a late answer; a server that cannot keep up has no
-figure there. The floor and rmcp's servers are started by a few lines of ours, which send each part of an answer at once
+counts in the `refused` row alone. Calls come over 16 connections, and their latency is from sending to the last byte. The floor and rmcp's servers are started by a few lines of ours, which send each part of an answer at once
 (`TCP_NODELAY`), as Weir does.
 
 Weir runs with its default configuration, an API key, and rate limits that are counted and not reached. Identity, limits,
@@ -29,7 +27,7 @@ A shared machine changes within minutes by more than a target leaves, and the ro
 differences of several times say something. What a target holds against something else is measured once more, in turns: all the servers are up, and each is asked for a
 quarter of a round, sixty times, forth and back. Such a target is the median of the turns' ratios; what is held against
 nothing else is the figure of its row, and says so. Neither ContextForge nor servers over pipes are asked in turns:
-hyper-mcp's rows and `weir-function-stdio` are the same work by the same generator, one after the other.
+hyper-mcp's row and `weir-function-stdio` are the same work by the same generator, one after the other.
 
 The rows:
 
@@ -42,12 +40,10 @@ The rows:
 | toolbox | MCP Toolbox, the same table and lookup |
 | typescript-sdk, python-sdk, fastmcp | the SDKs' own servers, one echo tool |
 | weir-function, -fresh, -stdio | the same ticket by a typed function in Rust, as a component |
-| weir-function-child | the same source as a native library, in a process of its own |
-| weir-function-js, -python | the same function in JavaScript and in Python, as components |
 | weir-upstream, -stdio | rmcp's server with the echo tool behind Weir: over HTTP it has the generator's core and is not counted, over pipes it is a child and is; its tool says that it only reads, one that may write is announced in the trail before each call |
 | rmcp-proxy, fastmcp-proxy, mcp-proxy | what else stands before a server: a small proxy over rmcp, FastMCP's own; and mcp-proxy, whose server is a child and is counted |
-| contextforge, hyper-mcp | gateways, the same echo tool behind them |
-| hyper-mcp-function | hyper-mcp with the typed function as a plugin of Extism, in Rust: over pipes, so beside `weir-function-stdio` |
+| contextforge | a gateway, the same echo tool behind it |
+| hyper-mcp-function | hyper-mcp, a gateway, with the typed function as a plugin of Extism, in Rust: over pipes, so beside `weir-function-stdio` |
 
 `-stateless` and `-session` speak the legacy protocol, `-stdio` over pipes; all others the 2026-07-28 revision.
 What others notice of a hostile guest, how a gateway grows, and large collections have pages of their own:
