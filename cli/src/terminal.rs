@@ -4,12 +4,13 @@ use std::{
     fmt::{Arguments, Write as _},
     io::IsTerminal as _,
     sync::{
-        Arc, LazyLock, Mutex, PoisonError,
+        Arc, LazyLock,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, value::RawValue};
 use weir_plugin_host::CallEvents;
 use weir_upstream::{Answering, Listener, Question};
@@ -62,7 +63,7 @@ impl TerminalProgress {
     }
 
     pub(super) fn show(&self, done: f64, total: Option<f64>, message: &str) {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.shown.lock();
         if self.is_over.load(Ordering::Relaxed)
             || shown.is_some_and(|at| at.elapsed() < PROGRESS_INTERVAL)
         {
@@ -74,7 +75,7 @@ impl TerminalProgress {
 
     /// Takes the line away again.
     pub(super) fn end(&self) {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.shown.lock();
         if !self.is_over.swap(true, Ordering::Relaxed) && shown.is_some() {
             std::eprint!("\r\u{1b}[K");
         }

@@ -12,7 +12,7 @@ use axum::{
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, client::send, strangers::hostile};
+use weir_tests::{Gateway, House, Modern, client::send, http, strangers::hostile};
 
 use crate::upstreams::{listed, trusted};
 
@@ -89,7 +89,9 @@ fn is_clean(text: &str, place: &str) {
 
 /// Returns what the trail and the metrics of a gateway hold.
 async fn records(house: &House, gateway: &Gateway) -> String {
-    let mut all = reqwest::get(gateway.url().replace("/mcp", "/metrics"))
+    let mut all = http()
+        .get(gateway.url().replace("/mcp", "/metrics"))
+        .send()
         .await
         .expect("an answer")
         .text()

@@ -5,6 +5,7 @@
     clippy::print_stdout,
     reason = "a terminal tool: standard output is what it is for"
 )]
+#![expect(clippy::disallowed_types, reason = "std alone: it has no dependencies")]
 
 mod beginner;
 mod bench;

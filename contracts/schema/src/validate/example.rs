@@ -5,9 +5,8 @@
 
 mod text;
 
-use std::sync::{Mutex, PoisonError};
-
 use ahash::AHashMap;
+use parking_lot::Mutex;
 use serde_json::{Map, Number, Value};
 
 use super::{Judge, Stated, budget};
@@ -44,12 +43,7 @@ impl<'s> Exemplified<'s> {
             return build(self.root, part).map(Stated::from); // perhaps a constant of ours, and quickly made
         }
         let place = std::ptr::from_ref(part).addr();
-        let built = || {
-            self.examples
-                .built
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
+        let built = || self.examples.built.lock();
         if let Some(known) = built().get(&place) {
             return known.clone();
         }

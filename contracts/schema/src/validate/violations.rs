@@ -3,10 +3,11 @@
 
 use std::{
     ops::Deref,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use ahash::AHashMap;
+use parking_lot::Mutex;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
@@ -76,7 +77,7 @@ impl ViolationCache {
     /// Returns the violation, if it is known. `keyword` and `path` are JSON Pointers, into the schema and into the
     /// arguments.
     pub(super) fn get(&self, keyword: &str, path: &str) -> Option<Arc<Violation>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         known.by_keyword.get(keyword)?.get(path).cloned()
     }
 
@@ -87,7 +88,7 @@ impl ViolationCache {
             .chain(&violation.example)
             .map(|stated| 5 * stated.0.text.get().len());
         let bytes = keyword.len() + 6 * violation.path.len() + 1_000 + stated.sum::<usize>();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if known.bytes + bytes <= BYTES_MAX {
             known.bytes += bytes;
             known

@@ -47,7 +47,10 @@ impl Loaded {
         let entry = unsafe { library.get::<Entry>(SYMBOL.as_bytes()) }.map(|entry| *entry).map_err(|_| {
             format!("it has no symbol `{SYMBOL}`: build it with the feature `native` of the SDK (`weir plugin build --native`)")
         })?;
-        // The library may have started threads already.
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the library may have started threads already"
+        )]
         std::mem::forget(library);
         // SAFETY: our table is there as long as the process.
         let table = unsafe { entry(ABI, &raw const OURS).as_ref() };

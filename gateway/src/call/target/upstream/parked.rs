@@ -247,6 +247,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_write_did_that_broke_off_is_not_known() {
         for (writes, outcome) in [(true, Some(WriteOutcome::Unknown)), (false, None)] {
+            #[expect(clippy::disallowed_methods, reason = "nothing is sent")]
             let (_questions, asked) = mpsc::unbounded_channel();
             let call = async { panic!("a call that breaks off") };
             let error = Running::new(call, "s".into(), asked, writes, CancellationToken::new())

@@ -279,6 +279,10 @@ async fn detached(outgoing: OutgoingCall) -> Result<UpstreamAnswer, CallError> {
         )
         .await;
     }
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the session bounds the questions that wait for one caller"
+    )]
     let (questions, asked) = mpsc::unbounded_channel();
     let (writes, server) = (outgoing.request.writes, outgoing.request.server.clone());
     let call = OutgoingCall {

@@ -18,6 +18,7 @@ struct Shop {
 
 impl Shop {
     async fn open(gateway: testing::Testing) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the test makes few calls")]
         let (called, calls) = mpsc::unbounded_channel();
         let routes =
             Router::new().route("/mcp", any(move |body: Bytes| answer(called.clone(), body)));
