@@ -22,13 +22,14 @@ use serde_json::Value;
 
 /// Our crates, and which of our crates each may use.
 const CRATES: &[(&str, &[&str])] = &[
-    ("weir-schema", &[]),
-    ("weir-contracts", &["weir-schema"]),
+    ("weir-text", &[]),
+    ("weir-schema", &["weir-text"]),
+    ("weir-contracts", &["weir-schema", "weir-text"]),
     ("weir-connections", &[]),
     ("weir-admission", &[]),
     ("weir-files", &[]),
     ("weir-watch", &[]),
-    ("weir-audit", &["weir-files"]),
+    ("weir-audit", &["weir-files", "weir-text"]),
     (
         "weir-plugin-host",
         &[
@@ -37,6 +38,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "weir-contracts",
             "weir-files",
             "weir-state",
+            "weir-text",
             "weir-watch",
         ],
     ),
@@ -44,7 +46,12 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-protocol", &[]),
     (
         "weir-upstream",
-        &["weir-admission", "weir-connections", "weir-protocol"],
+        &[
+            "weir-admission",
+            "weir-connections",
+            "weir-protocol",
+            "weir-text",
+        ],
     ),
     (
         "weir",
@@ -57,6 +64,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "weir-protocol",
             "weir-schema",
             "weir-state",
+            "weir-text",
             "weir-upstream",
             "weir-watch",
         ],

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
+use weir_text::shorten;
 
 use crate::{
     contract::{Binding, Contract, Destination, NO_VERB, Target, Tool},
@@ -172,9 +173,7 @@ pub(crate) fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, (String, St
                 Segment::Unknown => {}
             }
         }
-        (
-            place,
-            error.into_inner().to_string().chars().take(300).collect(),
-        )
+        let message = error.into_inner().to_string();
+        (place, shorten(&message, 300).into_owned())
     })
 }

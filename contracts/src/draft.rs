@@ -18,6 +18,7 @@ use crate::{
     form, name, secret,
     shape::{Field, Reading, Shape, Type},
 };
+use weir_text::shorten;
 use yaml::{flow, scalar};
 
 /// The knowledge about one source.
@@ -591,6 +592,5 @@ fn help_and(field: &Field, asked: &str) -> String {
 }
 
 fn said(help: &str) -> String {
-    let short: String = help.chars().take(500).collect();
-    format!(", help: {}", scalar(&short))
+    format!(", help: {}", scalar(&shorten(help, 500)))
 }

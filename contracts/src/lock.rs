@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use weir_text::shorten;
 
 use crate::{
     artifact::typed,
@@ -97,7 +98,8 @@ fn check_format(file: &str, value: &Value) -> Result<(), Problem> {
     match value.get("lock") {
         Some(format) if *format == json!(FORMAT) => Ok(()),
         Some(format) => {
-            let shown: String = format.to_string().chars().take(40).collect();
+            let format = format.to_string();
+            let shown = shorten(&format, 40);
             let message =
                 format!("the lock file is of format {shown}, and only {FORMAT} can be read");
             Err(Problem::new(file, "/lock", message)

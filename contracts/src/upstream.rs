@@ -19,6 +19,7 @@ use weir_schema::{
     dialect, presets, renaming,
     rewrite::{self, Lowered},
 };
+use weir_text::shorten;
 
 pub(crate) use self::items::items;
 use self::offered::{Offer, Offered};
@@ -667,15 +668,7 @@ fn title(contract: &str, description: &str, name: &str) -> String {
     let ends = line.match_indices(". ").map(|(at, _)| at).next();
     let sentence = line[..ends.unwrap_or(line.len())].trim_end_matches(['.', ':']);
     let sentence = if sentence.is_empty() { name } else { sentence };
-    let mut title = format!("{contract}: ");
-    match sentence.chars().count() > SENTENCE_MAX {
-        true => {
-            title.extend(sentence.chars().take(SENTENCE_MAX));
-            title.push('…');
-        }
-        false => title.push_str(sentence),
-    }
-    title
+    format!("{contract}: {}", shorten(sentence, SENTENCE_MAX))
 }
 
 impl Tool {

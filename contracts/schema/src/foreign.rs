@@ -6,6 +6,7 @@ mod pattern;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use weir_text::shorten;
 
 pub use self::pattern::check as check_pattern;
 use crate::{
@@ -96,7 +97,7 @@ fn judge(
         };
         let document = target.split('#').next().unwrap_or_default();
         if !document.is_empty() && !ids.contains(document) {
-            let shown: String = target.chars().take(100).collect();
+            let shown = shorten(target, 100);
             return Err(format!(
                 "`{keyword}` at {place}/{keyword} names another document ({shown}), which is never fetched"
             ));
@@ -114,7 +115,7 @@ fn judge(
         .into_iter()
         .chain(patterns)
     {
-        let shown: String = found.chars().take(60).collect();
+        let shown = shorten(found, 60);
         pattern::check(found, bounds.pattern_max).map_err(|why| {
             let place = if place.is_empty() { "the root" } else { place };
             format!("the pattern `{shown}` at {place} {why}")
@@ -149,9 +150,10 @@ fn compile(schema: &Value) -> Result<(), String> {
         .offline();
     options.build(schema).map(drop).map_err(|error| {
         let place = error.instance_path().to_string();
-        let message: String = error.masked().to_string().chars().take(300).collect();
+        let message = error.masked().to_string();
+        let message = shorten(&message, 300);
         if place.is_empty() {
-            message
+            message.into_owned()
         } else {
             format!("{message} at {place}")
         }

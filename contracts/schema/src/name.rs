@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use deunicode::deunicode;
+use weir_text::shorten;
 
 /// Longest name of a field that every reader takes.
 pub const FIELD_LENGTH_MAX: usize = 64;
@@ -52,10 +53,10 @@ pub fn plain_field(name: &str) -> String {
 
 /// Returns a name for a message: short, and harmless to a terminal.
 pub fn quoted(name: &str) -> String {
-    let mut shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
-    if name.chars().count() > 80 {
-        shown.push('…');
-    }
+    let shown: String = shorten(name, 80)
+        .chars()
+        .flat_map(char::escape_debug)
+        .collect();
     format!("'{shown}'")
 }
 

@@ -25,6 +25,7 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
+use weir_text::shorten;
 
 pub use self::digits::with_text_form;
 pub use self::violations::{Stated, Violation};
@@ -552,9 +553,10 @@ fn built(schema: &Value, judge: Judge) -> Result<(jsonschema::Validator, SchemaC
     };
     let validator = built.map_err(|error| {
         let place = error.instance_path().to_string();
-        let message: String = error.masked().to_string().chars().take(300).collect();
+        let message = error.masked().to_string();
+        let message = shorten(&message, 300);
         match place.is_empty() {
-            true => message,
+            true => message.into_owned(),
             false => format!("{message} at {place}"),
         }
     })?;

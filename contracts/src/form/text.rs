@@ -1,6 +1,7 @@
 //! The text of a file becomes a value by the strict reader's rules, whichever of the two notations it is in.
 
 use serde_json::Value;
+use weir_text::shorten;
 
 use crate::{
     json::{self, Fault, JsonError},
@@ -120,5 +121,5 @@ fn options() -> serde_saphyr::Options {
 fn first_line(error: &serde_saphyr::Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default().trim();
-    line.chars().take(300).collect()
+    shorten(line, 300).into_owned()
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use weir_schema::reference::stated;
+use weir_text::shorten;
 
 use super::Remark;
 use crate::{form, json::percent_decoded, problem::Problem};
@@ -99,7 +100,7 @@ impl Document {
     }
 
     pub(super) fn target(&self, reference: &str) -> Result<&Value, String> {
-        let shown: String = reference.chars().take(100).collect();
+        let shown = shorten(reference, 100);
         match reference.strip_prefix('#') {
             Some(pointer) => self
                 .root

@@ -9,6 +9,7 @@ use weir_schema::{
     schema::each_once,
     walk::{Inside, inside},
 };
+use weir_text::shorten;
 
 use super::{discriminator::Discriminator, document::Document, text::sentence};
 use crate::{json, name, offer, upstream, validate};
@@ -389,7 +390,7 @@ impl Lifter<'_> {
             (true, false) => "is not one of JSON Schema",
             (false, _) => "does not run in linear time",
         };
-        let shown: String = pattern.chars().take(60).collect();
+        let shown = shorten(pattern, 60);
         self.dropped.push((
             "pattern",
             format!("the pattern `{shown}` {fault}; the service alone checks it"),

@@ -3,6 +3,7 @@
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
+use weir_text::shorten;
 
 /// Names and ids longer than this many characters are cut, and end in `…`.
 const NAME_MAX_CHARS: usize = 256;
@@ -265,18 +266,7 @@ fn text_if_any<S: Serializer>(text: &Option<&str>, to: S) -> Result<S::Ok, S::Er
 }
 
 fn cut<S: Serializer>(text: &str, max_chars: usize, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&shortened(text, max_chars))
-}
-
-fn shortened(text: &str, max_chars: usize) -> std::borrow::Cow<'_, str> {
-    // A text has no more characters than bytes.
-    if text.len() <= max_chars {
-        return text.into();
-    }
-    match text.char_indices().nth(max_chars) {
-        Some((at, _)) => format!("{}…", &text[..at]).into(),
-        None => text.into(),
-    }
+    to.serialize_str(&shorten(text, max_chars))
 }
 
 fn values_if_any<S: Serializer>(
@@ -288,7 +278,7 @@ fn values_if_any<S: Serializer>(
     };
     let mut map = to.serialize_map(None)?;
     for (key, value) in values.iter().take(CLEAR_FIELDS_MAX) {
-        let key = shortened(key, NAME_MAX_CHARS);
+        let key = shorten(key, NAME_MAX_CHARS);
         let bytes = json_bytes(value);
         if bytes <= CLEAR_VALUE_MAX_BYTES {
             map.serialize_entry(&key, value)?;

@@ -11,6 +11,7 @@ use std::{
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 use weir_admission::Overloaded;
+use weir_text::shorten;
 
 use crate::{
     AdapterFailure, Change, CollectionRef, Condition, GuestError, Invocation, Page, Query,
@@ -267,7 +268,7 @@ fn masked(told: GuestReply, profile: &Profile) -> GuestReply {
 }
 
 fn guest_error(error: types::Error, profile: &Profile) -> GuestError {
-    let short = |text: String| short(profile.masked(text));
+    let short = |text: String| shorten(&profile.masked(text), ERROR_MAX_CHARS).into_owned();
     GuestError {
         code: short(error.code),
         message: short(error.message),
@@ -275,13 +276,6 @@ fn guest_error(error: types::Error, profile: &Profile) -> GuestError {
         retry_after_ms: error.retry_after_ms,
         details: error.details.map(short),
     }
-}
-
-fn short(text: String) -> String {
-    if text.chars().nth(ERROR_MAX_CHARS).is_none() {
-        return text;
-    }
-    text.chars().take(ERROR_MAX_CHARS).chain(['…']).collect()
 }
 
 /// Returns one line for the log about what ended the guest.
@@ -312,7 +306,7 @@ pub(crate) fn reason(error: &wasmtime::Error, memory_refused: bool, memory_max: 
     match error.downcast_ref::<Trap>() {
         Some(Trap::UnreachableCodeReached) => "it panicked (wasm trap: unreachable)".into(),
         Some(trap) => format!("wasm trap: {trap}"),
-        None => short(format!("{error:#}")),
+        None => shorten(&format!("{error:#}"), ERROR_MAX_CHARS).into_owned(),
     }
 }
 

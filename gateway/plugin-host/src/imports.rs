@@ -5,6 +5,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 use futures::{StreamExt as _, stream};
 use wasmtime::component::{HasSelf, Linker};
 use weir_connections::{Code, Connection, ConnectionError};
+use weir_text::shorten;
 
 use crate::{
     Grant,
@@ -194,7 +195,7 @@ fn error(code: Code, message: &str) -> types::Error {
 fn denied(why: &str, connection: &str) -> types::Error {
     let message = format!(
         "The plugin may not use the connection `{}`.",
-        connection.chars().take(64).collect::<String>()
+        shorten(connection, 64)
     );
     let mut denied = error(Code::Forbidden, &message);
     denied.details = Some(detail(why, connection));
@@ -213,7 +214,7 @@ fn too_large(what: &str) -> types::Error {
 
 /// Details are JSON, for the log only.
 fn detail(why: &str, connection: &str) -> String {
-    let connection: String = connection.chars().take(64).collect();
+    let connection = shorten(connection, 64);
     serde_json::json!({ "why": why, "connection": connection }).to_string()
 }
 

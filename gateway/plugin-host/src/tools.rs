@@ -11,6 +11,7 @@ use arc_swap::ArcSwapOption;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+use weir_text::shorten;
 
 use crate::{CallContext, bindings::v0_1::weir::plugin::answers};
 
@@ -172,7 +173,7 @@ impl ToolAnswer {
             }
             _ => Err(format!(
                 "its answer is of the kind {:?}",
-                kind.chars().take(32).collect::<String>()
+                shorten(&kind, 32)
             )),
         }
     }

@@ -14,6 +14,7 @@ use axum::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use weir_state::StateError;
+use weir_text::shorten;
 
 use crate::control::operations::{FailureKind, OperationError};
 
@@ -50,7 +51,7 @@ impl Refusal {
 
     /// Refuses a request for what is not there. The name is that of the request.
     pub fn not_found(what: &str, name: &str) -> Self {
-        let shown: String = name.chars().take(NAME_MAX_CHARS).collect();
+        let shown = shorten(name, NAME_MAX_CHARS);
         Self::new(
             StatusCode::NOT_FOUND,
             format!("there is no {what} `{shown}`"),

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use weir_connections::code::BAD_CURSOR;
 use weir_plugin_host::{AdapterFailure, GuestError};
 use weir_schema::validate::{ErrorContent, InvalidArguments};
+use weir_text::shorten;
 
 use super::{ToolResult, asking::TASKS};
 use crate::codes::Code;
@@ -173,8 +174,8 @@ impl CallError {
 
     /// Returns the error for an answer that breaks its own promise, which says what of it, and no value.
     pub fn output_mismatch(what: String) -> Self {
-        let plain = what.chars().filter(|c| !c.is_control());
-        let shown: String = plain.take(MISMATCH_MAX).collect();
+        let plain = what.replace(char::is_control, "");
+        let shown = shorten(&plain, MISMATCH_MAX);
         Self::new(
             Code::OutputMismatch,
             format!("The tool answered something else than it declares: {shown}."),
@@ -335,24 +336,15 @@ impl From<GuestError> for CallError {
         }
         let code = Code::of_word(&error.code);
         // The guest is not trusted with the text block: one line, bounded.
-        let message: String = error
-            .message
-            .chars()
-            .filter(|char| !char.is_control())
-            .take(500)
-            .collect();
+        let message = error.message.replace(char::is_control, "");
+        let message = shorten(&message, 500).into_owned();
         Self {
-            field: error.field.map(|field| field.chars().take(64).collect()),
+            field: error.field.map(|field| shorten(&field, 64).into_owned()),
             reason: (code == Code::InvalidArguments).then(|| "refused_by_source".to_owned()),
             retry_after_ms: error.retry_after_ms,
-            log: error.details.map(|details| {
-                format!(
-                    "{}: {}",
-                    error.code,
-                    details.chars().take(4000).collect::<String>()
-                )
-                .into()
-            }),
+            log: error
+                .details
+                .map(|details| format!("{}: {}", error.code, shorten(&details, 4000)).into()),
             ..Self::new(code, message)
         }
     }

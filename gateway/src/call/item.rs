@@ -5,6 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures::FutureExt;
 use serde_json::{Map, Value};
 use weir_contracts::{contract::PromptArgument, name, uri};
+use weir_text::shorten;
 use weir_upstream::Asked;
 
 use super::{
@@ -329,7 +330,7 @@ impl Found {
 /// Texts, each of them declared, and all that are required.
 fn arguments(declared: &[PromptArgument], given: Option<&str>) -> Result<Value, CallError> {
     let wrong = |argument: &str, what: String| CallError {
-        field: Some(argument.chars().take(64).collect()),
+        field: Some(shorten(argument, 64).into_owned()),
         ..CallError::new(Code::InvalidArguments, what)
     };
     let given = match weir_schema::json::read(given.unwrap_or("{}")) {

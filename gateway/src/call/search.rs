@@ -6,6 +6,7 @@ use std::{borrow::Cow, sync::LazyLock};
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use weir_schema::validate::ArgumentValidator;
+use weir_text::shorten;
 
 use super::{CallError, CallOutcome, CallRequest, ToolResult, limits, record::CallRecord};
 use crate::{
@@ -69,7 +70,7 @@ pub async fn searched<'a>(
 /// Returns the answer to a name that a caller made up, or may not know. The record of that call does not say which name it
 /// was.
 pub fn unknown(name: &str, call_id: &str) -> ToolResult {
-    let shown: String = name.chars().take(64).collect();
+    let shown = shorten(name, 64);
     let message = format!("There is no tool `{shown}` here. Use a name that {FIND_TOOLS} answers.");
     let error = CallError {
         field: Some("name".to_owned()),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 use weir_connections::mask::mask;
+use weir_text::shorten;
 
 /// A failure as it is shown: the precondition, the cause, the steps.
 #[derive(Clone, Debug)]
@@ -183,9 +184,8 @@ impl From<Failure> for RequestError {
 /// Makes a stranger's text fit for a terminal or a log: one line, bounded, without control characters and secrets.
 pub(crate) fn one_line(text: &str, chars_max: usize) -> String {
     let text = &*mask(text);
-    let mut line: String = text
+    let line: String = shorten(text, chars_max)
         .chars()
-        .take(chars_max)
         .map(|c| {
             if c.is_control()
                 || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -196,8 +196,5 @@ pub(crate) fn one_line(text: &str, chars_max: usize) -> String {
             }
         })
         .collect();
-    if text.chars().nth(chars_max).is_some() {
-        line.push('…');
-    }
     line.trim().to_owned()
 }

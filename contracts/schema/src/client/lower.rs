@@ -1,6 +1,7 @@
 //! Rewrites one schema for one client.
 
 use serde_json::{Map, Value, json};
+use weir_text::shorten;
 
 use super::{
     Lowered, Remark, references,
@@ -265,7 +266,7 @@ impl Lowering<'_> {
             .map(Value::to_string)
             .collect::<Vec<_>>()
             .join(", ");
-        let shown: String = values.chars().take(200).collect();
+        let shown = shorten(&values, 200);
         members.shift_remove("enum");
         self.lose(
             ENUM,
@@ -326,7 +327,8 @@ impl Lowering<'_> {
             let is_closed = keyword == "additionalProperties" && value == false;
             let is_null = keyword == "default" && value.is_null();
             if !SILENT.contains(&keyword.as_str()) && !is_closed && !is_null {
-                let shown: String = value.to_string().chars().take(80).collect();
+                let value = value.to_string();
+                let shown = shorten(&value, 80);
                 self.lose(KEYWORD, at, format!("`{keyword}: {shown}` is not told"));
             }
         }

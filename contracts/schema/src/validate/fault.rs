@@ -1,6 +1,7 @@
 //! One fault of a value in words: where it is, and whether the member there is missing or wrong.
 
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
+use weir_text::shorten;
 
 use crate::json::push_pointer;
 
@@ -28,7 +29,8 @@ pub(super) fn describe(fault: &ValidationError<'_>) -> (String, String) {
             "the member is not declared".to_owned()
         }
         _ => {
-            let why: String = fault.masked().to_string().chars().take(300).collect();
+            let why = fault.masked().to_string();
+            let why = shorten(&why, 300).into_owned();
             match path.is_empty() {
                 true => why,
                 false => format!("the member is wrong ({why})"),

@@ -1,6 +1,7 @@
 //! Looks into a schema: whether it may be compiled, and what it says about a place.
 
 use serde_json::Value;
+use weir_text::shorten;
 
 use super::{SCHEMA_BYTES_MAX, budget};
 use crate::{
@@ -23,7 +24,8 @@ pub(super) fn check(schema: &Value) -> Result<SchemaCost, String> {
             .as_str()
             .is_some_and(|dialect| dialect.trim_end_matches('#') == DIALECT);
         if !known {
-            let shown: String = dialect.to_string().chars().take(200).collect();
+            let dialect = dialect.to_string();
+            let shown = shorten(&dialect, 200);
             return Err(format!("unsupported dialect {shown}: only {DIALECT} is"));
         }
     }

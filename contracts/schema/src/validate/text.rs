@@ -8,6 +8,7 @@
 use std::{borrow::Cow, fmt::Write as _};
 
 use serde_json::Value;
+use weir_text::shorten;
 
 use super::{ArgumentError, InvalidArguments, Violation};
 use crate::{json, name};
@@ -292,14 +293,10 @@ fn shown(text: &str) -> String {
     if text.len() <= SHOWN_MAX && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.to_owned();
     }
-    let mut shown: String = text
+    let shown: String = shorten(text, SHOWN_MAX)
         .chars()
-        .take(SHOWN_MAX)
         .flat_map(char::escape_debug)
         .collect();
-    if text.chars().count() > SHOWN_MAX {
-        shown.push('…');
-    }
     shown
         .replace("\\'", "'")
         .replace("\\\"", "\"")
@@ -309,7 +306,7 @@ fn shown(text: &str) -> String {
 /// Returns a JSON string in which nothing is invisible; a long one is cut.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
-    for character in text.chars().take(SHOWN_MAX) {
+    for character in shorten(text, SHOWN_MAX).chars() {
         match character {
             '"' | '\\' => quoted.extend(['\\', character]),
             unseen if name::is_invisible(unseen) => {
@@ -320,9 +317,6 @@ fn quoted(text: &str) -> String {
             }
             seen => quoted.push(seen),
         }
-    }
-    if text.chars().nth(SHOWN_MAX).is_some() {
-        quoted.push('…');
     }
     quoted.push('"');
     quoted

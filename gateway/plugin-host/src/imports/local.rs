@@ -7,6 +7,7 @@ use std::{
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
+use weir_text::shorten;
 
 use crate::{
     bindings::v0_1::weir::plugin::{clock, events, log, progress, random},
@@ -76,7 +77,7 @@ impl log::Host for Guest {
 /// Returns what MCP has as the data of a log message: a text, or an object if there are fields. `None` if the line is for
 /// the log alone.
 fn logged(message: String, fields: Option<&str>) -> Option<Value> {
-    let message: String = message.chars().take(LOG_MESSAGE_MAX_CHARS).collect();
+    let message = shorten(&message, LOG_MESSAGE_MAX_CHARS).into_owned();
     let fields = fields.and_then(|fields| serde_json::from_str::<Map<String, Value>>(fields).ok());
     match fields.filter(|fields| !fields.is_empty()) {
         None => Some(Value::String(message)),
@@ -107,7 +108,7 @@ impl progress::Host for Guest {
         }
         let total = total.filter(|total| total.is_finite() && *total >= done);
         let message = self.profile.masked(message);
-        let message = one_line(message.chars().take(PROGRESS_MESSAGE_MAX_CHARS));
+        let message = one_line(shorten(&message, PROGRESS_MESSAGE_MAX_CHARS).chars());
         let now = Instant::now();
         let last = self.call.progress_last;
         if last.is_some_and(|(_, at)| now.duration_since(at) < PROGRESS_INTERVAL) {

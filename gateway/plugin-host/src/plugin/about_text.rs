@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use weir_text::shorten;
 
 const TEXT_MAX_BYTES: usize = 256 << 10;
 const ADAPTERS_MAX: usize = 32;
@@ -111,7 +112,7 @@ fn check_name(what: &str, name: &str) -> Result<(), String> {
     if starts && goes_on && name.len() <= 64 {
         return Ok(());
     }
-    let shown: String = name.chars().take(64).collect();
+    let shown = shorten(name, 64);
     Err(format!(
         "the {what} in `about` must match [a-z][a-z0-9_-]{{0,63}}, not {shown:?}"
     ))
