@@ -85,15 +85,29 @@ impl Steps {
         })
     }
 
-    /// Runs tests or benches, and prints what they print. Ends them when they print nothing for [`SILENCE`], and names the
-    /// tests that had not ended.
+    /// Runs tests, and prints what they print. Ends them when they print nothing for [`SILENCE`], and names those that had
+    /// not ended.
+    pub(crate) fn tests(&self, name: &str, command: &mut Command) -> Result<(), Failure> {
+        self.streamed_within(name, command, SILENCE)
+    }
+
+    /// Runs what may print nothing for long, as benches do, and prints what it prints.
     pub(crate) fn streamed(&self, name: &str, command: &mut Command) -> Result<(), Failure> {
+        self.streamed_within(name, command, Duration::MAX)
+    }
+
+    fn streamed_within(
+        &self,
+        name: &str,
+        command: &mut Command,
+        silence: Duration,
+    ) -> Result<(), Failure> {
         self.task(name, || {
             println!("         {name}:");
-            let (status, hanging) = run_streamed(command, SILENCE)
+            let (status, hanging) = run_streamed(command, silence)
                 .map_err(|error| describe(name, command, &error.to_string()))?;
             if let Some(hanging) = hanging {
-                let minutes = SILENCE.as_secs() / 60;
+                let minutes = silence.as_secs() / 60;
                 return Err(format!(
                     "{name} printed nothing for {minutes} minutes and was ended. Tests that had not ended: {hanging}"
                 )
@@ -218,8 +232,10 @@ fn run_streamed(
                     return Ok((status, None));
                 }
                 if heard.elapsed() > silence {
-                    end_children(child.id());
+                    // The children of a process that has ended are no longer listed.
+                    let children = list_children(child.id());
                     let _ = child.kill();
+                    end_all(&children);
                     let names = slow.into_iter().collect::<Vec<_>>().join(", ");
                     return Ok((child.wait()?, Some(names)));
                 }
@@ -240,12 +256,15 @@ fn note_slow(line: &str, slow: &mut BTreeSet<String>) {
     }
 }
 
-/// Ends the processes that cargo started: cargo alone would leave the program of the tests running.
-fn end_children(parent: u32) {
-    let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-    for child in list.unwrap_or_default().split_whitespace() {
+/// Returns the processes that cargo started: cargo alone would leave the program of the tests running.
+fn list_children(parent: u32) -> String {
+    fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default()
+}
+
+fn end_all(processes: &str) {
+    for process in processes.split_whitespace() {
         let _ = Command::new("sh")
-            .args(["-c", &format!("kill -9 {child}")])
+            .args(["-c", &format!("kill -9 {process}")])
             .status();
     }
 }

@@ -45,7 +45,7 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
         || steps.command("lints", &mut workshop.cargo(&lints)),
     )?;
     let mut tests = workshop.cargo(&["test", "--workspace", "--all-targets", "--locked"]);
-    steps.streamed("tests", tests.env("RUST_TEST_THREADS", threads()))?;
+    steps.tests("tests", tests.env("RUST_TEST_THREADS", threads()))?;
     // Instructions are counted by one thread, and other work changes no count.
     let documentation = ["test", "--workspace", "--doc", "--locked"];
     beside(
@@ -92,8 +92,8 @@ pub(crate) fn frameworks(workshop: &Workshop) -> Result<(), Failure> {
     ];
     let large = ["test", "--workspace", "--locked", "--test", "frameworks"];
     let result = steps
-        .streamed("frameworks", &mut workshop.cargo(&usual))
-        .and(steps.streamed("large frameworks", &mut workshop.cargo(&large)));
+        .tests("frameworks", &mut workshop.cargo(&usual))
+        .and(steps.tests("large frameworks", &mut workshop.cargo(&large)));
     steps.summary();
     result
 }
