@@ -13,10 +13,9 @@ use serde_json::Value;
 use super::{check, repository};
 
 const MANIFEST: &str = "xtask/features/Cargo.toml";
-const BLESS: &str = "`WEIR_BLESS=1` with this test writes xtask/features/Cargo.toml anew";
+const BLESS: &str = "`WEIR_BLESS=features` with this test writes xtask/features/Cargo.toml anew";
 /// Where the generated part of the manifest begins.
-const GENERATED: &str =
-    "\n# Generated: `WEIR_BLESS=1` with the test `a_selection_builds_what_the_workspace_builds`.\n";
+const GENERATED: &str = "\n# Generated: `WEIR_BLESS=features` with the test `a_selection_builds_what_the_workspace_builds`.\n";
 /// The edges that tests add.
 const DEV: &str = ",dev";
 /// What `cargo xtask demo` builds.
@@ -85,7 +84,7 @@ impl Build {
 pub(super) fn compare_selections() {
     let members = native_members();
     assert!(members.len() >= 12, "the native crates are found");
-    if std::env::var_os("WEIR_BLESS").is_some() {
+    if std::env::var_os("WEIR_BLESS").is_some_and(|what| what == "features") {
         write_manifest(&members);
     }
     let whole = Build::workspace();
