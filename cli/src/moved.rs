@@ -30,13 +30,48 @@ pub(super) fn error(line: impl Iterator<Item = OsString>) -> Option<String> {
     let (old, new) = MOVED
         .iter()
         .find(|(old, _)| words.len() >= old.len() && words.iter().zip(*old).all(|(a, b)| a == b))?;
-    let rest = words[old.len()..].iter().map(|word| quoted(word));
-    let whole: Vec<String> = [format!("weir {new}")].into_iter().chain(rest).collect();
     Some(format!(
-        "`weir {}` is `weir {new}` now: {}",
+        "`weir {}` is `weir {new}` now: weir {}",
         old.join(" "),
-        whole.join(" ")
+        new_line(new, &words[old.len()..]).join(" ")
     ))
+}
+
+/// Returns the new command with what followed the old one.
+fn new_line(new: &str, rest: &[String]) -> Vec<String> {
+    let mut words: Vec<String> = without_headers(rest)
+        .iter()
+        .map(|word| quoted(word))
+        .collect();
+    let Some((command, flag)) = new.split_once(" --") else {
+        words.insert(0, new.to_owned());
+        return words;
+    };
+    // The value of the flag comes first, or last behind other flags.
+    words.retain(|word| word != "--");
+    let at = match words.first() {
+        Some(word) if word.starts_with('-') && word != "-" => words.len() - 1,
+        _ => 0,
+    };
+    if !words.iter().any(|word| word == "-h" || word == "--help") {
+        words.insert(at, format!("--{flag}"));
+    }
+    words.insert(0, command.to_owned());
+    words
+}
+
+/// Returns the words without the values of headers, which may be secrets that the shell has put in.
+fn without_headers(words: &[String]) -> Vec<String> {
+    const SHOWN: &str = "NAME: VALUE";
+    let mut shown = words.to_vec();
+    for at in 0..shown.len() {
+        if at > 0 && words[at - 1] == "--header" {
+            shown[at] = SHOWN.to_owned();
+        } else if words[at].starts_with("--header=") {
+            shown[at] = format!("--header={SHOWN}");
+        }
+    }
+    shown
 }
 
 /// Returns a word as a shell reads it.
@@ -76,6 +111,28 @@ mod tests {
                 &["import", "openapi", "a b.yaml", "--only", "*"],
                 Some(
                     "`weir import openapi` is `weir draft --openapi` now: weir draft --openapi 'a b.yaml' --only '*'",
+                ),
+            ),
+            (
+                &["compose", "--compact", "l.json"],
+                Some(
+                    "`weir compose` is `weir extract --lists` now: weir extract --compact --lists l.json",
+                ),
+            ),
+            (
+                &["import", "--help"],
+                Some("`weir import` is `weir draft --openapi` now: weir draft --help"),
+            ),
+            (
+                &[
+                    "import",
+                    "openapi",
+                    "a",
+                    "--header",
+                    "Authorization: secret",
+                ],
+                Some(
+                    "`weir import openapi` is `weir draft --openapi` now: weir draft --openapi a --header 'NAME: VALUE'",
                 ),
             ),
             (
