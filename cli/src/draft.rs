@@ -41,13 +41,13 @@ pub(super) struct Draft {
     #[arg(long, value_name = "URL", conflicts_with = "connection")]
     url: Option<String>,
     /// The JSON Pointer to the records in the answer, such as /data/results
-    #[arg(long, value_name = "POINTER", requires = "url")]
+    #[arg(long, value_name = "POINTER", requires = "url", conflicts_with_all = ["file", "connection", "document"])]
     records: Option<String>,
     /// The sheet of a workbook, instead of the first with cells
-    #[arg(long, value_name = "NAME", requires = "file")]
+    #[arg(long, value_name = "NAME", requires = "file", conflicts_with_all = ["connection", "url", "document"])]
     sheet: Option<String>,
     /// The row of the header, counted from 1, where titles or notes stand above it
-    #[arg(long, value_name = "ROW", requires = "file")]
+    #[arg(long, value_name = "ROW", requires = "file", conflicts_with_all = ["connection", "url", "document"])]
     header_row: Option<u32>,
     /// What the records are, such as orders; by default what the file, table, URL or document is called
     #[arg(long, value_name = "WORDS")]
@@ -62,7 +62,14 @@ pub(super) struct Draft {
 const CONNECTION: &str = "source";
 impl Draft {
     pub(super) fn run(self) -> Done {
-        if let Some(done) = self.openapi.run(self.name.as_deref()) {
+        let name = self.name.as_ref().map(|name| {
+            let is_name = weir_contracts::name::check_contract(name).is_ok();
+            match is_name {
+                true => name.clone(),
+                false => weir_contracts::draft::contract_name(name),
+            }
+        });
+        if let Some(done) = self.openapi.run(name.as_deref()) {
             return done;
         }
         let (config, mut source, connection) = self.source()?;

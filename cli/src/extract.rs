@@ -35,7 +35,7 @@ pub(super) struct Extract {
     command: Vec<OsString>,
     /// Make the document of raw list results, without a connection: `{tools?, resources?, resourceTemplates?, prompts?,
     /// server?}`; `-` for stdin
-    #[arg(id = "raw", long = "lists", value_name = "LISTS", conflicts_with_all = ["command", "headers", "environment", "ask", "era", "transport"])]
+    #[arg(id = "raw", long = "lists", value_name = "LISTS", conflicts_with_all = ["command", "from", "headers", "environment", "ask", "era", "transport"])]
     lists: Option<PathBuf>,
     /// A client whose configuration names the server, or a configuration file
     #[arg(long, value_name = "CLIENT|FILE", requires = "server")]

@@ -27,13 +27,13 @@ const EXAMPLES: usize = 3;
 pub(super) struct Openapi {
     /// A document of OpenAPI 3.0 or 3.1, JSON or YAML: a file, `-` for stdin, or a URL. Exit code 3: some operations have no
     /// tool
-    #[arg(long = "openapi", value_name = "DOCUMENT", conflicts_with_all = ["file", "connection", "url"])]
+    #[arg(long = "openapi", value_name = "DOCUMENT", conflicts_with_all = ["file", "connection", "table", "url"])]
     document: Option<String>,
     /// Operations that are wanted: a tool's name, an operation's id, a path, `METHOD /path` or a tag; `*` for anything
-    #[arg(long, value_name = "PATTERN", num_args = 1.., requires = "document")]
+    #[arg(long, value_name = "PATTERN", num_args = 1.., requires = "document", conflicts_with_all = ["file", "connection", "url"])]
     only: Vec<String>,
     /// A header for a URL, such as 'Authorization: Bearer ${env:TOKEN}'
-    #[arg(long = "header", value_name = "NAME: VALUE", requires = "document")]
+    #[arg(long = "header", value_name = "NAME: VALUE", requires = "document", conflicts_with_all = ["file", "connection", "url"])]
     headers: Vec<String>,
     /// What goes to stdout
     #[arg(long, value_enum, default_value_t = Print::Contract, requires = "document")]
