@@ -3,14 +3,24 @@
 //! A cursor is the order values of the last record (its key among them), as a JSON array. The gateway seals it; an
 //! adapter decodes it as its columns' types and goes on behind it.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::adapter::Order;
 use crate::error::{Error, Result};
-use crate::shape::{Field, Shape};
+use crate::shape::{Field, Shape, Type};
 use crate::value::{Value, Zone};
+
+/// A value in a cursor that does not fit its column.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UnfitCell<'a> {
+    #[serde(borrow)]
+    unfit: &'a RawValue,
+}
 
 /// Returns the order asked for, with missing columns of the key added at its end, so that it is total.
 pub fn total_order(order: &[Order], shape: &Shape) -> Vec<Order> {
@@ -43,7 +53,15 @@ pub fn encode_cursor(values: &[Value<'_>]) -> String {
         if index > 0 {
             out.push(',');
         }
-        value.write_json(&mut out);
+        match value {
+            // Read as its column's type it might be another value: "12.5" where fractions stand behind a comma.
+            Value::Unfit(json) => {
+                out.push_str("{\"unfit\":");
+                out.push_str(json);
+                out.push('}');
+            }
+            value => value.write_json(&mut out),
+        }
     }
     out.push(']');
     out
@@ -58,7 +76,14 @@ pub fn decode_cursor(cursor: &str, fields: &[&Field], zone: &Zone) -> Result<Vec
     Ok(raw
         .into_iter()
         .zip(fields)
-        .map(|(raw, field)| Value::from_json(raw, field, zone).into_owned())
+        .map(
+            |(raw, field)| match serde_json::from_str::<UnfitCell<'_>>(raw.get()) {
+                Ok(UnfitCell { unfit }) if field.kind != Type::Json => {
+                    Value::Unfit(Cow::Owned(unfit.get().to_owned()))
+                }
+                _ => Value::from_json(raw, field, zone).into_owned(),
+            },
+        )
         .collect())
 }
 
@@ -70,7 +95,6 @@ pub fn bad_cursor() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::Type;
 
     #[test]
     fn a_cursor_comes_back_as_it_was() {
@@ -98,6 +122,16 @@ mod tests {
                 Some("cursor")
             );
         }
+    }
+
+    #[test]
+    fn a_cell_that_does_not_fit_stays_one_in_a_cursor() {
+        // Where fractions stand behind a comma, this is no number.
+        let price = Field::new("price", Type::Decimal);
+        let values = vec![Value::Unfit("\"12.5\"".into())];
+        let cursor = encode_cursor(&values);
+        let read = decode_cursor(&cursor, &[&price], &Zone::utc()).unwrap();
+        assert_eq!(read, values);
     }
 
     #[test]
