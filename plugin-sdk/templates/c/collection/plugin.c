@@ -80,10 +80,12 @@ static bool holds(int64_t number, const query_t *query, bool *failed, error_t *e
 }
 
 static bool read_from(const collection *from, const query_t *query, page_t *ret, error_t *err) {
-    int64_t first = 1;
+    /* "-number" asks for the largest first; the shape offers no other order. */
+    int64_t step = query->order.len > 0 && is(&query->order.ptr[0], "-number") ? -1 : 1;
+    int64_t first = step > 0 ? 1 : from->last;
     if (query->cursor.is_some) {
         char *cursor = copy(&query->cursor.val), *end;
-        first = strtoll(cursor, &end, 10) + 1;
+        first = strtoll(cursor, &end, 10) + step;
         bool is_wrong = end == cursor || *end;
         free(cursor);
         if (is_wrong) return fail(err, "invalid", "The cursor is not one of this list.", "cursor");
@@ -93,11 +95,11 @@ static bool read_from(const collection *from, const query_t *query, page_t *ret,
     bool failed = false;
     ret->next.is_some = false;
     weir_add(&records, "[");
-    for (int64_t number = first; number <= from->last && !failed; number++) {
+    for (int64_t number = first; number >= 1 && number <= from->last && !failed; number += step) {
         if (!holds(number, query, &failed, err)) continue;
         if (count == query->limit) {
             weir_buffer cursor = {0};
-            weir_add_integer(&cursor, number - 1);
+            weir_add_integer(&cursor, number - step);
             ret->next.is_some = true;
             ret->next.val = (adapter_string_t){(uint8_t *)cursor.text, cursor.length};
             break;

@@ -61,17 +61,19 @@ export const collections = {
   }),
   read: guard((collection, query) => {
     const last = open.get(collection) ?? fail("not_configured", "The collection was never configured.");
-    const first = query.cursor === undefined ? 1 : Number(query.cursor) + 1;
+    // "-number" asks for the largest first; the shape offers no other order.
+    const step = query.order[0] === "-number" ? -1 : 1;
+    const first = query.cursor === undefined ? (step > 0 ? 1 : last) : Number(query.cursor) + step;
     if (!Number.isInteger(first)) fail("invalid", "The cursor is not one of this list.", "cursor");
     const records = [];
-    for (let number = first; number <= last; number += 1) {
+    for (let number = first; number >= 1 && number <= last; number += step) {
       const record = { number, square: number * number };
       const holds = query.conditions.every(({ column, comparison, value }) => {
         if (comparison !== "equals") fail("unsupported", `The comparison ${comparison} is unknown.`, column);
         return record[column] === JSON.parse(value);
       });
       if (!holds) continue;
-      if (records.length === query.limit) return { records: JSON.stringify(records), next: String(number - 1) };
+      if (records.length === query.limit) return { records: JSON.stringify(records), next: String(number - step) };
       records.push(record);
     }
     return { records: JSON.stringify(records), next: undefined };

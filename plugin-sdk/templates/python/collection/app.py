@@ -79,14 +79,17 @@ class Collections(exports.Collections):
     def read(self, collection: str, query: Query) -> Page:
         if collection not in opened:
             raise failure("not_configured", "The collection was never configured.")
-        first = 1 if query.cursor is None else int(query.cursor) + 1
+        last = opened[collection]
+        # "-number" asks for the largest first; the shape offers no other order.
+        step = -1 if query.order and query.order[0] == "-number" else 1
+        first = (1 if step > 0 else last) if query.cursor is None else int(query.cursor) + step
         records = []
-        for number in range(first, opened[collection] + 1):
+        for number in range(first, last + 1 if step > 0 else 0, step):
             record = {"number": number, "square": number * number}
             if not all(holds(record, condition) for condition in query.conditions):
                 continue
             if len(records) == query.limit:
-                return Page(json.dumps(records), str(number - 1))
+                return Page(json.dumps(records), str(number - step))
             records.append(record)
         return Page(json.dumps(records), None)
 

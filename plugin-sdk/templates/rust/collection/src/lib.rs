@@ -42,20 +42,25 @@ impl Adapter for Numbers {
 
     fn read(&self, query: &Query) -> Result<Page, Error> {
         let matchers = self.matchers(&query.conditions)?;
+        // "-number" asks for the largest first; `describe` offers no other order.
+        let is_descending = query.order.first().is_some_and(|by| by.descending);
+        let step: i128 = if is_descending { -1 } else { 1 };
         let first = match &query.cursor {
+            None if is_descending => self.up_to,
             None => 1,
             Some(cursor) => match decode_cursor(cursor, &[self.field("number")?], &Zone::utc())?[..] {
-                [Value::Integer(last)] => last + 1,
+                [Value::Integer(last)] => last + step,
                 _ => return Err(bad_cursor()),
             },
         };
         let mut records = Records::new();
-        for number in first..=self.up_to {
+        let numbers = std::iter::successors(Some(first), |number| Some(number + step));
+        for number in numbers.take_while(|number| (1..=self.up_to).contains(number)) {
             if !meets(number, &matchers) {
                 continue;
             }
             if records.count() == query.limit {
-                return Ok(Page { records: records.finish(), next: Some(encode_cursor(&[Value::Integer(number - 1)])) });
+                return Ok(Page { records: records.finish(), next: Some(encode_cursor(&[Value::Integer(number - step)])) });
             }
             records.push(["number", "square"].map(|column| (column, value(number, column))));
         }
