@@ -138,6 +138,9 @@ impl Survey {
         let is_workbook = matches!(settings.format, Format::Workbook(_));
         let mut shape = Shape::new(file_name(&settings.path));
         let mut positions = Vec::new();
+        // The notes on columns that are read as what most cells are, and the words of columns that are texts.
+        let mut likely: Vec<(usize, String)> = Vec::new();
+        let mut texts = std::collections::BTreeSet::new();
         let decimal_comma = self.decimal_comma();
         let groups_by_points = self.columns.iter().any(|column| {
             column.cells() > 0
@@ -168,7 +171,7 @@ impl Survey {
                     if readings.is_empty()
                         && let Some(mostly) = column.mostly(decimal_comma)
                     {
-                        shape.notes.push(note_of(&name, &mostly));
+                        likely.push((shape.fields.len(), note_of(&name, &mostly)));
                         readings.push(mostly.reading);
                     }
                     readings
@@ -181,6 +184,7 @@ impl Survey {
             };
             if kind == Type::String && field.readings.is_empty() {
                 shape.notes.extend(column.hints.describe(&name));
+                texts.extend(column.null_words.iter().cloned());
             }
             if column.padded > 0 {
                 let cells = counted(column.padded, "cell has", "cells have");
@@ -191,7 +195,23 @@ impl Survey {
             shape.fields.push(field);
             positions.push(index);
         }
-        if let Some(at) = self.key(&shape.fields, &positions) {
+        let key = self.key(&shape.fields, &positions);
+        for (of, note) in likely {
+            match Some(of) == key {
+                // A record is known by its key: no cell of it becomes null.
+                true => shape.fields[of].readings.clear(),
+                false => shape.notes.push(note),
+            }
+        }
+        // These words count in all columns of a contract: where one is a text, it stays one.
+        for reading in shape
+            .fields
+            .iter_mut()
+            .flat_map(|field| &mut field.readings)
+        {
+            reading.null_words.retain(|word| !texts.contains(word));
+        }
+        if let Some(at) = key {
             let field = &mut shape.fields[at];
             field.nullable = false;
             field.generated = field.kind == Type::Integer && !is_workbook;

@@ -23,7 +23,7 @@ pub(crate) struct Column {
     pub(crate) readings: Readings,
     pub(crate) unique: Unique,
     /// The words for an empty cell that were seen, as they were written.
-    null_words: BTreeSet<String>,
+    pub(crate) null_words: BTreeSet<String>,
     null_cells: u64,
     /// The readings that all other cells allow.
     other_readings: Readings,
@@ -40,7 +40,7 @@ const NULL_WORDS: &[&str] = &[
     "n/a", "#n/a", "na", "n.a.", "k.a.", "null", "none", "nil", "nan", "-", "--", "–", "—", "?",
     "unknown", "tbd",
 ];
-const NULL_WORDS_MAX: usize = 8;
+const NULL_WORDS_MAX: usize = 16;
 /// The share of cells, of a hundred, that are of a type where the others are taken for mistakes, and how many they are at least.
 const MOSTLY_PERCENT: u64 = 95;
 const MOSTLY_CELLS_MIN: u64 = 20;
