@@ -193,6 +193,17 @@ fn a_draft_asks_about_many_records() {
         ["get_order", "list_orders", "count_orders"]
     );
     assert_eq!(drafted(&tall, "none").1, ["get_order", "list_orders"]);
+    // What is called like a measure is no group, and a measure of a long name would be no name.
+    let named = json!([
+        { "key": "id", "type": "integer" }, { "key": "count", "type": "string" }, { "key": "city", "type": "string" },
+        { "key": "n".repeat(198), "type": "integer" },
+    ]);
+    let (draft, _) = drafted(&named, "all");
+    assert!(
+        draft.contract.contains("    group_by: [city]\n"),
+        "{}",
+        draft.contract
+    );
     // A wide table answers what fits into a page that a model reads, and the rest where it is asked for.
     let (draft, _) = drafted(&json!(wide), "none");
     for line in [

@@ -340,3 +340,15 @@ fn a_source_that_can_no_longer_count_has_drifted() {
         ["records can no longer be counted or summarized"]
     );
 }
+
+#[test]
+fn a_key_that_is_answered_on_request_alone_is_not_required() {
+    let list = "  - { tool: list_orders, verb: list, collection: orders, returns: [city], columns: [id], fields: [] }\n";
+    let contract =
+        compiled("", list, shape(&["*"], "all")).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let output = contract.tools[0].output_schema.as_ref();
+    let output = output.expect("an output").value();
+    let record = &output["properties"]["records"]["items"];
+    assert_eq!(record["properties"]["id"]["type"], "integer", "{output}");
+    assert_eq!(record["required"], Value::Null, "{output}");
+}

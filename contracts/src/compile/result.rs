@@ -41,7 +41,7 @@ pub(crate) fn schema(verb: Verb, fields: &[Field], binding: &Binding, shape: &Sh
         Verb::List => {
             let choices = binding.list.as_ref();
             let item = match choices.filter(|choices| !choices.columns.is_empty()) {
-                Some(choices) => chosen_record(fields, &choices.columns, &shape.key),
+                Some(choices) => chosen_record(fields, &choices.columns, &shape.key, columns),
                 None => record(fields, columns),
             };
             let records = json!({ "type": "array", "items": item });
@@ -163,10 +163,20 @@ fn record(fields: &[Field], columns: &[String]) -> Value {
     open_object(properties, required)
 }
 
-/// Returns the schema of a record whose columns are chosen. Only those of the key are always present.
-fn chosen_record(fields: &[Field], columns: &[String], key: &[String]) -> Value {
+/// Returns the schema of a record whose columns are chosen. Only those of the key are always present, where
+/// they are answered without a choice too.
+fn chosen_record(
+    fields: &[Field],
+    columns: &[String],
+    key: &[String],
+    answered: &[String],
+) -> Value {
     let (properties, mut required) = record_members(fields, columns);
-    required.retain(|column| key.iter().any(|known| *column == *known.as_str()));
+    let is_present = |known: &String| answered.contains(known);
+    required.retain(|column| {
+        key.iter()
+            .any(|known| *column == *known.as_str() && is_present(known))
+    });
     open_object(properties, required)
 }
 

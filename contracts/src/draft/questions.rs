@@ -8,6 +8,8 @@ use crate::{
     shape::{Field, Summaries, Type},
 };
 
+/// The longest name of a column in a measure: `sum(…)` is a name of at most 200 characters.
+const MEASURED_MAX: usize = 195;
 /// A list with more filters than this is no help to an agent.
 const FILTERS_MAX: usize = 24;
 /// Columns of a record where an agent asks for none. More of them are a burden to each answer.
@@ -77,7 +79,9 @@ impl<'a> Drafter<'a> {
 
     /// Writes a summary, which answers a count where it is asked nothing else, or a count alone.
     fn summary(&self, filters: &[String], text: &mut String) {
-        let (groups, measures) = (self.groups(), self.measures());
+        let (mut groups, measures) = (self.groups(), self.measures());
+        // A column that is called like a measure cannot be told from it.
+        groups.retain(|field| !measures.contains(&field.key));
         let many = &self.noun.many;
         let rule = rule_of(filters);
         match self.shape.capabilities.summaries {
@@ -171,7 +175,10 @@ impl<'a> Drafter<'a> {
         let is_amount = |field: &&&Field| {
             let is_number = matches!(field.kind, Type::Integer | Type::Number | Type::Decimal);
             let last = name::words(&field.key).pop().unwrap_or_default();
-            is_number && !self.shape.key.contains(&field.key) && !NAMES.contains(&last.as_str())
+            is_number
+                && field.key.chars().count() <= MEASURED_MAX
+                && !self.shape.key.contains(&field.key)
+                && !NAMES.contains(&last.as_str())
         };
         let amounts = self.columns.iter().filter(is_amount).take(NUMBERS_MAX);
         let of_each = amounts.flat_map(|field| {
