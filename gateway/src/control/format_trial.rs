@@ -22,6 +22,8 @@ use crate::serving::Serving;
 
 /// The time for all trials of one form. Each is a pass over the file.
 const TRIALS_MAX: Duration = Duration::from_secs(10);
+/// The time that a count has to end once it is cancelled.
+const GRACE: Duration = Duration::from_secs(5);
 /// A share of fitting cells, of a hundred, below which the author is told.
 const FITTING_PERCENT: u64 = 95;
 
@@ -177,6 +179,9 @@ impl Column<'_> {
     }
 
     async fn count(&self, shape: &Shape, comparison: &str, value: &Value) -> Option<Counted> {
+        if Instant::now() >= self.until {
+            return None;
+        }
         let collection = self.collection;
         let shape = serde_json::to_string(shape).ok()?;
         let settings = collection.settings.to_string();
@@ -188,11 +193,12 @@ impl Column<'_> {
             settings: settings.into(),
             shape: shape.into(),
         };
+        let cancel = CancellationToken::new();
         let context = CallContext {
             tenant: Arc::from(""),
             call_id: Arc::from(""),
-            deadline: self.until,
-            cancel: CancellationToken::new(),
+            deadline: self.until + GRACE,
+            cancel: cancel.clone(),
             events: None,
             ran_on: Arc::default(),
         };
@@ -211,7 +217,16 @@ impl Column<'_> {
             ..SummaryQuery::default()
         };
         let host = self.gateway.host();
-        let page = host.summarize(&context, &source, &Arc::new(query)).await;
+        let query = Arc::new(query);
+        let mut counting = Box::pin(host.summarize(&context, &source, &query));
+        // A cancelled call is no failure of the adapter; one that ran into its deadline would count as one.
+        let page = tokio::select! {
+            page = &mut counting => page,
+            () = tokio::time::sleep_until(self.until.into()) => {
+                cancel.cancel();
+                counting.await
+            }
+        };
         let page = page
             .inspect_err(|failure| tracing::debug!(%failure, "a format was not tried"))
             .ok()?;

@@ -9,9 +9,7 @@ use serde_json::{Map, Value};
 use weir_contracts::{
     compile::count_field, contract::ListChoices, output::RecordChecker, validate::InvalidArguments,
 };
-use weir_plugin_host::{
-    AdapterFailure, CallContext, CollectionRef, Host, Page, Query, SummaryPage, SummaryQuery,
-};
+use weir_plugin_host::{CallContext, CollectionRef, Host, Page, Query, SummaryPage, SummaryQuery};
 
 use super::{
     ReadRequest,
@@ -121,13 +119,12 @@ pub(super) async fn count_all(
     };
     match counted {
         Ok(page) => Ok(ListTotal::Counted(page)),
-        Err(AdapterFailure::Cancelled) if !context.cancel.is_cancelled() => Ok(ListTotal::Unknown),
-        Err(
-            AdapterFailure::Timeout
-            | AdapterFailure::Overloaded { .. }
-            | AdapterFailure::BackedOff { .. },
-        ) => Ok(ListTotal::Unknown),
-        Err(failure) => Err(failure.into()),
+        Err(failure) if context.cancel.is_cancelled() => Err(failure.into()),
+        // The page was read: it is answered without its total.
+        Err(failure) => {
+            tracing::debug!(%failure, "a list was not counted");
+            Ok(ListTotal::Unknown)
+        }
     }
 }
 
