@@ -33,6 +33,13 @@ pub(super) struct Target {
     pub(super) settings: Settings,
 }
 
+impl Target {
+    /// Returns `true` where an address of an admin API is given.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.admin.is_some()
+    }
+}
+
 /// An admin API, and the key for it: `WEIR_ADMIN_KEY`, or the first key in the state folder.
 pub(super) struct Api {
     client: reqwest::Client,

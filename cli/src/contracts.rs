@@ -74,7 +74,12 @@ impl Contracts {
         let Self { command, target } = self;
         match command {
             Command::List => list(&target),
-            Command::Lock(command) => command.run(target.settings()),
+            Command::Lock(command) => {
+                if target.is_elsewhere() {
+                    eprintln!("note: locks are of the state folder here; --admin is not asked");
+                }
+                command.run(target.settings())
+            }
             // No contract's name has an underscore.
             Command::Show { name } if name.starts_with("d_") => show_draft(&target, &name),
             Command::Show { name } => show(&target, &name),

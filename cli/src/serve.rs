@@ -83,7 +83,11 @@ impl Serve {
                 let listener = tokio::net::TcpListener::bind(listen)
                     .await
                     .map_err(|error| {
-                        anyhow::anyhow!("cannot listen on {listen}: {error} (see --listen)")
+                        let admins = match listen.port() == weir::config::ADMIN_LISTEN.port() {
+                            true => "; the admin API of another gateway takes this port unless its [admin] listen says otherwise",
+                            false => "",
+                        };
+                        anyhow::anyhow!("cannot listen on {listen}: {error} (see --listen{admins})")
                     })?;
                 let address = listener.local_addr()?;
                 let admin = started.admin(&reload).await?;
@@ -96,8 +100,14 @@ impl Serve {
                     && let Some(admin) = &admin
                     && let Some(link) = admin.sign_in_address(&started).await?
                 {
+                    // The state of one served file is in no configuration.
+                    let config = started.gateway.config();
+                    let place = match &self.file {
+                        Some(_) => format!(" --state {}", config.folders.state.display()),
+                        None => String::new(),
+                    };
                     eprintln!(
-                        "Console, signed in (once, within a minute; `weir admins link` makes another link):\n  {link}\n"
+                        "Console, signed in (once, within a minute; `weir admins link{place}` makes another link):\n  {link}\n"
                     );
                 }
                 if terminal || self.file.is_some() {
@@ -110,6 +120,11 @@ impl Serve {
                 if let Some(admin) = admin {
                     admin.end().await;
                 }
+                started
+                    .gateway
+                    .identities()
+                    .write_uses(&started.state)
+                    .await;
                 started.gateway.upstreams().close().await;
                 Ok(ExitCode::SUCCESS)
             })?,
@@ -184,6 +199,11 @@ fn stdio(
             stopped(),
         )
         .await?;
+        started
+            .gateway
+            .identities()
+            .write_uses(&started.state)
+            .await;
         started.gateway.upstreams().close().await;
         Ok(ExitCode::SUCCESS)
     });

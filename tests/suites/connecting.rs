@@ -57,6 +57,16 @@ async fn a_key_shows_its_use_over_restarts() {
         .call("lookup_airport", json!({"iata": "OSL"}))
         .await;
     assert_eq!(used(&Admin::of(&house)).await.0.0, 3);
+
+    // The last calls before an end are counted too.
+    let mut gateway = gateway;
+    Modern::with_key(gateway.url(), &key)
+        .call("lookup_airport", json!({"iata": "OSL"}))
+        .await;
+    gateway.signal("TERM");
+    assert!(gateway.left().success());
+    let _gateway = house.serve();
+    assert_eq!(used(&Admin::of(&house)).await.0.0, 4);
 }
 
 #[tokio::test]
@@ -252,6 +262,11 @@ async fn a_file_that_is_served_has_the_console_too() {
         admin.ask("POST", "/v1/calls", trial.to_string()).await.0,
         200
     );
+    // It is open to this machine: a key would close it, and every other file with this state.
+    let (status, refused) = admin
+        .ask("POST", "/v1/keys", json!({"agent": "a"}).to_string())
+        .await;
+    assert_eq!(status, 409, "{refused}");
     // What is served stays that file.
     let body = json!({"source": sample::CONTRACT}).to_string();
     let (status, refused) = admin.ask("POST", "/v1/contracts", body).await;

@@ -82,6 +82,11 @@ impl SnapshotPublisher {
         self.swap(vec![Arc::new(contract)]);
     }
 
+    /// Returns `true` where one file is served.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone.load(Ordering::Relaxed)
+    }
+
     /// Refuses to change what is live where that is not what is served.
     fn refuse_alone(&self) -> Result<(), GateError> {
         match self.is_alone.load(Ordering::Relaxed) {

@@ -3,11 +3,12 @@
 use std::{
     mem,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicI64, AtomicU32, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use weir_state::KeyUseRow;
 
@@ -45,7 +46,7 @@ impl UsedKeys {
     /// Counts a call of a key; other grants are not counted.
     pub(super) fn note(&self, grant: &Arc<dyn Grant>, at_ms: i64) {
         if grant.uses().is_some_and(|count| count.add(at_ms)) {
-            self.lock().push(Arc::clone(grant));
+            self.waiting.lock().push(Arc::clone(grant));
             self.any.notify_one();
         }
     }
@@ -57,7 +58,7 @@ impl UsedKeys {
 
     /// Takes what was counted since the last time.
     pub(super) fn take(&self) -> Vec<KeyUseRow> {
-        let waiting = mem::take(&mut *self.lock());
+        let waiting = mem::take(&mut *self.waiting.lock());
         let row = |grant: &Arc<dyn Grant>| {
             let (calls, last_ms) = grant.uses()?.take();
             Some(KeyUseRow {
@@ -67,9 +68,5 @@ impl UsedKeys {
             })
         };
         waiting.iter().filter_map(row).collect()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<dyn Grant>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,11 +1,15 @@
 //! Keys of agents: made once, shown once, revoked for good.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use serde::Serialize;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
 use weir_state::{KeyRow, KeyUsage};
+use weir_text::shorten;
 
 use super::{OperationError, OperationResult};
 use crate::{
@@ -96,7 +100,10 @@ impl From<KeyRow> for KeyView {
 /// Returns all keys that ever were, revoked ones too.
 pub async fn list(control: &Control) -> OperationResult<Vec<KeyView>> {
     let state = control.state();
-    control.gateway().identities().write_uses(state).await;
+    // What is counted is taken before it is written: a client that leaves must not end it in between.
+    let (gateway, writing) = (Arc::clone(control.gateway()), state.clone());
+    let written = tokio::spawn(async move { gateway.identities().write_uses(&writing).await });
+    let _ = written.await;
     let usage = state.key_usage(now_ms()).await?.into_iter();
     let usage: HashMap<String, KeyUsage> = usage.map(|usage| (usage.key.clone(), usage)).collect();
     let view = |row: KeyRow| {
@@ -112,6 +119,10 @@ pub async fn list(control: &Control) -> OperationResult<Vec<KeyView>> {
 
 /// Makes a key for an agent, also where it names contracts or tools that are still to come.
 pub async fn create(control: &Control, new: KeyRequest, by: &str) -> OperationResult<MadeKey> {
+    if control.publisher().is_alone() {
+        let detail = "one file is served, to everyone on this machine: serve a folder of contracts to give out keys";
+        return Err(OperationError::new(super::FailureKind::Conflict, detail));
+    }
     new.check()?;
     let warnings = new.warnings(control).await?;
     let minted = Minted::new(Kind::Agent)
@@ -202,7 +213,7 @@ impl KeyRequest {
         let rates = self.limits.rate.iter().chain(self.limits.tools.values());
         for rate in rates {
             if weir_contracts::form::rate(rate).is_none() {
-                let shown: String = rate.chars().take(32).collect();
+                let shown = shorten(rate, 32);
                 return Err(OperationError::invalid(format!(
                     "`limits`: `{shown}` is not a rate such as 60/min"
                 )));
@@ -246,7 +257,7 @@ fn absent<'a>(
     let sentence = |name: &String| {
         let near = weir_contracts::name::nearest(name, there.iter().copied());
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        let shown: String = name.chars().take(NAME_MAX_CHARS).collect();
+        let shown = shorten(name, NAME_MAX_CHARS);
         format!("there is no {what} `{shown}` now{near}")
     };
     named.map(sentence).collect()
