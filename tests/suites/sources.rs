@@ -258,6 +258,34 @@ async fn a_source_becomes_a_contract_and_secrets_stay_in_it() {
 }
 
 #[tokio::test]
+async fn sources_of_one_name_are_told_apart() {
+    let house = house()
+        .file("data/a/cust.csv", "name\nfrom-a\n")
+        .file("data/b/cust.csv", "name\nfrom-b\n")
+        .file("data/c/cust.csv", "city\nOslo\n");
+    let _gateway = house.serve();
+    let operator = Admin::of(&house);
+    for (source, rows) in [
+        ("a/cust.csv", json!([{"name": "from-a"}])),
+        ("b/cust.csv", json!([{"name": "from-b"}])),
+        ("c/cust.csv", json!([{"city": "Oslo"}])),
+    ] {
+        let body = json!({"connection": "data", "source": source});
+        let (status, shown) = post(&operator, "/v1/sources/rows", body).await;
+        assert_eq!((status, &shown["rows"]), (200, &rows), "{source}: {shown}");
+    }
+    // A path with a query is refused, and what it held is in no record.
+    let body = json!({"connection": "service", "source": "things.json?api_key=topsecretvalue1"});
+    let (status, refused) = post(&operator, "/v1/sources/rows", body).await;
+    assert!(status >= 400, "{refused}");
+    let (_, records) = operator
+        .ask("GET", "/v1/audit?kind=admin&limit=10", "")
+        .await;
+    assert!(records.to_string().contains("things.json"), "{records}");
+    assert!(!records.to_string().contains("topsecret"), "{records}");
+}
+
+#[tokio::test]
 async fn tables_of_postgresql_are_those_that_can_be_read() {
     let database = Postgres::start();
     database.sql(
@@ -355,6 +383,9 @@ async fn a_file_is_put_in_whole_or_not_at_all() {
         "/v1/files/data/..%2Fweir.toml",
         "/v1/files/data/.hidden.csv",
         "/v1/files/data//x.csv",
+        // What may be the configuration or a plugin is not an editor's to write.
+        "/v1/files/data/weir.toml",
+        "/v1/files/data/plugins/evil.wasm",
     ] {
         let (status, refused) = editor.ask("PUT", outside, new).await;
         assert!(

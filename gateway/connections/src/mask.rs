@@ -131,6 +131,29 @@ pub fn learn_url(url: &str) {
     learn_parts(url_parts(url));
 }
 
+/// Secrets of one request. They are forgotten when this is dropped, except those that were known before.
+pub struct PassingSecrets(Vec<String>);
+
+impl PassingSecrets {
+    /// Notes the values that a request is about to use.
+    pub fn note<'v>(values: impl Iterator<Item = &'v str>) -> Self {
+        let mut new: Vec<String> = values
+            .flat_map(|value| [parts(value), url_parts(value)].concat())
+            .collect();
+        let known = KNOWN.read();
+        new.retain(|part| !known.secrets.contains(part));
+        Self(new)
+    }
+}
+
+impl Drop for PassingSecrets {
+    fn drop(&mut self) {
+        let mut known = KNOWN.write();
+        known.secrets.retain(|secret| !self.0.contains(secret));
+        known.mask = OnceLock::new();
+    }
+}
+
 fn learn_parts(mut parts: Vec<String>) {
     parts.retain(|part| is_long_enough(part));
     let is_known = |known: &Known| parts.iter().all(|part| known.secrets.contains(part));

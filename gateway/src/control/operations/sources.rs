@@ -9,6 +9,7 @@ use std::{
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
@@ -19,6 +20,7 @@ use weir_contracts::{
     shape::Type,
 };
 use weir_plugin_host::{AdapterFailure, CallContext, CollectionRef, Grant, Query};
+use weir_text::shorten;
 
 use super::{FailureKind, OperationError, OperationResult, connections::describe_kind};
 use crate::{control::Control, serving::Serving};
@@ -111,11 +113,19 @@ impl DataSource {
     }
 
     fn collection(&self, shape: &Shape) -> CollectionRef {
+        let settings = self.settings.to_string();
+        let shape = serde_json::to_string(shape).expect("plain data");
+        // An adapter prepares a collection once for each key.
+        let meaning = Sha256::new()
+            .chain_update(&settings)
+            .chain_update([0])
+            .chain_update(&shape)
+            .finalize();
         CollectionRef {
-            key: format!("draft/{}", self.name).into(),
+            key: format!("draft/{}", hex::encode(meaning)).into(),
             adapter: self.adapter.into(),
-            settings: self.settings.to_string().into(),
-            shape: serde_json::to_string(shape).expect("plain data").into(),
+            settings: settings.into(),
+            shape: shape.into(),
         }
     }
 }
@@ -190,16 +200,32 @@ pub async fn rows(
         .filter(|column| is_secret_name(column))
         .cloned()
         .collect();
-    let values = rows.iter_mut().flat_map(Map::iter_mut);
-    for (_, value) in values.filter(|(column, value)| is_secret_name(column) && !value.is_null()) {
-        *value = MASK.into();
-    }
+    rows.iter_mut().for_each(hide_secrets);
     Ok(SourceRows {
         columns,
         rows,
         masked,
         more: page.next.is_some(),
     })
+}
+
+/// Hides values that are named like secrets, at any depth.
+fn hide_secrets(record: &mut Map<String, Value>) {
+    for (name, value) in record {
+        match value {
+            Value::Null => {}
+            value if is_secret_name(name) => *value = MASK.into(),
+            value => hide_secrets_within(value),
+        }
+    }
+}
+
+fn hide_secrets_within(value: &mut Value) {
+    match value {
+        Value::Object(record) => hide_secrets(record),
+        Value::Array(items) => items.iter_mut().for_each(hide_secrets_within),
+        _ => {}
+    }
 }
 
 /// Returns how a source of the configuration is reached.
@@ -232,7 +258,7 @@ fn find(control: &Control, request: &SourceRequest) -> OperationResult<DataSourc
         unreachable!("it is written as an object")
     };
     if let Some(name) = settings.keys().find(|name| own.contains_key(*name)) {
-        let shown: String = name.chars().take(64).collect();
+        let shown = shorten(name, 64);
         let detail = format!("`settings`: `{shown}` is made of `connection` and `source`");
         return Err(OperationError::invalid(detail));
     }
@@ -265,8 +291,10 @@ fn record(
     asked: &str,
     by: &str,
 ) -> OperationResult<()> {
+    // The query of a path may hold a secret, and no source is named by one.
+    let source = request.source.split('?').next().unwrap_or_default();
     let detail = Map::from_iter([
-        ("source".to_owned(), Value::from(request.source.as_str())),
+        ("source".to_owned(), Value::from(source)),
         ("asked".to_owned(), Value::from(asked)),
     ]);
     let audit = control.gateway().audit();
@@ -310,7 +338,18 @@ pub async fn read_shape(gateway: &Serving, source: &DataSource) -> Result<Shape,
         .host()
         .describe(source.adapter, &source.settings.to_string())
         .await?;
-    Shape::read(&described).map_err(|error| SourceFailure::Shape(error.to_string()))
+    let mut shape =
+        Shape::read(&described).map_err(|error| SourceFailure::Shape(error.to_string()))?;
+    // A note may tell cells of its column.
+    let secrets: Vec<String> = shape
+        .fields
+        .iter()
+        .filter(|field| is_secret_name(&field.key))
+        .map(|field| format!("{:?}", field.key))
+        .collect();
+    let is_secret = |note: &String| secrets.iter().any(|name| note.contains(name));
+    shape.notes.retain(|note| !is_secret(note));
+    Ok(shape)
 }
 
 /// Drafts a contract over a source of this shape.

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
-use weir_connections::Connection;
+use weir_connections::{Connection, browse::is_sheet};
 
 use super::{
     FailureKind, OperationError, OperationResult,
@@ -54,6 +54,11 @@ pub async fn put<E: std::fmt::Display>(
         }
     };
     files.check_path(&path).map_err(failed)?;
+    // A folder of files may hold the configuration and plugins too, which are for operators.
+    if !is_sheet(&path) {
+        let detail = "a file must be a spreadsheet: .csv, .tsv, .xlsx or .ods";
+        return Err(OperationError::invalid(detail));
+    }
     let _room = ARRIVING
         .try_acquire()
         .map_err(|_| OperationError::unavailable("as many files arrive as may: try again"))?;

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use url::Url;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
+use weir_connections::mask::PassingSecrets;
 use weir_contracts::lint::Finding;
 use weir_upstream::{UpstreamConfig, Upstreams};
 
@@ -54,7 +55,7 @@ pub(crate) struct UpstreamOffer {
     pub lint: Vec<Finding>,
     /// The size of a list of its tools.
     pub bytes: usize,
-    /// An estimate of what a model reads of them, counted as `weir views cost` does.
+    /// An estimate of what a model reads of them, counted as `weir tools cost` does.
     pub tokens: usize,
     /// What an operator agrees to, as `weir upstream add` shows it.
     pub fingerprint: String,
@@ -73,6 +74,8 @@ pub(crate) async fn look_at(
     let audit = control.gateway().audit();
     audit.admin(AdminAct::UpstreamLook, &shown, None, by, None)?;
     let UpstreamLook { name, url, headers } = wanted;
+    let values = headers.values().chain([&url]).map(String::as_str);
+    let _secrets = PassingSecrets::note(values);
     let settings = UpstreamConfig {
         url: Some(url),
         headers,
