@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use utoipa::ToSchema;
 use weir_audit::{Filter, Receipt, Record, command};
 
@@ -32,6 +32,8 @@ const PART_BYTES: usize = 64 << 10;
 const PARTS_WAITING: usize = 4;
 /// Whole trails that are read at once.
 static WHOLE_READS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
+/// Searches of the trail that run at once.
+static SEARCHES: Semaphore = Semaphore::const_new(4);
 const CROWDED: &str = "the whole trail is being read for others: try again";
 
 /// A record as it was written, with its receipt.
@@ -73,6 +75,11 @@ impl From<Record> for ReceiptedRecord {
     }
 }
 
+/// Waits until the trail may be searched. The turn is kept for as long as it is read, also for a client that has gone.
+async fn search_turn() -> SemaphorePermit<'static> {
+    SEARCHES.acquire().await.expect("it is never closed")
+}
+
 /// Returns the newest records that match.
 pub async fn query(
     control: &Control,
@@ -88,7 +95,9 @@ pub async fn query(
         )));
     }
     let folder = folder(control);
+    let turn = search_turn().await;
     let read = move || -> io::Result<Vec<ReceiptedRecord>> {
+        let _turn = turn;
         let (mut newest, _) = weir_audit::tail(&folder, filter, limit)?;
         if order == RecordOrder::Desc {
             newest.reverse();
@@ -106,7 +115,11 @@ pub async fn show_call(control: &Control, call_id: &str) -> OperationResult<Call
     };
     check(&filter)?;
     let folder = folder(control);
-    let read = move || weir_audit::tail(&folder, filter, CALL_RECORDS_MAX);
+    let turn = search_turn().await;
+    let read = move || {
+        let _turn = turn;
+        weir_audit::tail(&folder, filter, CALL_RECORDS_MAX)
+    };
     let (records, _) = blocking(read).await?;
     if records.is_empty() {
         return Err(OperationError::not_found("recorded call", call_id)
@@ -129,11 +142,15 @@ pub async fn verify(control: &Control, receipts: &[String]) -> OperationResult<V
         receipt.map_err(|error| OperationError::invalid(format!("`receipts[{at}]`: {error}")))
     });
     let receipts: Vec<Receipt> = receipts.collect::<OperationResult<_>>()?;
-    let _turn = WHOLE_READS
+    let turn = WHOLE_READS
         .try_acquire()
         .map_err(|_| OperationError::unavailable(CROWDED))?;
     let folder = folder(control);
-    let verify = move || command::report(&folder, &receipts).map_err(io::Error::other);
+    let verify = move || {
+        // It is kept for as long as the trail is read, also for a client that has gone.
+        let _turn = turn;
+        command::report(&folder, &receipts).map_err(io::Error::other)
+    };
     let (report, _) = blocking(verify).await?;
     Ok(serde_json::to_value(report).expect("plain data"))
 }
