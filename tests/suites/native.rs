@@ -650,7 +650,6 @@ async fn a_configuration_that_leaves_the_digest_out_is_not_taken() {
             "[plugins.a]\nnative = \"a.so\"\nsha256 = \"12\"",
             "/plugins/a/native",
         ),
-        ("[plugins.a]\nin_process = false", "/plugins/a/in_process"),
         (
             "[plugins.a]\nin_process = true",
             "build a component instead",

@@ -55,7 +55,7 @@ pub struct PluginConfig {
     pub sha256: Vec<String>,
     /// The plugin is this native library and no file of the plugins folder; `sha256` must name its build.
     pub native: Option<PathBuf>,
-    /// No longer taken, whatever it says; it is read so that the refusal can say what to write instead.
+    /// No longer taken where it is `true`; it is read so that the refusal can say what to write instead.
     pub in_process: Option<bool>,
     /// Names of `[trust]`: its file is signed by one of them, or refused.
     pub signed_by: Vec<String>,

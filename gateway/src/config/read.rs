@@ -328,7 +328,7 @@ impl Reader {
     fn native(&mut self, plugin: &str, settings: &PluginConfig) {
         let is_digest =
             |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if settings.in_process.is_some() {
+        if settings.in_process == Some(true) {
             self.problem(
                 format!("/plugins/{plugin}/in_process"),
                 "a native library always runs in processes of its own",

@@ -2,6 +2,7 @@
 
 use weir_contracts::Problem;
 use weir_state::StateError;
+use weir_text::shorten;
 
 use crate::{control::gate::GateError, telemetry::Unrecorded};
 
@@ -51,7 +52,7 @@ impl OperationError {
 
     /// Refuses a request for what is not there. The name is that of the request.
     pub fn not_found(what: &str, name: &str) -> Self {
-        let shown: String = name.chars().take(NAME_MAX_CHARS).collect();
+        let shown = shorten(name, NAME_MAX_CHARS);
         Self::new(
             FailureKind::NotFound,
             format!("there is no {what} `{shown}`"),

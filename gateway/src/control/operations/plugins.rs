@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
 use weir_plugin_host::{LoadReport, PluginStatus, Recent};
+use weir_text::shorten;
 
 use super::{FailureKind, OperationError, OperationResult};
 use crate::{
@@ -383,7 +384,7 @@ async fn file_of(control: &Control, name: &str) -> OperationResult<String> {
     if let Some(file) = control.gateway().host().files().await.remove(name) {
         return Ok(file);
     }
-    let shown: String = name.chars().take(64).collect();
+    let shown = shorten(name, 64);
     let plugins = control.gateway().host().plugins();
     if plugins.iter().any(|plugin| plugin.name == name) {
         let message =
