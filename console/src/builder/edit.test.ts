@@ -133,3 +133,28 @@ test("whatever is changed, in whatever order, no comment is lost but those of wh
 test("what is no YAML is not edited", () => {
   expect(() => changeText("a: [", { kind: "set", at: ["b"], value: 1 })).toThrow(UneditableText);
 });
+
+const aliased = (uses: number) => `a: &a 1\nb: [${Array(uses).fill("*a").join(", ")}]\n`;
+
+test("a text has no value where an alias cannot be replaced", () => {
+  for (const text of ["contract: c\ndescription: *b\n", "a: &a [*a]\n", aliased(1_100)]) {
+    expect(readText(text).value, text.slice(0, 40)).toBeUndefined();
+    expect(() => changeText(text, { kind: "set", at: ["title"], value: "x" })).toThrow(UneditableText);
+  }
+});
+
+test("an anchor may be used as often as the gateway allows", () => {
+  expect(changeText(aliased(900), { kind: "set", at: ["c"], value: 2 })).toBe(`${aliased(900)}c: 2\n`);
+});
+
+test("what is inside an alias is not edited", () => {
+  const text = "a: &a { n: { m: 1 } }\nb: *a\n";
+  expect(() => changeText(text, { kind: "set", at: ["b", "n", "m"], value: 2 })).toThrow(UneditableText);
+  expect(() => changeText(text, { kind: "remove", at: ["b", "n"] })).toThrow(UneditableText);
+});
+
+test("a second document is an error, and is not deleted", () => {
+  const text = "a: 1\n---\nb: 2\n";
+  expect(readText(text).value).toBeUndefined();
+  expect(() => changeText(text, { kind: "remove", at: ["a"] })).toThrow(UneditableText);
+});

@@ -18,20 +18,22 @@ export class UneditableText extends Error {}
 /** Returns the text with the change made. */
 export function changeText(text: string, change: Change): string {
   const { document, value } = readText(text);
-  if (value === undefined) throw new UneditableText("The text is not YAML now. Mend it in the text first.");
+  if (value === undefined) throw new UneditableText("The text cannot be read as one YAML document now. Mend it in the text first.");
   const wanted = JSON.stringify(changeValue(value, change));
   const spliced = splice(text, document, change);
   if (spliced !== null && meaning(spliced) === wanted) return spliced;
   // Rare ways of writing are written anew as a whole. Comments and order are kept by that too.
-  const whole = rewrite(parse(text), change);
-  if (meaning(whole) === wanted) return whole;
+  const whole = rewriteWhole(text, change);
+  if (whole !== null && meaning(whole) === wanted) return whole;
   throw new UneditableText("This part is written in a way that only the text can change.");
 }
 
 interface ReadText {
   document: Document;
-  /** The value; undefined where the text is no YAML. */
+  /** The value; undefined where the text is no YAML, or has an alias that cannot be replaced. */
   value: Json | undefined;
+  /** The value as JSON. */
+  meaning: string | undefined;
 }
 
 /** The texts that were read last. A text that was just made is the next one to be changed, and large ones take a while. */
@@ -43,16 +45,31 @@ export function readText(text: string): ReadText {
   const known = lastRead.get(text);
   if (known) return known;
   const document = parse(text);
-  const read = { document, value: document.errors.length > 0 ? undefined : ((document.toJS() ?? {}) as Json) };
+  const read = { document, ...(document.errors.length > 0 ? UNREADABLE : readValue(document)) };
   lastRead.set(text, read);
   const [oldest] = lastRead.keys();
   if (lastRead.size > LAST_MAX && oldest !== undefined) lastRead.delete(oldest);
   return read;
 }
 
-const parse = (text: string): Document => parseDocument(text, { prettyErrors: false, logLevel: "silent" });
+const UNREADABLE = { value: undefined, meaning: undefined };
+/** The uses of anchors that the gateway allows in a text. */
+const ALIASES_MAX = 1_000;
 
-const meaning = (text: string) => JSON.stringify(readText(text).value);
+/** An alias may have no anchor, be inside what it names, or stand for too much: then there is no value. */
+function readValue(document: Document): Omit<ReadText, "document"> {
+  try {
+    const value = (document.toJS({ maxAliasCount: ALIASES_MAX }) ?? {}) as Json;
+    return { value, meaning: JSON.stringify(value) };
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+/** With a lower level, a second document would be no error, and a rewrite would delete it. */
+const parse = (text: string): Document => parseDocument(text, { prettyErrors: false, logLevel: "error" });
+
+const meaning = (text: string) => readText(text).meaning;
 
 /** Makes the change in the value itself. */
 export function changeValue(root: Json, change: Change): Json {
@@ -87,6 +104,15 @@ export function valueAt(root: Json | undefined, at: Place): Json | undefined {
     found = (found as { [name: string | number]: Json })[part];
   }
   return found;
+}
+
+/** Returns null where the document cannot make the change, as inside an alias. */
+function rewriteWhole(text: string, change: Change): string | null {
+  try {
+    return rewrite(parse(text), change);
+  } catch {
+    return null;
+  }
 }
 
 function rewrite(document: Document, change: Change): string {

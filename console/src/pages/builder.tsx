@@ -128,7 +128,7 @@ function Work({ name, text: newest, etag, file, form }: WorkProps) {
             {work.refusal}
           </p>
         )}
-        {!isYaml && <p className="note warn">The text is not YAML now. The parts are those of the last text that was; mend it in the text, or undo.</p>}
+        {!isYaml && <p className="note warn">The text cannot be read as one YAML document now. The parts are those of the last text that was; mend it in the text, or undo.</p>}
         <div className="builder">
           <Outline />
           <Inspector focusCount={focusCount} />
