@@ -11,6 +11,9 @@ const LINE_MAX = 100;
 /** Parts that are written in one line, however long. */
 const FLOW_PARTS = ["settings", "limits", "audit", "fields", "choices", "of"];
 
+/** Texts that the gateway reads as numbers without quotes, and YAML 1.2 does not. */
+const GATEWAY_NUMBER = /^[-+]?0[box]/i;
+
 export function writeFlow(value: Json, notation: Notation, quote?: Scalar.Type | null): string {
   if (notation === "json") return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map((item) => writeFlow(item, "flow")).join(", ")}]`;
@@ -23,7 +26,7 @@ export function writeFlow(value: Json, notation: Notation, quote?: Scalar.Type |
 
 function writeScalar(value: Json, notation: Notation, quote?: Scalar.Type | null): string {
   if (typeof value !== "string") return JSON.stringify(value);
-  const isQuoted = quote === "QUOTE_DOUBLE" || value.includes("\n") || /[.,:;!?]/.test(value);
+  const isQuoted = quote === "QUOTE_DOUBLE" || value.includes("\n") || /[.,:;!?]/.test(value) || GATEWAY_NUMBER.test(value);
   if (isQuoted) return JSON.stringify(value);
   const written = stringify([value], { collectionStyle: notation === "flow" ? "flow" : "block", lineWidth: 0, ...(quote === "QUOTE_SINGLE" && { defaultStringType: "QUOTE_SINGLE" as const }) });
   return notation === "flow" ? written.trim().slice(1, -1).trim() : written.slice(2).trimEnd();
