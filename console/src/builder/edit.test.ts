@@ -158,3 +158,27 @@ test("a second document is an error, and is not deleted", () => {
   expect(readText(text).value).toBeUndefined();
   expect(() => changeText(text, { kind: "remove", at: ["a"] })).toThrow(UneditableText);
 });
+
+test("a text with CRLF has no other line break after any change", () => {
+  const crlf = (text: string) => text.replace(/\n/g, "\r\n");
+  const changes: Change[] = [
+    { kind: "set", at: ["contract"], value: "office" },
+    { kind: "set", at: ["title"], value: "Desk" },
+    { kind: "set", at: ["tools", 0, "description"], value: "One.\nTwo." },
+    { kind: "set", at: ["tools", 0, "description"], value: "One" },
+    { kind: "set", at: ["tools", 0, "order"], value: [{ a: 1 }, { b: 2 }] },
+    { kind: "set", at: [...FIELDS, 1, "choices", 1], value: "three" },
+    { kind: "set", at: [...FIELDS, 1, "choices"], value: ["a"] },
+    { kind: "insert", at: FIELDS, index: 1, value: { name: "a", type: "text" } },
+    { kind: "insert", at: ["tools"], index: 2, value: { tool: "count", verb: "count", fields: [] } },
+    { kind: "move", at: FIELDS, from: 0, to: 2 },
+    { kind: "remove", at: [...FIELDS, 1] },
+    { kind: "remove", at: [...FIELDS, 1, "choices"] },
+    { kind: "remove", at: ["tools", 1] },
+  ];
+  for (const text of [DESK, DESK.trimEnd()]) {
+    for (const change of changes) expect(changeText(crlf(text), change), JSON.stringify(change)).toBe(crlf(changeText(text, change)));
+  }
+  const anchored = "a: &a { m: 1 }\n# b\nb: { n: *a, o: [] }\n";
+  expect(changeText(crlf(anchored), { kind: "remove", at: ["b"] })).toBe(crlf(changeText(anchored, { kind: "remove", at: ["b"] })));
+});

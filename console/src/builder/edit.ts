@@ -1,6 +1,7 @@
 // Changes to the text of a contract. Only what changes is written anew: comments, order and the author's spacing stay.
 import { isMap, isScalar, isSeq, parseDocument, type Document, type Node, type Pair, type YAMLMap, type YAMLSeq } from "yaml";
 import type { Json } from "../api/shapes";
+import { lineBreakOf, withLineBreaks } from "./line-breaks";
 import { writeFlow, writeItem, writePair, type Notation } from "./written";
 
 /** The place of a value: names of members and positions in lists. */
@@ -109,13 +110,13 @@ export function valueAt(root: Json | undefined, at: Place): Json | undefined {
 /** Returns null where the document cannot make the change, as inside an alias. */
 function rewriteWhole(text: string, change: Change): string | null {
   try {
-    return rewrite(parse(text), change);
+    return rewrite(parse(text), change, lineBreakOf(text));
   } catch {
     return null;
   }
 }
 
-function rewrite(document: Document, change: Change): string {
+function rewrite(document: Document, change: Change, lineBreak: string): string {
   const { at } = change;
   if (change.kind === "set") document.setIn(at, document.createNode(change.value));
   else if (change.kind === "remove") document.deleteIn(at);
@@ -125,7 +126,7 @@ function rewrite(document: Document, change: Change): string {
     else if (change.kind === "insert") list.items.splice(change.index, 0, document.createNode(change.value));
     else list.items.splice(change.to, 0, ...list.items.splice(change.from, 1));
   }
-  return document.toString({ lineWidth: 0 });
+  return withLineBreaks(document.toString({ lineWidth: 0 }), lineBreak);
 }
 
 type Ranged = Node & { range: [number, number, number] };
@@ -163,9 +164,11 @@ function nodeAt(document: Document, at: Place): Node | null {
 /** The text with what its lines tell. */
 class SourceText {
   readonly isJson: boolean;
+  readonly lineBreak: string;
 
   constructor(readonly text: string) {
     this.isJson = /^\s*[{[]/.test(text);
+    this.lineBreak = lineBreakOf(text);
   }
 
   lineStart(at: number): number {
@@ -191,7 +194,14 @@ class SourceText {
   replace(from: number, to: number, by: string): string {
     const before = this.text.slice(0, from);
     const parted = from === this.text.length && before !== "" && !before.endsWith("\n") && by.endsWith("\n") ? "\n" : "";
-    return before + parted + by + this.text.slice(to);
+    return before + withLineBreaks(parted + by, this.lineBreak) + this.text.slice(to);
+  }
+
+  /** The end of a node without the line break that may be its last character. */
+  contentEnd(node: Ranged): number {
+    const [from, end] = node.range;
+    const lineBreak = /\r?\n$/.exec(this.text.slice(from, end));
+    return end - (lineBreak?.[0].length ?? 0);
   }
 }
 
@@ -246,9 +256,7 @@ function replaceValue(source: SourceText, map: YAMLMap, pair: RangedPair, value:
   if (node === null || (isScalar(node) && node.range[0] === node.range[1])) return source.replace(colon + 1, colon + 1, written);
   const isWhole = isBlock(node) || (isScalar(node) && node.type?.startsWith("BLOCK")) || isLong;
   const from = isWhole ? colon + 1 : node.range[0];
-  const end = node.range[1];
-  const to = source.text[end - 1] === "\n" ? end - 1 : end;
-  return source.replace(from, to, isWhole ? written : written.slice(1));
+  return source.replace(from, source.contentEnd(node), isWhole ? written : written.slice(1));
 }
 
 /** Lines of text and lists of objects are not written in one line. */
@@ -311,7 +319,7 @@ function moveItem(source: SourceText, list: YAMLSeq, from: number, to: number): 
     : segments(source, list);
   if (!parts || parts.some((part) => part === null)) return null;
   const places = parts as { from: number; to: number }[];
-  const written = places.map((part) => text.slice(part.from, part.to)).map((part) => (isFlow(list) || part.endsWith("\n") ? part : `${part}\n`));
+  const written = places.map((part) => text.slice(part.from, part.to)).map((part) => (isFlow(list) || part.endsWith("\n") ? part : part + source.lineBreak));
   const moved = [...written];
   moved.splice(to, 0, ...moved.splice(from, 1));
   let made = text.slice(0, places[0]?.from ?? 0);

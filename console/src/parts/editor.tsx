@@ -7,6 +7,7 @@ import { Decoration, drawSelection, EditorView, keymap, lineNumbers, type Decora
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 import type { Fault } from "../api/problem";
+import { lineBreakOf, withLineBreaks } from "../builder/line-breaks";
 import { linesOfPlace } from "./fault-lines";
 
 interface EditorProps {
@@ -82,14 +83,16 @@ const colours = syntaxHighlighting(
 export default function Editor({ text, onChange, faults, label, place = "", hasHistory = true }: EditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
+  // The editor ends lines by LF, whatever the text does.
+  const held = withLineBreaks(text, "\n");
   const changed = useRef(onChange);
-  changed.current = onChange;
+  changed.current = (next) => onChange(withLineBreaks(next, lineBreakOf(text)));
   useEffect(() => {
     if (!host.current) return;
     const root = host.current.shadowRoot ?? host.current.attachShadow({ mode: "open" });
     const isDark = getComputedStyle(host.current).colorScheme === "dark" || (document.documentElement.dataset.theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
     const state = EditorState.create({
-      doc: text,
+      doc: held,
       extensions: [
         lineNumbers(),
         hasHistory ? [history(), keymap.of(historyKeymap)] : [],
@@ -123,9 +126,9 @@ export default function Editor({ text, onChange, faults, label, place = "", hasH
   }, [label, hasHistory]);
   useEffect(() => {
     const before = view.current?.state.doc.toString();
-    if (before === undefined || before === text) return;
-    view.current?.dispatch({ changes: differingPart(before, text), annotations: fromOutside.of(true) });
-  }, [text]);
+    if (before === undefined || before === held) return;
+    view.current?.dispatch({ changes: differingPart(before, held), annotations: fromOutside.of(true) });
+  }, [held]);
   useEffect(() => {
     const made = view.current;
     if (!made) return;
@@ -135,7 +138,7 @@ export default function Editor({ text, onChange, faults, label, place = "", hasH
     const isBeside = matchMedia("(min-width: 78rem)").matches;
     const shown = from >= 1 && isBeside && !made.hasFocus ? [EditorView.scrollIntoView(made.state.doc.line(Math.min(from, made.state.doc.lines)).from, { y: "nearest" })] : [];
     made.dispatch({ effects: [placeLines.set.of(lines), ...shown] });
-  }, [place, text]);
+  }, [place, held]);
   useEffect(() => {
     view.current?.dispatch({ effects: faultLines.set.of(faults.flatMap(({ line }) => (line ? [line] : []))) });
   }, [faults]);
