@@ -182,3 +182,16 @@ test("a text with CRLF has no other line break after any change", () => {
   const anchored = "a: &a { m: 1 }\n# b\nb: { n: *a, o: [] }\n";
   expect(changeText(crlf(anchored), { kind: "remove", at: ["b"] })).toBe(crlf(changeText(anchored, { kind: "remove", at: ["b"] })));
 });
+
+test("a comment at the end of an item is moved and removed with it", () => {
+  const item = "  - name: a\n    type: text\n    # The end of a.\n\n    # It has two.\n";
+  const text = (items: string) => `fields:\n${items}# All of them.\nb: 1\n`;
+  const other = "  # What b is.\n  - name: b\n    type: text\n";
+  const whole = text(item + other);
+  expect(changeText(whole, { kind: "move", at: ["fields"], from: 0, to: 1 })).toBe(text(other + item));
+  expect(changeText(text(other + item), { kind: "move", at: ["fields"], from: 1, to: 0 })).toBe(whole);
+  expect(changeText(whole, { kind: "remove", at: ["fields", 0] })).toBe(text(other));
+  expect(changeText(text(other + item), { kind: "remove", at: ["fields", 1] })).toBe(text(other));
+  const added = changeText(text(item), { kind: "insert", at: ["fields"], index: 1, value: { name: "c", type: "text" } });
+  expect(added).toBe(text(`${item}  - { name: c, type: text }\n`));
+});

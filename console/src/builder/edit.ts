@@ -182,6 +182,20 @@ class SourceText {
     return end < 0 ? this.text.length : end + 1;
   }
 
+  /** The place after the comments that follow `at`, the start of a line, and are deeper than `column`. */
+  commentsEnd(at: number, column: number): number {
+    let end = at;
+    for (let next = at; next < this.text.length; ) {
+      const after = this.lineEnd(next + 1);
+      const line = this.text.slice(next, after);
+      const comment = /^( *)#/.exec(line);
+      if (comment ? (comment[1]?.length ?? 0) <= column : line.trim() !== "") break;
+      next = after;
+      if (comment) end = after;
+    }
+    return end;
+  }
+
   column(at: number): number {
     return at - this.lineStart(at);
   }
@@ -290,7 +304,7 @@ function setItem(source: SourceText, list: YAMLSeq, index: number, value: Json):
   return source.replace(item.range[0], item.range[1], written);
 }
 
-/** The lines of the items of a list in block style, each with the comment above it. */
+/** The lines of the items of a list in block style, each with the comment above it and the comments at its end. */
 function segments(source: SourceText, list: YAMLSeq): { from: number; to: number; dash: number }[] | null {
   const { text } = source;
   const found: { from: number; to: number; dash: number }[] = [];
@@ -307,7 +321,7 @@ function segments(source: SourceText, list: YAMLSeq): { from: number; to: number
       if (above < floor || !comment || (comment[1]?.length ?? 0) !== dash) break;
       from = above;
     }
-    found.push({ from, to: source.lineEnd(item.range[1]), dash });
+    found.push({ from, to: source.commentsEnd(source.lineEnd(item.range[1]), dash), dash });
   }
   return found;
 }
