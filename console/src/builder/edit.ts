@@ -299,9 +299,11 @@ function removeMember(source: SourceText, map: YAMLMap, name: string): string | 
 
 function setItem(source: SourceText, list: YAMLSeq, index: number, value: Json): string | null {
   const item = list.items[index];
-  if (!isRanged(item) || isBlock(item)) return null;
+  if (!isRanged(item)) return null;
+  const from = item.range[0];
+  if (isBlock(item)) return source.replace(from, source.contentEnd(item), writeItem(value, source.column(from)));
   const written = writeFlow(value, source.notation(isFlow(list)), isScalar(item) ? item.type : undefined);
-  return source.replace(item.range[0], item.range[1], written);
+  return source.replace(from, item.range[1], written);
 }
 
 /** The lines of the items of a list in block style, each with the comment above it and the comments at its end. */
@@ -375,7 +377,13 @@ function removeItem(source: SourceText, document: Document, list: YAMLSeq, at: P
     const items = list.items as Ranged[];
     const [item, next, before] = [items[index], items[index + 1], items[index - 1]];
     if (!item) return null;
-    return next ? source.replace(item.range[0], next.range[0], "") : source.replace(before?.range[1] ?? item.range[0], item.range[1], "");
+    // An item that has a line takes the comment after it along.
+    const [line, end] = [source.lineStart(item.range[0]), source.lineEnd(item.range[1])];
+    const hasLine = !source.isJson && source.text.slice(line, item.range[0]).trim() === "" && /^,?\s*(#.*\s*)?$/.test(source.text.slice(item.range[1], end));
+    if (hasLine) return source.replace(line, end, "");
+    if (next) return source.replace(item.range[0], next.range[0], "");
+    const from = before?.range[1] ?? item.range[0];
+    return source.text.slice(from, item.range[0]).includes("#") ? null : source.replace(from, item.range[1], "");
   }
   const part = segments(source, list)?.[index];
   return part ? source.replace(part.from, part.to, "") : null;

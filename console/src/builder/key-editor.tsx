@@ -8,6 +8,7 @@ import { isNumber, isRecord, parseExact } from "../schema/exact";
 import { typedNumber } from "../schema/model";
 import { useBuilder } from "./context";
 import type { Place } from "./edit";
+import { changesBetween, removeName, setChoiceTitle, setChoiceValue } from "./key-changes";
 import { faultsWithin, pointerOf } from "./place";
 
 interface KeyProps {
@@ -165,18 +166,21 @@ function NumberKey({ formKey, value, set, label, fault }: EditorProps) {
 
 /** Names in their order, each with a button that takes it out. Enter or leaving the box adds what is typed. */
 function NamesKey({ formKey, at, value, set, label, fault }: EditorProps) {
-  const { columns } = useBuilder();
+  const { columns, change } = useBuilder();
   const [typed, setTyped] = useState("");
-  const names = Array.isArray(value) ? value.map(String) : [];
+  const list = Array.isArray(value) ? value : [];
+  const names = list.map(String);
   const add = () => {
     const name = typed.trim();
     if (name === "") return;
     setTyped("");
-    if (!names.includes(name)) set([...names, name]);
+    if (list.length === 0) set([name]);
+    else if (!names.includes(name)) change([{ kind: "insert", at, index: list.length, value: name }], pointerOf(at));
   };
   const remove = (name: string) => {
-    const left = names.filter((other) => other !== name);
-    set(left.length > 0 ? left : undefined);
+    // A key that holds nothing else may be the last one of its part.
+    if (names.every((other) => other === name)) set(undefined);
+    else change(removeName(at, list, name), pointerOf(at));
   };
   return (
     <FieldFrame label={label} help={formKey.help} fault={fault}>
@@ -252,14 +256,17 @@ function typedValue(text: string): Json | undefined {
 }
 
 /** Lists and objects as JSON. What is no JSON yet changes nothing. */
-function JsonKey({ formKey, value, set, label, fault }: EditorProps) {
+function JsonKey({ formKey, at, value, set, label, fault }: EditorProps) {
+  const { change: changeParts } = useBuilder();
   const text = value === undefined ? "" : JSON.stringify(value, null, 1).replace(/\n\s*/g, " ");
   const [typed, setTyped] = useState<string | null>(null);
   const isBad = typed !== null && typed.trim() !== "" && !isJson(typed);
   const change = (next: string) => {
     setTyped(next);
     if (next.trim() === "") set(undefined);
-    else if (isJson(next)) set(parseExact(next));
+    else if (!isJson(next)) return;
+    else if (value === undefined) set(parseExact(next));
+    else changeParts(changesBetween(at, value, parseExact(next)), pointerOf(at));
   };
   return (
     <FieldFrame label={label} help={`${formKey.help} As JSON.`} fault={isBad ? "This is not JSON yet." : fault}>
@@ -313,9 +320,9 @@ function ChoicesKey({ formKey, at, value, label, fault }: EditorProps) {
   }, [choices.length]);
   const valueOf = (choice: Json) => (isRecord(choice) ? String(choice.value ?? "") : String(choice));
   const titleOf = (choice: Json) => (isRecord(choice) ? String(choice.title ?? "") : "");
-  const put = (index: number, text: string, title: string) => {
+  const put = (make: typeof setChoiceValue, index: number, text: string) => {
     const place = [...at, index];
-    change([{ kind: "set", at: place, value: title === "" ? text : { value: text, title } }], pointerOf(place));
+    change(make(place, choices[index] ?? "", text), pointerOf(place));
   };
   const add = () => {
     change([value === undefined ? { kind: "set", at, value: [""] } : { kind: "insert", at, index: choices.length, value: "" }]);
@@ -331,14 +338,14 @@ function ChoicesKey({ formKey, at, value, label, fault }: EditorProps) {
             aria-label={`Choice ${index + 1}`}
             value={valueOf(choice)}
             autoComplete="off"
-            onChange={(event) => put(index, event.target.value, titleOf(choice))}
+            onChange={(event) => put(setChoiceValue, index, event.target.value)}
             onKeyDown={(event) => {
               if (event.key === "Enter") add();
               if (event.altKey && event.key === "ArrowUp") move(index, index - 1);
               if (event.altKey && event.key === "ArrowDown") move(index, index + 1);
             }}
           />
-          <input aria-label={`Title of choice ${index + 1}`} placeholder="title" value={titleOf(choice)} autoComplete="off" onChange={(event) => put(index, valueOf(choice), event.target.value)} />
+          <input aria-label={`Title of choice ${index + 1}`} placeholder="title" value={titleOf(choice)} autoComplete="off" onChange={(event) => put(setChoiceTitle, index, event.target.value)} />
           <Action kind="plain compact" label={`Remove choice ${valueOf(choice)}`} onPress={() => change([{ kind: "remove", at: [...at, index] }])}>
             ×
           </Action>
